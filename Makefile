@@ -19,13 +19,16 @@ PREFIX ?= /usr/local
 # CMake, which builds CycloneDDS, would install its intermediate results into DESTDIR, too.
 WITHOUT_DESTDIR := env --unset=DESTDIR --unset=MAKEFLAGS
 
+# The nodes of ROS 2 for `make test-peers`.
+PEERS := crates/rondel/tests/peers
+
 # Build only the command, but with the features that the tests need of its dependencies: naming
 # examples, of which there are none, does that. So `make test` compiles no dependency a second time.
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo case-study install uninstall test test-long test-faults bench bench-containers image test-containers test-bridge \
-	test-fresh fuzz deny clean
+.PHONY: help setup demo case-study install uninstall test test-long test-faults test-peers bench bench-containers image test-containers \
+	test-bridge test-fresh fuzz deny clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +54,7 @@ uninstall: ## remove what `make install` has installed (the same PREFIX and DEST
 test: setup .venv/ready ## check format and lints, run all tests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	scripts/test-install $(TARGET)/debug/rondel
 
 test-long: setup ## compare the engine with the definitions on many random cases (RONDEL_CASES=200 times as many as `make test`)
@@ -62,6 +65,10 @@ test-faults: setup .venv/ready ## pause, kill and cut off every participant of e
 	@mkdir -p out
 	RONDEL_FAULTS_PROGRAM=$(abspath $(TARGET))/release/rondel RONDEL_FAULTS_RESULTS=$(CURDIR)/out/faults.jsonl \
 		cargo test --locked --package rondel --test faults -- --ignored all_faults
+
+test-peers: setup ## read and write ROS 2 messages among nodes on other implementations: hiroz, ros2-client
+	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
+	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench
@@ -91,6 +98,8 @@ deny: setup ## check licences, sources and bans of all dependencies
 	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked --debug cargo-deny; }
 	cargo deny check licenses bans sources
 	cargo deny --manifest-path deploy/bridge/program/Cargo.toml --config deny.toml check licenses bans sources
+	cargo deny --manifest-path bench/mcap-iterate/Cargo.toml --config deny.toml check licenses bans sources
+	cargo deny --manifest-path $(PEERS)/Cargo.toml --config deny.toml check licenses bans sources
 
 clean: ## remove all build results
 	rm -rf target deploy/bridge/program/target .venv out

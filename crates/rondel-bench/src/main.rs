@@ -23,8 +23,11 @@ mod mosquitto;
 mod network;
 mod order;
 mod peer;
+mod place;
 mod program;
 mod properties;
+mod rates;
+mod recordings;
 mod report;
 mod table;
 mod table1;
@@ -91,6 +94,10 @@ enum Command {
     Order(OrderOptions),
     /// Measure MQTT beside mosquitto's own clients
     Mqtt(MqttOptions),
+    /// Measure binary messages of ROS 2: typed topics of DDS, pushed and polled, and rmw_zenoh, beside plain subscribers
+    Rates(RatesOptions),
+    /// Measure reading MCAP files, beside rosbags and the `mcap` crate
+    Recordings(RecordingsOptions),
     /// Measure the time until ready, and memory
     Footprint(FootprintOptions),
     /// Measure steps of the engine, without decoding
@@ -273,6 +280,36 @@ struct MqttOptions {
     places: Places,
 }
 
+#[derive(Debug, Args)]
+struct RatesOptions {
+    /// Send N messages in each turn
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1_000..=50_000_000))]
+    length: u64,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repeat: usize,
+    #[command(flatten)]
+    places: Places,
+}
+
+#[derive(Debug, Args)]
+struct RecordingsOptions {
+    /// Write recordings of N messages
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1_000..=50_000_000))]
+    length: u64,
+    /// Measure each N times, by turns
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    repeat: usize,
+    /// The Python that has rosbags and mcap
+    #[arg(long, value_name = "PATH", default_value = ".venv/bin/python3")]
+    python: PathBuf,
+    /// The program of bench/mcap-iterate (default: without)
+    #[arg(long, value_name = "PATH")]
+    iterate: Option<PathBuf>,
+    #[command(flatten)]
+    places: Places,
+}
+
 /// Reads a time such as `10us`.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "a time such as 10us, 1ms or 1s".to_owned();
@@ -367,6 +404,23 @@ impl Arguments {
             Command::Footprint(options) => {
                 reported(&options.places, |r| footprints(&rondel, options.repeat, &options.on, r))
             }
+            Command::Rates(options) => reported(&options.places, |report| {
+                let rows = rates::measure(&rondel, options.length, options.repeat)?;
+                report.marks(rates::marks(&rows));
+                report.add("rates", &rows, [rates::table(&rows)]);
+                Ok(())
+            }),
+            Command::Recordings(options) => reported(&options.places, |report| {
+                let readers = recordings::Readers {
+                    rondel: rondel.clone(),
+                    python: options.python.clone(),
+                    iterate: options.iterate.clone(),
+                };
+                let rows = recordings::measure(&readers, options.length, options.repeat)?;
+                report.marks(recordings::marks(&rows));
+                report.add("recordings", &rows, [recordings::table(&rows)]);
+                Ok(())
+            }),
             Command::Mqtt(options) => reported(&options.places, |r| brokered(&rondel, options, r)),
             Command::Order(options) => reported(&options.places, |r| orders(options, r)),
             Command::Language(options) => {

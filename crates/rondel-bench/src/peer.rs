@@ -10,6 +10,8 @@ use clap::{Args, Subcommand};
 use rondel_event::TopicId;
 use rondel_net::adapter::{Publisher, Receiver, Sample};
 use rondel_net::address::Address;
+use rondel_net::dds::{RawType, TopicType};
+use rondel_net::ros2::MessageType;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -49,6 +51,9 @@ struct Subscriber {
     /// Subscribe to this address
     #[arg(long)]
     topic: String,
+    /// Subscribe to binary messages of this type of ROS 2, on DDS
+    #[arg(long = "type", value_name = "TYPE")]
+    message_type: Option<String>,
     /// Publish echoes on this address
     #[arg(long)]
     publish: Option<String>,
@@ -122,7 +127,10 @@ impl Peer {
 }
 
 /// Returns a flag that the first SIGINT or SIGTERM sets; the second ends the process.
-fn stop_signal() -> Result<Arc<AtomicBool>> {
+///
+/// # Errors
+/// When the system refuses.
+pub fn stop_signal() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the first signal finds the flag unset, and sets it.
@@ -135,7 +143,16 @@ fn stop_signal() -> Result<Arc<AtomicBool>> {
 
 impl Subscriber {
     fn run(&self, echo: bool) -> Result<()> {
-        let from = parse(&self.topic)?;
+        let from = match (parse(&self.topic)?, &self.message_type) {
+            (Address::Dds(name, _, qos), Some(message_type)) => {
+                let name_of_type =
+                    MessageType::parse(message_type).map_err(|e| Failure::Usage(e.to_string()))?;
+                // Types of ROS 2 have no keys.
+                let raw = RawType { name: Some(name_of_type.dds()), keyed: Some(false) };
+                Address::Dds(name, TopicType::Raw(raw), qos)
+            }
+            (address, _) => address,
+        };
         let to = self.publish.as_deref().filter(|_| echo).map(parse).transpose()?;
         let asked = stop_signal()?;
         let addresses: Vec<_> = std::iter::once(&from).chain(&to).collect();

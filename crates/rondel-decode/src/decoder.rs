@@ -6,7 +6,7 @@ use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
-use crate::error::MessageError;
+use crate::error::{MessageError, MessageErrorKind};
 use crate::flatbuffers::{FlatbuffersDecoder, FlatbuffersType};
 use crate::json::{JsonDecoder, JsonError};
 use crate::protobuf::{ProtobufDecoder, ProtobufType};
@@ -236,6 +236,15 @@ impl DecodeError {
             DecodeError::Message(error) => Some(&*error.path),
         }
         .filter(|path| !path.is_empty())
+    }
+
+    /// Whether the message is too large to be written.
+    pub fn is_about_size(&self) -> bool {
+        match self {
+            DecodeError::Json(_) => false,
+            DecodeError::Cdr(error) => matches!(error.kind, CdrErrorKind::TooLarge(_)),
+            DecodeError::Message(error) => matches!(error.kind, MessageErrorKind::TooLarge(_)),
+        }
     }
 
     /// Whether the payload is well formed, but its time cannot be used.

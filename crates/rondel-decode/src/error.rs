@@ -41,6 +41,8 @@ pub enum MessageErrorKind {
     TimeOutOfRange,
     /// Bytes follow after the message.
     TrailingBytes,
+    /// As JSON, the message has more bytes than this.
+    TooLarge(usize),
 }
 
 impl MessageErrorKind {
@@ -74,6 +76,9 @@ impl fmt::Display for MessageErrorKind {
             MessageErrorKind::TimeOutOfRange => f.write_str(
                 "the time lies beyond the years 1678 to 2262; is the unit of time right (s, ms, us, ns)?",
             ),
+            MessageErrorKind::TooLarge(limit) => {
+                write!(f, "as JSON, the message has more than {limit} bytes")
+            }
             MessageErrorKind::TrailingBytes => f.write_str("bytes follow after the message"),
         }
     }

@@ -11,7 +11,7 @@
 //! - [`protobuf`]: Protobuf payloads of one topic, and their types.
 //! - [`schema`]: types of messages, from ROS 2 `.msg`, OMG IDL and type objects of DDS.
 //!
-//! [`Decoder`] is one of these, chosen by an [`Encoding`].
+//! [`Decoder`] is one of these, chosen by an [`Encoding`]; [`MessageWriter`] writes whole messages as JSON.
 
 pub mod binary;
 pub mod cdr;
@@ -21,6 +21,7 @@ mod fields;
 pub mod flatbuffers;
 pub mod json;
 pub mod lines;
+mod message;
 mod outline;
 pub mod protobuf;
 pub mod schema;
@@ -30,6 +31,7 @@ mod typed;
 pub use cdr::{PlanError, PlanErrorKind};
 pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 pub use error::{MessageError, MessageErrorKind};
+pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};
 
 /// The examples of the README.

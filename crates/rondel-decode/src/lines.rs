@@ -5,6 +5,7 @@
 //! | `{"topic":…, "time":…, "data":{…}}` | `data` is an object | `data` | `time` | `arrival`, if it is there |
 //! | `mosquitto_sub -F %J` or `-F %j` | it has `tst` and `payload` | `payload`; if that is a string, the object that is written in it | `tst` | `tst` |
 //! | `rondel tap --format json` | it has `arrival` and, if `data` is no object, either `message` or no members but `topic`, `time`, `arrival` (a number), `origin` and `data` or `payload` (a string) | `data`; `message`, as older versions wrote it; or the object in `payload` | `time` | `arrival` |
+//! | event | it has `event` with the name of a [`TopicEvent`](rondel_event::TopicEvent) and no members but `topic`, `time`, `arrival` and `origin`; a flat message if it has no `arrival` and a field `event` is read of its topic | | `time` | `arrival` |
 //! | flat | it is of no other form | all members but `topic` and `time` | `time` | |
 //! | array | it is an array | the array | | |
 //!
@@ -22,9 +23,10 @@
 //!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, the `null` that
 //!   `mosquitto_sub` writes for an empty message, or a wrong event time. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
 
+mod events;
 mod names;
 
-pub use names::{is_matched, is_pattern};
+pub use names::{find as find_topic, is_matched, is_pattern};
 
 use std::fmt;
 
@@ -48,12 +50,15 @@ pub struct TraceTopic {
     pub time: LineTime,
     /// The unit of times in its messages that are plain numbers.
     pub time_unit: TimeUnit,
+    /// The topic that its events are messages of, if any are read.
+    pub events: Option<TopicId>,
 }
 
 impl TraceTopic {
     /// A topic whose messages have the time that stands beside them, in seconds.
     pub fn new(names: Vec<String>, projection: Projection) -> TraceTopic {
-        TraceTopic { names, projection, time: LineTime::Recorded, time_unit: TimeUnit::Seconds }
+        let time_unit = TimeUnit::Seconds;
+        TraceTopic { names, projection, time: LineTime::Recorded, time_unit, events: None }
     }
 }
 
@@ -87,6 +92,8 @@ const OTHERS: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Lines {
     topics: Vec<Roots>,
+    /// How many of the topics a line can name: those of events follow them.
+    named: usize,
     any_topic: bool,
     time_unit: TimeUnit,
     shapes: TraceShapes,
@@ -130,6 +137,9 @@ struct Roots {
     message: Node,
     broker: Node,
     time_unit: TimeUnit,
+    events: Option<TopicId>,
+    /// Whether a field `event` is read, so that a flat line with one is a message.
+    reads_event: bool,
 }
 
 impl Roots {
@@ -163,6 +173,8 @@ impl Roots {
             payload,
             flat,
             time_unit: topic.time_unit,
+            events: topic.events,
+            reads_event: events::reads_field(&topic.projection),
         }
     }
 
@@ -191,6 +203,8 @@ struct Members {
     message: Option<Member>,
     payload: Option<Member>,
     arrival: Option<Member>,
+    time: Option<Member>,
+    event: Option<Member>,
     has_tst: bool,
     /// Whether there are members that `rondel tap` does not write.
     has_others: bool,
@@ -229,9 +243,13 @@ impl Members {
                 members.payload = member;
             } else if key.is("arrival") {
                 members.arrival = member;
+            } else if key.is("time") {
+                members.time = member;
+            } else if key.is("event") {
+                members.event = member;
             } else {
                 members.has_tst |= key.is("tst");
-                members.has_others |= !key.is("time") && !key.is("origin");
+                members.has_others |= !key.is("origin");
             }
             Ok(())
         })?;
@@ -240,7 +258,9 @@ impl Members {
 
     /// Keys and kinds of values alone decide, so that lines of one shape have one form.
     fn form(&self) -> Form {
-        let is_tap = !self.has_others && self.arrival.is_some_and(|arrival| arrival.kind == Kind::Number);
+        let is_tap = !self.has_others
+            && self.event.is_none()
+            && self.arrival.is_some_and(|arrival| arrival.kind == Kind::Number);
         match (self.data, self.message, self.payload) {
             (Some(data), ..) if data.kind == Kind::Object => Form::Data(self.arrival.map(|_| data)),
             (.., Some(payload)) if self.has_tst => Form::Broker(payload),
@@ -338,16 +358,19 @@ fn line_breaks(chunk: &[u8; CHUNK]) -> u64 {
 }
 
 impl Lines {
-    /// A decoder for traces of these topics; a topic's position is its [`TopicId`].
+    /// A decoder for traces of these topics; a topic's position is its [`TopicId`]. The topics of
+    /// [events](TraceTopic::events) are the last ones.
     ///
     /// With `any_topic` and a single topic, a line belongs to it whatever topic it names.
     /// `time_unit` is the unit of the members `time`, `arrival` and `tst`, where they are plain numbers.
     pub fn new(topics: &[TraceTopic], any_topic: bool, time_unit: TimeUnit) -> Lines {
         let mut unread = Node::default();
         unread.replace("topic", Node::leaf(Action::Topic));
+        let named = topics.len() - topics.iter().filter(|topic| topic.events.is_some()).count();
         Lines {
             topics: topics.iter().map(|topic| Roots::new(topic, time_unit)).collect(),
-            any_topic: any_topic && topics.len() == 1,
+            named,
+            any_topic: any_topic && named == 1,
             time_unit,
             shapes: TraceShapes::default(),
             unread,
@@ -527,11 +550,11 @@ impl Lines {
         let topic = members.topic.map(|topic| &line[topic.start + 1..topic.end - 1]);
         let index = match topic {
             _ if self.any_topic => 0,
-            None if self.topics.len() == 1 => 0,
+            None if self.named == 1 => 0,
             None => return Err((0, LineErrorKind::NoTopic)),
             Some(raw) => {
                 let name = unescape(raw).unwrap_or_default();
-                match names::find(self.topics.iter().map(|topic| &*topic.names), &name) {
+                match names::find(self.topics[..self.named].iter().map(|topic| &*topic.names), &name) {
                     Some(index) => index,
                     None => {
                         let other = self.other(name);
@@ -542,8 +565,11 @@ impl Lines {
                 }
             }
         };
-        let form = members.form();
         let roots = &self.topics[index];
+        if let Some(event) = members.event(line, roots) {
+            return self.event(line, &members, (index, event), block);
+        }
+        let form = members.form();
         let (root, payload) = match form {
             Form::Flat => (&roots.flat, None),
             Form::Data(payload) => (&roots.data, payload),
@@ -607,7 +633,7 @@ impl Lines {
         if let (Some(publisher), Some(number)) = origin {
             self.origins.push((row, Origin { publisher, number }));
         }
-        if text.is_none() {
+        if text.is_none() && !members.may_be_event() {
             self.shapes.learn(with_break, root, Ok(id), time_unit);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The fields and constants of a message type, whatever its encoding.
 
-use rondel_event::{Value, ValueType};
+use rondel_event::{Path, Segment, Value, ValueType};
 
 use crate::decoder::MessageType;
 use crate::schema::{
@@ -45,6 +45,28 @@ pub struct NamedConstant {
     pub name: Box<str>,
     /// The value.
     pub value: Value,
+}
+
+impl Outline {
+    /// Whether a value of an enumeration stands at this path.
+    pub fn is_enumeration(&self, path: &Path) -> bool {
+        let mut fields = &self.fields[..];
+        let mut at: Option<&Part> = None;
+        for segment in &path.0 {
+            at = match (segment, at) {
+                (Segment::Index(_), Some(Part::Array(element))) => Some(&**element),
+                (Segment::Key(name), _) => {
+                    fields.iter().find(|(field, _)| field == name).map(|(_, part)| part)
+                }
+                _ => None,
+            };
+            fields = match at {
+                Some(Part::Object(inner) | Part::Stamp(_, inner)) => &inner[..],
+                _ => &[],
+            };
+        }
+        matches!(at, Some(Part::Enumeration(_)))
+    }
 }
 
 impl MessageType {

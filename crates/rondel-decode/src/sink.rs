@@ -1,8 +1,8 @@
 //! The slots of one row, and how the values of a message are written to them.
 
-use rondel_event::{Block, Slot, Test, TimeUnit, Timestamp, Value, ValueType};
+use rondel_event::{Block, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
 
-use crate::error::MessageErrorKind;
+use crate::error::{MessageError, MessageErrorKind, Parsed};
 use crate::fields::Want;
 use crate::json::{Meaning, characters, text_time};
 
@@ -91,7 +91,27 @@ impl Target {
     }
 }
 
-impl Sink<'_> {
+impl<'w> Sink<'w> {
+    /// Begins a row for a message on `topic`, of the time `time` unless the message holds one.
+    #[inline(always)]
+    pub(crate) fn begin(block: &'w mut Block, topic: TopicId, time: Timestamp, unit: TimeUnit) -> Sink<'w> {
+        let row = block.push(topic, time);
+        Sink { block, row, unit, time: None, mistyped: 0, met: 0 }
+    }
+
+    /// Ends the row, or takes it back if the message could not be read. Returns the number of mistyped values.
+    #[inline(always)]
+    pub(crate) fn end(self, read: Parsed<()>) -> Result<u64, MessageError> {
+        if let Err(fault) = read {
+            self.block.pop();
+            return Err(fault.into_error());
+        }
+        if let Some(time) = self.time {
+            self.block.set_time(self.row, time);
+        }
+        Ok(self.mistyped)
+    }
+
     /// Writes a value, or that it has another type.
     #[inline(always)]
     pub(crate) fn write(&mut self, to: &Target, value: Scalar<'_>) -> Result<(), MessageErrorKind> {

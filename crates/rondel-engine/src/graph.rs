@@ -1,8 +1,9 @@
 //! The program as a graph in which equal parts are one node.
 
-use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Not;
 
+use hashbrown::HashTable;
 use rondel_event::TopicId;
 use rondel_spec::{BinaryOp, UnaryOp};
 
@@ -504,7 +505,8 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Graph {
     nodes: Vec<Node>,
-    index: HashMap<Node, NodeId>,
+    /// The nodes with their hashes.
+    index: HashTable<(u64, NodeId)>,
     /// What the nodes of machines stand for.
     machines: Vec<MachineSource>,
     /// What the nodes of quantified formulas stand for.
@@ -521,7 +523,7 @@ impl Graph {
     pub(crate) fn new() -> Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
-            index: HashMap::new(),
+            index: HashTable::new(),
             machines: Vec::new(),
             relations: Vec::new(),
             by_value: Vec::new(),
@@ -592,7 +594,10 @@ impl Graph {
 
     /// The node that is equal to this one.
     pub(crate) fn add(&mut self, node: Node) -> NodeId {
-        if let Some(&id) = self.index.get(&node) {
+        let mut hasher = DefaultHasher::new();
+        node.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(&(_, id)) = self.index.find(hash, |(_, id)| self.nodes[id.index()] == node) {
             return id;
         }
         if self.nodes.len() >= Graph::LIMIT {
@@ -600,8 +605,8 @@ impl Graph {
             return NodeId(0);
         }
         let id = NodeId(self.nodes.len() as u32);
-        self.nodes.push(node.clone());
-        self.index.insert(node, id);
+        self.nodes.push(node);
+        self.index.insert_unique(hash, (hash, id), |(hash, _)| *hash);
         id
     }
 

@@ -95,11 +95,11 @@ mod witness;
 mod words;
 
 pub use chain::{ChainFigures, ChainStatus, Distribution};
-pub use doubt::{Blind, SeenAgain, UnseenFrom};
+pub use doubt::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use error::CompileError;
 pub use memory::Memory;
 pub use monitor::{Ambiguity, Monitor};
 pub use program::Program;
 pub use quantifier::{Evaluation, Quantifier};
-pub use report::{Report, ReportKey, SliceStatus};
+pub use report::{Report, ReportKey, SliceStatus, Withheld};
 pub use rondel_event::SnapshotError;

@@ -239,15 +239,22 @@ impl Monitor {
         }
         // Those of a single section of events come in order, unless an event concerns all instances.
         let mixes = |s: &Section| s.moments == Moments::Dense || s.looks_ahead() || s.has_obligations();
-        let sections = program.sections.len() + program.sliced.len();
-        let all = || program.sections.iter().chain(program.sliced.iter().map(|sliced| &*sliced.section));
         let shares = |sliced: &Sliced| !sliced.plan.shared.is_empty();
-        if sections > 1 || all().any(mixes) || program.sliced.iter().any(shares) {
+        let is_ordered = match (&program.sections[..], &program.sliced[..]) {
+            ([], []) => true,
+            ([section], []) => !mixes(section),
+            ([], [sliced]) => !mixes(&sliced.section) && !shares(sliced),
+            _ => false,
+        };
+        if !is_ordered {
             self.sort();
         }
+        // Their words say whether anything changed; the reports need not be gone through.
+        let is_plain = is_ordered && program.sliced.is_empty();
+        let changes = !is_plain || self.outcomes.iter().any(|(_, outcome)| outcome.changed != 0);
         self.position = self.position.saturating_add(len as u64);
         self.collect_witnesses();
-        if self.doubts.finals.is_open() && !self.reports.is_empty() {
+        if self.doubts.finals.is_open() && changes && !self.reports.is_empty() {
             self.note_finals();
         }
         if self.doubts.is_active() {
@@ -261,15 +268,14 @@ impl Monitor {
         self.reports.clear();
         self.keys.words.clear();
         self.witnesses.clear();
+        self.doubts.missed.clear();
     }
 
     /// Lets time pass up to `now` without an event, and reports what that brings: what becomes certain
     /// *before* `now`, since an event at `now` may still come. An event that is earlier than `now` counts
     /// as of `now` from here on.
     pub fn advance(&mut self, now: Timestamp) -> &[Report] {
-        self.reports.clear();
-        self.keys.words.clear();
-        self.witnesses.clear();
+        self.begin_call();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let now = now.as_nanos().clamp(-FARTHEST, FARTHEST);
         if self.position > 0 && now > self.time {
@@ -309,9 +315,7 @@ impl Monitor {
 
     /// Ends the trace, and reports what is then left open.
     pub fn end(&mut self) -> &[Report] {
-        self.reports.clear();
-        self.keys.words.clear();
-        self.witnesses.clear();
+        self.begin_call();
         self.chains.iter_mut().for_each(ChainState::clear_missing);
         let program = Arc::clone(&self.program);
         for (i, section) in program.sections.iter().enumerate() {
@@ -582,6 +586,7 @@ impl Monitor {
                     after: false,
                     back: 0,
                     robustness: serial.robustness(section, formula, row, 0, verdict),
+                    withheld: crate::report::Withheld::No,
                     key: None,
                     order: at(row),
                 }
@@ -718,6 +723,7 @@ impl Monitor {
                     after: false,
                     back: 0,
                     robustness: serial.robustness(section, formula, row, 0, verdict),
+                    withheld: crate::report::Withheld::No,
                     key: None,
                     order: if is_event { at(next) } else { before(next) },
                 };
@@ -780,6 +786,7 @@ impl Monitor {
                     after: true,
                     back: 0,
                     robustness,
+                    withheld: crate::report::Withheld::No,
                     key: None,
                     order: order + 1,
                 });

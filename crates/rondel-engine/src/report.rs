@@ -30,10 +30,24 @@ pub struct Report {
     pub back: u64,
     /// How far from being violated the property is, where that is asked for and known.
     pub robustness: Option<f64>,
+    /// Whether it is inconclusive because messages were not seen; it may have been so without that, too.
+    pub withheld: Withheld,
     /// The key of its instance, where the property is divided by key: see [`Monitor::key`](crate::Monitor::key).
     pub key: Option<ReportKey>,
     /// Its place among the reports of one call.
     pub(crate) order: u32,
+}
+
+/// Whether a verdict was withheld, as messages were not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// It was not.
+    No,
+    /// It was.
+    Yes,
+    /// It was, from right after the last event or the time that had passed: the time of the report is the nanosecond
+    /// behind that.
+    FromNow,
 }
 
 /// Where the key of an instance is, among those of the reports of one call.
@@ -164,6 +178,7 @@ impl Report {
             after: false,
             back: 0,
             robustness: None,
+            withheld: Withheld::No,
             key: None,
             order: 0,
         }

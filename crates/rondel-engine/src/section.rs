@@ -1,6 +1,6 @@
 //! Properties that are evaluated together: one list of instructions, one kind of moments.
 
-use rondel_event::{Block, Rows, Slot, TopicId, Verdict};
+use rondel_event::{Block, Slot, TopicId, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::delay::Delay;
@@ -16,8 +16,7 @@ use crate::relation::state::RelationState;
 use crate::robust;
 use crate::schedule::{Schedule, schedule};
 use crate::slice::by_value::ByValue;
-use crate::state::{Held, Latched, Registers, State};
-use crate::texts;
+use crate::state::{Held, Latched, RegisterPlan, State};
 use crate::timed::{NEVER, TimedRecently, TimedSince, distance};
 use crate::translate::{Future, MachineSource, Rails, RobustFuture, Robustness, Translation, Truth};
 use crate::window::{LIMIT, Operands, Window};
@@ -83,8 +82,8 @@ pub(crate) struct Section {
     pub(crate) reads_time: bool,
     /// The state before the first event.
     pub(crate) initial: State,
-    /// Registers of the right size.
-    pub(crate) registers: Registers,
+    /// The registers that it needs.
+    pub(crate) registers: RegisterPlan,
 }
 
 impl Section {
@@ -345,7 +344,7 @@ fn section(
         deadlines: Vec::new(),
         shortest: u64::MAX,
         state: State::default(),
-        registers: Registers::default(),
+        registers: RegisterPlan::default(),
     };
     for &id in &order {
         assembly.assemble(id);
@@ -434,7 +433,7 @@ struct Assembly<'a> {
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
-    registers: Registers,
+    registers: RegisterPlan,
 }
 
 /// A timed operator as ranges, and its operands.
@@ -452,20 +451,20 @@ fn push<T>(list: &mut Vec<T>, value: T) -> u32 {
     list.len() as u32 - 1
 }
 
+/// Counts one more and says which it is.
+fn add(count: &mut u32) -> u32 {
+    *count += 1;
+    *count - 1
+}
+
 impl Assembly<'_> {
     fn assemble(&mut self, id: NodeId) {
         let node = &self.graph.nodes()[id.index()];
         if let Some(kind) = node.kind() {
             self.column[id.index()] = match kind {
-                Kind::Int => {
-                    push(&mut self.registers.columns.int_steps, Rows::MAX);
-                    push(&mut self.registers.columns.ints, [0; _])
-                }
-                Kind::Float => {
-                    push(&mut self.registers.columns.float_steps, Rows::MAX);
-                    push(&mut self.registers.columns.floats, [0.0; _])
-                }
-                Kind::Text => push(&mut self.registers.columns.texts, texts::UNSET),
+                Kind::Int => add(&mut self.registers.ints),
+                Kind::Float => add(&mut self.registers.floats),
+                Kind::Text => add(&mut self.registers.texts),
             };
         }
         let instruction = match self.look_ahead(id) {
@@ -473,7 +472,7 @@ impl Assembly<'_> {
             None => self.instruction(node, self.column[id.index()]),
         };
         self.place[id.index()] = push(&mut self.instructions, instruction);
-        push(&mut self.registers.words, 0 as Rows);
+        add(&mut self.registers.words);
     }
 
     /// The instruction of an operator that is looked ahead of.
@@ -485,7 +484,7 @@ impl Assembly<'_> {
             let ranges = &mut self.state.ranges;
             ranges.resize_with(list.len(), || Ranges::new(0, None));
             ranges[state as usize] = ranges_of(&self.graph.nodes()[id.index()])?.0;
-            return Some(Instruction::LookedAhead { state, second: push(&mut self.registers.seconds, 0) });
+            return Some(Instruction::LookedAhead { state, second: add(&mut self.registers.seconds) });
         }
         let (_, operands) = ranges_of(&self.graph.nodes()[id.index()])?;
         let place = &self.place;
@@ -537,14 +536,14 @@ impl Assembly<'_> {
                     q: wire(q.at),
                     q_after: wire(q.after),
                     state,
-                    second: push(&mut registers.seconds, 0),
+                    second: add(&mut registers.seconds),
                 }
             }
             Node::TimedSince { p, q, lower, upper } => {
                 let sides = |sides: Sides| Sides { at: wire(sides.at), after: wire(sides.after) };
                 let operands = push(&mut self.operands, [sides(p), sides(q)]);
                 let state = push(&mut state.timed_since, TimedSince::new(lower, upper));
-                I::TimedSince { operands, state, second: push(&mut registers.seconds, 0) }
+                I::TimedSince { operands, state, second: add(&mut registers.seconds) }
             }
             Node::After(of) => {
                 // That somebody asks for its truth between events is why its changes matter.
@@ -572,7 +571,7 @@ impl Assembly<'_> {
                 let span = distance(span).saturating_sub(open.into());
                 push(&mut self.lasting, Lasting { known: wire(known), span });
                 let state = push(&mut state.lasting, NEVER);
-                I::Lasting { x: column(from), state, second: push(&mut registers.seconds, 0) }
+                I::Lasting { x: column(from), state, second: add(&mut registers.seconds) }
             }
             Node::Chain(chain, column) => {
                 I::Chain { chain, column, state: push(&mut state.chains, None), out }
@@ -650,12 +649,7 @@ impl Assembly<'_> {
                 self.deadlines.push(Deadline::Robust(state));
                 let soonest = if lower > 0 { lower } else { upper.unwrap_or(u64::MAX) };
                 self.shortest = self.shortest.min(soonest);
-                I::RobustDense {
-                    operands,
-                    state,
-                    second: push(&mut registers.columns.seconds, [0.0; _]),
-                    out,
-                }
+                I::RobustDense { operands, state, second: add(&mut registers.column_seconds), out }
             }
             Node::AfterFloat(of) => match self.instructions[place[of.index()] as usize] {
                 I::RobustDense { second, .. } => I::AfterFloat { second, out },
@@ -674,12 +668,12 @@ impl Assembly<'_> {
                     self.deadlines.push(Deadline::Relation(relation));
                     self.shortest = self.shortest.min(soonest);
                 }
-                I::Quantified { relation, second: push(&mut registers.seconds, 0) }
+                I::Quantified { relation, second: add(&mut registers.seconds) }
             }
             Node::ByValue { number, .. } => {
                 let source = self.graph.by_value()[number as usize].clone();
                 let number = push(&mut self.by_value, source.placed(wire, slot));
-                I::ByValue { number, second: push(&mut registers.seconds, 0) }
+                I::ByValue { number, second: add(&mut registers.seconds) }
             }
             Node::ByValuePossibly(of) => match self.instructions[place[of.index()] as usize] {
                 I::ByValue { second, .. } => I::After { second },

@@ -213,7 +213,7 @@ impl Serial {
         let mut serial = Serial {
             state: section.initial.clone(),
             scout: section.scout.as_ref().map(|scout| Box::new(Serial::new(scout, no_block))),
-            registers: section.registers.clone(),
+            registers: section.registers.registers(),
             position: 0,
             time: i64::MIN,
             last_row: 0,

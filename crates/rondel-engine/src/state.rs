@@ -5,7 +5,7 @@ use crate::machine::{MachineRows, MachineState};
 use crate::ranges::Ranges;
 use crate::relation::state::RelationState;
 use crate::robust::{self, DenseSince};
-use crate::texts::TextColumn;
+use crate::texts::{self, TextColumn};
 use crate::timed::{TimedRecently, TimedSince};
 use crate::window::Window;
 use crate::words::Recently;
@@ -107,6 +107,40 @@ pub(crate) struct Registers {
     pub(crate) seconds: Vec<u64>,
     pub(crate) machines: Vec<MachineRows>,
     pub(crate) columns: Columns,
+}
+
+/// The registers that a section needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RegisterPlan {
+    /// How many of each kind.
+    pub(crate) words: u32,
+    pub(crate) seconds: u32,
+    pub(crate) ints: u32,
+    pub(crate) floats: u32,
+    pub(crate) texts: u32,
+    pub(crate) column_seconds: u32,
+    pub(crate) machines: Vec<MachineRows>,
+}
+
+impl RegisterPlan {
+    /// The registers before the first block.
+    pub(crate) fn registers(&self) -> Registers {
+        let [ints, floats, seconds] =
+            [self.ints, self.floats, self.column_seconds].map(|count| count as usize);
+        Registers {
+            words: vec![0; self.words as usize],
+            seconds: vec![0; self.seconds as usize],
+            machines: self.machines.clone(),
+            columns: Columns {
+                ints: vec![[0; _]; ints],
+                floats: vec![[0.0; _]; floats],
+                int_steps: vec![Rows::MAX; ints],
+                float_steps: vec![Rows::MAX; floats],
+                texts: vec![texts::UNSET; self.texts as usize],
+                seconds: vec![[0.0; _]; seconds],
+            },
+        }
+    }
 }
 
 /// The columns among them.

@@ -11,6 +11,7 @@ mod path;
 mod projection;
 pub mod snapshot;
 mod time;
+mod topic_event;
 mod value;
 mod verdict;
 
@@ -21,6 +22,7 @@ pub use path::{Path, Segment};
 pub use projection::{Condition, Field, Projection, Quantifier, Read, Slot, Test};
 pub use snapshot::SnapshotError;
 pub use time::{ParseTimeError, TimeUnit, Timestamp};
+pub use topic_event::TopicEvent;
 pub use value::{Comparison, Value, ValueType};
 pub use verdict::Verdict;
 

@@ -1,5 +1,7 @@
 //! Projections: the fields that a program reads.
 
+use std::hash::{Hash, Hasher};
+
 use crate::{Comparison, Path, Value, ValueType};
 
 /// Column of a [`Block`](crate::Block) for the values of a field: its kind, and its index among the
@@ -62,7 +64,7 @@ pub enum Quantifier {
 }
 
 /// Condition on one element of an array.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Condition {
     /// Path in the element.
     pub path: Path,
@@ -79,4 +81,16 @@ pub enum Test {
     Equals(Value),
     /// The field is a number for which the comparison with this constant holds.
     Number(Comparison, f64),
+}
+
+/// A double by its bits, as in [`Value`].
+impl Hash for Test {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Test::Present => {}
+            Test::Equals(value) => value.hash(state),
+            Test::Number(comparison, number) => (comparison, number.to_bits()).hash(state),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Values, their types and comparisons.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Type of the value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +68,19 @@ impl Value {
             Value::Time(_) => ValueType::Time,
             Value::Duration(_) => ValueType::Duration,
             Value::String(_) => ValueType::String,
+        }
+    }
+}
+
+/// A double by its bits: those of the two zeros differ, although these are equal.
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Value::Bool(b) => b.hash(state),
+            Value::Int(i) | Value::Time(i) | Value::Duration(i) => i.hash(state),
+            Value::Float(x) => x.to_bits().hash(state),
+            Value::String(text) => text.hash(state),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_event::{Origin, Timestamp, TopicEvent, TopicId};
 
 /// Something that others can connect or send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,18 @@ pub enum Change<'a> {
     MissedDeadline,
     /// The topic has a publisher that is alive, or none any more.
     Alive(bool),
+}
+
+impl Change<'_> {
+    /// Returns the event of the topic that the change is, and whether it holds: that a publisher is alive may not.
+    pub fn event(&self) -> (TopicEvent, bool) {
+        match self {
+            Change::Disposed(_) => (TopicEvent::Disposed, true),
+            Change::Unregistered(_) => (TopicEvent::Unregistered, true),
+            Change::MissedDeadline => (TopicEvent::MissedDeadline, true),
+            Change::Alive(is_alive) => (TopicEvent::Alive, *is_alive),
+        }
+    }
 }
 
 /// An instance of a topic: the samples with one value of the key.
@@ -197,6 +209,26 @@ pub trait Publisher: Send + Sync {
         true
     }
 
+    /// Returns how many published payloads nobody has confirmed yet, where that is known: on MQTT at quality of service 1
+    /// and 2, on DDS if they are [handed back](Publisher::hand_back). After [`Publisher::flush`] they may be lost. `None`
+    /// where that cannot be said now; 0 by default.
+    fn unconfirmed(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    /// From now on payloads that are not delivered are the caller's, who keeps them: those that are
+    /// [refused](PublishError::Slow) are not dropped here, neither counted nor logged as such, and those that were
+    /// accepted can be asked for until they are confirmed.
+    fn hand_back(&self) {}
+
+    /// Calls a function with every [unconfirmed](Publisher::unconfirmed) payload, in the order of publication. There are
+    /// none by default, or where their number cannot be said now.
+    fn unconfirmed_payloads(&self, _visit: &mut dyn FnMut(&[u8])) {}
+
+    /// Calls a function with those unconfirmed payloads that nobody will confirm any more, as every consumer has left
+    /// without a word, and forgets them. On DDS these are those of a lease that has expired; elsewhere there are none.
+    fn take_abandoned(&self, _visit: &mut dyn FnMut(&[u8])) {}
+
     /// Returns the counter of payloads that did not reach every consumer, which outlives the publisher;
     /// `None` where nothing is dropped.
     fn drops(&self) -> Option<Arc<Drops>> {
@@ -248,8 +280,10 @@ impl Drops {
 pub struct Problems {
     /// Samples that do not have the topic's type, so that no payload could be extracted.
     pub malformed: u64,
-    /// Samples without a payload (a deletion or a disposed instance).
+    /// Samples without a payload: a deletion on Zenoh, a message without content on MQTT.
     pub empty: u64,
+    /// Events of instances on DDS: one was disposed of, or has no publishers any more. They are no messages.
+    pub instance_events: u64,
     /// Samples that the network reports as lost or rejected.
     pub lost: u64,
     /// Publishers of this topic with another type or an incompatible quality of service, and

@@ -153,6 +153,25 @@ impl Publisher for Wrapping {
         self.publisher.settle(limit)
     }
 
+    fn unconfirmed(&self) -> Option<u64> {
+        self.publisher.unconfirmed()
+    }
+
+    fn hand_back(&self) {
+        self.publisher.hand_back();
+    }
+
+    fn unconfirmed_payloads(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.publisher.unconfirmed_payloads(&mut |sample| {
+            visit(rondel_decode::cdr::string(sample).unwrap_or_default())
+        });
+    }
+
+    fn take_abandoned(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.publisher
+            .take_abandoned(&mut |sample| visit(rondel_decode::cdr::string(sample).unwrap_or_default()));
+    }
+
     fn drops(&self) -> Option<Arc<Drops>> {
         self.publisher.drops()
     }

@@ -11,6 +11,7 @@ use rondel_event::TopicId;
 use crate::adapter::{Listener, Outage, Publisher, Receiver, Recovered, Subscription};
 use crate::address::{Address, Encoding};
 use crate::cdr_string::{Unwrapping, Wrapping};
+use crate::ros2::keys::DataKey;
 use crate::ros2::{self, Middleware, Ros2Error};
 use crate::{dds, mqtt, zenoh};
 
@@ -91,7 +92,10 @@ impl NetworkSettings {
     }
 
     /// Checks that ROS 2 has a middleware on its domain.
-    fn check_ros2(&self) -> Result<(), JoinError> {
+    ///
+    /// # Errors
+    /// [`JoinError::Setting`].
+    pub fn check_ros2(&self) -> Result<(), JoinError> {
         let setting = |error: String| Err(JoinError::Setting(error));
         match (&self.ros2, &self.zenoh, &self.dds) {
             (Some(Err(error)), ..) => setting(format!("cannot join ROS 2: {error}")),
@@ -242,6 +246,9 @@ impl Networks {
             })
         };
         // First the one that waits for nobody.
+        let node = ros2.as_ref().and_then(|ros2| ros2.as_ref().ok());
+        let node = node.filter(|ros2| ros2.middleware == Middleware::Dds).map(|ros2| ros2.node.clone());
+        let dds = dds.as_ref().map(|dds| dds::Settings { node, ..dds.clone() });
         let dds = dds.as_ref().map(dds::Participant::open).transpose();
         let dds = dds.map_err(|error| failed(error.to_string(), true))?;
         let (zenoh, mqtt) = std::thread::scope(|scope| {
@@ -276,6 +283,20 @@ impl Networks {
         &self.listeners
     }
 
+    /// Whether a connection was lost a moment ago, so that it is not known yet what was missed: nothing should be concluded
+    /// from silence meanwhile. It lasts two and a half seconds at most.
+    pub fn is_unsure(&self) -> bool {
+        self.zenoh.as_ref().is_some_and(zenoh::Session::is_unsure)
+    }
+
+    /// Whether the network kept what was published at an address since the process that was here before left.
+    pub fn kept(&self, address: &Address) -> bool {
+        match (address, &self.mqtt) {
+            (Address::Mqtt(_, settings, _), Some((session, _))) => session.kept(*settings),
+            _ => false,
+        }
+    }
+
     /// Subscribes to an address.
     ///
     /// # Errors
@@ -286,13 +307,30 @@ impl Networks {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
+        self.subscribe_of(address, None, topic, receiver)
+    }
+
+    /// Subscribes to messages that are read by this type. On DDS publishers of another type are refused, as
+    /// [`dds::Participant::subscribe_as`] says; elsewhere it makes no difference.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn subscribe_of<R: Receiver + ?Sized>(
+        &self,
+        address: &Address,
+        schema: Option<&Schema>,
+        topic: TopicId,
+        receiver: Arc<R>,
+    ) -> Result<Box<dyn Subscription>, String> {
         match address.encoding() {
-            Encoding::Of(_) => self.subscribe_plainly(address, topic, receiver),
-            Encoding::CdrString if self.has_text(address) => self.subscribe_plainly(address, topic, receiver),
+            Encoding::Of(_) => self.subscribe_plainly(address, schema, topic, receiver),
+            Encoding::CdrString if self.has_text(address) => {
+                self.subscribe_plainly(address, None, topic, receiver)
+            }
             Encoding::CdrString => {
                 let unwrapping = Unwrapping::new(receiver, address.to_string());
                 let counting = unwrapping.counting();
-                let subscription = self.subscribe_plainly(address, topic, Arc::new(unwrapping))?;
+                let subscription = self.subscribe_plainly(address, None, topic, Arc::new(unwrapping))?;
                 Ok(Box::new(counting(subscription)))
             }
         }
@@ -314,8 +352,8 @@ impl Networks {
         Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
     }
 
-    /// Waits up to `limit` for a publisher of a topic on DDS, and returns the type that it announces; `None` if there is
-    /// none in time, and on other networks.
+    /// Waits up to `limit` for a publisher of a topic on DDS or ROS 2, and returns the type that it announces; `None` if
+    /// there is none in time, and on other networks. On ROS 2 over Zenoh it is the type that its node describes.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -324,10 +362,29 @@ impl Networks {
         address: &Address,
         limit: Duration,
     ) -> Result<Option<dds::DiscoveredType>, String> {
-        match (address, &self.dds) {
-            (Address::Dds(topic, topic_type, _), Some(participant)) => participant
-                .discovered_type(topic, topic_type.name(), limit)
-                .map_err(|error| format!("cannot discover the type of {address}: {error}")),
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot discover the type of {address}: {error}");
+        match (address, &self.dds, &self.ros2) {
+            (Address::Dds(topic, topic_type, _), Some(participant), _) => {
+                participant.discovered_type(topic, topic_type.name(), limit).map_err(|error| failed(&error))
+            }
+            (Address::Ros2(of, _), Some(participant), Some(Ros2::Dds)) => {
+                let name = of.message_type.as_ref().map(ros2::MessageType::dds);
+                participant
+                    .discovered_type(&of.name.dds(), name.as_deref(), limit)
+                    .map_err(|error| failed(&error))
+            }
+            (Address::Ros2(of, _), _, Some(Ros2::Zenoh(node))) => {
+                let found = node.discovered_type(&of.name, of.message_type.as_ref(), limit);
+                Ok(found.map_err(|error| failed(&error))?.map(described))
+            }
+            (Address::Zenoh(key, _), ..) => {
+                let Some((key, session)) = DataKey::parse(key).zip(self.zenoh.as_ref()) else {
+                    return Ok(None);
+                };
+                let found = session.ros2_type(key.domain, &key.topic, Some(&key.message_type), limit);
+                Ok(found.map_err(|error| failed(&error))?.map(described))
+            }
             _ => Ok(None),
         }
     }
@@ -354,6 +411,7 @@ impl Networks {
     fn subscribe_plainly<R: Receiver + ?Sized>(
         &self,
         address: &Address,
+        schema: Option<&Schema>,
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
@@ -364,11 +422,14 @@ impl Networks {
                 Ok(Box::new(made))
             }
             (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
-                let made = participant.subscribe_as(name, (topic_type, qos), topic, receiver);
+                let made = participant.subscribe_as(name, (topic_type, qos), schema, topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
-            (Address::Mqtt(filter, settings, _), .., Some((session, _))) => {
-                let made = session.subscribe(filter, *settings, topic, receiver);
+            (Address::Mqtt(filter, settings, encoding), .., Some((session, _))) => {
+                // In Protobuf no bytes are a message of default values.
+                let empty = *encoding == Encoding::Of(rondel_decode::Encoding::Protobuf);
+                let settings = mqtt::SubscriptionSettings { empty: settings.empty || empty, ..*settings };
+                let made = session.subscribe(filter, settings, topic, receiver);
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             (Address::Ros2(of, encoding), _, dds, _) => match (&self.ros2, dds) {
@@ -379,8 +440,9 @@ impl Networks {
                     Ok(Box::new(made))
                 }
                 (Some(Ros2::Dds), Some(participant)) => {
-                    let (topic_type, qos) = (of.dds_type(*encoding), of.dds_qos());
-                    let made = participant.subscribe_as(&of.name.dds(), (&topic_type, &qos), topic, receiver);
+                    let (name, topic_type, qos) = (of.name.dds(), of.dds_type(*encoding), of.dds_qos());
+                    let of = (&topic_type, &qos);
+                    let made = participant.subscribe_as(&name, of, schema, topic, receiver);
                     Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
                 }
                 _ => Err(failed("ROS 2 was not joined".to_owned())),
@@ -553,6 +615,11 @@ impl Networks {
             session.wake();
         }
     }
+}
+
+/// A type that a node of ROS 2 over Zenoh describes, in the form of DDS.
+fn described(found: zenoh::DescribedType) -> dds::DiscoveredType {
+    dds::DiscoveredType { name: found.message_type.dds(), keyed: false, schema: found.schema }
 }
 
 #[cfg(test)]

@@ -2,14 +2,17 @@
 //!
 //! A subscription delivers all messages of a pattern as one topic. An observation names the topic of each.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rondel_event::TopicId;
+use rondel_decode::schema::Schema;
+use rondel_event::{Origin, Timestamp, TopicId};
 
 use crate::adapter::{Sample, Subscription};
 use crate::dds;
 use crate::networks::Networks;
+use crate::ros2::keys::DataKey;
 use crate::ros2::{self, Graph};
 
 /// A message with its topic.
@@ -19,8 +22,10 @@ pub struct Observed<'a> {
     pub topic: &'a str,
     /// The payload. On DDS a whole sample, with the four bytes of its encoding before it.
     pub payload: &'a [u8],
-    /// The publisher, where messages name it.
-    pub publisher: Option<u64>,
+    /// When it was sent, where the network says so.
+    pub source_time: Option<Timestamp>,
+    /// The publisher and the number of the message, where messages name them.
+    pub origin: Option<Origin>,
 }
 
 /// Receives what is observed, on the threads of the networks.
@@ -57,23 +62,22 @@ impl Networks {
         Ok(Observation { _zenoh: None, _others: vec![Box::new(made)] })
     }
 
-    /// Observes the publishers of a list on DDS, each topic with the type of its first publisher. Returns also the topics
-    /// that cannot be observed, with the reason.
+    /// Observes the publishers of a list on DDS, each topic with the type of its first publisher, but for the `known`
+    /// topics, to which it adds those of the list. Returns also the topics that cannot be observed, with the reason.
     pub fn observe_dds(
         &self,
         endpoints: &[dds::DiscoveredEndpoint],
+        known: &mut BTreeSet<String>,
         observer: &Observer,
     ) -> (Observation, Vec<(String, String)>) {
         let (mut observation, mut failed) = (Observation::default(), Vec::new());
         let Some(participant) = &self.dds else { return (observation, failed) };
-        let mut topics: Vec<&str> = Vec::new();
         for endpoint in endpoints.iter().filter(|endpoint| endpoint.publishes) {
             let topic = &endpoint.topic;
-            if topics.contains(&&**topic) {
+            if !known.insert(topic.clone()) {
                 continue;
             }
-            topics.push(topic);
-            if topics.len() > DDS_TOPICS {
+            if known.len() > DDS_TOPICS {
                 failed.push((topic.clone(), format!("only {DDS_TOPICS} topics of DDS are subscribed to")));
                 continue;
             }
@@ -81,12 +85,12 @@ impl Networks {
             let (observer, name) = (Arc::clone(observer), topic.clone());
             let receiver = move |_: TopicId, samples: &[Sample<'_>]| {
                 for sample in samples {
-                    let publisher = sample.origin.map(|origin| origin.publisher);
-                    observer(Observed { topic: &name, payload: sample.payload, publisher });
+                    let (source_time, origin) = (sample.source_time, sample.origin);
+                    observer(Observed { topic: &name, payload: sample.payload, source_time, origin });
                 }
             };
             let of = (&dds::TopicType::Raw(raw), &dds::TopicQos::default());
-            match participant.subscribe_as(topic, of, TopicId(0), Arc::new(receiver)) {
+            match participant.subscribe_as(topic, of, None, TopicId(0), Arc::new(receiver)) {
                 Ok(made) => observation._others.push(Box::new(made)),
                 Err(error) => failed.push((topic.clone(), error.to_string())),
             }
@@ -101,6 +105,17 @@ impl Networks {
     pub fn ros2_graph(&self, domain: u32, limit: Duration) -> Result<Graph, String> {
         let graph = self.zenoh.as_ref().map(|session| session.ros2_graph(domain, limit));
         graph.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
+    }
+
+    /// Returns the type of messages on a key of ROS 2 over Zenoh, as the node of a publisher describes it within `limit`;
+    /// `None` if there is no description.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn ros2_type(&self, key: &DataKey, limit: Duration) -> Result<Option<Schema>, String> {
+        let Some(session) = &self.zenoh else { return Ok(None) };
+        let found = session.ros2_type(key.domain, &key.topic, Some(&key.message_type), limit);
+        Ok(found.map_err(|error| error.to_string())?.and_then(|found| found.schema.ok()))
     }
 
     /// Waits up to `limit` until Zenoh is connected with another. Returns whether it is.

@@ -121,7 +121,8 @@ impl Bench {
     /// Returns settings with a domain that no other test uses.
     fn settings() -> Settings {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200 + 10;
+        // Up to 99: the ports of higher ones are also given to whoever asks for any port.
+        let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 90 + 10;
         Settings { domain, interface: Some("lo".into()), ..Settings::default() }
     }
 
@@ -134,7 +135,15 @@ impl Bench {
     fn subscribe(&self, name: Option<&str>, qos: &TopicQos) -> (Subscription, Arc<Log>) {
         let log = Arc::new(Log::default());
         let raw = TopicType::Raw(RawType { name: name.map(str::to_owned), keyed: None });
-        let made = self.participant.subscribe_as("test/topic", (&raw, qos), TOPIC, Arc::clone(&log));
+        let made = self.participant.subscribe_as("test/topic", (&raw, qos), None, TOPIC, Arc::clone(&log));
+        (made.unwrap(), log)
+    }
+
+    fn subscribe_of(&self, schema: &Schema) -> (Subscription, Arc<Log>) {
+        let log = Arc::new(Log::default());
+        let raw = TopicType::Raw(RawType { name: Some("demo::Other".to_owned()), keyed: None });
+        let of = (&raw, &TopicQos::default());
+        let made = self.participant.subscribe_as("test/topic", of, Some(schema), TOPIC, Arc::clone(&log));
         (made.unwrap(), log)
     }
 }
@@ -220,6 +229,77 @@ fn publishers_of_another_type_are_counted() {
     let _changed = bench.publisher(&["--kind", "wide"]);
     wait_until("the changed type is counted", || named.problems().incompatible == 2);
     assert_eq!((named_log.samples(10).len(), first_log.samples(0).len()), (10, 0));
+}
+
+/// The type `demo::Other` as it is declared: one of the kinds of publishers has the same name and size, and another field.
+fn declared() -> Schema {
+    let mut library = Library::new();
+    library.add_idl("module demo { struct Other { uint64 number; }; };", &|_| None).unwrap();
+    library.schema("demo::Other").unwrap()
+}
+
+#[test]
+fn publishers_of_another_type_than_the_declared_one_are_refused() {
+    let Some(bench) = Bench::new("publishers_of_another_type_than_the_declared_one_are_refused") else {
+        return;
+    };
+    let (subscription, log) = bench.subscribe_of(&declared());
+    // Nobody can be read yet.
+    let mut wrong = bench.publisher(&["--kind", "same"]);
+    wait_until("the wrong type is refused", || subscription.problems().incompatible == 1);
+    let mut right = bench.publisher(&["--kind", "other"]);
+    assert_eq!(right.ask("wait"), "matched");
+    assert_eq!((right.ask("write 1 3"), wrong.ask("write 1 5")), ("wrote 3".into(), "wrote 5".into()));
+    log.samples(3);
+    // The publisher starts again, with another type and with the first one.
+    drop(right);
+    let changed = bench.publisher(&["--kind", "same"]);
+    wait_until("the changed type is refused", || subscription.problems().incompatible == 2);
+    drop((changed, wrong));
+    let mut again = bench.publisher(&["--kind", "other"]);
+    assert_eq!(again.ask("wait"), "matched");
+    assert_eq!(again.ask("write 1 4"), "wrote 4");
+    log.samples(7);
+    let problems = subscription.problems();
+    assert_eq!((problems.incompatible, problems.malformed, problems.lost), (2, 0, 0));
+}
+
+#[test]
+fn the_hash_of_a_type_is_discovered() {
+    let Some(bench) = Bench::new("the_hash_of_a_type_is_discovered") else { return };
+    let hash = declared().rihs01().unwrap();
+    let mut publisher = bench.publisher(&["--kind", "other", "--hash", &hash]);
+    let _subscription = bench.subscribe_of(&declared());
+    assert_eq!(publisher.ask("wait"), "matched");
+    let all = bench.participant.endpoints(Duration::from_millis(500), LIMIT).unwrap();
+    let found = all.iter().find(|endpoint| endpoint.topic == "test/topic" && endpoint.publishes).unwrap();
+    assert_eq!(found.type_hash.as_ref(), Some(&hash));
+}
+
+/// The library matches publishers that do not describe their type by its name alone.
+#[test]
+fn messages_of_another_type_that_come_nevertheless_are_counted() {
+    let Some(bench) = Bench::new("messages_of_another_type_that_come_nevertheless_are_counted") else {
+        return;
+    };
+    let (subscription, log) = bench.subscribe_of(&declared());
+    let (other, raw) = (Participant::open(&bench.settings).unwrap(), Some("demo::Other".to_owned()));
+    let raw = TopicType::Raw(RawType { name: raw, keyed: Some(false) });
+    let of = (&raw, &TopicQos::default());
+    let undescribed = other.publisher_as("test/topic", of, None, PublisherSettings::default()).unwrap();
+    assert!(undescribed.wait_matched(LIMIT));
+    let sample = [0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+    undescribed.publish(&sample).unwrap();
+    log.samples(1);
+    // Now there is a reader that knows the name only.
+    let mut wrong = bench.publisher(&["--kind", "same"]);
+    assert_eq!(wrong.ask("wait"), "matched");
+    assert_eq!(wrong.ask("write 1 5"), "wrote 5");
+    wait_until("its messages are counted", || subscription.problems().malformed == 5);
+    undescribed.publish(&sample).unwrap();
+    log.samples(2);
+    assert_eq!(subscription.problems().incompatible, 1);
+    assert!(subscription.close(LIMIT));
 }
 
 #[test]
@@ -334,7 +414,7 @@ fn samples_are_taken_in_intervals() {
     let qos = TopicQos { poll: Some(poll), ..TopicQos::default() };
     let log = Arc::new(Batches(Log::default(), Mutex::default()));
     let raw = TopicType::Raw(RawType::default());
-    let made = bench.participant.subscribe_as("test/topic", (&raw, &qos), TOPIC, Arc::clone(&log));
+    let made = bench.participant.subscribe_as("test/topic", (&raw, &qos), None, TOPIC, Arc::clone(&log));
     let subscription = made.unwrap();
     let mut publisher = bench.publisher(&[]);
     assert_eq!(publisher.ask("wait"), "matched");
@@ -487,7 +567,7 @@ fn a_type_that_is_known_by_its_name_only_is_passed_on() {
     let log = Arc::new(Log::default());
     let any = TopicType::Raw(RawType::default());
     let subscription =
-        a.subscribe_as("test/topic", (&any, &TopicQos::default()), TOPIC, Arc::clone(&log)).unwrap();
+        a.subscribe_as("test/topic", (&any, &TopicQos::default()), None, TOPIC, Arc::clone(&log)).unwrap();
     let nameless =
         b.publisher_as("test/topic", (&any, &TopicQos::default()), None, PublisherSettings::default());
     assert!(nameless.is_err());

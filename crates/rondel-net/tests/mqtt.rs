@@ -267,6 +267,27 @@ fn retained_messages_are_received_unless_excluded() {
 }
 
 #[test]
+fn messages_without_a_payload_are_received_where_they_have_a_meaning() {
+    let Some(broker) = Broker::start("messages_without_a_payload_are_received_where_they_have_a_meaning")
+    else {
+        return;
+    };
+    let session = Session::open(&settings(broker.port)).unwrap();
+    let lengths = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lengths);
+    let receiver = move |_: TopicId, samples: &[Sample<'_>]| {
+        seen.lock().unwrap().extend(samples.iter().map(|sample| sample.payload.len()));
+    };
+    let with = SubscriptionSettings { empty: true, ..SubscriptionSettings::default() };
+    let subscription = session.subscribe("test/empty", with, TOPIC, Arc::new(receiver)).unwrap();
+    let publisher = session.publisher("test/empty", &PublisherSettings::default()).unwrap();
+    publisher.publish(b"").unwrap();
+    publisher.publish(b"a").unwrap();
+    wait_until("both are received", || lengths.lock().unwrap().len() == 2);
+    assert_eq!((&lengths.lock().unwrap()[..], subscription.problems().empty), (&[0, 1][..], 0));
+}
+
+#[test]
 fn a_broker_that_goes_away_and_comes_back() {
     let Some(mut broker) = Broker::start("a_broker_that_goes_away_and_comes_back") else { return };
     for version in VERSIONS {

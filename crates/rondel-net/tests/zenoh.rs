@@ -326,3 +326,21 @@ fn a_publisher_may_number_its_messages() {
     assert_ne!(publisher(0), publisher(1));
     assert_eq!(origins[2], [None; 3], "only publishers with numbering number their messages");
 }
+
+#[test]
+fn closing_does_not_wait_for_a_connection_that_is_being_opened() {
+    let endpoint = free_endpoint();
+    let router = Session::open(&listening(Mode::Router, &endpoint)).unwrap();
+    let client = Session::open(&connecting(Mode::Client, &endpoint)).unwrap();
+    let publisher = client.publisher("test/gone", &PublisherSettings::default()).unwrap();
+    publisher.publish(b"0").unwrap();
+    router.close().unwrap();
+    drop(router);
+    // It accepts the connection, and then is silent, as a name server may be that does not know the router any more.
+    let mute = TcpListener::bind(endpoint.trim_start_matches("tcp/")).unwrap();
+    let connection = mute.accept().unwrap();
+    let begin = Instant::now();
+    assert!(client.close_within(Duration::from_secs(4)).is_ok());
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    drop((connection, publisher));
+}

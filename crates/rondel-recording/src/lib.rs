@@ -1,9 +1,23 @@
-//! Recordings: files of JSON lines, plain or compressed, read in pieces of whole lines.
+//! Recordings: messages as they were on a network ([`Recording`]), or lines of JSON ([`TraceReader`]).
 //!
-//! Decoding of the lines is the job of crate `rondel-decode`; this crate does the input, and writes
-//! snapshots to files.
+//! [`open`] finds out what a file is. There is a module for each format; decoding of lines and payloads is the job of
+//! crate `rondel-decode`. [`McapWriter`] writes MCAP files, [`durable`] writes snapshots to files.
 
 pub mod durable;
+mod library;
+mod mcap;
+mod merge;
+mod open;
 mod reader;
+mod recording;
+mod rosbag2;
 
+pub use library::Library;
+pub use mcap::{Compression, McapRecording, McapWriter, MessageHead, WriterOptions};
+pub use merge::Merged;
+pub use open::{OpenError, Opened, has_lines, merge, open, open_messages};
 pub use reader::{MAX_LINE, Piece, ReadError, TraceReader};
+pub use recording::{
+    End, Progress, RecordedMessage, RecordedSchema, RecordedTopic, Recording, RecordingError, Selection,
+    shown,
+};

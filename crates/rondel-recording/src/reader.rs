@@ -2,11 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::memrchr;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// The longest line that is read: 256 MiB.
 pub const MAX_LINE: usize = 256 << 20;
@@ -14,9 +18,14 @@ pub const MAX_LINE: usize = 256 << 20;
 /// What some programs write before UTF-8 text; RFC 8259 allows to pass over it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+use crate::recording::shown;
+
 /// How much is read at a time: enough to make system calls rare, little enough to stay in the
 /// second-level cache between reading and decoding.
 const CHUNK: usize = 256 << 10;
+
+/// Interval in milliseconds at which [`TraceReader::lines_unless`] calls back while nothing comes.
+const PAUSE: u16 = 100;
 
 /// A trace that is being read.
 pub struct TraceReader {
@@ -34,6 +43,8 @@ pub struct TraceReader {
     ended: bool,
     consumed: Arc<AtomicU64>,
     size: Option<u64>,
+    /// The input itself, where reading it may wait for more, and nothing between holds back what was read.
+    waits: Option<OwnedFd>,
 }
 
 /// Some whole lines of a trace: `text[start..end]`.
@@ -51,7 +62,7 @@ pub struct Piece<'r> {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It cannot be opened.
-    #[error("cannot open {}: {source}", path.display())]
+    #[error("cannot open {}: {source}", shown(path))]
     Open {
         /// The file.
         path: PathBuf,
@@ -59,7 +70,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// It cannot be read on, or its compression is damaged.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", shown(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -67,7 +78,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// A line is longer than [`MAX_LINE`].
-    #[error("{}: a line is longer than {} MiB; is this a file of JSON lines?", path.display(), MAX_LINE >> 20)]
+    #[error("{}: a line is longer than {} MiB; is this a file of JSON lines?", shown(path), MAX_LINE >> 20)]
     LineTooLong {
         /// The file.
         path: PathBuf,
@@ -96,17 +107,20 @@ impl TraceReader {
     pub fn open(path: &Path) -> Result<TraceReader, ReadError> {
         let consumed = Arc::new(AtomicU64::new(0));
         let failed = |source| ReadError::Open { path: path.to_owned(), source };
-        let (raw, size): (Box<dyn Read>, _) = if path == Path::new("-") {
-            (Box::new(io::stdin().lock()), None)
+        let (file, size) = if path == Path::new("-") {
+            (io::stdin().as_fd().try_clone_to_owned().map(File::from).map_err(failed)?, None)
         } else {
             let file = File::open(path).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
             if metadata.is_dir() {
                 return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
             }
-            (Box::new(file), metadata.is_file().then_some(metadata.len()))
+            (file, metadata.is_file().then_some(metadata.len()))
         };
-        let counted = Counted { input: raw, consumed: Arc::clone(&consumed) };
+        let is_plain = !path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+        let waits = (is_plain && size.is_none()).then(|| file.as_fd().try_clone_to_owned());
+        let waits = waits.transpose().map_err(failed)?;
+        let counted = Counted { input: file, consumed: Arc::clone(&consumed) };
         let input: Box<dyn Read> = match path.extension().and_then(|e| e.to_str()) {
             Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
             Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
@@ -124,6 +138,7 @@ impl TraceReader {
             ended: false,
             consumed,
             size,
+            waits,
         })
     }
 
@@ -133,9 +148,31 @@ impl TraceReader {
     /// # Errors
     /// [`ReadError::Read`], [`ReadError::LineTooLong`].
     pub fn lines(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
+        self.lines_unless(|| ControlFlow::Break(false))
+    }
+
+    /// The same; before reading would wait for more, `idle` is called, and again every 100 ms while nothing comes. It
+    /// breaks with whether to end here, as at the end of the trace; otherwise reading waits as long as it takes.
+    /// Compressed inputs call nothing.
+    ///
+    /// # Errors
+    /// As [`TraceReader::lines`].
+    pub fn lines_unless(
+        &mut self,
+        mut idle: impl FnMut() -> ControlFlow<bool>,
+    ) -> Result<Option<Piece<'_>>, ReadError> {
         while self.lines_end <= self.start {
             if self.ended {
                 return Ok(None);
+            }
+            let mut pause = 0;
+            while self.would_wait(pause) {
+                pause = PAUSE;
+                match idle() {
+                    ControlFlow::Continue(()) => {}
+                    ControlFlow::Break(false) => break,
+                    ControlFlow::Break(true) => return Ok(None),
+                }
             }
             self.read_on()?;
         }
@@ -145,6 +182,16 @@ impl TraceReader {
     /// Says that the lines up to `at` are used.
     pub fn used(&mut self, at: usize) {
         self.start = at.min(self.lines_end);
+    }
+
+    /// Whether nothing can be read within so many milliseconds.
+    fn would_wait(&self, millis: u16) -> bool {
+        let Some(input) = &self.waits else { return false };
+        // Other errors are reported by reading.
+        matches!(
+            poll(&mut [PollFd::new(input.as_fd(), PollFlags::POLLIN)], PollTimeout::from(millis)),
+            Ok(0) | Err(Errno::EINTR)
+        )
     }
 
     fn read_on(&mut self) -> Result<(), ReadError> {
@@ -209,7 +256,7 @@ impl TraceReader {
 }
 
 struct Counted {
-    input: Box<dyn Read>,
+    input: File,
     consumed: Arc<AtomicU64>,
 }
 

@@ -32,6 +32,22 @@ pub struct Account {
 }
 
 impl Account {
+    /// Adds what came afterwards, or in another recording.
+    pub(crate) fn add(&mut self, further: &Account) {
+        let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } =
+            *further;
+        self.received += received;
+        self.undecodable += undecodable;
+        self.lost += lost;
+        self.recovered += recovered;
+        self.duplicated += duplicated;
+        self.forgotten += forgotten;
+        self.lost_between = match (self.lost_between, lost_between) {
+            (Some(own), Some(further)) => Some((own.0.min(further.0), own.1.max(further.1))),
+            (own, further) => own.or(further),
+        };
+    }
+
     /// Returns the account of the topic of this name as a JSON object, with times in seconds.
     pub fn json(&self, name: &str) -> Value {
         let Account { received, undecodable, lost, recovered, duplicated, lost_between, forgotten } = self;
@@ -84,7 +100,7 @@ struct Entry {
     account: Account,
     /// The publisher of the last numbered message, and the number that follows.
     last: Option<Origin>,
-    /// The number of messages of the session when that one came, itself included.
+    /// The number of messages of the session when that one came, itself and those before a snapshot included.
     at: u64,
     /// The same of the message before the last loss, if that was the last message of the topic.
     before_loss: Option<u64>,
@@ -102,14 +118,63 @@ struct Loss {
     between: (Timestamp, Timestamp),
 }
 
+/// What the number of a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineNumber {
+    /// Nothing of note.
+    Fine,
+    /// The line came before.
+    Again,
+    /// So many are missing before it; `before` is the number of messages of the session by the last one before them, if
+    /// it is known.
+    Gap { missing: u64, before: Option<u64> },
+}
+
+/// The sequence numbers in the lines of one topic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RecordedNumbers {
+    numbers: SequenceNumbers,
+    /// The publisher of the last line, and the number of messages of the session with it.
+    last: Option<(u64, u64)>,
+}
+
+impl RecordedNumbers {
+    /// Checks the number of a line; `count` is the number of messages of the session with it, those before a snapshot
+    /// included.
+    pub(crate) fn line(&mut self, origin: Origin, count: u64) -> LineNumber {
+        let outcome = self.numbers.number(origin);
+        match outcome {
+            NumberOutcome::Again => return LineNumber::Again,
+            NumberOutcome::Old | NumberOutcome::Found => return LineNumber::Fine,
+            NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Anew(_) => {}
+        }
+        let last = self.last.replace((origin.publisher, count));
+        let NumberOutcome::Gap(missing) = outcome else { return LineNumber::Fine };
+        let before = last.filter(|last| last.0 == origin.publisher).map(|last| last.1);
+        LineNumber::Gap { missing, before }
+    }
+
+    /// Notes that the lines of another recording follow, which may overlap.
+    pub(crate) fn join(&mut self) {
+        self.numbers.join();
+    }
+
+    /// Whether they may come from a snapshot that was not altered.
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.numbers.is_plausible()
+    }
+}
+
 /// The sequence numbers of publishers in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SavedNumbers {
     /// [`Accounts::seen`] in nanoseconds.
     seen: Option<i64>,
-    /// For each topic the publisher of the last numbered message with the number that follows, and all numbers.
-    topics: Vec<(Option<(u64, u64)>, SequenceNumbers)>,
+    topics: Vec<SavedTopic>,
 }
+
+/// Of a topic the publisher of the last numbered message with the number that follows, [`Entry::at`], and all numbers.
+type SavedTopic = (Option<(u64, u64)>, u64, SequenceNumbers);
 
 /// The accounts of all topics.
 #[derive(Debug)]
@@ -134,7 +199,8 @@ impl Accounts {
         self.receive_at(topic, origin, 0, clock)
     }
 
-    /// As [`Accounts::receive`] in a session; `count` is the number of its messages with this one.
+    /// As [`Accounts::receive`] in a session; `count` is the number of its messages with this one, those before a
+    /// snapshot included.
     #[inline]
     pub(crate) fn receive_at(
         &mut self,
@@ -229,8 +295,8 @@ impl Accounts {
 
     /// The sequence numbers for a snapshot.
     pub(crate) fn saved(&self) -> SavedNumbers {
-        let numbers =
-            |entry: &Entry| (entry.last.map(|last| (last.publisher, last.number)), entry.numbers.clone());
+        let last = |entry: &Entry| entry.last.map(|last| (last.publisher, last.number));
+        let numbers = |entry: &Entry| (last(entry), entry.at, entry.numbers.clone());
         let topics = self.entries.iter().map(numbers).collect();
         SavedNumbers { seen: self.seen.map(Timestamp::as_nanos), topics }
     }
@@ -240,13 +306,15 @@ impl Accounts {
     /// # Errors
     /// [`SnapshotError::Altered`] for numbers that cannot be.
     pub(crate) fn restore(&mut self, saved: &SavedNumbers) -> Result<(), SnapshotError> {
-        if !saved.topics.iter().all(|(_, numbers)| numbers.is_plausible()) {
+        if !saved.topics.iter().all(|(.., numbers)| numbers.is_plausible()) {
             return Err(SnapshotError::Altered);
         }
         self.seen = saved.seen.map(Timestamp::from_nanos);
-        for (entry, (last, numbers)) in self.entries.iter_mut().zip(&saved.topics) {
+        for (entry, (last, at, numbers)) in self.entries.iter_mut().zip(&saved.topics) {
             entry.last = last.map(|(publisher, number)| Origin { publisher, number });
+            entry.at = *at;
             entry.numbers = numbers.clone();
+            entry.numbers.join();
         }
         Ok(())
     }
@@ -328,6 +396,18 @@ mod tests {
         heard.at(9, 7, [2_020, 2_022]);
         assert_eq!(heard.account().lost_between, Some((seconds(1), seconds(9))));
         assert_eq!(heard.notices.iter().map(|notice| notice.kind).collect::<Vec<_>>(), ["lost", "lost"]);
+    }
+
+    #[test]
+    fn what_is_fetched_again_after_a_restart_came_twice() {
+        let mut heard = Heard::new();
+        heard.at(1, 7, 0..2_000);
+        let saved = heard.accounts.saved();
+        let mut heard = Heard::new();
+        heard.accounts.restore(&saved).unwrap();
+        heard.at(2, 7, 900..2_010);
+        let account = heard.account();
+        assert_eq!((account.received, account.lost, account.duplicated), (1_110, 0, 1_100));
     }
 
     #[test]

@@ -128,6 +128,13 @@ impl TopicAlignment {
     }
 }
 
+impl TopicAlignment {
+    /// The settings of the events of a topic: nothing waits for an event that may never come.
+    pub(crate) fn of_events() -> TopicAlignment {
+        TopicAlignment { max_wait: MaxWait::Fixed(0), absent_after: None, in_order: false, lower_bound: 0 }
+    }
+}
+
 /// How long a topic is waited for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MaxWait {

@@ -1,8 +1,10 @@
 //! Clocks: where a session reads the time, and the time between messages.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
 use rondel_event::Timestamp;
 
 /// Stands for a time that is not known.
@@ -18,26 +20,27 @@ pub trait Clock: Send + Sync {
 
     /// The time since a fixed point, in nanoseconds. It never goes back.
     fn ticks(&self) -> Ticks;
-}
 
-/// The clock of this machine.
-#[derive(Clone, Copy, Debug)]
-pub struct SystemClock {
-    start: Instant,
-}
+    /// The latest time that is known to have come, near which the times of messages are; `None` before there is one.
+    fn latest(&self) -> Option<Timestamp> {
+        Some(self.now())
+    }
 
-impl Default for SystemClock {
-    fn default() -> SystemClock {
-        SystemClock { start: Instant::now() }
+    /// The time of day on this machine, by which networks say when a connection was lost.
+    fn time_of_day(&self) -> Timestamp {
+        self.now()
     }
 }
 
-impl SystemClock {
-    /// The instant at which [`Clock::ticks`] reads `ticks`, unless it is too far away.
-    pub fn instant(&self, ticks: Ticks) -> Option<Instant> {
-        self.start.checked_add(Duration::from_nanos(u64::try_from(ticks).unwrap_or(0)))
-    }
-}
+/// The clock of this machine. Its ticks count on while the machine sleeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+/// What counts the ticks.
+#[cfg(target_os = "linux")]
+const TICKS: ClockId = ClockId::CLOCK_BOOTTIME;
+#[cfg(not(target_os = "linux"))]
+const TICKS: ClockId = ClockId::CLOCK_MONOTONIC;
 
 impl Clock for SystemClock {
     #[inline]
@@ -48,28 +51,38 @@ impl Clock for SystemClock {
 
     #[inline]
     fn ticks(&self) -> Ticks {
-        i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX)
+        // The clock exists, so that reading it cannot fail.
+        clock_gettime(TICKS).map_or(0, |since| since.num_nanoseconds())
     }
 }
 
 /// A clock that shows what it was last set to: for recordings, simulations and tests.
 #[derive(Debug, Default)]
-pub struct ManualClock(AtomicI64);
+pub struct ManualClock {
+    time: AtomicI64,
+    /// How far the time of day is ahead of the ticks, in nanoseconds.
+    ahead: AtomicI64,
+}
 
 impl ManualClock {
     /// Sets the clock. It does not go back.
     pub fn set(&self, time: Timestamp) {
-        self.0.fetch_max(time.as_nanos(), Ordering::Relaxed);
+        self.time.fetch_max(time.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Sets the time of day forward by so many nanoseconds, or back; its ticks do not notice.
+    pub fn step(&self, by: i64) {
+        self.ahead.fetch_add(by, Ordering::Relaxed);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+        Timestamp::from_nanos(self.ticks().saturating_add(self.ahead.load(Ordering::Relaxed)))
     }
 
     fn ticks(&self) -> Ticks {
-        self.0.load(Ordering::Relaxed)
+        self.time.load(Ordering::Relaxed)
     }
 }
 
@@ -178,12 +191,16 @@ impl WaitClock {
         }
     }
 
-    /// Stands still after a pause between these ticks, and for some more: what waited meanwhile comes first.
-    pub(crate) fn stand(&mut self, clock: &dyn Clock, (from, until): (Ticks, Ticks), more: Ticks) {
-        if self.kind() == AlignmentClock::System {
-            let now = clock.now().as_nanos();
-            let shown = Timestamp::from_nanos(now.saturating_sub(until.saturating_sub(from)));
-            self.standing = Some((shown, until.saturating_add(more)));
+    /// Stands still after a pause between these ticks, and for some more: what waited meanwhile comes first. `day` is the
+    /// time of day at its beginning.
+    pub(crate) fn stand(
+        &mut self,
+        clock: &dyn Clock,
+        (from, until): (Ticks, Ticks),
+        (day, more): (Timestamp, Ticks),
+    ) {
+        if self.shows_day() {
+            self.standing = Some((day, until.saturating_add(more)));
         } else if let Some((latest, _)) = self.latest {
             let shown = self.at(clock, from);
             let seen = self.held.map_or(latest, |held| held.seen);
@@ -199,6 +216,11 @@ impl WaitClock {
             self.latest = self.held.take().map(|held| held.then());
         }
         is_over
+    }
+
+    /// Whether it shows the time of day.
+    pub(crate) fn shows_day(&self) -> bool {
+        self.kind() == AlignmentClock::System
     }
 
     /// Whether it shows this time as it stands still.
@@ -277,6 +299,19 @@ mod tests {
 
     fn seconds(s: i64) -> Timestamp {
         Timestamp::from_nanos(s * SECOND)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn ticks_count_on_while_the_machine_sleeps() {
+        // The kernel counts from the same moment, in hundredths of a second.
+        let uptime = || {
+            let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+            let seconds: f64 = text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
+            (seconds * 100.0).round() as i64
+        };
+        let (before, ticks, after) = (uptime(), SystemClock.ticks() / 10_000_000, uptime());
+        assert!((before..=after).contains(&ticks), "{before} {ticks} {after}");
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub fn written_briefly(spec: &Spec, id: ExprId, time: TimeModel, most: usize) ->
 
 /// The text of a field.
 pub fn field(spec: &Spec, topic: TopicId, path: &Path) -> String {
+    if let Some(event) = spec.event_text(topic, path) {
+        return event;
+    }
     let path = path.to_string();
     let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
     format!("{}{dot}{path}", topic_name(spec, topic))
@@ -118,7 +121,10 @@ impl Writer<'_> {
         }
         // That a message carries a field is what a test of the field in an atom says.
         if let Expr::And(a, b) = node {
-            let is_carried = |id: &ExprId| matches!(self.spec.nodes[id.index()], Expr::Carried { .. });
+            let is_carried = |id: &ExprId| {
+                let node = &self.spec.nodes[id.index()];
+                matches!(node, Expr::Carried { .. }) && self.spec.event(node).is_none()
+            };
             match (is_carried(a), is_carried(b)) {
                 (_, true) => return self.node(*a, least, below),
                 (true, false) => return self.node(*b, least, below),
@@ -238,10 +244,14 @@ impl Writer<'_> {
             Expr::Literal(value) => value_text(value),
             Expr::Field { topic, path, .. } => field(topic, path),
             Expr::Length { topic, path } => format!("len({})", field(topic, path)),
+            Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
             Expr::Elements { topic, path, quantifier, .. } => {
                 let word = if *quantifier == Quantifier::Any { "any" } else { "all" };
                 format!("{}::{word}{{…}}", field(topic, path))
+            }
+            Expr::On(topic) if self.spec.events_of(*topic).is_some() => {
+                format!("an event of {}", self.topic(*topic))
             }
             Expr::On(topic) => format!("on({})", self.topic(*topic)),
             Expr::Age(topic) => format!("age({})", self.topic(*topic)),

@@ -2,7 +2,7 @@
 
 use rondel_event::{Timestamp, Value, Verdict};
 
-use crate::text::{write_integer, write_value};
+use crate::text::{write_count, write_value};
 
 /// What is hashed for the id of every verdict on one property.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Identity {
         out.extend(facts.about.iter().flat_map(|about| about.as_nanos().to_le_bytes()));
         out.push(b's');
         if let Some(step) = facts.step {
-            write_integer(step, out);
+            write_count(step, out);
         }
         out.extend_from_slice(facts.verdict.as_str().as_bytes());
         let id = add(self.seed, &out[begin..]);

@@ -9,12 +9,15 @@ use serde_json::{Value, json};
 use crate::formula;
 use crate::notice::Notice;
 use crate::specification::Specification;
+use crate::text::grouped;
 
 /// What the properties of a specification need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needed {
     /// The names of the topics; none for the one topic of a bare formula.
     topics: Vec<Option<String>>,
+    /// The number of declared topics; the topics of events follow them.
+    declared: usize,
     /// The names of the properties.
     names: Vec<String>,
     /// For each property its topics and fields.
@@ -43,10 +46,16 @@ impl Needed {
         });
         Needed {
             topics: spec.topics.iter().map(name).collect(),
+            declared: spec.declared().len(),
             names: spec.properties.iter().map(|property| property.name.clone()).collect(),
             properties: spec.properties.iter().map(|property| spec.needs(property)).collect(),
             premises: premises.collect(),
         }
+    }
+
+    /// Whether the messages of a topic are the events of another one.
+    fn is_of_events(&self, topic: TopicId) -> bool {
+        topic.index() >= self.declared
     }
 }
 
@@ -70,6 +79,8 @@ pub enum VacuousKind {
     Topic,
     /// A message with a value for a field.
     Field,
+    /// An event of a topic, such as a missed deadline.
+    Event,
     /// A time point at which the premise of an implication was certainly true.
     Premise,
 }
@@ -80,6 +91,7 @@ impl VacuousKind {
         match self {
             VacuousKind::Topic => "topic",
             VacuousKind::Field => "field",
+            VacuousKind::Event => "event",
             VacuousKind::Premise => "premise",
         }
     }
@@ -104,6 +116,8 @@ impl Vacuous {
 pub struct Missing {
     topics: Vec<TopicId>,
     fields: Vec<MissingField>,
+    /// How many messages came on a topic that could not be read.
+    unread: BTreeMap<TopicId, u64>,
 }
 
 /// A field without a value so far.
@@ -153,7 +167,13 @@ impl Missing {
             topics: (0..spec.topics.len() as u32).map(TopicId).collect(),
             // What no message is asked for is folded away, and has no influence.
             fields: all.into_iter().map(field).filter(|field| !field.slots.is_empty()).collect(),
+            unread: BTreeMap::new(),
         }
+    }
+
+    /// Notes that a message came that could not be read.
+    pub(crate) fn unread(&mut self, topic: TopicId) {
+        *self.unread.entry(topic).or_default() += 1;
     }
 
     /// Whether every topic and field has come.
@@ -179,6 +199,9 @@ impl Missing {
     /// Keeps only what is missing in both.
     pub(crate) fn keep(&mut self, other: &Missing) {
         self.topics.retain(|topic| other.topics.contains(topic));
+        for (topic, count) in &other.unread {
+            *self.unread.entry(*topic).or_default() += count;
+        }
         self.fields.retain(|field| other.fields.iter().any(|other| other.needed == field.needed));
     }
 
@@ -223,14 +246,31 @@ impl Missing {
             |name: &Option<String>| name.as_ref().map(|name| format!(" on `{name}`")).unwrap_or_default();
         let topics = needs.topics.iter().filter(|topic| self.topic(**topic)).map(|id| {
             let topic = name(*id);
-            let text = format!("no message came{}", on(&topic));
-            (*id, Vacuous { kind: VacuousKind::Topic, text, topic, field: None })
+            let (kind, what) = match needed.is_of_events(*id) {
+                true => (VacuousKind::Event, "event"),
+                false => (VacuousKind::Topic, "message"),
+            };
+            let text = match self.unread.get(id) {
+                None => format!("no {what} came{}", on(&topic)),
+                Some(count) => {
+                    format!("no message{} could be read, of {} that came", on(&topic), grouped(*count))
+                }
+            };
+            (*id, Vacuous { kind, text, topic, field: None })
         });
         let is_missing = |field: &&NeededField| {
-            !self.topic(field.topic) && self.fields.iter().any(|missing| missing.needed == **field)
+            // That a deadline is never missed is as it should be.
+            let must_come = field.value || !needed.is_of_events(field.topic);
+            must_come
+                && !self.topic(field.topic)
+                && self.fields.iter().any(|missing| missing.needed == **field)
         };
         let fields = needs.fields.iter().filter(is_missing).map(|field| {
             let (topic, path) = (name(field.topic), field.path.to_string());
+            if needed.is_of_events(field.topic) {
+                let text = format!("no event{} said whether a publisher is alive", on(&topic));
+                return (field.topic, Vacuous { kind: VacuousKind::Event, text, topic, field: None });
+            }
             let had = if field.value { "had a value for" } else { "carried" };
             let text = format!("no message{} {had} `{path}`", on(&topic));
             (field.topic, Vacuous { kind: VacuousKind::Field, text, topic, field: Some(path) })
@@ -255,7 +295,10 @@ impl Missing {
         }
         found
             .into_iter()
-            .map(|(topic, (reasons, names))| Notice::missing(topic, &reasons, &names, after))
+            .map(|(topic, (reasons, names))| {
+                let unread = self.unread.get(&topic).copied().unwrap_or(0);
+                Notice::missing(topic, (&reasons, unread), &names, after)
+            })
             .collect()
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn overlaps(spec: &Spec, inputs: &[Input]) -> Vec<String> {
         [Some(&topic.address), input.address.as_ref()].into_iter().flatten().cloned().collect()
     };
     let all: Vec<(&Topic, Vec<String>)> =
-        spec.topics.iter().zip(inputs).map(|pair| (pair.0, names(pair))).collect();
+        spec.declared().iter().zip(inputs).map(|pair| (pair.0, names(pair))).collect();
     let mut sentences = Vec::new();
     for (topic, names) in all.iter().filter(|(_, names)| !names.iter().any(|name| is_pattern(name))) {
         for (other, patterns) in &all {

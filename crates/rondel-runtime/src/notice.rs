@@ -4,7 +4,8 @@ use rondel_align::{Notice as OrderNotice, Refusal, SetNotice, Tardy, Unused};
 use rondel_event::{Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
-use crate::missing::Vacuous;
+use crate::missing::{Vacuous, VacuousKind};
+use crate::statistics::{Cause, Pause};
 use crate::text::{counted, duration as shown, grouped, parameters_text, size};
 
 /// A notice about messages that were late, lost or refused.
@@ -144,12 +145,69 @@ impl Notice {
         Notice::new("outage", None, members, sentence)
     }
 
-    /// A time in which the monitor itself did not run.
-    pub(crate) fn paused(from: Timestamp, until: Timestamp) -> Notice {
-        let lasted = until.as_nanos().saturating_sub(from.as_nanos()).unsigned_abs();
-        let sentence = format!("the monitor did not run for {} from {} on", shown(lasted), At(from));
-        let members = vec![("from", seconds(from)), ("until", seconds(until))];
+    /// A time that the monitor itself did not see pass.
+    pub(crate) fn paused(pause: &Pause) -> Notice {
+        let Pause { from, until, cause } = *pause;
+        let lasted = until.as_nanos().saturating_sub(from.as_nanos()).max(0).unsigned_abs();
+        let sentence = match cause {
+            Cause::Stopped => format!("the monitor did not run for {} from {} on", shown(lasted), At(from)),
+            Cause::Restart => {
+                format!("the monitor goes on from a snapshot of {}, taken {} ago", At(from), shown(lasted))
+            }
+            Cause::Clock { by } if by < 0 => format!(
+                "the clock of this machine was set back by {}, from {} to {}: where messages count at their arrival, \
+                 nothing is known of times until it shows the first again",
+                shown(by.unsigned_abs()),
+                At(from),
+                At(until)
+            ),
+            Cause::Clock { by } => {
+                let by = shown(by.unsigned_abs());
+                format!(
+                    "the clock of this machine was set forward by {by}, from {} to {}",
+                    At(from),
+                    At(until)
+                )
+            }
+            Cause::Begun => format!(
+                "the first message on /clock, of {}, came after other messages: how old these are is not known",
+                At(until)
+            ),
+            Cause::Simulation => {
+                format!("the time on /clock went from {} to {} at once", At(from), At(until))
+            }
+        };
+        let mut members =
+            vec![("from", seconds(from)), ("until", seconds(until)), ("cause", json!(cause.as_str()))];
+        if let Cause::Clock { by } = cause {
+            members.push(("by", json!(by as f64 / 1e9)));
+        }
         Notice::new("paused", None, members, sentence)
+    }
+
+    /// No message on `/clock` for so many nanoseconds; `has_begun`: there was one before.
+    pub fn no_clock(after: i64, has_begun: bool) -> Notice {
+        let lasted = shown(after.max(0).unsigned_abs());
+        let sentence = match has_begun {
+            true => format!(
+                "no message on /clock for {lasted}: time stands still, and nothing is decided by time alone"
+            ),
+            false => format!(
+                "no message on /clock after {lasted}: until the first one, nothing is decided by time alone"
+            ),
+        };
+        Notice::new("no_clock", None, vec![("after", span(after.max(0).unsigned_abs()))], sentence)
+    }
+
+    /// The time on `/clock` went back: the simulation has begun anew, and checking with it.
+    pub fn simulation_restarted(from: Timestamp, time: Timestamp) -> Notice {
+        let sentence = format!(
+            "the time on /clock went back from {} to {}: checking begins anew; pending verdicts are inconclusive",
+            At(from),
+            At(time)
+        );
+        let members = vec![("from", seconds(from)), ("time", seconds(time))];
+        Notice::new("simulation_restarted", None, members, sentence)
     }
 
     /// A snapshot that could not be written. `holds`: messages are not acknowledged before it is.
@@ -289,7 +347,7 @@ impl Notice {
 
     /// Whether notices of this kind are about times that follow one another, so that later ones are worth a line too.
     pub fn is_recurring(&self) -> bool {
-        matches!(self.kind, "blind" | "lost" | "outage" | "paused")
+        matches!(self.kind, "blind" | "lost" | "no_clock" | "outage" | "paused" | "simulation_restarted")
     }
 
     /// The first event whose time is before that of the event before it.
@@ -299,11 +357,26 @@ impl Notice {
     }
 
     /// A topic that has not come, or not with a value for some fields, so long after the start.
-    pub(crate) fn missing(topic: TopicId, reasons: &[Vacuous], properties: &[&str], after: i64) -> Notice {
+    /// `unread` messages came that could not be read.
+    pub(crate) fn missing(
+        topic: TopicId,
+        (reasons, unread): (&[Vacuous], u64),
+        properties: &[&str],
+        after: i64,
+    ) -> Notice {
         let after = after.unsigned_abs();
         let fields: Vec<&String> = reasons.iter().filter_map(|reason| reason.field.as_ref()).collect();
         let mut members = vec![("after", span(after)), ("properties", json!(properties))];
-        let what = if fields.is_empty() {
+        if unread > 0 {
+            members.push(("unread", json!(unread)));
+        }
+        let is_event = reasons.iter().any(|reason| reason.kind == VacuousKind::Event);
+        let what = if is_event {
+            members.push(("event", json!(true)));
+            "no event of the topic has come".to_owned()
+        } else if fields.is_empty() && unread > 0 {
+            format!("no message could be read, of {} that came", crate::text::grouped(unread))
+        } else if fields.is_empty() {
             "no message has come".to_owned()
         } else {
             let quoted: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
@@ -316,6 +389,15 @@ impl Notice {
         let verb = if properties.len() == 1 { "needs" } else { "need" };
         let sentence = format!("{what} within {}; {}{more} {verb} it", shown(after), names.join(", "));
         Notice::new("missing", Some(topic), members, sentence)
+    }
+
+    /// The first values of another type than the specification reads.
+    pub(crate) fn mistyped(topic: TopicId, count: u64) -> Notice {
+        let sentence = format!(
+            "{} of another type than the specification reads, or integers beyond 64 bits with a sign; they count as unknown",
+            counted(count, "value is", "values are")
+        );
+        Notice::new("mistyped", Some(topic), vec![("count", json!(count))], sentence)
     }
 
     /// Machines that were not followed through a time without messages.

@@ -26,6 +26,8 @@ pub struct Options {
     pub emit: Emit,
     /// Whether every violation is explained.
     pub explain: bool,
+    /// Of so many violations of each property the explanation contains the signals before it; with [`Options::explain`].
+    pub signals: u32,
     /// The name of the recording, which every report carries.
     pub recording: Option<String>,
     /// How long after the start, in nanoseconds of the clock's ticks, topics and fields that a property needs and
@@ -73,9 +75,10 @@ impl Default for Options {
             alignment: Alignment::new(Policy::Arrival),
             emit: Emit::Change,
             explain: false,
+            signals: 0,
             recording: None,
             missing_after: None,
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(SystemClock),
             largest_message: LARGEST_MESSAGE,
             instance_bytes: usize::MAX,
             ids: false,
@@ -103,8 +106,20 @@ pub struct Input {
 }
 
 impl Input {
+    /// How the events of a topic are read: by the clock of its messages, but for one that they carry in a field.
+    pub(crate) fn of_events(of: &Input) -> Input {
+        let time = match of.time {
+            TimeSource::Arrival => TimeSource::Arrival,
+            TimeSource::Source | TimeSource::Field(_) => TimeSource::Source,
+        };
+        Input { time, ..Input::default() }
+    }
+
     /// Creates a decoder for messages on `topic` of which these fields are read.
-    pub(crate) fn decoder(&self, topic: TopicId, fields: &Projection) -> Result<Decoder, DecoderError> {
+    ///
+    /// # Errors
+    /// A type that is missing or of another encoding, and fields that the type does not have.
+    pub fn decoder(&self, topic: TopicId, fields: &Projection) -> Result<Decoder, DecoderError> {
         let message_type = self.message_type.as_deref();
         Decoder::new(self.encoding, message_type, topic, fields, self.time.field(), self.time_unit)
     }

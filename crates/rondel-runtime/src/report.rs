@@ -6,7 +6,7 @@ use rondel_spec::{Expr, ExprId, Property, Spec, VariableId};
 
 use crate::explanation::Explanation;
 use crate::identity::{Facts, Identity};
-use crate::text::{write_integer, write_seconds, write_value};
+use crate::text::{TextFromEnd, write_value};
 
 /// The description of a property: its name, its attributes, its parameters.
 #[derive(Clone, Debug)]
@@ -242,21 +242,23 @@ impl<'s> Report<'s> {
             }
             out.extend_from_slice(b"},");
         }
-        out.extend_from_slice(b"\"time\":");
-        write_seconds(self.time(), out);
-        if let Some(about) = self.about() {
-            out.extend_from_slice(b",\"about\":");
-            write_seconds(about, out);
+        let mut facts = TextFromEnd::default();
+        match self.verdict() {
+            Verdict::Satisfied => facts.text(b",\"verdict\":\"satisfied\""),
+            Verdict::Violated => facts.text(b",\"verdict\":\"violated\""),
+            Verdict::Inconclusive => facts.text(b",\"verdict\":\"inconclusive\""),
         }
         if let Some(step) = self.step() {
-            out.extend_from_slice(b",\"step\":");
-            write_integer(step, out);
+            facts.count(step);
+            facts.text(b",\"step\":");
         }
-        out.extend_from_slice(match self.verdict() {
-            Verdict::Satisfied => b",\"verdict\":\"satisfied\"",
-            Verdict::Violated => b",\"verdict\":\"violated\"",
-            Verdict::Inconclusive => b",\"verdict\":\"inconclusive\"",
-        });
+        if let Some(about) = self.about() {
+            facts.seconds(about);
+            facts.text(b",\"about\":");
+        }
+        facts.seconds(self.time());
+        facts.text(b"\"time\":");
+        out.extend_from_slice(facts.as_bytes());
         if self.pending.values != NONE {
             out.extend_from_slice(b",\"values\":{");
             for (i, (_, name, value)) in self.named().enumerate() {
@@ -267,7 +269,9 @@ impl<'s> Report<'s> {
             }
             out.push(b'}');
         }
-        out.extend_from_slice(&self.property.suffix);
+        if !self.property.suffix.is_empty() {
+            out.extend_from_slice(&self.property.suffix);
+        }
         if let Some(robustness) = self.robustness() {
             out.extend_from_slice(b",\"robustness\":");
             write_value(&Value::Float(robustness), out);
@@ -401,6 +405,13 @@ impl Reports {
             values,
             order,
         });
+    }
+
+    /// Adds the verdict on an assert, which has neither parameters nor values.
+    pub(crate) fn add_judged(&mut self, property: u32, report: &EngineReport) {
+        let (report, parameters, order) = (*report, (0, 0), 0);
+        let [missing, explanation, values] = [NONE; 3];
+        self.pending.push(Pending { report, property, parameters, missing, explanation, values, order });
     }
 
     /// Whether there is none.

@@ -5,14 +5,14 @@ use rondel_event::SnapshotError;
 use rondel_event::snapshot::{self, Kind};
 use serde::{Deserialize, Serialize};
 
-use crate::account::SavedNumbers;
+use crate::account::{RecordedNumbers, SavedNumbers};
 use crate::missing::SavedMissing;
 use crate::statistics::SavedStatistics;
 
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 6;
+const VERSION: u32 = 8;
 
 /// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,14 @@ pub(crate) struct Known {
     pub(crate) events: u64,
     /// The time of the last event, in nanoseconds: also that of an event without a time.
     pub(crate) time: i64,
+    /// The time of day, in nanoseconds.
+    pub(crate) at: i64,
+    /// Whether everything that had come is in it, as the run had ended.
+    pub(crate) is_whole: bool,
+    /// Whether the time of some message was that of its arrival.
+    pub(crate) is_by_arrival: bool,
+    /// The time of the last event of a recording, in nanoseconds.
+    pub(crate) recorded_until: Option<i64>,
     /// The time of the last event for [`Backwards`](crate::statistics::Backwards), and how many went back.
     pub(crate) backwards: (Option<i64>, u64),
     /// The statistics of each property.
@@ -35,6 +43,11 @@ pub(crate) struct Known {
     pub(crate) waiting: Option<Waiting>,
     /// The sequence numbers of publishers.
     pub(crate) numbers: SavedNumbers,
+    /// The topics of which messages are missing before the next event, and the number of messages by the last one
+    /// before them.
+    pub(crate) unseen: (Vec<u32>, u64),
+    /// For each topic the numbers in lines.
+    pub(crate) recorded: Vec<RecordedNumbers>,
     /// Bytes of the caller.
     pub(crate) attachment: Vec<u8>,
 }

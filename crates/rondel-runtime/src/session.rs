@@ -6,20 +6,21 @@ mod direct;
 mod emitter;
 mod intake;
 mod pause;
+mod restart;
 mod synchronized;
 mod watch;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rondel_align::{NumberOutcome, SequenceNumbers};
+use rondel_align::NumberOutcome;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_decode::{DecodeError, Decoder};
+use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 use rondel_engine::CompileError;
-use rondel_event::{Origin, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Origin, Projection, SnapshotError, TimeUnit, Timestamp, TopicEvent, TopicId};
 use rondel_spec::Spec;
 
-use crate::account::Accounts;
+use crate::account::{Accounts, RecordedNumbers};
 use crate::alignment::{Alignment, TopicAlignment};
 use crate::clock::{Clock, Ticks};
 use crate::explanation::Explainer;
@@ -29,12 +30,14 @@ use crate::notice::Notice;
 use crate::options::{Blind, Input, Options};
 use crate::report::{PropertyInfo, Report};
 use crate::saved::{Saved, StartError};
-use crate::specification::Specification;
+use crate::specification::{Specification, recorded_names};
 use crate::statistics::{Counts, Summary, TopicStatistics};
 use aligned::Aligned;
 use direct::Direct;
 use emitter::Emitter;
+pub(crate) use pause::GRACE;
 use pause::Heartbeat;
+use restart::Continued;
 use synchronized::Synchronized;
 use watch::Watch;
 
@@ -62,6 +65,7 @@ impl Stamp {
 }
 
 /// A specification and options, compiled: sessions start from it.
+#[derive(Clone)]
 pub struct SessionPlan {
     specification: Specification,
     options: Options,
@@ -83,19 +87,25 @@ impl SessionPlan {
 
     /// The same for a specification that is compiled already.
     pub fn of(mut specification: Specification, mut options: Options) -> SessionPlan {
-        let topics = specification.spec.topics.len();
-        options.inputs.resize(topics.max(options.inputs.len()), Input::default());
+        let declared = specification.spec.declared().len();
+        options.inputs.resize(declared, Input::default());
         let Options { inputs, alignment, .. } = &mut options;
+        alignment.topics.truncate(declared);
         let missing = inputs.iter().skip(alignment.topics.len()).map(TopicAlignment::new);
         let missing: Vec<TopicAlignment> = missing.collect();
         alignment.topics.extend(missing);
+        for of in &specification.spec.events {
+            let input = Input::of_events(&inputs[of.index()]);
+            inputs.push(input);
+            alignment.topics.push(TopicAlignment::of_events());
+        }
         // Before parts are added that only explanations need.
         let fingerprint = specification.program.fingerprint();
         let properties = properties(&specification.spec, fingerprint, &options);
         let needed = Arc::new(Needed::new(&specification));
         // With alignment, each group has one of its own.
         let explains = options.explain && !options.alignment.is_needed();
-        let explainer = explains.then(|| Explainer::new(&mut specification));
+        let explainer = explains.then(|| Explainer::new(&mut specification, options.signals));
         SessionPlan {
             specification,
             options,
@@ -138,10 +148,59 @@ impl SessionPlan {
         &self.options.alignment
     }
 
+    /// Whether verdicts that depend on messages that were not seen are inconclusive.
+    pub fn withholds(&self) -> bool {
+        self.options.blind == Blind::Inconclusive
+    }
+
     /// Names the recording that sessions from here on read, which every report carries.
     pub fn set_recording(&mut self, recording: Option<&str>) {
         self.options.recording = recording.map(str::to_owned);
         self.properties = properties(&self.specification.spec, self.fingerprint, &self.options);
+    }
+
+    /// Returns the topic that a recording calls so, by its name or address in the specification or its address in the
+    /// deployment. A bare formula has one topic, which is not found by a name.
+    pub fn topic_in_recording(&self, recorded: &str) -> Option<TopicId> {
+        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
+        let names: Vec<Vec<String>> = topics.map(|(topic, input)| recorded_names(topic, input)).collect();
+        let found = rondel_decode::lines::find_topic(names.iter().map(|names| &**names), recorded);
+        found.map(|index| TopicId(index as u32))
+    }
+
+    /// Returns how the messages of a topic are read.
+    pub fn input(&self, topic: TopicId) -> Option<&Input> {
+        self.options.inputs.get(topic.index())
+    }
+
+    /// Sets the encoding and the type of the messages of a topic, for sessions from here on.
+    pub fn set_encoding(
+        &mut self,
+        topic: TopicId,
+        encoding: Encoding,
+        message_type: Option<Arc<MessageType>>,
+    ) {
+        if let Some(input) = self.options.inputs.get_mut(topic.index()) {
+            (input.encoding, input.message_type) = (encoding, message_type);
+        }
+    }
+
+    /// Checks whether the messages of a topic can be decoded.
+    ///
+    /// # Errors
+    /// The fields that its type does not have.
+    pub fn check_encoding(&self, topic: TopicId) -> Result<(), DecoderError> {
+        let input = self.options.inputs.get(topic.index());
+        let fields = self.specification.program.projections().get(topic.index());
+        match input.zip(fields) {
+            Some((input, fields)) => input.decoder(topic, fields).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the clock of sessions from here on.
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.options.clock = clock;
     }
 
     /// Starts a session.
@@ -153,12 +212,17 @@ impl SessionPlan {
     }
 
     /// Starts a session that continues from a [snapshot](Session::snapshot) of a session with the same
-    /// specification and options. `note` must be that of the snapshot.
+    /// specification and options. `note` must be that of the snapshot. If messages come live, call
+    /// [`Session::resumed`] then.
     ///
     /// # Errors
     /// [`StartError`] when the bytes are damaged or belong to something else.
     pub fn restore(&self, bytes: &[u8], note: &str) -> Result<Session, StartError> {
-        self.session(Some(&Saved::open(bytes, self.options.explain, note)?))
+        let mut session = self.session(Some(&Saved::open(bytes, self.options.explain, note)?))?;
+        if self.options.live {
+            session.forget_events();
+        }
+        Ok(session)
     }
 
     /// Decoders of all topics for these fields.
@@ -193,10 +257,15 @@ impl SessionPlan {
         };
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
         let mut accounts = Accounts::new(topics.len());
+        let recorded_until = saved.and_then(|saved| saved.known.recorded_until);
+        let counted_before = if let Route::Direct(direct) = &route { direct.counted() } else { 0 };
         let withholds = self.options.blind == Blind::Inconclusive;
         // Where nothing measures time, and nothing waits, it makes no difference when messages come.
         let paused_after = self.options.paused_after.filter(|_| route.measures_time());
         if let Some(Saved { known, .. }) = saved {
+            if !known.recorded.iter().all(RecordedNumbers::is_plausible) {
+                return Err(SnapshotError::Altered.into());
+            }
             missing.restore(&known.missing);
             accounts.restore(&known.numbers)?;
         }
@@ -204,14 +273,17 @@ impl SessionPlan {
             route,
             watch: self.options.missing_after.map(Watch::new),
             counts_at: VecDeque::new(),
+            mistyped: Vec::new(),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
                 flushed: 0,
+                counted_before,
                 checked_before: saved.map_or(0, |saved| saved.known.events),
                 accounts,
                 topics,
                 missing,
+                span: None,
                 needed: Arc::clone(&self.needed),
                 notices: Vec::new(),
                 dropped_notices: 0,
@@ -219,11 +291,20 @@ impl SessionPlan {
                 largest_message: self.options.largest_message,
                 exactly: self.options.exactly,
                 attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
-                heartbeat: Heartbeat::new(paused_after, withholds),
-                recorded: Vec::new(),
+                heartbeat: Heartbeat::new(paused_after, withholds, &*self.options.clock),
+                recorded: saved.map_or_else(Vec::new, |saved| {
+                    let mut recorded = saved.known.recorded.clone();
+                    recorded.iter_mut().for_each(RecordedNumbers::join);
+                    recorded
+                }),
+                continued: saved.map(|saved| Continued::new(&saved.known)),
+                is_whole: false,
+                seam: recorded_until.map(|time| (Timestamp::from_nanos(time), None)),
             },
             properties: Arc::clone(&self.properties),
             explains: self.options.explain,
+            declared: spec.declared().len(),
+            events: spec.events.clone(),
             blind: withholds,
             finished: false,
         })
@@ -249,11 +330,16 @@ fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[Property
 pub struct Session {
     route: Route,
     watch: Option<Watch>,
-    /// At some times the number of messages received by then.
+    /// At some times the number of messages received by then, those before a snapshot included.
     counts_at: VecDeque<(Timestamp, u64)>,
+    /// Whether values of another type were reported, for each topic.
+    mistyped: Vec<bool>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
+    /// The number of declared topics, which those of events follow, and for each of these the declared one.
+    declared: usize,
+    events: Vec<TopicId>,
     /// Whether verdicts that depend on messages that were not seen are inconclusive.
     blind: bool,
     finished: bool,
@@ -294,10 +380,14 @@ struct Shared {
     counts: Counts,
     /// The messages received when all were last evaluated.
     flushed: u64,
+    /// The messages that the monitor had counted before the session was restored.
+    counted_before: u64,
     /// Events checked before the session was restored.
     checked_before: u64,
     topics: Vec<TopicStatistics>,
     missing: Missing,
+    /// The times of the first and the last message.
+    span: Option<(Timestamp, Timestamp)>,
     needed: Arc<Needed>,
     accounts: Accounts,
     notices: Vec<Notice>,
@@ -307,9 +397,15 @@ struct Shared {
     largest_message: usize,
     exactly: bool,
     attachment: Vec<u8>,
+    /// The snapshot that the session continues from.
+    continued: Option<Continued>,
+    /// Whether no message follows.
+    is_whole: bool,
+    /// In a recording that continues another: the time of the last event there, and of the first one here.
+    seam: Option<(Timestamp, Option<Timestamp>)>,
     heartbeat: Heartbeat,
-    /// For each topic the sequence numbers in lines, and the number of messages by its last one.
-    recorded: Vec<(SequenceNumbers, u64)>,
+    /// For each topic the sequence numbers in lines.
+    recorded: Vec<RecordedNumbers>,
 }
 
 /// The limit of times with a number of messages.
@@ -319,6 +415,21 @@ const COUNTS: usize = 256;
 const NOTICES: usize = 4096;
 
 impl Shared {
+    /// Notes what came with the messages of a block: topics and fields, and their times.
+    fn see(&mut self, block: &Block) {
+        self.missing.see(block);
+        let Some(last) = block.len().checked_sub(1) else { return };
+        let (first, last) = (block.time(0), block.time(last));
+        let (begin, end) = self.span.unwrap_or((first, last));
+        self.span = Some((begin.min(first), end.max(last)));
+    }
+
+    /// The number of messages received, those before a snapshot included.
+    #[inline]
+    fn counted(&self) -> u64 {
+        self.counted_before + self.counts.received
+    }
+
     /// Keeps a notice until it is taken.
     fn notice(&mut self, mut notice: Notice) {
         if self.notices.len() >= NOTICES {
@@ -374,12 +485,12 @@ impl Session {
     /// happens.
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
-        let count = self.shared.counts.received + 1;
+        let count = self.shared.counted() + 1;
         let outcome = self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
         if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
             return self.push_after_loss(topic, stamp, payload);
         }
-        self.shared.counts.received = count;
+        self.shared.counts.received += 1;
         match outcome {
             NumberOutcome::Again if self.shared.exactly => Ok(()),
             _ => self.take(topic, stamp, payload),
@@ -390,6 +501,7 @@ impl Session {
     fn take(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         if payload.len() > self.shared.largest_message {
             self.shared.oversized(topic, payload.len());
+            self.shared.missing.unread(topic);
             self.unread(topic, stamp.origin);
             return Ok(());
         }
@@ -400,6 +512,7 @@ impl Session {
         };
         if let Err(error) = &taken {
             self.shared.accounts.undecodable(topic);
+            self.shared.missing.unread(topic);
             // A message whose time cannot be is refused, as one whose time is too far from the clock: it must not keep
             // deadlines from being judged.
             if !error.is_about_time() {
@@ -407,6 +520,16 @@ impl Session {
             }
         }
         taken
+    }
+
+    /// Takes an event of a declared topic that a network reports at this time of the day. `holds` is whether a publisher is
+    /// alive; other events hold. Returns whether a property reads events of the topic; otherwise nothing happens.
+    pub fn event(&mut self, topic: TopicId, event: TopicEvent, holds: bool, time: Timestamp) -> bool {
+        let Some(at) = self.events.iter().position(|of| *of == topic) else { return false };
+        let arrival = Some(self.shared.clock.now());
+        let stamp = Stamp { source: Some(time), arrival, origin: None };
+        // Such a message can be decoded.
+        self.push(TopicId((self.declared + at) as u32), stamp, event.message(holds).as_bytes()).is_ok()
     }
 
     /// A decoder for JSON lines, each a message with its topic and time: see [`Session::push_lines`]. `unit` is
@@ -477,19 +600,24 @@ impl Session {
     }
 
     /// Notes that the session runs: see [`Options::paused_after`]. Call it regularly, and after anything that may have
-    /// taken long.
-    pub fn alive(&mut self) {
+    /// taken long. Returns whether it did not run for long, or the clock was set: what is due may have changed.
+    pub fn alive(&mut self) -> bool {
         if !self.shared.heartbeat.is_on() {
-            return;
+            return false;
         }
         let now = self.shared.clock.ticks();
-        if let Some(missed) = self.shared.beat(now) {
+        let missed = self.shared.look(now);
+        if let Some(missed) = &missed {
+            self.pause(missed);
+        }
+        if self.shared.catches_up(now) {
             match &mut self.route {
-                Route::Direct(direct) => direct.pause(&missed, &mut self.shared),
-                Route::Aligned(aligned) => aligned.pause(&missed, &mut self.shared),
-                Route::Synchronized(synchronized) => synchronized.pause(&missed, &self.shared),
+                Route::Direct(direct) => direct.catch_up(&self.shared),
+                Route::Aligned(aligned) => aligned.catch_up(&self.shared),
+                Route::Synchronized(_) => {}
             }
         }
+        missed.is_some()
     }
 
     /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
@@ -575,14 +703,27 @@ impl Session {
     }
 
     /// Takes notices of messages that were lost by the numbers of their publishers since the last call, one for
-    /// each topic. Call it about once a second: it also notes how many messages had come by now, so that
-    /// [`Session::cut_off`] knows which verdicts are older than an outage.
+    /// each topic, and of the first values of another type than the specification reads. Call it about once a second:
+    /// it also notes how many messages had come by now, so that [`Session::cut_off`] knows which verdicts are older than
+    /// an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
         if self.counts_at.len() >= COUNTS {
             self.counts_at.pop_front();
         }
-        self.counts_at.push_back((self.shared.clock.now(), self.shared.counts.received));
+        self.counts_at.push_back((self.shared.clock.time_of_day(), self.shared.counted()));
         let mut losses = self.shared.accounts.losses();
+        let decoders = match &self.route {
+            Route::Direct(direct) => direct.decoders(),
+            Route::Aligned(aligned) => aligned.decoders(),
+            Route::Synchronized(_) => &[],
+        };
+        self.mistyped.resize(decoders.len(), false);
+        for ((topic, decoder), is_said) in (0..).map(TopicId).zip(decoders).zip(&mut self.mistyped) {
+            let count = decoder.mistyped();
+            if count > 0 && !std::mem::replace(is_said, true) {
+                losses.push(Notice::mistyped(topic, count));
+            }
+        }
         for notice in &mut losses {
             let topic = notice.topic.and_then(|topic| self.shared.topics.get(topic.index()));
             notice.topic_name = topic.map(|topic| topic.name.clone());
@@ -616,6 +757,8 @@ impl Session {
         saved.known.missing = missing.saved();
         saved.known.numbers = self.shared.accounts.saved();
         saved.known.attachment = self.shared.attachment.clone();
+        self.shared.save_end(&mut saved.known);
+        saved.known.recorded = self.shared.recorded.clone();
         saved.seal()
     }
 
@@ -650,6 +793,16 @@ impl Session {
         }
     }
 
+    /// Notes that a recording was not read to its end: what it holds behind that could change how asserts turn out.
+    pub fn broke_off(&mut self) {
+        self.shared.emitter.broke_off = true;
+    }
+
+    /// Notes that no message follows, and that all that came were taken: the next [snapshot](Session::snapshot) says so.
+    pub fn end_part(&mut self) {
+        self.shared.is_whole = true;
+    }
+
     /// The number of checked events, with those before a snapshot.
     pub fn events(&self) -> u64 {
         self.shared.checked_before + self.shared.counts.checked
@@ -658,14 +811,23 @@ impl Session {
     /// The session in numbers, from its beginning.
     pub fn summary(&self) -> Summary {
         let Shared { emitter, counts, topics, accounts, missing, needed, .. } = &self.shared;
+        let mut topics = topics.clone();
+        let events = topics.split_off(self.declared);
+        for (of, events) in self.events.iter().zip(&events) {
+            topics[of.index()].add(events);
+        }
+        let mut accounts = accounts.all();
+        accounts.truncate(self.declared);
         let mut summary = Summary {
             counts: *counts,
-            accounts: accounts.all(),
+            accounts,
             properties: emitter.statistics.clone(),
-            topics: topics.clone(),
+            topics,
             missing: missing.clone(),
             needed: Arc::clone(needed),
+            span: self.shared.span,
             pauses: self.shared.heartbeat.pauses.clone(),
+            seam: self.shared.seam.and_then(|(from, until)| Some((from, until?))),
             ..Summary::default()
         };
         match &self.route {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rondel_decode::lines::{LineTime, TraceTopic};
 use rondel_engine::{CompileError, Program};
-use rondel_event::Projection;
+use rondel_event::{Projection, TopicId};
 use rondel_spec::{Expr, ExprId, Spec, TimeModel};
 
 use crate::options::{Input, TimeSource};
@@ -12,8 +12,8 @@ use crate::options::{Input, TimeSource};
 /// A checked specification and its program.
 #[derive(Clone, Debug)]
 pub struct Specification {
-    /// The checked specification.
-    pub spec: Spec,
+    /// The checked specification, which all sessions share.
+    pub spec: Arc<Spec>,
     /// Its program.
     pub program: Arc<Program>,
     /// Whether it is a bare formula: its one topic has no name, and stands for any.
@@ -27,7 +27,7 @@ impl Specification {
     /// [`CompileError`] when a property cannot be monitored.
     pub fn new(spec: Spec) -> Result<Specification, CompileError> {
         let program = Arc::new(Program::compile(&spec)?);
-        Ok(Specification { spec, program, is_formula: false })
+        Ok(Specification { spec: Arc::new(spec), program, is_formula: false })
     }
 
     /// A specification of these topics without properties: messages are put in order, and nothing is
@@ -41,26 +41,39 @@ impl Specification {
         Specification::new(Spec { topics: names.map(topic).collect(), ..Spec::default() })
     }
 
+    /// Whether there is an acceptance criterion.
+    pub fn has_asserts(&self) -> bool {
+        self.spec.properties.iter().any(|property| property.criterion.is_some())
+    }
+
     /// Whether time alone decides verdicts.
     pub fn is_timed(&self) -> bool {
         !self.spec.machines.is_empty() || self.spec.properties.iter().any(|p| p.time != TimeModel::Steps)
     }
 }
 
+/// The names that recordings may have for a topic.
+pub(crate) fn recorded_names(topic: &rondel_spec::Topic, input: &Input) -> Vec<String> {
+    [&topic.name, &topic.address].into_iter().chain(&input.address).cloned().collect()
+}
+
 /// Topics under their names in recordings, name and address, with the fields to read.
 pub(crate) fn trace_topics(spec: &Spec, projections: &[Projection], inputs: &[Input]) -> Vec<TraceTopic> {
     let topics = spec.topics.iter().zip(projections).zip(inputs);
-    let topic = |((topic, projection), input): ((&rondel_spec::Topic, &Projection), &Input)| TraceTopic {
-        names: [&topic.name, &topic.address].into_iter().chain(&input.address).cloned().collect(),
-        projection: projection.clone(),
-        time: match &input.time {
-            TimeSource::Arrival => LineTime::Arrival,
-            TimeSource::Source => LineTime::Recorded,
-            TimeSource::Field(path) => LineTime::Field(path.clone()),
-        },
-        time_unit: input.time_unit,
+    let topic = |(id, ((topic, projection), input)): (u32, ((&rondel_spec::Topic, &Projection), &Input))| {
+        TraceTopic {
+            names: recorded_names(topic, input),
+            events: spec.events_topic(TopicId(id)),
+            projection: projection.clone(),
+            time: match &input.time {
+                TimeSource::Arrival => LineTime::Arrival,
+                TimeSource::Source => LineTime::Recorded,
+                TimeSource::Field(path) => LineTime::Field(path.clone()),
+            },
+            time_unit: input.time_unit,
+        }
     };
-    topics.map(topic).collect()
+    (0..).zip(topics).map(topic).collect()
 }
 
 /// Whether a node is a future operator.

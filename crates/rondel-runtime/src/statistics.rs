@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
+use crate::criteria::{Assertion, Doubt, Judgement, Measured};
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::{Notice, limit_text};
 use crate::specification::{looks_ahead, may_look_ahead};
@@ -29,6 +30,8 @@ pub struct Summary {
     pub accounts: Vec<Account>,
     /// The number of events with an earlier time than the previous event.
     pub backwards: u64,
+    /// The times of the first and the last message; of several recordings the earliest and the latest.
+    pub span: Option<(Timestamp, Timestamp)>,
     /// The topics and fields that never came.
     pub missing: Missing,
     /// What the properties need.
@@ -43,27 +46,60 @@ pub struct Summary {
     pub alignment: Option<AlignmentStatistics>,
     /// When the session did not run; at most 1,024 pauses.
     pub pauses: Vec<Pause>,
+    /// In a recording that continues another: the time of the last event there, and of the first one here.
+    pub seam: Option<(Timestamp, Timestamp)>,
 }
 
-/// A time in which a session did not run.
+/// A time that a session did not see pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// When it is last known to have run.
+    /// The time of day at which it is last known to have run.
     pub from: Timestamp,
-    /// When it ran again.
+    /// The time of day at which it ran again: an earlier one if the clock was set back.
     pub until: Timestamp,
+    /// Why it did not see it pass.
+    pub cause: Cause,
+}
+
+/// Why a session did not see time pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The process was stopped or starved, or waited for a consumer.
+    Stopped,
+    /// The session continues from a snapshot: it began when that was taken.
+    Restart,
+    /// It ran, but the clock of the machine was set.
+    Clock {
+        /// How far forward, in nanoseconds; back if it is negative.
+        by: i64,
+    },
+    /// The clock of a simulation leapt.
+    Simulation,
+    /// The clock of a simulation showed its first time, after messages had come.
+    Begun,
+}
+
+impl Cause {
+    /// As a word: `stopped`, `restart`, `clock` or `simulation`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Stopped => "stopped",
+            Cause::Restart => "restart",
+            Cause::Clock { .. } => "clock",
+            Cause::Simulation | Cause::Begun => "simulation",
+        }
+    }
 }
 
 impl Pause {
     /// As JSON, with times in seconds.
     pub fn json(&self) -> serde_json::Value {
-        let Pause { from, until } = self;
-        serde_json::json!({"from": from.as_nanos() as f64 / 1e9, "until": until.as_nanos() as f64 / 1e9})
+        Notice::paused(self).members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// As a sentence; `time` writes a time.
     pub fn sentence(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
-        Notice::paused(self.from, self.until).text(time)
+        Notice::paused(self).text(time)
     }
 }
 
@@ -74,6 +110,7 @@ impl Summary {
             counts,
             properties,
             topics,
+            accounts,
             backwards,
             missing,
             needed,
@@ -81,8 +118,13 @@ impl Summary {
             omissions,
             chains,
             alignment,
+            span,
+            seam,
             ..
         } = further;
+        let earlier = self.span.zip(span).map(|(own, further)| (own.0.min(further.0), own.1.max(further.1)));
+        self.span = earlier.or(self.span).or(span);
+        self.seam = self.seam.or(seam);
         self.counts.received += counts.received;
         self.counts.checked += counts.checked;
         self.counts.undecodable += counts.undecodable;
@@ -91,16 +133,14 @@ impl Summary {
         self.backwards += backwards;
         self.omissions.extend(omissions);
         if self.properties.is_empty() {
-            (self.properties, self.topics) = (properties, topics);
+            (self.properties, self.topics, self.accounts) = (properties, topics, accounts);
             (self.missing, self.needed, self.untried) = (missing, needed, untried);
         } else {
             self.properties.iter_mut().zip(properties).for_each(|(own, further)| own.merge(further));
             for (own, further) in self.topics.iter_mut().zip(topics) {
-                own.unstamped += further.unstamped;
-                own.refused += further.refused;
-                own.oversized += further.oversized;
-                own.stamped |= further.stamped;
+                own.add(&further);
             }
+            self.accounts.iter_mut().zip(&accounts).for_each(|(own, further)| own.add(further));
             self.missing.keep(&missing);
             self.untried.retain(|premise| untried.contains(premise));
         }
@@ -110,6 +150,12 @@ impl Summary {
             (own @ None, further) => *own = further,
             (Some(_), None) => {}
         }
+    }
+
+    /// Adds the summary of what the same run checked afterwards, when it had begun anew.
+    pub fn continue_with(&mut self, further: Summary) {
+        self.pauses.extend_from_slice(&further.pauses);
+        self.merge(further);
     }
 
     /// Why a property, by its position, is vacuous: the topics and fields that it needs and that came in no
@@ -127,21 +173,28 @@ impl Summary {
     /// Whether a property is inconclusive at the end, was never decided, ignored parameters, or needs a topic or field that never came;
     /// or a topic never carried the time that it should. If `strict`, also whether a premise was never true.
     pub fn is_inconclusive(&self, strict: bool) -> bool {
-        let counts = |reason: &Vacuous| strict || reason.kind != VacuousKind::Premise;
+        let counts = |reason: &Vacuous, is_asserted: bool| match reason.kind {
+            VacuousKind::Premise => strict,
+            _ => !is_asserted,
+        };
         let open = |(i, p): (usize, &PropertyStatistics)| {
-            p.undecided() || p.open || p.unchecked > 0 || self.vacuous(i).iter().any(counts)
+            let own = p.undecided() || p.open || p.unchecked > 0;
+            // An assert has no premises of its own: those of the property that it judges count.
+            !p.is_asserted && own || self.vacuous(i).iter().any(|reason| counts(reason, p.is_asserted))
         };
         self.properties.iter().enumerate().any(open) || self.topics.iter().any(TopicStatistics::never_stamped)
     }
 
-    /// The number of messages that are missing by the numbers of their publishers.
+    /// The number of messages that are missing by the numbers of their publishers, live or in lines.
     pub fn lost(&self) -> u64 {
-        self.accounts.iter().map(|account| account.lost).sum()
+        let live: u64 = self.accounts.iter().map(|account| account.lost).sum();
+        let in_lines: u64 = self.topics.iter().map(|topic| topic.gaps).sum();
+        live + in_lines
     }
 
-    /// Whether a property was violated.
+    /// Whether an assert was violated, or a property that no assert judges.
     pub fn is_violated(&self) -> bool {
-        self.properties.iter().any(|property| property.violations > 0)
+        self.properties.iter().any(|property| property.violations > 0 && !property.is_asserted)
     }
 }
 
@@ -169,6 +222,8 @@ pub struct TopicStatistics {
     pub unstamped: u64,
     /// Messages that are missing in lines, by the numbers of publishers, where they are evaluated as they come.
     pub gaps: u64,
+    /// Lines that came before, by the same numbers.
+    pub repeats: u64,
     /// Messages refused because their times are too far from the clock.
     pub refused: u64,
     /// Messages refused because they are too large.
@@ -178,6 +233,16 @@ pub struct TopicStatistics {
 }
 
 impl TopicStatistics {
+    /// Adds the messages of a further recording, or of the events of the topic.
+    pub(crate) fn add(&mut self, further: &TopicStatistics) {
+        self.unstamped += further.unstamped;
+        self.gaps += further.gaps;
+        self.repeats += further.repeats;
+        self.refused += further.refused;
+        self.oversized += further.oversized;
+        self.stamped |= further.stamped;
+    }
+
     /// Whether messages came and none carried its time.
     pub fn never_stamped(&self) -> bool {
         self.unstamped > 0 && !self.stamped
@@ -209,6 +274,10 @@ pub struct PropertyStatistics {
     pub unchecked: u64,
     /// How often it was inconclusive because messages were not seen.
     pub blind: Blind,
+    /// Whether an assert judges it, which decides instead of it.
+    pub is_asserted: bool,
+    /// What an assert has measured; none for a property.
+    assertion: Option<Box<Assertion>>,
     /// Whether it was ever satisfied or violated.
     decided: bool,
     /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
@@ -240,16 +309,25 @@ impl PropertyStatistics {
         };
         let statistics = |p: &Property| PropertyStatistics {
             by_steps: by_steps(p),
-            by_key: p.slice.is_some(),
+            by_key: p.slice.is_some() && p.criterion.is_none(),
+            assertion: Assertion::of(spec, p),
             ..PropertyStatistics::default()
         };
-        spec.properties.iter().map(statistics).collect()
+        let mut all: Vec<PropertyStatistics> = spec.properties.iter().map(statistics).collect();
+        for judged in spec.properties.iter().filter_map(|p| p.criterion?.property) {
+            all.get_mut(judged as usize).into_iter().for_each(|judged| judged.is_asserted = true);
+        }
+        all
     }
 
     /// Adds a verdict. Only changes count. `parameters` is called only where they are needed.
     #[inline]
     pub(crate) fn add(&mut self, report: &Report, parameters: impl FnOnce() -> Vec<Value>) {
         if !report.changed {
+            return;
+        }
+        if let Some(assertion) = &mut self.assertion {
+            assertion.add(report);
             return;
         }
         if self.by_steps {
@@ -279,7 +357,7 @@ impl PropertyStatistics {
     /// last verdict makes that inconclusive, too.
     pub(crate) fn see_blind(&mut self, monitor: &Monitor, property: u32) {
         self.blind = monitor.blind(property);
-        if monitor.is_unjudged(property) {
+        if self.assertion.is_none() && monitor.is_unjudged(property) {
             self.open = true;
             self.blind.verdicts += 1;
         }
@@ -290,9 +368,51 @@ impl PropertyStatistics {
         self.over = true;
     }
 
+    /// Notes for an assert that messages were not seen before the next event; if not `is_read`, its formula does not
+    /// depend on them.
+    pub(crate) fn miss(&mut self, monitor: &Monitor, is_read: bool) {
+        if let Some(assertion) = &mut self.assertion {
+            assertion.miss(monitor.position(), monitor.time(), is_read);
+        }
+    }
+
+    /// Judges an assert at the end of a run, at this time; none for a property. `property` is its position in the monitor;
+    /// `broke_off` is whether the recording was not read to its end.
+    pub(crate) fn judge(
+        &mut self,
+        monitor: &Monitor,
+        property: u32,
+        time: Timestamp,
+        broke_off: bool,
+    ) -> Option<Verdict> {
+        let assertion = self.assertion.as_mut()?;
+        let is_meant = |(own, ignored): (u32, u64)| own == property && ignored > 0;
+        let uncounted = unchecked(monitor).any(is_meant);
+        let doubt = Doubt { unjudged: monitor.is_unjudged(property), uncounted, broke_off };
+        let verdict = assertion.judge(monitor.position(), time, doubt);
+        self.last = Some(verdict);
+        self.violations = u64::from(verdict == Verdict::Violated);
+        self.open = verdict == Verdict::Inconclusive;
+        self.decided = !self.open;
+        Some(verdict)
+    }
+
+    /// How an assert turned out; none for a property, and before the end of the run.
+    pub fn judgement(&self) -> Option<&Judgement> {
+        self.assertion.as_ref()?.judgement.as_ref()
+    }
+
+    /// Whether it is an assert.
+    pub fn is_assert(&self) -> bool {
+        self.assertion.is_some()
+    }
+
     /// Closes the statistics of a recording with this many steps, in which this many instances are
     /// inconclusive.
     pub(crate) fn end(&mut self, steps: u64, waiting: u64) {
+        if self.assertion.is_some() {
+            return;
+        }
         if self.by_steps {
             self.count(steps);
         }
@@ -309,6 +429,11 @@ impl PropertyStatistics {
         self.violations += further.violations;
         self.first = self.first.take().or(further.first);
         self.last = further.last.or(self.last);
+        if let Some((own, further)) = self.assertion.as_mut().zip(further.assertion) {
+            let judgements = [own.judgement.take(), further.judgement].into_iter().flatten();
+            own.judgement = judgements.reduce(Judgement::worse);
+            self.last = own.judgement.as_ref().map(|judgement| judgement.verdict);
+        }
         self.open |= further.open;
         self.decided |= further.decided;
         self.unchecked += further.unchecked;
@@ -335,7 +460,8 @@ impl PropertyStatistics {
 
     /// Whether it was neither satisfied nor violated at any time.
     pub fn undecided(&self) -> bool {
-        !self.decided
+        // An assert is judged when the run is over.
+        !self.decided && (self.assertion.is_none() || self.judgement().is_some())
     }
 }
 
@@ -350,6 +476,8 @@ pub(crate) struct SavedStatistics {
     decided: bool,
     about: Option<(i64, bool)>,
     since: u64,
+    #[serde(default)]
+    measured: Option<Measured>,
 }
 
 impl PropertyStatistics {
@@ -364,11 +492,16 @@ impl PropertyStatistics {
             decided: self.decided,
             about: self.about.map(|(time, is_later)| (time.as_nanos(), is_later)),
             since: self.since,
+            measured: self.assertion.as_ref().map(|assertion| assertion.measured.clone()),
         }
     }
 
     pub(crate) fn restore(&mut self, saved: SavedStatistics) {
-        let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since } = saved;
+        let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since, measured } =
+            saved;
+        if let Some((assertion, measured)) = self.assertion.as_mut().zip(measured) {
+            assertion.measured = measured;
+        }
         let time = Timestamp::from_nanos;
         (self.inconclusive, self.violations, self.open) = (inconclusive, violations, open);
         (self.decided, self.since) = (decided, since);

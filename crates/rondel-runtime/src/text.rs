@@ -19,29 +19,117 @@ pub fn write_value(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// Appends an integer in decimal.
-pub fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+pub fn write_integer(value: i64, out: &mut Vec<u8>) {
+    let mut text = TextFromEnd::default();
+    text.integer(value);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a count in decimal.
+pub fn write_count(value: u64, out: &mut Vec<u8>) {
+    let mut text = TextFromEnd::default();
+    text.count(value);
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends a time in seconds, exactly.
 pub fn write_seconds(time: Timestamp, out: &mut Vec<u8>) {
-    let ns = time.as_nanos();
-    let (seconds, mut rest) = (ns / 1_000_000_000, (ns % 1_000_000_000).unsigned_abs());
-    if ns < 0 && seconds == 0 {
-        out.push(b'-');
+    let mut text = TextFromEnd::default();
+    text.seconds(time);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Up to 128 bytes of text, each part put in front of those before it: the length of a number is known when it has
+/// been written, and a vector is extended once. By hand, as verdicts may be millions.
+pub(crate) struct TextFromEnd {
+    bytes: [u8; TextFromEnd::CAPACITY],
+    start: usize,
+}
+
+impl Default for TextFromEnd {
+    #[inline(always)]
+    fn default() -> TextFromEnd {
+        TextFromEnd { bytes: [0; TextFromEnd::CAPACITY], start: TextFromEnd::CAPACITY }
     }
-    write_integer(seconds, out);
-    if rest == 0 {
-        return;
+}
+
+impl TextFromEnd {
+    const CAPACITY: usize = 128;
+
+    /// Puts a text in front, if there is room.
+    #[inline(always)]
+    pub(crate) fn text<const N: usize>(&mut self, text: &[u8; N]) {
+        if let Some(place) = self.bytes.get_mut(..self.start).and_then(<[u8]>::last_chunk_mut) {
+            *place = *text;
+            self.start -= N;
+        }
     }
-    // Nine digits without trailing zeros; by hand, as verdicts may be millions.
-    let mut digits = *b".000000000";
-    for digit in digits[1..].iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
+
+    #[inline(always)]
+    pub(crate) fn count(&mut self, mut value: u64) {
+        while value >= 100_000_000 {
+            self.text(&(decimal((value % 100_000_000) as u32) | ZEROS).to_le_bytes());
+            value /= 100_000_000;
+        }
+        let digits = decimal(value as u32);
+        self.text(&(digits | ZEROS).to_le_bytes());
+        // Without the zeros in front, unless the last is the number.
+        self.start += (digits.trailing_zeros() as usize / 8).min(7);
     }
-    let len = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
-    out.extend_from_slice(&digits[..len]);
+
+    #[inline(always)]
+    pub(crate) fn integer(&mut self, value: i64) {
+        self.count(value.unsigned_abs());
+        if value < 0 {
+            self.text(b"-");
+        }
+    }
+
+    /// Puts a time in seconds in front, exactly.
+    #[inline(always)]
+    pub(crate) fn seconds(&mut self, time: Timestamp) {
+        let ns = time.as_nanos();
+        let (seconds, rest) = (ns.unsigned_abs() / 1_000_000_000, ns.unsigned_abs() % 1_000_000_000);
+        if rest != 0 {
+            self.fraction(rest as u32);
+        }
+        self.count(seconds);
+        if ns < 0 {
+            self.text(b"-");
+        }
+    }
+
+    /// The nanoseconds behind the point, at least one, without zeros at the end.
+    #[inline(always)]
+    fn fraction(&mut self, nanos: u32) {
+        let (digits, ninth) = (decimal(nanos / 10), (nanos % 10) as u8);
+        let zeros = if ninth == 0 { digits.leading_zeros() / 8 } else { 0 };
+        if ninth != 0 {
+            self.text(&[b'0' + ninth]);
+        }
+        self.text(&((digits | ZEROS) << (8 * zeros)).to_le_bytes());
+        self.start += zeros as usize;
+        self.text(b".");
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+/// The character `0` eight times.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The digits of a number below 100,000,000, a byte for each of eight: the first is the lowest byte.
+#[inline(always)]
+fn decimal(value: u32) -> u64 {
+    let fours = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
+    // In each half the quotient by 100; below 10,000 this multiplication divides exactly, as that by 103 does below 100.
+    let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (pairs * 103) >> 10 & 0x000f_000f_000f_000f;
+    tens | (pairs - 10 * tens) << 8
 }
 
 /// The values of parameters in brackets, as a specification writes them; empty without parameters.
@@ -67,12 +155,13 @@ pub fn write_parameters(values: &[Value], out: &mut Vec<u8>) {
     }
 }
 
-/// A size in bytes: `16 MiB`.
+/// A size in bytes: `16 MiB`, `64 MB`.
 pub fn size(bytes: usize) -> String {
     match bytes {
         0 => "0 B".to_owned(),
         _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
         _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1_000_000) => format!("{} MB", bytes / 1_000_000),
         _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
         _ => format!("{} B", grouped(bytes as u64)),
     }
@@ -122,6 +211,22 @@ mod tests {
             let (time, mut text) = (Timestamp::from_nanos(ns), Vec::new());
             write_seconds(time, &mut text);
             assert_eq!(String::from_utf8(text).unwrap(), time.to_string());
+        }
+        for value in [0, 7, 10, 99, 100, 101, 1_000, 12_345, -1, -10, i64::MAX, i64::MIN] {
+            let mut text = Vec::new();
+            write_integer(value, &mut text);
+            write_count(value.unsigned_abs(), &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), format!("{value}{}", value.unsigned_abs()));
+        }
+        for value in (0..100_000_000_u32).step_by(997).chain([99_999_999]) {
+            assert_eq!((decimal(value) | ZEROS).to_le_bytes(), *format!("{value:08}").as_bytes());
+        }
+        for place in 0..9 {
+            for nanos in [1, 12, 901, 123_456_789, 999_999_999, 100_000_001] {
+                let (time, mut text) = (Timestamp::from_nanos(nanos * 10_i64.pow(place)), Vec::new());
+                write_seconds(time, &mut text);
+                assert_eq!(String::from_utf8(text).unwrap(), time.to_string());
+            }
         }
         assert_eq!(parameters_text(&[Value::Int(7), Value::String("x\"".into())]), r#"[7, "x\""]"#);
         assert_eq!(parameters_text(&[]), "");

@@ -51,7 +51,9 @@ impl Definitions for Types {
                     return Err(invalid(error));
                 }
                 if types.is_empty() {
-                    return Err(NoDefinition::UnknownPackage);
+                    let all = self.library.names().map(|known| known.replace("::", "/"));
+                    let alike = all.filter(|known| known.rsplit('/').next() == Some(own));
+                    return Err(NoDefinition::UnknownPackage { alike: alike.collect() });
                 }
                 types.sort();
                 Err(NoDefinition::NotInPackage { types })
@@ -126,6 +128,27 @@ mod tests {
     }
 
     #[test]
+    fn a_misspelt_package_has_a_suggestion() {
+        let first = parse("topic pose : geometri_msgs/msg/Pose property p = pose.position.x > 1")
+            .diagnostics
+            .remove(0);
+        assert_eq!(
+            first.message,
+            "no definition of 'geometri_msgs/msg/Pose' is known, so its fields are not checked; \
+             did you mean 'geometry_msgs/msg/Pose'?"
+        );
+    }
+
+    #[test]
+    fn the_name_of_a_constant_is_no_text() {
+        let text =
+            "topic gear : autoware_vehicle_msgs/msg/GearReport property p = gear.report == \"REVERSE\"";
+        let first = parse(text).diagnostics.remove(0);
+        let meant = "the message type has a constant of this name: write `GearReport.REVERSE` without quotes";
+        assert_eq!(first.help.as_deref(), Some(meant));
+    }
+
+    #[test]
     fn a_misspelt_type_or_field_is_an_error() {
         let text = "topic odom : nav_msgs/msg/Odometri property p = odom.x > 1";
         let first = parse(text).diagnostics.remove(0);
@@ -178,6 +201,6 @@ mod tests {
         }
         let error = types.definition("big/msg/A19").unwrap_err();
         assert_eq!(error, NoDefinition::Invalid("it has more than 65,536 fields".to_owned()));
-        assert_eq!(types.definition("other/msg/A"), Err(NoDefinition::UnknownPackage));
+        assert_eq!(types.definition("other/msg/A"), Err(NoDefinition::UnknownPackage { alike: Vec::new() }));
     }
 }

@@ -98,6 +98,24 @@ fn a_final_verdict_is_kept_over_losses_and_outages() {
     }
 }
 
+/// Properties over other topics wait for other messages, each group of them by itself.
+#[test]
+fn one_report_names_every_property_that_is_affected() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let (mut session, clock) = session(Blind::Inconclusive, policy);
+        (0..5).for_each(|n| (0..2).for_each(|topic| push(&mut session, &clock, topic, n, n as u64)));
+        session.cut_off(&[TopicId(0), TopicId(1)], at(5), Some(at(6)));
+        let notices: Vec<_> = session.notices().filter(|notice| notice.kind == "blind").collect();
+        let [notice] = &notices[..] else { panic!("{policy:?}: {notices:?}") };
+        let json = notice.json();
+        let mut names: Vec<&str> =
+            json["properties"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["ever", "other", "recent"], "{policy:?}");
+        assert_eq!(json["unbounded"].to_string(), "[\"ever\"]", "{policy:?}");
+    }
+}
+
 #[test]
 fn losses_are_only_reported_if_that_is_chosen() {
     let mut session = with_a_gap(Blind::Report, Policy::Arrival);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rondel_event::{Origin, TimeUnit, Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::Policy;
-use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, Stamp};
+use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, SessionPlan, Stamp};
 
 const TEXT: &str = "topic a { x: int } topic b { y: int }
     property recent = once[0, 3 s] a.x > 5
@@ -25,20 +25,31 @@ enum Line {
     Undecodable,
 }
 
-fn session(policy: Policy, blind: Blind) -> Session {
+fn plan(policy: Policy, blind: Blind) -> SessionPlan {
     let spec = rondel_spec::parse(TEXT).spec.unwrap();
     let clock = Arc::<ManualClock>::default();
-    Session::new(&spec, Options { alignment: Alignment::new(policy), blind, clock, ..Options::default() })
+    SessionPlan::new(&spec, Options { alignment: Alignment::new(policy), blind, clock, ..Options::default() })
         .unwrap()
+}
+
+fn session(policy: Policy, blind: Blind) -> Session {
+    plan(policy, blind).start().unwrap()
 }
 
 type Told = Vec<(String, Verdict, Timestamp)>;
 
-fn told(mut session: Session) -> Told {
-    session.finish();
+fn told(session: Session) -> Told {
+    told_after(Vec::new(), session)
+}
+
+fn take(session: &mut Session) -> Told {
     let told = session.reports();
-    let mut told: Told =
-        told.map(|report| (report.property().name.clone(), report.verdict(), report.time())).collect();
+    told.map(|report| (report.property().name.clone(), report.verdict(), report.time())).collect()
+}
+
+fn told_after(mut told: Told, mut session: Session) -> Told {
+    session.finish();
+    told.extend(take(&mut session));
     // The order of the properties at one time is another matter.
     told.sort_by(|a, b| (a.2, &a.0).cmp(&(b.2, &b.0)));
     told
@@ -55,10 +66,8 @@ fn recording(odd: &[Line]) -> Vec<(u32, i64, Line)> {
     (0..20).flat_map(|second| [(0, second, line(second)), (1, second, Line::Good)]).collect()
 }
 
-/// The verdicts of the recording as lines, in pieces of so many.
-fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Told {
-    let mut session = session(policy, blind);
-    let mut lines = session.lines(TimeUnit::Seconds).skip_errors(true);
+/// The recording as lines.
+fn lines(odd: &[Line]) -> Vec<String> {
     let line = |(topic, second, line): (u32, i64, Line)| {
         let (name, data) = (["a", "b"][topic as usize], payload(topic));
         let origin = format!("{{\"publisher\":{},\"number\":{second}}}", topic + 1);
@@ -70,7 +79,11 @@ fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Told {
             Line::Undecodable => Some(format!("{start},\"origin\":{origin},\"payload\":\"no\"}}\n")),
         }
     };
-    let all: Vec<String> = recording(odd).into_iter().filter_map(line).collect();
+    recording(odd).into_iter().filter_map(line).collect()
+}
+
+fn push(session: &mut Session, all: &[String], piece: usize) {
+    let mut lines = session.lines(TimeUnit::Seconds).skip_errors(true);
     for part in all.chunks(piece) {
         let text = part.concat();
         let mut at = 0;
@@ -78,7 +91,26 @@ fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Told {
             at = session.push_lines(&mut lines, text.as_bytes(), at, text.len()).unwrap();
         }
     }
+}
+
+/// The verdicts of the recording as lines, in pieces of so many.
+fn checked(odd: &[Line], policy: Policy, blind: Blind, piece: usize) -> Told {
+    let mut session = session(policy, blind);
+    push(&mut session, &lines(odd), piece);
     told(session)
+}
+
+/// The verdicts of two recordings, of which the second continues the first.
+fn continued(odd: &[Line], policy: Policy, at: usize) -> Told {
+    let plan = plan(policy, Blind::Inconclusive);
+    let (mut first, all) = (plan.start().unwrap(), lines(odd));
+    push(&mut first, &all[..at], 64);
+    let snapshot = first.snapshot("");
+    let told = take(&mut first);
+    let mut second = plan.restore(&snapshot, "").unwrap();
+    push(&mut second, &all[at..], 64);
+    assert_eq!(second.summary().seam.is_some(), at > 0 && at < all.len());
+    told_after(told, second)
 }
 
 /// The same messages, one by one.
@@ -141,6 +173,29 @@ fn the_cut_into_pieces_makes_no_difference() {
             for piece in 1..12 {
                 let pieces = checked(odd, policy, Blind::Inconclusive, piece);
                 assert_eq!(pieces, whole, "{policy:?} {odd:?} {piece}");
+            }
+        }
+    }
+}
+
+/// Verdicts with their times to the microsecond. When an alignment has just begun to wait, it notices a gap before the
+/// verdict at the time of a message, and otherwise between that and the verdict right after it: both are right.
+fn rounded(told: Told) -> Told {
+    let to_microseconds = |time: Timestamp| Timestamp::from_nanos(time.as_nanos() / 1_000 * 1_000);
+    let rounded =
+        told.into_iter().map(|(property, verdict, time)| (property, verdict, to_microseconds(time)));
+    let mut rounded: Told = rounded.collect();
+    rounded.sort_by(|a, b| (a.2, &a.0).cmp(&(b.2, &b.0)));
+    rounded
+}
+
+#[test]
+fn the_cut_into_recordings_makes_no_difference() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        for odd in [&GAP, &BROKEN, &UNDECODABLE] {
+            let whole = rounded(checked(odd, policy, Blind::Inconclusive, 64));
+            for at in 0..lines(odd).len() {
+                assert_eq!(rounded(continued(odd, policy, at)), whole, "{policy:?} {odd:?} {at}");
             }
         }
     }

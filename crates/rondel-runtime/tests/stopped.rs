@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::{Policy, TopicAlignment};
-use rondel_runtime::{Alignment, AlignmentClock, Blind, ManualClock, Options, Session, Stamp};
+use rondel_runtime::{
+    Alignment, AlignmentClock, Blind, Cause, Emit, ManualClock, Options, Session, SessionPlan, Stamp,
+};
 
 const TEXT: &str = "topic a { x: int } topic b { y: int }
     @time(dense) property alive = once[0, 1 s] on(a)
@@ -23,12 +25,17 @@ fn ms(ms: i64) -> Timestamp {
 
 /// A session, and the time of its clock in milliseconds.
 struct Run {
+    plan: SessionPlan,
     session: Session,
     clock: Arc<ManualClock>,
     now: i64,
+    /// How far the time of day is ahead of that.
+    ahead: i64,
     /// Whether messages carry their times.
     stamped: bool,
     told: Vec<(String, Verdict, i64)>,
+    /// The properties, the times in nanoseconds and the steps of these verdicts.
+    places: Vec<(String, i64, Option<u64>)>,
 }
 
 impl Run {
@@ -36,14 +43,37 @@ impl Run {
         let clock = Arc::new(ManualClock::default());
         let spec = rondel_spec::parse(text).spec.unwrap();
         let options = Options { clock: clock.clone(), paused_after: Some(500 * MS), ..options };
-        let session = Session::new(&spec, options).unwrap();
-        Run { session, clock, now: 0, stamped, told: Vec::new() }
+        let plan = SessionPlan::new(&spec, options).unwrap();
+        Run {
+            session: plan.start().unwrap(),
+            plan,
+            clock,
+            now: 0,
+            ahead: 0,
+            stamped,
+            told: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// Ends the session, and continues from its last snapshot; the messages of these topics were kept meanwhile.
+    fn restart_at(&mut self, now: i64, kept: &[u32]) {
+        let snapshot = self.session.snapshot("");
+        self.sleep_until(now);
+        self.session = self.plan.restore(&snapshot, "").unwrap();
+        self.session.resumed(&kept.iter().map(|topic| TopicId(*topic)).collect::<Vec<_>>());
     }
 
     /// Sets the clock, as whoever drives the session is asleep.
     fn sleep_until(&mut self, now: i64) {
         self.clock.set(ms(now));
         self.now = now;
+    }
+
+    /// Sets the time of day forward, or back.
+    fn step(&mut self, by: i64) {
+        self.clock.step(by * MS);
+        self.ahead += by;
     }
 
     /// Lets time pass while the session runs.
@@ -58,7 +88,7 @@ impl Run {
 
     fn push(&mut self, topic: u32, sent: i64) {
         let source = self.stamped.then(|| ms(sent));
-        let stamp = Stamp { source, arrival: Some(ms(self.now)), origin: None };
+        let stamp = Stamp { source, arrival: Some(ms(self.now + self.ahead)), origin: None };
         let field = if topic == 0 { "x" } else { "y" };
         self.session.push(TopicId(topic), stamp, format!("{{\"{field}\": 1}}").as_bytes()).unwrap();
     }
@@ -71,6 +101,7 @@ impl Run {
     fn take(&mut self) {
         for report in self.session.reports() {
             let name = report.property().name.clone();
+            self.places.push((name.clone(), report.time().as_nanos(), report.step()));
             self.told.push((name, report.verdict(), report.time().as_nanos() / MS));
         }
     }
@@ -79,7 +110,16 @@ impl Run {
     fn both_until(&mut self, until: i64) {
         while self.now < until {
             self.run_until(self.now + 100);
-            (0..2).for_each(|topic| self.push(topic, self.now));
+            (0..2).for_each(|topic| self.push(topic, self.now + self.ahead));
+            self.flush();
+        }
+    }
+
+    /// Only the second topic, ten times a second.
+    fn second_until(&mut self, until: i64) {
+        while self.now < until {
+            self.run_until(self.now + 100);
+            self.push(1, self.now + self.ahead);
             self.flush();
         }
     }
@@ -197,11 +237,7 @@ fn a_silence_that_goes_on_is_noticed() {
             sleep(&mut run, true);
             // From here on only one of them is silent, and the session runs.
             let end = run.now;
-            while run.now < end + 20_000 {
-                run.run_until(run.now + 100);
-                run.push(1, run.now);
-                run.flush();
-            }
+            run.second_until(end + 20_000);
             for property in ["alive", "fresh", "young"] {
                 let told = run.told(property, end);
                 let case = format!("{property} {:?} {stamped}: {told:?}", alignment.policy);
@@ -252,4 +288,229 @@ fn what_comes_to_a_session_that_slept_at_its_start_is_not_missing() {
     run.flush();
     run.run_until(60_000);
     assert!(!run.kinds().contains(&"missing"));
+}
+
+/// A clock that is set forward by ten seconds, noticed by the next message or before it.
+#[test]
+fn nobody_is_accused_of_a_span_that_the_clock_left_out() {
+    for alignment in routes() {
+        for (stamped, is_told) in [(false, false), (false, true), (true, false), (true, true)] {
+            let options = Options { alignment: alignment.clone(), ..Options::default() };
+            let mut run = Run::new(TEXT, stamped, options);
+            run.both_until(3_000);
+            run.step(10_000);
+            if is_told {
+                run.run_until(run.now + 50);
+            } else {
+                run.sleep_until(run.now + 50);
+            }
+            (0..2).for_each(|topic| run.push(topic, run.now + if stamped { 0 } else { run.ahead }));
+            run.flush();
+            let case = format!("{:?} {:?}, {stamped}, {is_told}", alignment.policy, alignment.clock);
+            let times = if stamped { std::mem::take(&mut run.ahead) } else { 0 };
+            run.both_until(8_000);
+            run.ahead += times;
+            if !(stamped && alignment.clock == AlignmentClock::System) {
+                assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
+            }
+            let kinds = run.kinds();
+            assert_eq!(kinds.iter().filter(|kind| **kind == "paused").count(), 1, "{case}: {kinds:?}");
+            assert!(!kinds.contains(&"absent"), "{case}: {kinds:?}");
+            let pauses = run.session.summary().pauses;
+            assert_eq!(pauses.iter().map(|pause| pause.cause).collect::<Vec<_>>(), [set(10_000)], "{case}");
+            if stamped {
+                continue;
+            }
+            let last = |property: &str| run.told(property, 0).last().map(|(verdict, _)| *verdict);
+            for property in ["alive", "fresh", "young"] {
+                assert_eq!(last(property), Some(Verdict::Satisfied), "{case}: {property}");
+            }
+            assert!(!run.told("untimed", 0).iter().any(|(v, _)| *v == Verdict::Inconclusive), "{case}");
+            let end = run.now;
+            run.second_until(end + 20_000);
+            for property in ["alive", "fresh", "young"] {
+                let told = run.told(property, end);
+                assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}: {told:?}");
+            }
+        }
+    }
+}
+
+fn set(by: i64) -> Cause {
+    Cause::Clock { by: by * MS }
+}
+
+/// A clock that is set back by five seconds: until it has caught up, times of arrival do not tell how long a topic is silent.
+#[test]
+fn nothing_is_said_about_time_until_a_clock_that_was_set_back_has_caught_up() {
+    for alignment in routes() {
+        let mut run = Run::new(TEXT, false, Options { alignment: alignment.clone(), ..Options::default() });
+        let case = format!("{:?} {:?}", alignment.policy, alignment.clock);
+        run.both_until(13_000);
+        run.step(-5_000);
+        run.run_until(13_050);
+        assert_eq!(run.kinds().first(), Some(&"paused"), "{case}: at once");
+        run.second_until(17_500);
+        assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
+        for property in ["alive", "fresh", "young"] {
+            let told = run.told(property, 0);
+            let last = told.last().map(|(verdict, _)| *verdict);
+            assert_eq!(last, Some(Verdict::Inconclusive), "{case}: {property} {told:?}");
+        }
+        run.both_until(22_000);
+        for property in ["alive", "fresh", "young"] {
+            let told = run.told(property, 0);
+            assert_eq!(told.last().map(|(v, _)| *v), Some(Verdict::Satisfied), "{case}: {property} {told:?}");
+        }
+        let end = run.now;
+        run.second_until(end + 20_000);
+        for property in ["alive", "fresh", "young"] {
+            let told = run.told(property, end - 5_000);
+            assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}: {told:?}");
+        }
+        assert_eq!(run.session.summary().pauses[0].cause, set(-5_000), "{case}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_slewed_is_not_set() {
+    let mut run = Run::new(TEXT, false, Options::default());
+    for _ in 0..100 {
+        run.both_until(run.now + 100);
+        run.step(50);
+    }
+    assert!(run.session.summary().pauses.is_empty() && run.accuses().is_empty());
+}
+
+/// Both topics go on while no session runs, from 3 s to 13 s; what is kept comes afterwards.
+fn restart(run: &mut Run, kept: &[u32]) {
+    run.both_until(3_000);
+    run.restart_at(13_000, kept);
+    for sent in 1..100 {
+        kept.iter().for_each(|topic| run.push(*topic, 3_000 + 100 * sent));
+        run.sleep_until(run.now + 1);
+    }
+    run.flush();
+    run.both_until(18_000);
+}
+
+#[test]
+fn what_was_sent_between_a_snapshot_and_a_restart_was_not_seen() {
+    for alignment in routes() {
+        for (stamped, kept) in [(false, &[][..]), (true, &[]), (false, &[0]), (true, &[0])] {
+            let options = Options { alignment: alignment.clone(), ..Options::default() };
+            let mut run = Run::new(TEXT, stamped, options);
+            restart(&mut run, kept);
+            let case = format!("{:?} {:?}, {stamped}, {kept:?}", alignment.policy, alignment.clock);
+            assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{case}");
+            let last = |property: &str| run.told(property, 0).last().map(|(verdict, _)| *verdict);
+            // The machine never forgets what it did not see.
+            let is_seen = stamped && kept == [0];
+            let machine = if is_seen { Verdict::Satisfied } else { Verdict::Inconclusive };
+            let satisfied = ["alive", "fresh", "young"].map(|name| (name, Verdict::Satisfied));
+            for (property, expected) in satisfied.into_iter().chain([("m", machine)]) {
+                assert_eq!(last(property), Some(expected), "{case}: {property} {:?}", run.told(property, 0));
+            }
+            let pauses = run.session.summary().pauses;
+            assert_eq!(pauses.len(), 1, "{case}");
+            let (from, until, cause) = (pauses[0].from, pauses[0].until, pauses[0].cause);
+            assert_eq!((from, until, cause), (ms(3_000), ms(13_000), Cause::Restart), "{case}");
+            let kinds = run.kinds();
+            assert_eq!(kinds.iter().filter(|kind| **kind == "paused").count(), 1, "{case}: {kinds:?}");
+            assert!(kinds.contains(&"blind"), "{case}: {kinds:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_kept_until_a_restart_is_judged_by_its_times() {
+    for alignment in routes() {
+        let options = Options { alignment: alignment.clone(), ..Options::default() };
+        let mut run = Run::new(TEXT, true, options);
+        restart(&mut run, &[0, 1]);
+        let case = format!("{:?} {:?}", alignment.policy, alignment.clock);
+        let mut whole = Run::new(TEXT, true, Options { alignment, ..Options::default() });
+        whole.both_until(18_000);
+        assert_eq!(run.told, whole.told, "{case}");
+        assert!(!run.kinds().contains(&"blind"), "{case}");
+    }
+}
+
+#[test]
+fn what_was_kept_until_a_restart_comes_late_by_times_of_arrival() {
+    for alignment in routes() {
+        let mut run = Run::new(TEXT, false, Options { alignment: alignment.clone(), ..Options::default() });
+        restart(&mut run, &[0, 1]);
+        assert_eq!(run.accuses(), Vec::<&(String, Verdict, i64)>::new(), "{:?}", alignment.policy);
+        let untimed = run.told("untimed", 0);
+        assert!(!untimed.iter().any(|(verdict, _)| *verdict == Verdict::Inconclusive), "{untimed:?}");
+    }
+}
+
+/// What was told before the snapshot stays as it is.
+#[test]
+fn no_verdict_from_before_a_snapshot_is_given_again() {
+    let text = "topic a { x: int } topic b { y: int }
+        @time(dense) property alive = once[0, 1 s] on(a)
+        property fresh = on(b) -> once[0, 1 s] on(a)
+        property answered = on(a) -> eventually[0, 2 s] on(b)
+        property seen = historically a.x > 0";
+    for (alignment, emit) in routes().into_iter().flat_map(|a| [(a.clone(), Emit::Change), (a, Emit::Every)])
+    {
+        for (stamped, kept) in [(false, &[][..]), (true, &[]), (false, &[0]), (true, &[0])] {
+            let options = Options { alignment: alignment.clone(), emit, ..Options::default() };
+            let mut run = Run::new(text, stamped, options);
+            run.both_until(3_000);
+            let before = std::mem::take(&mut run.places);
+            restart(&mut run, kept);
+            let is_again = |(name, time, step): &&(String, i64, Option<u64>)| {
+                before.iter().any(|(own, at, of)| (own, at) == (name, time) && (step.is_none() || of == step))
+            };
+            let again: Vec<_> = run.places.iter().filter(is_again).collect();
+            let case = format!("{:?} {:?} {emit:?}, {stamped}, {kept:?}", alignment.policy, alignment.clock);
+            assert!(again.is_empty() && !run.places.is_empty(), "{case}: {again:?}");
+        }
+    }
+}
+
+#[test]
+fn a_silence_after_a_restart_is_noticed() {
+    for alignment in routes() {
+        for stamped in [false, true] {
+            let options = Options { alignment: alignment.clone(), ..Options::default() };
+            let mut run = Run::new(TEXT, stamped, options);
+            restart(&mut run, &[]);
+            let end = run.now;
+            run.second_until(end + 20_000);
+            for property in ["alive", "fresh", "young"] {
+                let told = run.told(property, end);
+                let case = format!("{property} {:?} {stamped}: {told:?}", alignment.policy);
+                assert!(told.iter().any(|(verdict, _)| *verdict == Verdict::Violated), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_that_waited_for_a_restart_were_not_slow() {
+    let text = "topic a { x: int } topic b { y: int } property quick = latency(a) <= 1 s";
+    for alignment in routes() {
+        let mut run = Run::new(text, true, Options { alignment: alignment.clone(), ..Options::default() });
+        restart(&mut run, &[0, 1]);
+        assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.told);
+        let last = run.told("quick", 13_000).last().map(|(verdict, _)| *verdict);
+        assert_eq!(last, Some(Verdict::Satisfied), "{:?}: {:?}", alignment.policy, run.told);
+    }
+}
+
+#[test]
+fn a_restart_is_only_reported_if_that_is_chosen_and_nothing_is_said_of_an_empty_snapshot() {
+    let mut run = Run::new(TEXT, false, Options { blind: Blind::Report, ..Options::default() });
+    restart(&mut run, &[]);
+    assert!(!run.accuses().is_empty());
+    assert!(run.kinds().contains(&"paused"));
+    let mut run = Run::new(TEXT, false, Options::default());
+    run.restart_at(13_000, &[]);
+    run.both_until(16_000);
+    assert!(run.kinds().is_empty() && run.session.summary().pauses.is_empty());
 }

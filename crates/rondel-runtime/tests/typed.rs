@@ -94,12 +94,17 @@ fn a_synchronizer_passes_messages_on_as_json() {
     let summary = session.summary();
     assert_eq!((summary.counts.checked, summary.counts.undecodable), (2, 1));
     let cbor = Input { encoding: Encoding::Cbor, ..Input::default() };
-    let other = Options { inputs: vec![Input::default(), cbor], ..options };
+    let untyped = Input { encoding: Encoding::Protobuf, ..Input::default() };
+    let inputs = vec![Input::default(), cbor];
+    let other = Options { alignment: Alignment::by_default(&inputs), inputs, ..options };
+    let mut session = SessionPlan::synchronizer(specification.clone(), other.clone()).start().unwrap();
+    session.push(TopicId(1), Stamp::default(), &[0xa1, 0x61, b'v', 0x42, 7, 8]).unwrap();
+    session.finish();
+    let released = String::from_utf8_lossy(session.released().unwrap()).into_owned();
+    assert!(released.ends_with("\"velocity\":{\"v\":[7,8]}}"), "{released}");
+    let other = Options { inputs: vec![Input::default(), untyped], ..other };
     let error = SessionPlan::synchronizer(specification, other).start().err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        "topic 'velocity': a synchronizer passes messages on as JSON; it reads JSON and CDR, not cbor"
-    );
+    assert_eq!(error.to_string(), "topic 'velocity': messages in protobuf cannot be read without their type");
 }
 
 #[test]

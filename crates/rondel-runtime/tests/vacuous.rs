@@ -247,3 +247,35 @@ fn a_premise_that_is_true_between_messages_only() {
         assert_eq!(untried, expected, "{gap} {flushes} {advances}");
     }
 }
+
+#[test]
+fn messages_that_came_and_could_not_be_read() {
+    let spec =
+        rondel_spec::parse("topic a { v: bool } topic b { v: bool } property p = a.v and b.v").spec.unwrap();
+    let plan = SessionPlan::new(&spec, Options::default()).unwrap();
+    let mut session = plan.start().unwrap();
+    let at = Stamp::at(Timestamp::from_nanos(1));
+    for payload in [b"{".as_slice(), b"on"] {
+        assert!(session.push(TopicId(0), at, payload).is_err());
+    }
+    session.flush();
+    let texts: Vec<String> = session.summary().vacuous(0).into_iter().map(|reason| reason.text).collect();
+    assert_eq!(texts, ["no message on `a` could be read, of 2 that came", "no message came on `b`"]);
+}
+
+#[test]
+fn values_of_another_type_are_reported_once_for_each_topic() {
+    let spec =
+        rondel_spec::parse("topic a { v: int } topic b { v: int } property p = a.v > b.v").spec.unwrap();
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let options = Options { alignment: Alignment::new(policy), ..Options::default() };
+        let mut session = SessionPlan::new(&spec, options).unwrap().start().unwrap();
+        for i in 0..3 {
+            session.push(TopicId(1), Stamp::at(Timestamp::from_nanos(i)), b"{\"v\":\"x\"}").unwrap();
+        }
+        let mut texts =
+            || session.losses().iter().map(|notice| notice.json().to_string()).collect::<Vec<_>>();
+        assert_eq!(texts(), ["{\"count\":3,\"report\":\"mistyped\",\"topic\":\"b\"}"], "{policy:?}");
+        assert!(texts().is_empty(), "{policy:?}");
+    }
+}

@@ -40,7 +40,10 @@ pub enum NoDefinition {
         types: Vec<String>,
     },
     /// Nothing is known about the package.
-    UnknownPackage,
+    UnknownPackage {
+        /// The full names of types that have this name in other packages.
+        alike: Vec<String>,
+    },
     /// There is a definition, but it cannot be used, for this reason.
     Invalid(String),
 }

@@ -172,6 +172,8 @@ pub enum Code {
     NoInstant,
     /// A message type without a known definition.
     UndefinedType,
+    /// An event in a test that no property reads.
+    UnreadEvent,
 }
 
 impl Code {
@@ -242,6 +244,7 @@ impl Code {
         Code::UnknownAttribute,
         Code::NoInstant,
         Code::UndefinedType,
+        Code::UnreadEvent,
     ];
 
     /// Returns the code as text.
@@ -316,6 +319,7 @@ impl Code {
             Code::UnknownAttribute => "W0607",
             Code::NoInstant => "W0608",
             Code::UndefinedType => "W0609",
+            Code::UnreadEvent => "W0610",
         }
     }
 

@@ -1,6 +1,7 @@
 //! Construction of the nodes of a [`Spec`]: shares equal nodes, folds constants, and puts operands first.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 
@@ -12,8 +13,8 @@ pub(crate) struct Graph {
     spec: Spec,
     types: Vec<ValueType>,
     possible_values: Vec<PossibleValues>,
-    // Expressions contain doubles, which cannot be hashed; their text can.
-    known: HashMap<String, ExprId>,
+    /// The nodes by their hashes; of several with one hash the first, and the others are not shared.
+    known: HashMap<u64, ExprId>,
     /// The topics that nodes mention, where they were asked for.
     topics: HashMap<ExprId, Vec<TopicId>>,
     /// The source location of the nodes added next.
@@ -141,8 +142,12 @@ impl Graph {
 
     /// Adds a node without folding constants.
     pub(crate) fn add(&mut self, expr: Expr) -> ExprId {
-        let key = format!("{expr:?}");
-        if let Some(id) = self.known.get(&key) {
+        let mut hasher = DefaultHasher::new();
+        expr.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(id) = self.known.get(&hash)
+            && self.spec.nodes[id.index()] == expr
+        {
             return *id;
         }
         let id = ExprId(self.spec.nodes.len() as u32);
@@ -150,7 +155,7 @@ impl Graph {
         self.possible_values.push(self.possible_values_of(&expr));
         self.spec.nodes.push(expr);
         self.spec.places.nodes.push(self.place);
-        self.known.insert(key, id);
+        self.known.entry(hash).or_insert(id);
         id
     }
 

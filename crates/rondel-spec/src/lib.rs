@@ -18,9 +18,11 @@
 //! ```
 
 mod check;
+mod criterion;
 mod definition;
 mod diagnostic;
 mod duration;
+mod event;
 mod finality;
 mod format;
 mod graph;
@@ -35,6 +37,7 @@ pub mod spec;
 mod suggest;
 mod syntax;
 
+pub use criterion::{Criterion, Demand};
 pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use finality::Finality;

@@ -91,7 +91,7 @@ impl Spec {
     }
 
     /// Visits nodes with their operands, and with the conditions of the machines that they read, each once.
-    fn visit(&self, roots: impl IntoIterator<Item = ExprId>, mut visit: impl FnMut(&Expr)) {
+    pub(crate) fn visit(&self, roots: impl IntoIterator<Item = ExprId>, mut visit: impl FnMut(&Expr)) {
         let mut open: Vec<ExprId> = roots.into_iter().collect();
         let mut seen: HashSet<ExprId> = open.iter().copied().collect();
         while let Some(id) = open.pop() {

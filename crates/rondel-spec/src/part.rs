@@ -119,6 +119,7 @@ impl Needed {
         property.slice.iter_mut().for_each(slice);
         let mut part = Spec {
             topics: whole.topics.clone(),
+            events: whole.events.clone(),
             properties: vec![property],
             nodes: self.nodes.iter().filter_map(renumbered).collect(),
             slices: self.slices.iter().filter_map(|id| whole.slices.get(id.0 as usize)).cloned().collect(),
@@ -137,6 +138,7 @@ impl Needed {
                     .iter()
                     .map(|id| whole.places.variable(*id).unwrap_or_default().to_owned())
                     .collect(),
+                properties: Vec::new(),
             },
         };
         part.slices.iter_mut().filter_map(|slice| slice.until.as_mut()).for_each(node);

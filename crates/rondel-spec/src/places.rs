@@ -9,6 +9,7 @@ use crate::spec::{ExprId, Spec, VariableId};
 pub struct Places {
     pub(crate) nodes: Vec<Span>,
     pub(crate) variables: Vec<String>,
+    pub(crate) properties: Vec<Span>,
 }
 
 impl PartialEq for Places {
@@ -21,6 +22,11 @@ impl Places {
     /// The span of a node, or the first span if several expressions became one node.
     pub fn node(&self, node: ExprId) -> Option<Span> {
         self.nodes.get(node.index()).copied()
+    }
+
+    /// The span of a property's name, by the property's position; none if the specification was not parsed from text.
+    pub fn property(&self, property: usize) -> Option<Span> {
+        self.properties.get(property).copied()
     }
 
     /// The name of a variable.

@@ -34,6 +34,9 @@ impl Spec {
     }
 
     fn path(&self, topic: TopicId, path: &Path) -> String {
+        if let Some(event) = self.event_text(topic, path) {
+            return event;
+        }
         let dot = if path.to_string().starts_with('[') || path.0.is_empty() { "" } else { "." };
         format!("{}{dot}{path}", self.topic_name(topic))
     }

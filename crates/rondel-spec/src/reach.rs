@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rondel_event::{Path, TopicId};
 
-use crate::spec::{Bounds, Expr, ExprId, Machine, Property, Spec, TimeModel};
+use crate::spec::{Bounds, Expr, ExprId, Machine, MachineId, Property, Spec, TimeModel};
 
 /// How far the verdicts of a property reach.
 ///
@@ -90,16 +90,17 @@ impl Spec {
     /// ```
     pub fn reach(&self, property: &Property) -> Reach {
         let slice = property.slice.and_then(|slice| self.slices.get(slice.0 as usize));
-        // In steps and points every message of every topic is an event.
-        let all = match slice {
-            _ if property.time == TimeModel::Dense => Vec::new(),
+        let events = match slice {
             Some(_) => self.needs(property).topics,
             None => (0..self.topics.len() as u32).map(TopicId).collect(),
         };
+        // In steps and points every message of every topic is an event.
+        let all = if property.time == TimeModel::Dense { Vec::new() } else { Vec::clone(&events) };
         let mut finder = Finder {
             spec: self,
             model: property.time,
             all,
+            events,
             base: None,
             parts: Vec::new(),
             places: HashMap::new(),
@@ -122,6 +123,9 @@ impl Spec {
     }
 }
 
+/// How deep guards of machines are looked into.
+const DEEPEST: u32 = 16;
+
 /// What a node depends on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
@@ -137,8 +141,10 @@ struct Found {
 struct Finder<'a> {
     spec: &'a Spec,
     model: TimeModel,
-    /// The topics whose messages are events of the property.
+    /// The topics whose messages count as events in every operator of the property.
     all: Vec<TopicId>,
+    /// The topics at whose messages it is evaluated, in dense time too.
+    events: Vec<TopicId>,
     /// What comes before all parts.
     base: Option<u32>,
     parts: Vec<ReachPart>,
@@ -226,8 +232,9 @@ impl Finder<'_> {
                 let seen = self.seen(topics);
                 join(seen.map(|seen| self.push(ReachPart::Never(seen))))
             }
-            Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => {
+            Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
                 let of = self.with_events(both, true);
+                let of = if self.moves_elsewhere(machine) { self.at_events(of) } else { of };
                 Found { looks_ahead: false, ..join(of.map(|of| self.push(ReachPart::Never(of)))) }
             }
             Expr::ToFloat(_)
@@ -317,6 +324,35 @@ impl Finder<'_> {
         }
         let seen = self.seen(self.all.clone());
         self.all_of([of, seen])
+    }
+
+    /// Adds that the messages of all topics matter.
+    fn at_events(&mut self, of: Option<u32>) -> Option<u32> {
+        let seen = self.seen(self.events.clone());
+        self.all_of([of, seen])
+    }
+
+    /// Whether a machine may move at a message of any topic: a guard can hold there.
+    fn moves_elsewhere(&self, machine: &MachineId) -> bool {
+        let machine = self.spec.machines.get(machine.0 as usize);
+        let mut guards = machine.into_iter().flat_map(|machine| &machine.transitions).filter_map(|t| t.guard);
+        guards.any(|guard| !self.is_false_elsewhere(guard, DEEPEST))
+    }
+
+    /// Whether a node is false at messages of topics that it does not mention, as far as so many levels show.
+    fn is_false_elsewhere(&self, id: ExprId, levels: u32) -> bool {
+        let Some(levels) = levels.checked_sub(1) else { return false };
+        match self.spec.nodes.get(id.index()) {
+            Some(Expr::On(_) | Expr::Carried { .. } | Expr::Bind { .. }) => true,
+            Some(Expr::And(a, b)) => {
+                self.is_false_elsewhere(*a, levels) || self.is_false_elsewhere(*b, levels)
+            }
+            Some(Expr::Or(a, b)) => {
+                self.is_false_elsewhere(*a, levels) && self.is_false_elsewhere(*b, levels)
+            }
+            Some(Expr::Definitely(a)) => self.is_false_elsewhere(*a, levels),
+            _ => false,
+        }
     }
 
     fn seen(&mut self, topics: Vec<TopicId>) -> Option<u32> {
@@ -417,6 +453,14 @@ mod tests {
         let machine = "topic a topic b machine m { initial u u -> v when on(a) v -> u when on(b) error v }";
         assert!(reach(machine).is_unbounded());
         assert_eq!(reach(machine).topics().len(), 2);
+        // In dense time too, a machine moves at messages of any topic, unless its guards are false there.
+        let dense = |guard: &str| {
+            let clauses = format!("initial u u -> v when {guard} v -> u when on(a) after 2 s error v");
+            reach(&format!("topic a topic b topic c machine m {{ {clauses} }}")).topics().len()
+        };
+        assert_eq!(dense("a.x > 3"), 3);
+        assert_eq!(dense("on(a) and a.x > b.x"), 2);
+        assert_eq!(dense("rising(b.ok)"), 3);
         let chain = "topic a { id: int } topic b { id: int } chain c = a -> b by id within 1 s
             property p = latency(c) < 3 s";
         let outcome = crate::parse(chain);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::criterion::Criterion;
 use crate::places::Places;
 use rondel_event::{Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict};
 
@@ -11,8 +12,10 @@ use rondel_event::{Comparison, Condition, Path, Quantifier, Timestamp, TopicId, 
 /// in order visits all operands first and needs no recursion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
-    /// The topics in order of declaration, indexed by [`TopicId`].
+    /// The topics in order of declaration, indexed by [`TopicId`]. The topics of [`events`](Spec::events) follow them.
     pub topics: Vec<Topic>,
+    /// For each of the last topics the declared topic whose [events](TopicEvent) it carries: see [`Spec::events_of`].
+    pub events: Vec<TopicId>,
     /// The properties in order of declaration.
     pub properties: Vec<Property>,
     /// All nodes, indexed by [`ExprId`].
@@ -274,6 +277,9 @@ pub struct Property {
     /// The premises of the implications that the formula is made of: `p` of `p -> q`, where the property asks that
     /// this holds throughout. None of them has future operators.
     pub premises: Vec<ExprId>,
+    /// What an `assert` demands of the formula over a whole recording; none for a property. Asserts follow all
+    /// properties.
+    pub criterion: Option<Criterion>,
 }
 
 impl Property {
@@ -288,6 +294,7 @@ impl Property {
             robust: false,
             linear: false,
             premises: Vec::new(),
+            criterion: None,
         }
     }
 }
@@ -324,7 +331,7 @@ impl Bounds {
 /// Types are resolved: both operands of arithmetic are `Int` or both are `Float` (with an explicit
 /// [`Expr::ToFloat`]), and both operands of a comparison have the same type. A position (step) is one event on any
 /// topic.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Expr {
     /// A constant.
     Literal(Value),
@@ -502,56 +509,10 @@ pub enum BinaryOp {
     Max,
 }
 
-impl Expr {
-    /// Returns the operands from left to right.
-    pub fn operands(&self) -> impl Iterator<Item = ExprId> + use<> {
-        let operands = match self {
-            Expr::Literal(_)
-            | Expr::Field { .. }
-            | Expr::Carried { .. }
-            | Expr::Elements { .. }
-            | Expr::Length { .. }
-            | Expr::On(_)
-            | Expr::Window { operand: None, .. }
-            | Expr::Age(_)
-            | Expr::Latency(_)
-            | Expr::Jitter(_)
-            | Expr::Chain(..)
-            | Expr::Key(..)
-            | Expr::Variable(..)
-            | Expr::Bind { .. }
-            | Expr::InState(..)
-            | Expr::Ambiguous(_)
-            | Expr::MachineVariable(..) => [None, None, None],
-            Expr::ToFloat(a)
-            | Expr::Unary(_, a)
-            | Expr::Prev(a)
-            | Expr::Not(a)
-            | Expr::Definitely(a)
-            | Expr::Previously(a)
-            | Expr::Once(_, a)
-            | Expr::Historically(_, a)
-            | Expr::Next(a)
-            | Expr::Eventually(_, a)
-            | Expr::Always(_, a)
-            | Expr::Exists(_, a)
-            | Expr::ForAll(_, a)
-            | Expr::Window { operand: Some(a), .. } => [Some(*a), None, None],
-            Expr::Binary(_, a, b)
-            | Expr::Compare(_, a, b)
-            | Expr::StartsWith(a, b)
-            | Expr::And(a, b)
-            | Expr::Or(a, b)
-            | Expr::Since(_, a, b)
-            | Expr::Until(_, a, b) => [Some(*a), Some(*b), None],
-            Expr::If(a, b, c) => [Some(*a), Some(*b), Some(*c)],
-        };
-        operands.into_iter().flatten()
-    }
-
-    /// Returns the operands, to be replaced.
-    pub fn operands_mut(&mut self) -> impl Iterator<Item = &mut ExprId> {
-        let operands = match self {
+/// The operands of an expression from left to right, as references of its own kind.
+macro_rules! operands {
+    ($expression:expr) => {
+        match $expression {
             Expr::Literal(_)
             | Expr::Field { .. }
             | Expr::Carried { .. }
@@ -591,8 +552,19 @@ impl Expr {
             | Expr::Since(_, a, b)
             | Expr::Until(_, a, b) => [Some(a), Some(b), None],
             Expr::If(a, b, c) => [Some(a), Some(b), Some(c)],
-        };
-        operands.into_iter().flatten()
+        }
+    };
+}
+
+impl Expr {
+    /// Returns the operands from left to right.
+    pub fn operands(&self) -> impl Iterator<Item = ExprId> + use<> {
+        operands!(self).map(|operand| operand.copied()).into_iter().flatten()
+    }
+
+    /// Returns the operands, to be replaced.
+    pub fn operands_mut(&mut self) -> impl Iterator<Item = &mut ExprId> {
+        operands!(self).into_iter().flatten()
     }
 
     /// Returns the topic that the node itself reads.
@@ -622,6 +594,30 @@ impl Machine {
 }
 
 impl Spec {
+    /// Returns for each property the name that stands in addresses on networks: its own; of an assert, whose name is
+    /// its text, `assert_1` and so on in the order of the asserts.
+    ///
+    /// ```
+    /// let text = "topic a property p = a.v > 0 assert always p assert share(p) >= 0.9";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// assert_eq!(spec.address_names(), ["p", "assert_1", "assert_2"]);
+    /// ```
+    pub fn address_names(&self) -> Vec<String> {
+        let mut number = 0;
+        let name = |property: &Property| {
+            if property.criterion.is_none() {
+                return property.name.clone();
+            }
+            number += 1;
+            let mut name = format!("assert_{number}");
+            while self.properties.iter().any(|other| other.name == name) {
+                name.push('_');
+            }
+            name
+        };
+        self.properties.iter().map(name).collect()
+    }
+
     /// Returns the topics that a node mentions, directly or through its operands, in order of declaration.
     ///
     /// ```

@@ -23,7 +23,7 @@ impl Definitions for Types {
             return Err(if is_known {
                 NoDefinition::NotInPackage { types }
             } else {
-                NoDefinition::UnknownPackage
+                NoDefinition::UnknownPackage { alike: Vec::new() }
             });
         }
         let int = || SchemaType::Value(ValueType::Int);

@@ -15,6 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rondel_net::adapter::{Drops, now};
 use rondel_runtime::text::counted;
 
+use crate::spool::Spool;
 use crate::warn;
 
 /// Bytes that a pipe takes without blocking once it is ready: POSIX guarantees 512, Linux one page.
@@ -23,6 +24,9 @@ const PIPE: usize = 4096;
 const TERMINAL: usize = 256;
 /// Bytes from which messages are written without waiting for [`Console::flush`].
 const FULL: usize = 1 << 16;
+
+/// How long messages that were kept are written at a time.
+const CATCH_UP: Duration = Duration::from_millis(20);
 
 /// Standard output that drops messages instead of waiting for ever.
 pub struct Console {
@@ -38,6 +42,10 @@ pub struct Console {
     /// Whether the reader was waited for in vain, and has read nothing since.
     stalled: bool,
     drops: Arc<Drops>,
+    /// Where messages are kept instead of being dropped.
+    spool: Option<Arc<Spool>>,
+    /// The length of the message in `pending` that is the first in the spool.
+    kept: Option<usize>,
 }
 
 impl Console {
@@ -59,7 +67,21 @@ impl Console {
             begun: false,
             stalled: false,
             drops: Arc::default(),
+            spool: None,
+            kept: None,
         }
+    }
+
+    /// Keeps messages that the reader does not read in time, and those after them, instead of dropping them.
+    pub fn keep_in(&mut self, spool: Arc<Spool>) {
+        // What an earlier run has left is not waited for.
+        self.stalled = spool.is_used();
+        self.spool = Some(spool);
+    }
+
+    /// The spool, if messages wait in it.
+    fn used_spool(&self) -> Option<&Arc<Spool>> {
+        self.spool.as_ref().filter(|spool| spool.is_used())
     }
 
     /// The counter of dropped messages.
@@ -72,6 +94,11 @@ impl Console {
         if self.out.is_err() || message.is_empty() {
             return;
         }
+        if let Some(spool) = self.used_spool() {
+            // It counts and reports what it cannot keep.
+            _ = spool.keep(message);
+            return;
+        }
         self.pending.extend_from_slice(message);
         self.ends.push(self.pending.len());
         if self.pending.len() >= FULL {
@@ -79,11 +106,25 @@ impl Console {
         }
     }
 
-    /// Writes all messages, or drops them when the reader does not read in time.
+    /// Writes all messages, or drops or keeps them when the reader does not read in time; then those that were kept.
     pub fn flush(&mut self) {
-        if self.pending.is_empty() {
-            return;
+        if !self.pending.is_empty() {
+            self.write_out();
         }
+        let mut began = None;
+        while let Some(spool) = self.used_spool().cloned()
+            && self.pending.is_empty()
+            && self.out.is_ok()
+            && began.get_or_insert_with(Instant::now).elapsed() < CATCH_UP
+            && spool.next(&mut self.pending)
+        {
+            self.kept = Some(self.pending.len());
+            self.ends.push(self.pending.len());
+            self.write_out();
+        }
+    }
+
+    fn write_out(&mut self) {
         let mut written = 0;
         let mut deadline = None;
         while written < self.pending.len() {
@@ -117,12 +158,18 @@ impl Console {
                 Err(error) => self.out = Err(error),
             }
         }
-        if self.stalled && self.out.is_ok() {
+        if let (Some(length), Some(spool), Ok(_)) = (self.kept.take(), &self.spool, &self.out) {
+            spool.published(length);
+        }
+        if self.stalled && self.out.is_ok() && self.used_spool().is_none() {
             self.stalled = false;
-            warn(&format!(
-                "standard output is read again; {} dropped so far",
-                counted(self.drops.count(), "message was", "messages were")
-            ));
+            // The spool says so itself.
+            if self.spool.is_none() {
+                warn(&format!(
+                    "standard output is read again; {} dropped so far",
+                    counted(self.drops.count(), "message was", "messages were")
+                ));
+            }
         }
         self.begun = false;
         self.pending.clear();
@@ -138,7 +185,14 @@ impl Console {
         } else {
             self.ends.iter().copied().find(|end| *end > written).unwrap_or(self.pending.len())
         };
-        let dropped = self.ends.iter().filter(|end| **end > kept).count() as u64;
+        let left: Vec<usize> = self.ends.iter().copied().filter(|end| *end > kept).collect();
+        if let Some(spool) = self.spool.as_ref().filter(|_| self.kept.is_none()) {
+            let mut begin = kept;
+            for end in &left {
+                _ = spool.keep(&self.pending[begin..*end]);
+                begin = *end;
+            }
+        }
         self.pending.truncate(kept);
         self.pending.drain(..written);
         self.ends.clear();
@@ -146,10 +200,17 @@ impl Console {
             self.ends.push(self.pending.len());
         }
         self.begun = !self.pending.is_empty();
-        if !std::mem::replace(&mut self.stalled, true) {
-            warn("nobody reads standard output: messages are dropped until somebody does");
+        if !self.begun {
+            // It is still in the spool.
+            self.kept = None;
         }
-        self.drops.add(dropped, now());
+        let is_news = !std::mem::replace(&mut self.stalled, true);
+        if self.spool.is_none() {
+            if is_news {
+                warn("nobody reads standard output: messages are dropped until somebody does");
+            }
+            self.drops.add(left.len() as u64, now());
+        }
     }
 
     /// The first failure, if there was one.

@@ -2,29 +2,34 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rondel_decode::MessageType;
 use rondel_event::{TopicId, Verdict};
-use rondel_net::adapter::{Outage, Problems, Subscription};
+use rondel_net::adapter::{Outage, Problems, Publisher, Subscription};
 use rondel_net::durability::{Schedule, Snapshots};
+use rondel_report::Claim;
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
-    AlignmentStatistics, ChainStatistics, Clock, Pause, Session, SessionPlan, Summary, SystemClock,
+    AlignmentStatistics, Cause, ChainStatistics, Clock, Pause, Session, SessionPlan, Summary,
 };
 use rondel_spec::Spec;
 use serde_json::json;
 
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
-use crate::losses::{Undelivered, Watcher, outage_json, outage_text};
+use crate::losses::{Unconfirmed, Undelivered, Watcher, outage_json, outage_text};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
-use crate::pipeline::{Parts, Pipeline, Stop, Traffic};
+use crate::pipeline::{ClockAccount, ClockReceiver, Parts, Pipeline, Simulated, Stop, Traffic};
+use crate::recorder::{Channel, FlightRecorder, FlightSummary, Origin};
+use crate::reports::claims;
 use crate::resume::Kept;
 use crate::sinks::{Sink, Sinks, publishers};
-use crate::summary::{Reasons, first_violation, withheld};
+use crate::spool::{Spooling, Spools};
+use crate::summary::{Reasons, first_violation, withheld, withheld_verdicts};
 use crate::time_text::TimeText;
 use crate::warn;
 
@@ -53,8 +58,12 @@ pub struct Options {
     pub wait_subscribers: Duration,
     /// Where to send the reason to stop.
     pub stop: mpsc::Sender<Stop>,
+    /// Where messages are kept for slow consumers.
+    pub spools: Spools,
     /// A further sink of messages that were put in order.
     pub screen: Option<Sink>,
+    /// The simulation that sets the clock, if one does.
+    pub simulated: Option<Simulated>,
 }
 
 /// A deployment that is running.
@@ -62,6 +71,10 @@ pub struct Running {
     networks: Arc<Networks>,
     /// What consumers did not accept.
     undelivered: Undelivered,
+    /// What is kept for them.
+    spools: Spools,
+    /// The publishers with their addresses.
+    outlets: Vec<(String, Weak<dyn Publisher>)>,
     losses: Watcher,
     pipeline: Arc<Pipeline>,
     subscriptions: Vec<Box<dyn Subscription>>,
@@ -69,7 +82,7 @@ pub struct Running {
     keeper: Option<JoinHandle<()>>,
     /// The writing of snapshots.
     snapshots: Option<Snapshots<Kept>>,
-    spec: Spec,
+    spec: Arc<Spec>,
     /// The name of what is published.
     published: &'static str,
 }
@@ -82,13 +95,29 @@ impl Running {
     pub fn start<'d>(
         deployment: &'d Deployment,
         (plan, session): (&SessionPlan, Session),
-        clock: Arc<SystemClock>,
+        clock: Arc<dyn Clock>,
         networks: Networks,
         options: Options,
         asked: impl Fn() -> bool,
     ) -> Result<Running, String> {
-        let mut undelivered = Undelivered::default();
-        // Properties share the topics of ROS 2 whose messages name them.
+        let (mut undelivered, spools, mut outlets) = (Undelivered::default(), options.spools, Vec::new());
+        let mut publisher = |address: &Address| -> Result<Arc<dyn Publisher>, String> {
+            let (publisher, name) = (networks.publisher(address, true)?, address.to_string());
+            undelivered.add(name.clone(), publisher.drops());
+            let publisher: Arc<dyn Publisher> = match spools.of(&name) {
+                None => publisher.into(),
+                Some(spool) => {
+                    undelivered.add(name.clone(), Some(spool.drops()));
+                    Arc::new(
+                        Spooling::start(publisher, spool)
+                            .map_err(|e| format!("cannot start a thread: {e}"))?,
+                    )
+                }
+            };
+            outlets.push((name, Arc::downgrade(&publisher)));
+            Ok(publisher)
+        };
+        // Properties share the topics of ROS 2 whose messages name them, and files of verdicts.
         let mut shared: HashMap<&Address, Sink> = HashMap::new();
         let mut all = |places: &'d [Address]| {
             let sink = |address: &'d Address| match address {
@@ -97,11 +126,9 @@ impl Running {
                     if let Some(sink) = shared.get(address) {
                         return Ok(sink.clone());
                     }
-                    let publisher = networks.publisher(address, true)?;
-                    undelivered.add(address.to_string(), publisher.drops());
                     let ros2_type = address.ros2_type();
-                    let sink = Sink::of(publisher.into(), ros2_type.as_deref());
-                    if ros2_type.is_some() {
+                    let sink = Sink::of(publisher(address)?, ros2_type.as_deref());
+                    if ros2_type.is_some() || deployment.spool.is_some() {
                         shared.insert(address, sink.clone());
                     }
                     Ok(sink)
@@ -137,40 +164,65 @@ impl Running {
         let writer = VerdictWriter::new(plan.properties(), options.format, options.colour);
         let topics = deployment.specification.spec.topics.iter().zip(&deployment.sources);
         let topics = topics.map(|(topic, binding)| format!("'{}' ({})", topic.name, binding.address));
-        let stdout = Console::new(deployment.slow_consumer);
+        let mut stdout = Console::new(deployment.slow_consumer);
         undelivered.add(Address::Stdout.to_string(), Some(stdout.drops()));
+        if let Some(spool) = spools.of(&Address::Stdout.to_string()) {
+            undelivered.add(Address::Stdout.to_string(), Some(spool.drops()));
+            stdout.keep_in(spool);
+        }
         let mut all_sinks = Sinks::new(sinks.clone(), writer, stdout);
         all_sinks.diagnose(plan.properties());
         let senders = publishers(sinks.iter().flatten().chain(&released).cloned());
+        let recorder = deployment.record.clone().map(|settings| {
+            let (channels, folder) = (deployment.sources.iter().map(Channel::of), settings.folder.clone());
+            FlightRecorder::start(settings, channels.collect(), defined(deployment))
+                .map_err(|error| format!("cannot record in {}: {error}", folder.display()))
+        });
         let pipeline = Arc::new(Pipeline::new(Parts {
             session,
-            clock: clock as Arc<dyn Clock>,
+            clock,
+            simulated: options.simulated,
             topics: topics.collect(),
             sinks: all_sinks,
             released,
             notices,
+            recorder: recorder.transpose()?,
             batching: deployment.addresses().any(Address::holds_back),
             stop_after: options.count,
             stop: options.stop,
         }));
         let subscribe = |(i, binding): (usize, &Binding)| {
-            networks.subscribe(&binding.address, TopicId(i as u32), Arc::clone(&pipeline))
+            let schema = match binding.input.message_type.as_deref() {
+                Some(MessageType::Cdr(schema)) => Some(schema),
+                _ => None,
+            };
+            networks.subscribe_of(&binding.address, schema, TopicId(i as u32), Arc::clone(&pipeline))
         };
         let mut subscriptions: Vec<_> =
             deployment.sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>()?;
         if let Some(address) = &deployment.alignment.progress {
             subscriptions.push(networks.subscribe(address, pipeline.progress(), Arc::clone(&pipeline))?);
         }
+        if let Some(address) = &deployment.clock {
+            // No topic of the session has this number.
+            let topic = TopicId(pipeline.progress().0 + 1);
+            subscriptions.push(networks.subscribe(
+                address,
+                topic,
+                Arc::new(ClockReceiver(Arc::clone(&pipeline))),
+            )?);
+        }
         networks.begin();
+        let networks = Arc::new(networks);
         let keep_time = {
-            let pipeline = Arc::clone(&pipeline);
-            move || pipeline.keep_time()
+            let (pipeline, networks) = (Arc::clone(&pipeline), Arc::downgrade(&networks));
+            let is_unsure = move || networks.upgrade().is_some_and(|networks| networks.is_unsure());
+            move || pipeline.keep_time(is_unsure)
         };
         let keeper = pipeline.is_timed().then(|| {
             let thread = thread::Builder::new().name("time".into());
             thread.spawn(keep_time).map_err(|error| format!("cannot start a thread: {error}"))
         });
-        let networks = Arc::new(networks);
         let snapshots = options.snapshots.map(|(file, schedule)| {
             let kept = Kept { file, exactly: schedule.exactly, pipeline: Arc::clone(&pipeline) };
             Snapshots::start(schedule, kept, Arc::clone(&networks), senders)
@@ -184,12 +236,14 @@ impl Running {
         Ok(Running {
             losses,
             undelivered,
+            spools,
+            outlets,
             snapshots: snapshots.transpose()?,
             subscriptions,
             keeper: keeper.transpose()?,
             networks,
             pipeline,
-            spec: plan.specification().spec.clone(),
+            spec: Arc::clone(&plan.specification().spec),
             published: match (&deployment.synchronized, plan.alignment().policy.makes_sets()) {
                 (None, _) => "verdicts",
                 (Some(_), true) => "sets",
@@ -223,6 +277,7 @@ impl Running {
             let seen = subscription.problems();
             problems.malformed += seen.malformed;
             problems.empty += seen.empty;
+            problems.instance_events += seen.instance_events;
             problems.lost += seen.lost;
             problems.incompatible += seen.incompatible;
             problems.duplicates += seen.duplicates;
@@ -233,8 +288,11 @@ impl Running {
             self.networks.wake();
         }
         let left = deadline.saturating_duration_since(Instant::now()).max(WAKE);
-        let publishers = self.pipeline.end(self.snapshots.is_some(), left)?;
+        let resumable = self.snapshots.is_some();
+        let publishers = self.pipeline.end(resumable.then_some(closed), left)?;
         self.losses.end();
+        let recorded =
+            self.pipeline.end_recording(deadline.saturating_duration_since(Instant::now()).max(WAKE));
         if let Some(keeper) = self.keeper {
             // A panic of the thread has been reported.
             let _ = keeper.join();
@@ -243,6 +301,12 @@ impl Running {
         let deadline = end - LEAVE;
         for publisher in &publishers {
             flushed &= publisher.flush(deadline.saturating_duration_since(Instant::now()));
+        }
+        let mut unconfirmed = Unconfirmed::default();
+        for (sink, publisher) in &self.outlets {
+            if let Some(publisher) = publisher.upgrade() {
+                unconfirmed.add(sink, &*publisher);
+            }
         }
         // Afterwards: verdicts that were not delivered are not forgotten.
         let kept = self.snapshots.map_or(Ok(()), Snapshots::end);
@@ -270,9 +334,21 @@ impl Running {
             kept,
             flushed,
             undelivered: self.undelivered,
+            unconfirmed,
+            spools: self.spools,
+            recorded,
             outages,
+            clock: self.pipeline.clock_account(),
         })
     }
+}
+
+/// Where the properties of a deployment are defined.
+fn defined(deployment: &Deployment) -> Origin {
+    let specification = &deployment.specification;
+    let line = |claim: &Claim| claim.place.map_or(0, |place| place.line as u32);
+    let lines = claims(specification).iter().map(line).collect();
+    Origin { file: specification.source.to_string(), lines }
 }
 
 /// The statistics of a run.
@@ -286,15 +362,23 @@ pub struct RunSummary {
     problems: Problems,
     /// The name of what is published.
     published: &'static str,
-    spec: Spec,
+    spec: Arc<Spec>,
     /// Whether the snapshot was written, if one was wanted.
     pub kept: std::io::Result<()>,
     /// Whether every verdict was delivered.
     pub flushed: bool,
     /// What consumers did not accept.
     undelivered: Undelivered,
+    /// What brokers did not confirm.
+    unconfirmed: Unconfirmed,
+    /// What is kept for consumers.
+    spools: Spools,
+    /// What was recorded around violations.
+    recorded: Option<FlightSummary>,
     /// The connections that were lost.
     outages: Vec<Outage>,
+    /// What came on `/clock`, if time was that of a simulation.
+    clock: Option<ClockAccount>,
 }
 
 impl RunSummary {
@@ -308,12 +392,18 @@ impl RunSummary {
         !self.outages.is_empty()
     }
 
+    /// Whether the time of a simulation stood, so that nothing was decided by time alone.
+    pub fn stood(&self) -> bool {
+        self.clock.as_ref().is_some_and(ClockAccount::stood)
+    }
+
     /// Whether nothing is known to be lost, neither on the way to the session nor on the way to consumers.
     pub fn is_complete(&self) -> bool {
         self.flushed
             && self.traffic.unpublished == 0
-            && self.undelivered.count() == 0
+            && self.undelivered.count() + self.unconfirmed.count() + self.spools.waiting() == 0
             && self.summary.lost() + self.problems.lost == 0
+            && self.recorded.as_ref().is_none_or(FlightSummary::is_complete)
             // DDS drops what was not acknowledged when a participant is lost; its messages have no numbers.
             && self.outages.iter().all(|outage| outage.network != "dds")
     }
@@ -363,6 +453,7 @@ impl RunSummary {
             "missing_topics": self.summary.missing_topics(),
             "missing_fields": missing.fields(),
             "empty": self.problems.empty,
+            "instance_events": self.problems.instance_events,
             "incompatible": incompatible,
             "duplicates": self.problems.duplicates,
             "breaks": self.problems.breaks,
@@ -372,8 +463,12 @@ impl RunSummary {
             "recovered": self.summary.accounts.iter().map(|account| account.recovered).sum::<u64>(),
             "topics": topics.iter().zip(accounts).map(|(topic, account)| account.json(&topic.name)).collect::<Vec<_>>(),
             "undelivered": self.undelivered.json(),
+            "unconfirmed": self.unconfirmed.json(),
+            "spooled": self.spools.json(),
+            "recorded": self.recorded.as_ref().map(FlightSummary::json),
             "outages": self.outages.iter().map(outage_json).collect::<Vec<_>>(),
             "pauses": pauses.iter().map(Pause::json).collect::<Vec<_>>(),
+            "clock": self.clock.as_ref().map(ClockAccount::json),
             self.published: self.traffic.published,
             "seconds": self.seconds().unwrap_or(0.0),
             "flushed": self.flushed,
@@ -432,8 +527,18 @@ impl RunSummary {
         }
         let outages = self.outages.iter().map(|outage| outage_text(outage, &mut times));
         let mut at = TimeText::default();
-        let pauses = self.summary.pauses.iter().map(|pause| pause.sentence(&mut |time| at.text(time)));
-        for sentence in self.undelivered.sentences().into_iter().chain(outages).chain(pauses) {
+        let clock = self.clock.as_ref().map_or_else(Vec::new, |clock| clock.sentences(&mut at));
+        // Many leaps are summed up in one of these.
+        let is_listed = |pause: &&Pause| {
+            pause.cause != Cause::Simulation || !self.clock.as_ref().is_some_and(ClockAccount::has_many_leaps)
+        };
+        let pauses = self.summary.pauses.iter().filter(is_listed);
+        let pauses = pauses.map(|pause| pause.sentence(&mut |time| at.text(time)));
+        let verdicts = [self.undelivered.sentences(), self.unconfirmed.sentences(), self.spools.sentences()];
+        for sentence in verdicts.into_iter().flatten().chain(outages).chain(clock).chain(pauses) {
+            text += &format!("\n  {sentence}");
+        }
+        for sentence in self.recorded.iter().flat_map(FlightSummary::sentences) {
             text += &format!("\n  {sentence}");
         }
         let reasons = self.reasons();
@@ -446,15 +551,22 @@ impl RunSummary {
             };
             let verdict = statistics.verdict().map_or("no event", Verdict::as_str);
             text += &format!("\n  {on}{verdict:<12}{off}  {}", property.name);
-            if let Some(first) = &statistics.first {
+            let judged = statistics.judgement().map(|judgement| judgement.text.clone());
+            let violated = statistics.first.as_ref().map(|first| {
                 // The word at the beginning of the line is the last verdict.
                 let last =
                     if statistics.verdict() == Some(Verdict::Violated) { "" } else { "so at the end, but " };
-                text += &format!(
-                    ": {last}violated {}, first {}",
-                    counted(statistics.violations, "time", "times"),
-                    first_violation(first)
-                );
+                let times = counted(statistics.violations, "time", "times");
+                format!("{last}violated {times}, first {}", first_violation(first))
+            });
+            let remarks: Vec<String> = judged
+                .filter(|text| !text.is_empty())
+                .into_iter()
+                .chain(violated)
+                .chain(withheld_verdicts(statistics))
+                .collect();
+            if !remarks.is_empty() {
+                text += &format!(": {}", remarks.join("; "));
             }
             for line in reasons.lines(i) {
                 text += &format!("\n{line}");

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Drops, Outage, Recovered};
+use rondel_net::adapter::{Drops, Outage, Publisher, Recovered};
 use rondel_runtime::Notice;
 use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
@@ -59,6 +59,43 @@ impl Undelivered {
             )
         };
         self.sinks().map(one).collect()
+    }
+}
+
+/// Published messages that nobody has confirmed, each count with the address of its sink.
+#[derive(Clone, Debug, Default)]
+pub struct Unconfirmed(Vec<(String, u64)>);
+
+impl Unconfirmed {
+    /// Adds the messages of a publisher. Publishers of one sink have one count.
+    pub fn add(&mut self, sink: &str, publisher: &dyn Publisher) {
+        if self.0.iter().all(|(known, _)| known != sink) {
+            let count = publisher.unconfirmed().unwrap_or(0);
+            if count > 0 {
+                self.0.push((sink.to_owned(), count));
+            }
+        }
+    }
+
+    /// The number of messages of all sinks.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    /// As JSON: an array of the sinks with such messages.
+    pub fn json(&self) -> Value {
+        self.0.iter().map(|(sink, count)| json!({"sink": sink, "count": count})).collect()
+    }
+
+    /// A sentence for each sink with such messages.
+    pub fn sentences(&self) -> Vec<String> {
+        let one = |(sink, count): &(String, u64)| {
+            format!(
+                "{sink}: {} published, but not confirmed by the broker: they may be lost",
+                grouped(*count)
+            )
+        };
+        self.0.iter().map(one).collect()
     }
 }
 

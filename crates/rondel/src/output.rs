@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use rondel_event::Verdict;
-use rondel_runtime::text::{value_text, write_integer, write_parameters};
+use rondel_runtime::text::{value_text, write_count, write_parameters};
 use rondel_runtime::{PropertyInfo, Report};
 
 use crate::time_text::TimeText;
@@ -45,7 +45,9 @@ impl VerdictWriter {
         }
     }
 
-    /// Appends a line of text with its line break, and the explanation below it.
+    /// Appends a line of text with its line break, and the explanation below it. Not inlined: the many registers that it
+    /// needs would be saved for JSON as well.
+    #[inline(never)]
     fn text(&mut self, report: &Report<'_>, out: &mut Vec<u8>) {
         // By hand and not by `write!`, and in few pieces: where one event in ten is a violation, this took a
         // fifth of the time.
@@ -84,7 +86,7 @@ impl VerdictWriter {
             }
             Some(step) => {
                 out.extend_from_slice(b"step ");
-                write_integer(step, out);
+                write_count(step, out);
                 out.extend_from_slice(b"   time ");
             }
         }

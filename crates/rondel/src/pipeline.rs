@@ -1,7 +1,10 @@
 //! The pipeline of a live run: messages from the networks into a session, reports to their sinks, all on
 //! the networks' own threads.
 
-use std::collections::HashMap;
+mod clock_account;
+mod simulated;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -9,14 +12,18 @@ use std::time::{Duration, Instant};
 
 use rondel_decode::cdr;
 use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Publisher, Receiver, Sample, now};
+use rondel_net::adapter::{Change, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks};
 
 use crate::console::Console;
+use crate::recorder::{FlightRecorder, FlightSummary};
 use crate::sinks::{self, Sink, Sinks, publishers, release};
 use crate::time_text::TimeText;
 use crate::warn;
+
+pub use clock_account::ClockAccount;
+pub use simulated::{ClockReceiver, Simulated, clock};
 
 /// Why a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +34,8 @@ pub enum Stop {
     Count,
 }
 
+/// How often to ask whether a network knows what is missing, in nanoseconds.
+const UNSURE: Ticks = 50_000_000;
 /// The shortest pause between two calls of [`Session::poll`].
 const FINEST: Duration = Duration::from_millis(1);
 
@@ -74,8 +83,12 @@ struct State {
     /// The sinks of messages that were put in order, of a synchronizer.
     released: Vec<Sink>,
     notices: Notices,
+    /// What is recorded around violations.
+    recorder: Option<FlightRecorder>,
     /// The deadline that [`Pipeline::keep_time`] waits for.
     armed: Option<Ticks>,
+    /// The simulation whose time it is, if it is one's.
+    simulated: Option<Simulated>,
     ended: bool,
     traffic: Traffic,
     undecodable: u64,
@@ -87,6 +100,8 @@ pub struct Parts {
     pub session: Session,
     /// The clock that it reads.
     pub clock: Arc<dyn Clock>,
+    /// The simulation that sets the clock, if one does.
+    pub simulated: Option<Simulated>,
     /// The name of each topic, with its address, for messages.
     pub topics: Vec<String>,
     /// The sinks of verdicts.
@@ -95,6 +110,8 @@ pub struct Parts {
     pub released: Vec<Sink>,
     /// The sinks of notices about late, lost and refused messages.
     pub notices: Vec<Sink>,
+    /// What records messages around violations.
+    pub recorder: Option<FlightRecorder>,
     /// Whether a sink may hold verdicts back until they are released.
     pub batching: bool,
     /// The number of messages after which [`Stop::Count`] is sent.
@@ -106,15 +123,29 @@ pub struct Parts {
 impl Pipeline {
     /// A pipeline of these parts.
     pub fn new(parts: Parts) -> Pipeline {
-        let Parts { session, clock, topics, sinks, released, notices, batching, stop_after, stop } = parts;
+        let Parts {
+            session,
+            clock,
+            simulated,
+            topics,
+            sinks,
+            released,
+            notices,
+            recorder,
+            batching,
+            stop_after,
+            stop,
+        } = parts;
         let progress = TopicId(topics.len() as u32);
         let state = State {
             session,
             topics,
             sinks,
             released,
-            notices: Notices { sinks: notices, reported: HashMap::new() },
+            notices: Notices { sinks: notices, reported: HashMap::new(), held: VecDeque::new(), since: None },
+            recorder,
             armed: None,
+            simulated,
             ended: false,
             traffic: Traffic::default(),
             undecodable: 0,
@@ -147,12 +178,18 @@ impl Pipeline {
         let mut traffic = state.traffic;
         traffic.published += state.sinks.verdicts;
         traffic.unpublished += state.sinks.unpublished;
-        (state.session.summary(), traffic)
+        (state.all(), traffic)
     }
 
-    /// Ends the run and returns the publishers, to be flushed. Unless `resumable`, the recording ends too, with
-    /// verdicts about waiting messages and open obligations. `None` when a sink blocks for longer than `limit`.
-    pub fn end(&self, resumable: bool, limit: Duration) -> Option<Vec<Arc<dyn Publisher>>> {
+    /// What came on `/clock` until the run ended, if its time is that of a simulation.
+    pub fn clock_account(&self) -> Option<ClockAccount> {
+        self.state().clock_account().cloned()
+    }
+
+    /// Ends the run and returns the publishers, to be flushed. Without `continues`, the recording ends too, with
+    /// verdicts about waiting messages and open obligations; with it another run may continue, and it says whether all
+    /// messages that came are taken. `None` when a sink blocks for longer than `limit`.
+    pub fn end(&self, continues: Option<bool>, limit: Duration) -> Option<Vec<Arc<dyn Publisher>>> {
         let deadline = Instant::now() + limit;
         self.ending.store(true, Ordering::Relaxed);
         let mut state = loop {
@@ -164,14 +201,20 @@ impl Pipeline {
             }
         };
         state.session.poll();
-        if resumable {
-            state.session.flush();
-        } else {
-            state.session.finish();
+        match continues {
+            None => state.session.finish(),
+            Some(is_whole) => {
+                state.session.flush();
+                if is_whole {
+                    state.session.end_part();
+                }
+            }
         }
         state.emit();
+        state.end_clock();
         let inner = &mut *state;
         inner.notices.take(inner.session.losses().into_iter(), &mut inner.sinks.stdout);
+        inner.notices.publish_held(&mut inner.sinks.stdout);
         state.traffic.last.get_or_insert_with(now);
         state.ended = true;
         self.sooner.notify_all();
@@ -184,11 +227,29 @@ impl Pipeline {
     /// Notes that the process runs: see [`Session::alive`].
     pub fn alive(&self) {
         let state = &mut *self.state();
-        state.session.alive();
+        state.look_for_clock();
+        if state.session.alive() {
+            // Whoever waits for a deadline does not notice how long the machine slept.
+            self.sooner.notify_one();
+        }
         state.emit();
         if state.sinks.tick(false) && self.batching {
             state.sinks.release();
         }
+        if let Some(recorder) = &mut state.recorder {
+            recorder.tick(now());
+        }
+        if state.notices.is_due(Instant::now()) {
+            state.notices.publish_held(&mut state.sinks.stdout);
+            state.notices.sinks.iter().for_each(release);
+        }
+    }
+
+    /// Ends recording around violations; `None` if nothing is recorded.
+    pub fn end_recording(&self, limit: Duration) -> Option<FlightSummary> {
+        // Without the lock: the writer takes its time.
+        let recorder = self.state().recorder.take();
+        recorder.map(|recorder| recorder.end(limit))
     }
 
     /// Notes that messages of these topics were missed: see [`Session::cut_off`].
@@ -235,16 +296,26 @@ impl Pipeline {
     }
 
     /// Evaluates the verdicts that time alone decides, until the pipeline has ended. Runs on a thread of its own,
-    /// which sleeps until the next deadline.
-    pub fn keep_time(&self) {
+    /// which sleeps until the next deadline. While `is_unsure`, what is due waits: a network has not said yet whether
+    /// messages are missing.
+    pub fn keep_time(&self, is_unsure: impl Fn() -> bool) {
         let mut state = self.state();
         while !state.ended {
-            let due = state.poll();
+            let now = self.clock.ticks();
+            // What becomes due in the next moment is evaluated, too.
+            let soon = now.saturating_add(FINEST.as_nanos() as i64);
+            let waits = state.session.due().is_some_and(|due| due <= soon) && is_unsure();
+            let due = if waits { Some(now.saturating_add(UNSURE)) } else { state.poll() };
+            let is_set = state.is_simulated() && !waits;
             if self.batching {
                 state.release();
             }
             state.armed = due;
             state = match due {
+                // Whoever sets the clock wakes this thread.
+                Some(due) if is_set && due > self.clock.ticks() => {
+                    self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner)
+                }
                 None => self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(due) => {
                     let left = due.saturating_sub(self.clock.ticks());
@@ -304,6 +375,22 @@ impl Receiver for Pipeline {
         }
     }
 
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+        let (event, holds) = change.event();
+        if topic == self.progress || self.ending.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state();
+        let time = if state.is_simulated() { self.clock.now() } else { time };
+        // No message need follow, so that it is evaluated at once.
+        if state.session.event(topic, event, holds, time) {
+            self.flush(&mut state);
+            if self.batching {
+                state.release();
+            }
+        }
+    }
+
     fn wants_idle(&self) -> bool {
         true
     }
@@ -312,9 +399,20 @@ impl Receiver for Pipeline {
 impl State {
     fn receive(&mut self, topic: TopicId, samples: &[Sample<'_>]) {
         self.traffic.received += samples.len() as u64;
+        // Networks know the time of day.
+        let is_simulated = self.is_simulated();
         for sample in samples {
-            let stamp =
-                Stamp { source: sample.source_time, arrival: sample.known_arrival(), origin: sample.origin };
+            let mut arrival = sample.known_arrival();
+            if let Some(recorder) = &mut self.recorder {
+                // The session need not read the clock again.
+                let time = sample.arrival();
+                arrival = Some(time);
+                recorder.keep(topic, sample, time);
+            }
+            if is_simulated {
+                arrival = None;
+            }
+            let stamp = Stamp { source: sample.source_time, arrival, origin: sample.origin };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
                 self.undecodable(topic, sample.payload, error);
             }
@@ -337,7 +435,12 @@ impl State {
     #[inline]
     fn emit(&mut self) {
         if self.session.has_reports() {
-            self.sinks.take(self.session.reports());
+            match &mut self.recorder {
+                None => self.sinks.take(self.session.reports()),
+                Some(recorder) => {
+                    self.sinks.take(self.session.reports().inspect(|report| recorder.take(report)));
+                }
+            }
             // A consumer may have been waited for.
             self.session.alive();
         }
@@ -400,7 +503,19 @@ struct Notices {
     sinks: Vec<Sink>,
     /// When the last was shown, and how many were not since.
     reported: HashMap<(&'static str, u32), (Instant, u64)>,
+    /// Notices that wait for their consumers.
+    held: VecDeque<String>,
+    /// The end of a stop of the monitor, while notices wait.
+    since: Option<Instant>,
 }
+
+/// A stop of the monitor from which on its consumers may have taken it for gone, in seconds. Networks have leases of
+/// 10 s, of which some may have passed before.
+const FORGOTTEN: f64 = 5.0;
+/// How long after such a stop the consumers may take to find the monitor again, at least and at most.
+const FOUND: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
+/// Notices that may wait.
+const HELD: usize = 1_000;
 
 /// How long after a notice that recurs the next is shown.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -409,12 +524,39 @@ impl Notices {
     fn take(&mut self, notices: impl Iterator<Item = Notice>, stdout: &mut Console) {
         for mut notice in notices {
             if !self.sinks.is_empty() {
-                // A broken network shows when verdicts are published.
-                let _ = sinks::publish(&self.sinks, notice.json().to_string().as_bytes(), stdout);
+                let json = notice.json();
+                let lasted = |json: &serde_json::Value| json["until"].as_f64().zip(json["from"].as_f64());
+                if notice.kind == "paused"
+                    && !matches!(json["cause"].as_str(), Some("clock" | "simulation"))
+                    && lasted(&json).is_some_and(|(until, from)| until - from >= FORGOTTEN)
+                {
+                    self.since = Some(Instant::now());
+                }
+                self.held.push_back(json.to_string());
+                if self.since.is_none() || self.held.len() > HELD {
+                    self.publish_held(stdout);
+                }
             }
             if self.is_shown(&mut notice, Instant::now()) {
                 warn(&sentence(&notice));
             }
+        }
+    }
+
+    /// Whether the consumers have found the monitor again, or have had the time for it.
+    fn is_due(&self, now: Instant) -> bool {
+        let Some(since) = self.since else { return false };
+        let passed = now.duration_since(since);
+        let is_found = |sink: &Sink| sink.publisher().is_none_or(|publisher| publisher.is_matched());
+        passed >= FOUND.1 || passed >= FOUND.0 && self.sinks.iter().all(is_found)
+    }
+
+    /// Publishes the notices that wait.
+    fn publish_held(&mut self, stdout: &mut Console) {
+        self.since = None;
+        for notice in self.held.drain(..) {
+            // A broken network shows when verdicts are published.
+            let _ = sinks::publish(&self.sinks, notice.as_bytes(), stdout);
         }
     }
 

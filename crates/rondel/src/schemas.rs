@@ -1,18 +1,20 @@
 //! Definitions of message types: from files and folders that the user names, from an installation of ROS 2, and those
 //! that are known without.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::{Schema, SchemaError};
 use rondel_decode::{Encoding, MessageType};
+use rondel_recording::RecordedSchema;
 use rondel_runtime::{Types, definition};
 use rondel_spec::{Definition, Definitions, NoDefinition};
 
+use crate::recorded_types::{RecordedTypes, message_type};
 use crate::specification::{LARGEST, read_text};
 use crate::warn;
 
@@ -26,7 +28,10 @@ const FILES: usize = 20_000;
 /// The message types of a specification. Nothing is read before a type is needed, except for what the user names.
 #[derive(Debug, Default)]
 pub struct Schemas {
-    state: RefCell<State>,
+    state: Mutex<State>,
+    recordings: Vec<PathBuf>,
+    /// The types of the recordings, once one is needed.
+    recorded: OnceLock<RecordedTypes>,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +52,10 @@ struct State {
 }
 
 impl Schemas {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reads these files and folders.
     ///
     /// # Errors
@@ -64,12 +73,46 @@ impl Schemas {
             state.add(path, DEPTH)?;
             if state.count == count {
                 return Err(format!(
-                    "{} contains no definitions (*.msg, *.idl, *.desc, *.binpb, *.bfbs)",
+                    "{} contains no definitions (*.msg, *.idl, *.desc, *.binpb, *.pb, *.bfbs)",
                     path.display()
                 ));
             }
         }
-        Ok(Schemas { state: RefCell::new(state) })
+        Ok(Schemas { state: Mutex::new(state), ..Schemas::default() })
+    }
+
+    /// Adds the types that recordings have, for those that no file and no installation of ROS 2 defines.
+    #[must_use]
+    pub fn with_recordings(self, recordings: &[PathBuf]) -> Schemas {
+        Schemas { recordings: recordings.to_owned(), ..self }
+    }
+
+    /// Finds a type in the recordings, unless a file or an installation defines it.
+    fn in_recordings(&self, name: &str) -> Option<(Result<MessageType, String>, &Path)> {
+        if self.recordings.is_empty() || self.state().is_defined(name) {
+            return None;
+        }
+        self.recorded.get_or_init(|| RecordedTypes::read(&self.recordings)).find(name)
+    }
+
+    /// Returns the type of the messages that a recording describes: as a file or an installation of ROS 2 defines it, or
+    /// as the recording does.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn recorded(&self, schema: &RecordedSchema, encoding: Encoding) -> Result<MessageType, String> {
+        if !self.state().is_defined(&schema.name) {
+            return message_type(schema, encoding);
+        }
+        let defined = self.message_type(&schema.name, encoding)?;
+        if let (MessageType::Cdr(defined), Ok(MessageType::Cdr(own))) =
+            (&defined, message_type(schema, encoding))
+            && defined.rihs01() != own.rihs01()
+        {
+            let (name, file) = (&schema.name, self.origin(&schema.name));
+            warn(&format!("{name} is defined differently in the recording and in {file}, which is used"));
+        }
+        Ok(defined)
     }
 
     /// Returns the schema of a type.
@@ -77,7 +120,10 @@ impl Schemas {
     /// # Errors
     /// [`SchemaError`] if it is not defined or cannot be used.
     pub fn schema(&self, name: &str) -> Result<Schema, SchemaError> {
-        let mut state = self.state.borrow_mut();
+        if let Some((Ok(MessageType::Cdr(schema)), _)) = self.in_recordings(name) {
+            return Ok(schema);
+        }
+        let mut state = self.state();
         state.find(name);
         state.types.schema(name)
     }
@@ -87,7 +133,12 @@ impl Schemas {
     /// # Errors
     /// Why there is none, in words.
     pub fn message_type(&self, name: &str, encoding: Encoding) -> Result<MessageType, String> {
-        let state = self.state.borrow();
+        if let Some((Ok(found), _)) = self.in_recordings(name)
+            && found.encoding() == encoding
+        {
+            return Ok(found);
+        }
+        let state = self.state();
         match encoding {
             Encoding::Protobuf => state.protobuf(name).ok_or("a descriptor set (*.desc, *.binpb)"),
             Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a binary schema (*.bfbs)"),
@@ -103,7 +154,10 @@ impl Schemas {
 
     /// Returns where the definition of a type comes from, in words.
     pub fn origin(&self, name: &str) -> String {
-        let mut state = self.state.borrow_mut();
+        if let Some((Ok(_), path)) = self.in_recordings(name) {
+            return path.display().to_string();
+        }
+        let mut state = self.state();
         state.find(name);
         let name = match state.types.schema(name) {
             Ok(schema) => schema.name().replace("::", "/"),
@@ -116,7 +170,11 @@ impl Schemas {
 
 impl Definitions for Schemas {
     fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
-        let mut state = self.state.borrow_mut();
+        if let Some((found, path)) = self.in_recordings(name) {
+            let found = found.and_then(|found| definition(&found).map_err(str::to_owned));
+            return found.map_err(|reason| NoDefinition::Invalid(format!("{}: {reason}", path.display())));
+        }
+        let mut state = self.state();
         state.find(name);
         let other = || state.protobuf(name).or_else(|| state.flatbuffers(name));
         match state.types.definition(name) {
@@ -143,6 +201,13 @@ impl State {
 
     fn flatbuffers(&self, name: &str) -> Option<MessageType> {
         self.flatbuffers.iter().find_map(|set| set.table(name).ok()).map(MessageType::Flatbuffers)
+    }
+
+    /// Whether a file or an installation of ROS 2 defines a type.
+    fn is_defined(&mut self, name: &str) -> bool {
+        self.find(name);
+        let full = self.types.schema(name).map(|schema| schema.name().replace("::", "/"));
+        self.files.contains_key(name) || full.is_ok_and(|full| self.files.contains_key(&full))
     }
 
     fn add_ros(&mut self) {
@@ -220,12 +285,24 @@ impl State {
                 self.protobuf.push(set);
                 Ok(())
             }
-            "proto" => Err(cannot(
-                &"compile it to a descriptor set first: `protoc --include_imports --descriptor_set_out=FILE.desc`, or \
-                  `buf build -o FILE.binpb`",
-            )),
-            "fbs" => Err(cannot(&"compile it to a binary schema first: `flatc --binary --schema`")),
-            _ => Err(cannot(&"definitions are files *.msg, *.idl, *.desc, *.binpb and *.bfbs")),
+            "proto" => {
+                let set = path.with_extension("desc");
+                let (path, set) = (path.display(), set.display());
+                let command = format!("protoc --include_imports --descriptor_set_out={set} {path}");
+                Err(cannot(&format!(
+                    "compile it to a descriptor set first: `{command}`, or `buf build -o {set}`"
+                )))
+            }
+            "fbs" => {
+                let folder = match path.parent() {
+                    Some(folder) if folder != Path::new("") => folder,
+                    _ => Path::new("."),
+                };
+                let (path, folder) = (path.display(), folder.display());
+                let command = format!("flatc --binary --schema -o {folder} {path}");
+                Err(cannot(&format!("compile it to a binary schema (*.bfbs) first: `{command}`")))
+            }
+            _ => Err(cannot(&"definitions are files *.msg, *.idl, *.desc, *.binpb, *.pb and *.bfbs")),
         }
     }
 

@@ -81,8 +81,10 @@ impl Sinks {
         }
     }
 
-    /// Publishes diagnostics that are due, and the last ones when the run `ends`. Returns whether there were any.
+    /// Publishes diagnostics that are due, and the last ones when the run `ends`; prints verdicts that were kept.
+    /// Returns whether there were any diagnostics.
     pub fn tick(&mut self, ends: bool) -> bool {
+        self.stdout.flush();
         let mut due = false;
         for (publisher, diagnostics) in &mut self.diagnostics {
             if diagnostics.tick(now(), ends, &mut self.text) {

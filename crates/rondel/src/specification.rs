@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use rondel_engine::Program;
@@ -49,6 +48,9 @@ pub struct Reading {
     /// A file or folder with definitions of message types: *.msg, *.idl (may be repeated)
     #[arg(long, value_name = "PATH")]
     pub schemas: Vec<PathBuf>,
+    /// Recordings whose types are known too, after those of the files and of an installation of ROS 2.
+    #[arg(skip)]
+    pub recordings: Vec<PathBuf>,
 }
 
 impl Reading {
@@ -80,7 +82,7 @@ impl Reading {
 pub struct Specification {
     checked: rondel_runtime::Specification,
     /// The definitions of message types.
-    pub schemas: Rc<Schemas>,
+    pub schemas: Arc<Schemas>,
     /// Where it came from: a file, mostly.
     pub source: String,
     /// Its text.
@@ -119,6 +121,7 @@ impl Specification {
             crate::complain(&error);
             Refused
         })?;
+        let schemas = schemas.with_recordings(&reading.recordings);
         let options = &reading.options();
         let outcome = if rye {
             rondel_spec::parse_rye_with(&text, None, &stem(path), options)
@@ -126,7 +129,7 @@ impl Specification {
             rondel_spec::parse_typed(&text, options, &schemas)
         };
         let specification = Specification::build(reading.complete(outcome), &text, &source, rye)?;
-        Ok(Specification { schemas: Rc::new(schemas), ..specification })
+        Ok(Specification { schemas: Arc::new(schemas), ..specification })
     }
 
     /// Takes a text in Rondel's language that came from `source`.
@@ -156,7 +159,7 @@ impl Specification {
     /// [`Refused`] never, unless the engine refuses a program without properties.
     pub fn of_topics(names: impl Iterator<Item = String>) -> Result<Specification, Refused> {
         let checked = rondel_runtime::Specification::of_topics(names).map_err(|_| Refused)?;
-        Ok(Specification { checked, schemas: Rc::default(), source: String::new(), text: String::new() })
+        Ok(Specification { checked, schemas: Arc::default(), source: String::new(), text: String::new() })
     }
 
     /// Takes what the arguments give: a file or a formula.
@@ -215,8 +218,9 @@ impl Specification {
             return Err(Refused);
         }
         let (source, text) = (source.to_owned(), text.to_owned());
-        let checked = rondel_runtime::Specification { spec, program: Arc::new(program), is_formula };
-        Ok(Specification { checked, schemas: Rc::default(), source, text })
+        let (spec, program) = (Arc::new(spec), Arc::new(program));
+        let checked = rondel_runtime::Specification { spec, program, is_formula };
+        Ok(Specification { checked, schemas: Arc::default(), source, text })
     }
 }
 

@@ -28,9 +28,31 @@ pub fn mistyped_values(count: u64) -> String {
     format!("{values} another type than the specification reads, and {verb} as unknown")
 }
 
+/// The number of properties, and of asserts if there are any.
+pub fn claims(all: &[PropertyStatistics]) -> String {
+    claims_in_words(all.len(), all.iter().filter(|statistics| statistics.is_assert()).count())
+}
+
+/// The same of a specification.
+pub fn declared_claims(spec: &Spec) -> String {
+    let asserts = spec.properties.iter().filter(|property| property.criterion.is_some()).count();
+    claims_in_words(spec.properties.len(), asserts)
+}
+
+fn claims_in_words(all: usize, asserts: usize) -> String {
+    let properties =
+        (asserts < all || asserts == 0).then(|| counted((all - asserts) as u64, "property", "properties"));
+    let asserts = (asserts > 0).then(|| counted(asserts as u64, "assert", "asserts"));
+    properties.into_iter().chain(asserts).collect::<Vec<_>>().join(" and ")
+}
+
 /// The verdict of a property over all recordings, and a remark.
 pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
-    if let Some(first) = &statistics.first {
+    if let Some(judgement) = statistics.judgement() {
+        (judgement.verdict, judgement.text.clone())
+    } else if statistics.is_assert() {
+        (Verdict::Inconclusive, "judged at the end of the last part".to_owned())
+    } else if let Some(first) = &statistics.first {
         let times = counted(statistics.violations, "time", "times");
         let withheld = statistics.open && statistics.blind.verdicts > 0;
         let why = if withheld { "; inconclusive at the end, messages were not seen" } else { "" };
@@ -55,12 +77,25 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     }
 }
 
-/// Adds to a property in JSON how many verdicts were withheld, if any were.
+/// Adds to a property in JSON how many verdicts were withheld, if any were, and to an assert what it measured; a
+/// property that an assert judges is marked.
 pub fn withheld(mut property: Value, statistics: &PropertyStatistics) -> Value {
     if statistics.blind.verdicts > 0 {
         property["withheld"] = statistics.blind.verdicts.into();
     }
+    if let Some(judgement) = statistics.judgement() {
+        property["measured"] = judgement.text.as_str().into();
+    }
+    if statistics.is_asserted {
+        property["asserted"] = true.into();
+    }
     property
+}
+
+/// How many verdicts of a property were withheld, if any were, as a sentence.
+pub fn withheld_verdicts(statistics: &PropertyStatistics) -> Option<String> {
+    let count = Some(statistics.blind.verdicts).filter(|count| *count > 0)?;
+    Some(format!("{} inconclusive, as messages were not seen", counted(count, "verdict", "verdicts")))
 }
 
 /// The further topics of recordings, with their numbers of messages.
@@ -100,7 +135,12 @@ impl Reasons<'_> {
     pub fn sentences(&self, strict: bool) -> Vec<String> {
         let mut sentences: Vec<(String, Vec<&str>)> = Vec::new();
         for (i, property) in self.spec.properties.iter().enumerate() {
-            let counts = |reason: &Vacuous| strict || reason.kind != VacuousKind::Premise;
+            // An assert that judges the property says it too, but has no premises.
+            let is_asserted = self.summary.properties.get(i).is_some_and(|statistics| statistics.is_asserted);
+            let counts = |reason: &Vacuous| match reason.kind {
+                VacuousKind::Premise => strict,
+                _ => !is_asserted,
+            };
             for Vacuous { text, .. } in self.of(i).into_iter().filter(counts) {
                 match sentences.iter_mut().find(|(known, _)| *known == text) {
                     Some((_, names)) => names.push(&property.name),
@@ -119,7 +159,7 @@ impl Reasons<'_> {
 
     /// The topics that came and are not used, if the specification lacks a topic.
     pub fn unused(&self) -> Option<String> {
-        let missing = (0..self.spec.topics.len() as u32).any(|i| self.summary.missing.topic(TopicId(i)));
+        let missing = (0..self.spec.declared().len() as u32).any(|i| self.summary.missing.topic(TopicId(i)));
         let unused = self.unused.filter(|unused| missing && !unused.is_empty())?;
         let mut all: Vec<(&String, &u64)> = unused.iter().collect();
         all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -151,10 +191,12 @@ impl Reasons<'_> {
 const NAMED: usize = 3;
 const LISTED: usize = 10;
 
-/// The topic of a recording that is most like one of these names: as a whole, or in its last level.
+/// The topic of a recording that is most like one of these names: as a whole, or in its last level. One with an empty
+/// level is never meant.
 fn near<'a>(names: [&String; 2], unused: &'a Unused) -> Option<&'a str> {
     let level = |name: &'a str| name.rsplit(['/', ':']).next().unwrap_or(name);
-    let whole = || unused.keys().map(String::as_str);
+    let is_whole = |name: &&str| !name.split('/').skip(1).any(str::is_empty);
+    let whole = || unused.keys().map(String::as_str).filter(is_whole);
     let nearest = |name: &String| rondel_spec::nearest(name, whole());
     let last = |name: &String| {
         let own = name.rsplit('/').next().unwrap_or(name).to_owned();
@@ -166,6 +208,18 @@ fn near<'a>(names: [&String; 2], unused: &'a Unused) -> Option<&'a str> {
         })
     };
     names.into_iter().find_map(nearest).or_else(|| names.into_iter().find_map(last))
+}
+
+/// A sentence about the topics of one recording of which no message carried its time, if there are any.
+pub fn never_stamped(summary: &Summary) -> Option<String> {
+    let topics = summary.topics.iter().filter(|topic| topic.never_stamped());
+    let names: Vec<&str> = topics.map(|topic| topic.name.as_str()).collect();
+    let on = match names.as_slice() {
+        [] => return None,
+        [""] => String::new(),
+        names => format!(" on {}", names.join(", ")),
+    };
+    Some(format!("no message{on} carried its time"))
 }
 
 /// Sentences about topics whose messages carried no time.

@@ -1,5 +1,7 @@
 //! The terminal: colours, messages to people, and log lines, all in one form.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +12,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use rondel_net::zenoh::without_locations;
 
 use crate::time_text;
 
@@ -70,20 +74,49 @@ pub fn colours_stderr() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
+thread_local! {
+    /// The lines of a thread that keeps them.
+    static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// From here on, keeps the lines that this thread says.
+pub fn keep_lines() {
+    KEPT.set(Some(Vec::new()));
+}
+
+/// Takes the lines that this thread has kept.
+pub fn take_lines() -> Vec<String> {
+    KEPT.with_borrow_mut(|kept| kept.as_mut().map(std::mem::take).unwrap_or_default())
+}
+
 /// Writes a line to standard error.
 pub fn say(line: &str) {
+    let is_kept = KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept.push(line.to_owned())).is_some());
+    if is_kept {
+        return;
+    }
     // In one piece, so that it does not mix with standard output. Where nobody reads there is nobody to tell.
     let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes an error to standard error.
 pub fn complain(message: &str) {
-    say(&format!("{} {message}", head(Level::ERROR, colours_stderr())));
+    say(&format!("{} {}", head(Level::ERROR, colours_stderr()), without_controls(message)));
 }
 
 /// Writes a warning to standard error.
 pub fn warn(message: &str) {
-    say(&format!("{} {message}", head(Level::WARN, colours_stderr())));
+    say(&format!("{} {}", head(Level::WARN, colours_stderr()), without_controls(message)));
+}
+
+/// A message without the control characters that names of files and topics may bring, and a terminal would obey.
+fn without_controls(message: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !message.contains(is_obeyed) {
+        return message.into();
+    }
+    let character = |c: char| if is_obeyed(c) { c.escape_default().to_string() } else { c.to_string() };
+    message.chars().map(character).collect()
 }
 
 /// The head of a message: the time of day in a live command, and the level.
@@ -139,8 +172,9 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        write!(writer, "{} ", head(*event.metadata().level(), writer.has_ansi_escapes()))?;
-        context.format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        let mut fields = String::new();
+        context.format_fields(Writer::new(&mut fields), event)?;
+        let head = head(*event.metadata().level(), writer.has_ansi_escapes());
+        writeln!(writer, "{head} {}", without_locations(&fields))
     }
 }

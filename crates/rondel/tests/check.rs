@@ -351,7 +351,9 @@ fn traces_that_cannot_be_opened() {
     let finished = rondel(["check", "-f", "v", &missing]);
     finished.expect_status(3).expect_stderr(&["missing.jsonl", "No such file"]);
     let directory = folder.path("");
-    rondel(["check", "-f", "v", &directory]).expect_status(3).expect_stderr(&["directory"]);
+    rondel(["check", "-f", "v", &directory])
+        .expect_status(3)
+        .expect_stderr(&["this folder has no recording"]);
     let empty = folder.file("empty.jsonl", "");
     let finished = rondel(["check", "-f", "v", &empty]);
     finished.expect_status(4);
@@ -689,4 +691,37 @@ fn quiet_names_recordings_and_what_makes_the_status() {
     rondel([&quiet[..], &[&unknown]].concat())
         .expect_status(4)
         .expect_stderr(&["warning: p: inconclusive at the end"]);
+}
+
+/// The only violation may be among the messages that are missing.
+#[test]
+fn a_recording_with_missing_messages_is_not_green() {
+    let folder = Folder::new();
+    let specification = folder.file("a.rondel", "topic a { x: int } property low = a.x < 5");
+    let line = |number: u32| {
+        format!(
+            "{{\"topic\":\"a\",\"time\":{number},\"arrival\":{number},\
+             \"origin\":{{\"publisher\":1,\"number\":{number}}},\"data\":{{\"x\":1}}}}\n"
+        )
+    };
+    for (missing, status) in [(99, 0), (5, 4)] {
+        let lines: String = (0..10).filter(|number| *number != missing).map(line).collect();
+        let trace = folder.file("a.jsonl", lines);
+        let checked = rondel(["check", &specification, &trace, "--report", "tap"]);
+        assert_eq!(
+            checked.expect_status(status).stdout.contains("not ok"),
+            status != 0,
+            "{}",
+            checked.stdout
+        );
+        let text = rondel(["check", &specification, &trace]).stdout;
+        assert_eq!(text.contains("; 1 message lost"), status != 0, "{text}");
+        let json = rondel(["check", &specification, &trace, "--summary", "json"]);
+        let lost = if status == 0 { "\"lost\":0" } else { "\"lost\":1" };
+        json.expect_stderr(&[lost]);
+        // Also in the second of two recordings.
+        let whole = folder.file("whole.jsonl", (0..10).map(line).collect::<String>());
+        let both = rondel(["check", &specification, &whole, &trace, "--summary", "json"]);
+        both.expect_status(status).expect_stderr(&[lost]);
+    }
 }

@@ -385,6 +385,10 @@ fn settings_under_other_names_are_recognised() {
     validate(&format!("{start}{trace}alignment: {{ tardy: drop }}\n"))
         .expect_status(0)
         .expect_stderr(&["rondel.yaml:3:21: `tardy` of `alignment` is now called `late`"]);
+    refused(
+        &format!("{start}{trace}alignment: {{ tardy: drop, late: inconclusive }}\n"),
+        &[("3:21", &["`tardy` is the former name of `late`: write only `late`"])],
+    );
 }
 
 #[test]
@@ -647,7 +651,9 @@ fn validate_prints_what_a_deployment_does() {
          \x20 gear: { source: dds:rt/gear, time: stamp, max_wait: 20 ms }\n\
          \x20 speed: { source: mqtt:speed, encoding: cdr_string, time: header.stamp, time_unit: ns }\n\
          alignment: { max_wait: 1500 ms, late: inconclusive, reports: zenoh:r }\n\
-         verdicts: { emit: every, to: zenoh:v, properties: { slow: [stdout, dds:slow] } }\n",
+         verdicts: { emit: every, to: zenoh:v, properties: { slow: [stdout, dds:slow] } }\n\
+         slow_consumer: { wait: 1 s, then: spool, directory: kept }\nlimits: { message: 2 MiB }\n\
+         blind: report\nids: true\ndurability: snapshot\n",
     );
     let finished = rondel(["validate", &file]);
     finished.expect_status(0);
@@ -660,6 +666,12 @@ fn validate_prints_what_a_deployment_does() {
         "alignment event_time: messages are checked in the order of their times",
         "late messages make their fields unknown",
         "reports zenoh:r",
+        "slow consumers waited for 1 s, then their messages are kept in kept, up to 256 MiB for each sink",
+        "limits message 2 MiB, resend 64 MB, instances 128 MiB, waiting 64 MiB",
+        "verdicts unchanged where messages were not seen; losses are reported",
+        "missing after 10 s without a topic or field",
+        "durability snapshot",
+        "ids every verdict has an id",
         "property sinks of every verdict",
         "slow stdout, dds:slow",
         "no_reverse zenoh:v/no_reverse",
@@ -686,6 +698,76 @@ fn validate_prints_what_a_deployment_does() {
     {
         accepted(synchronizer, &[words]);
     }
+}
+
+#[test]
+fn sizes_are_whole_numbers_and_settings_of_files_need_files() {
+    let start = "specification: vehicle.rondel\nzenoh: {}\n";
+    for (section, place, words) in [
+        ("limits: { message: 1.5 MiB }", "3:20", "`message` must be a whole number with a unit"),
+        ("limits: { resend: 0.5 GB }", "3:19", "`resend` must be a whole number with a unit"),
+        ("slow_consumer: { then: wait }", "3:24", "`then` of `slow_consumer` must be drop or spool"),
+        ("slow_consumer: { limit: 1 GB }", "3:25", "`limit` belongs to `then: spool`"),
+        ("slow_consumer: { directory: a }", "3:29", "`directory` belongs to `then: spool`"),
+        (
+            "slow_consumer: { then: spool, limit: 1.5 GB }",
+            "3:38",
+            "`limit` must be a whole number with a unit",
+        ),
+        ("slow_consumer: { then: spool, folder: a }", "3:31", "write `directory`"),
+    ] {
+        refused(&format!("{start}{section}\n"), &[(place, &[words])]);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_keep_verdicts_is_refused_before_anything_starts() {
+    let folder = Folder::new();
+    folder.file("file", "");
+    let deployment = |directory: &str, to: &str| {
+        let text = format!(
+            "formula: v\nmqtt: {{ broker: 127.0.0.1:1 }}\ntopics: {{ trace: mqtt:a }}\nverdicts: {{ to: \"{to}\" }}\n\
+             slow_consumer: {{ then: spool, directory: {directory} }}\n"
+        );
+        folder.file("rondel.yaml", text)
+    };
+    for (directory, why) in [("file", "/file is not a folder"), ("file/below", "/file is not a folder")] {
+        let deployment = deployment(directory, "mqtt:v");
+        for command in ["validate", "run"] {
+            let finished = rondel([command, &deployment]);
+            finished.expect_status(3).expect_stderr(&["cannot keep verdicts in the folder", why]);
+            assert!(finished.stderr.lines().count() == 1, "{}", finished.stderr);
+        }
+    }
+    // What only the file shows, `run` refuses before it joins a network.
+    folder.file("kept/stdout.spool", "something else");
+    let finished = rondel(["run", &deployment("kept", "stdout")]);
+    finished.expect_status(3).expect_stderr(&["stdout.spool", "it is not a spool of verdicts"]);
+}
+
+#[test]
+fn what_zenoh_never_refuses_cannot_be_kept() {
+    let said = accepted(
+        "formula: v\nzenoh: {}\ndds: {}\ntopics: { trace: zenoh:a }\nverdicts: { to: [zenoh:v, dds:v] }\n\
+         slow_consumer: { then: spool }\n",
+        &["kept in"],
+    );
+    assert!(
+        said.contains("rondel.yaml:6:16: `then: spool` keeps nothing for zenoh:v: Zenoh never refuses"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn diagnostics_show_no_violations_alone() {
+    let folder = Folder::new();
+    let deployment = folder.file(
+        "rondel.yaml",
+        "formula: v\nros2: {}\ntopics: { trace: zenoh:a }\nverdicts: { to: \"ros2:/diagnostics\" }\n",
+    );
+    let why = "--emit violations: diagnostics would never show that a violation is over: with them, use --emit change";
+    rondel(["run", &deployment, "--emit", "violations"]).expect_status(2).expect_stderr(&[why]);
 }
 
 #[test]
@@ -857,5 +939,28 @@ fn deployments_in_containers_are_good() {
     for folder in ["synchronizer", "across", "bridge"] {
         let file = format!("{}/../../deploy/{folder}/synchronizer.yaml", env!("CARGO_MANIFEST_DIR"));
         rondel(["validate", &file]).expect_status(0);
+    }
+}
+
+#[test]
+fn asserts_have_addresses_on_every_network() {
+    let folder = Folder::new();
+    folder.file(
+        "a.rondel",
+        "topic odom { x: float }\nproperty slow = odom.x * 2.0 < 10.0\nassert always slow\n\
+         assert share(odom.x * 2.0 < 10.0 / 3.0) >= 0.9\n",
+    );
+    for (network, more) in [("zenoh", ""), ("dds", ""), ("mqtt", "mqtt: { broker: localhost }\n")] {
+        for own in ["", ", properties: { assert_2: stdout, always slow: stdout }"] {
+            let text = format!(
+                "specification: a.rondel\n{more}topics: {{ odom: {network}:odom }}\n\
+                 verdicts: {{ to: [{network}:verdict]{own} }}\n"
+            );
+            let file = folder.file("rondel.yaml", text);
+            let shown = rondel(["validate", &file]);
+            shown.expect_status(0);
+            let expected = if own.is_empty() { "verdict/assert_2" } else { "verdict/slow" };
+            assert!(shown.stdout.contains(expected), "{}", shown.stdout);
+        }
     }
 }

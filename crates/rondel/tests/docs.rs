@@ -4,7 +4,7 @@
 //! Fenced blocks say what they are:
 //! - `rondel`, `rye`: a whole text without errors; `rondel formula`: a single formula; `… wrong=E0301`: refused with this code.
 //! - `yaml deployment`: `rondel validate` has nothing to say; `… wrong`: it has.
-//! - `console`: lines after `$ ` are commands. `rondel check`, `test`, `explain` and `validate` run, and print what follows; a line `…` stands for any
+//! - `console`: lines after `$ ` are commands. `rondel check`, `test`, `explain`, `trace` and `validate` run, and print what follows; a line `…` stands for any
 //!   lines. Of other subcommands of `rondel` the options are checked. All else is left alone.
 //! - `file=NAME` on any of them: later commands of the same page find the text under this name.
 //!
@@ -246,6 +246,7 @@ fn commands_print_what_is_shown() {
                     "rondel check ",
                     "rondel test ",
                     "rondel explain ",
+                    "rondel trace ",
                     "rondel validate",
                     "printf ",
                     "gzip ",

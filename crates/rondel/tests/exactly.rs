@@ -166,6 +166,61 @@ fn a_monitor_that_is_killed_at_any_time_misses_nothing_at_qos_2() {
 }
 
 /// A snapshot that cannot be written, by a disk that is full or in a folder that is gone, keeps messages with the broker.
+/// With `durability: snapshot`: the broker keeps what is published between two runs, if the first one ended in order.
+#[test]
+fn what_the_broker_kept_between_two_runs_is_judged() {
+    let Some(broker) = Broker::start("what_the_broker_kept_between_two_runs_is_judged") else { return };
+    let folder = Folder::new();
+    let file = deployment(&folder, &broker, ("5", 1));
+    let text = std::fs::read_to_string(&file).unwrap().replace("durability: exactly", "durability: snapshot");
+    let file = folder.file("rondel.yaml", text);
+    let snapshot = folder.path("state");
+    let publish = |numbers: std::ops::Range<usize>| {
+        let network = ["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker.port)];
+        let publish = arguments(&["publish", "--to", "mqtt:state", "--mqtt-qos", "1"], &network);
+        let input: String = numbers.map(message).collect();
+        rondel_with_input(publish, input.as_bytes()).expect_status(0);
+    };
+    let start = || {
+        let kept = ["--resume", &snapshot, "--snapshot-to", &snapshot, "--snapshot-every", "1"];
+        let mut run =
+            Process::rondel([&["run", &file, "--summary", "json", "--count", "10"], &kept[..]].concat());
+        run.wait_stderr("ready");
+        run
+    };
+    let summary = |run: Process| -> serde_json::Value {
+        let finished = run.finish();
+        let line = finished.stderr.lines().rev().find(|line| line.starts_with('{')).unwrap().to_owned();
+        serde_json::from_str(&line).unwrap()
+    };
+    let withheld = |summary: &serde_json::Value| {
+        let properties = summary["properties"].as_array().unwrap();
+        properties.iter().any(|property| property["withheld"].as_u64().is_some())
+    };
+    let first = start();
+    publish(0..10);
+    assert!(!withheld(&summary(first)));
+    publish(10..20);
+    let second = summary(start());
+    assert_eq!(second["pauses"][0]["cause"], "restart", "{second}");
+    assert!(!withheld(&second), "{second}");
+    // A snapshot of a run that is killed is older than what it had acknowledged.
+    let mut third = start();
+    publish(20..25);
+    let deadline = Instant::now() + LIMIT;
+    let written = || std::fs::metadata(&snapshot).and_then(|file| file.modified()).unwrap();
+    let before = written();
+    while written() == before && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    third.kill();
+    drop(third);
+    let fourth = start();
+    publish(25..35);
+    let fourth = summary(fourth);
+    assert!(withheld(&fourth), "{fourth}");
+}
+
 #[test]
 fn nothing_is_acknowledged_while_the_snapshot_cannot_be_written() {
     let test = "nothing_is_acknowledged_while_the_snapshot_cannot_be_written";

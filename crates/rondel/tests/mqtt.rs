@@ -194,6 +194,32 @@ fn two_monitors_with_one_client_id_learn_why_their_connections_break() {
     }
 }
 
+/// Only with snapshots does a run leave behind what it took from the session at the broker.
+#[test]
+fn a_run_that_takes_what_was_kept_without_a_snapshot_says_so() {
+    let Some(broker) = Broker::start("a_run_that_takes_what_was_kept_without_a_snapshot_says_so") else {
+        return;
+    };
+    let folder = Folder::new();
+    for (clean, snapshot, is_said) in [(false, false, true), (false, true, false), (true, false, false)] {
+        let deployment = folder.file(
+            "rondel.yaml",
+            format!(
+                "formula: v\nmqtt: {{ broker: \"127.0.0.1:{}\", client_id: kept, clean_start: {clean}, qos: 1 }}\n\
+                 topics: {{ trace: mqtt:state }}\n",
+                broker.port
+            ),
+        );
+        let to = ["--snapshot-to".to_owned(), folder.path("state.snapshot")];
+        let mut run = Process::rondel(arguments(&["run", &deployment], if snapshot { &to } else { &[] }));
+        run.wait_stderr("ready");
+        run.terminate();
+        let ended = run.finish();
+        let warning = "what the broker kept is taken by this run";
+        assert_eq!(ended.stderr.contains(warning), is_said, "{clean} {snapshot}: {}", ended.stderr);
+    }
+}
+
 /// A monitor whose verdicts the broker does not accept says so: they are dropped, and the status is 5.
 #[test]
 fn verdicts_that_the_broker_refuses_are_dropped() {

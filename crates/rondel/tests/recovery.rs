@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::Folder;
 use support::network::{
-    arguments, dds, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening,
+    arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh, zenoh_listening,
 };
 use support::process::{LIMIT, Process};
 
@@ -111,6 +111,51 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
 }
 
 /// The numbers in the payloads of messages.
+/// The router between publisher and monitor is killed, and another started: what was published meanwhile is fetched
+/// from the publisher.
+#[test]
+fn a_zenoh_monitor_checks_every_message_over_a_restart_of_the_router() {
+    const RATE: usize = 1000;
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let mut first = router(&endpoint);
+    let client = zenoh("client", &endpoint);
+    let specification = folder.file("p.rondel", "topic state { n: int }\nproperty p = state.n >= 0\n");
+    let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
+    let mut run = Process::rondel(arguments(&[&own[..], &["--format", "json"]].concat(), &client));
+    run.wait_stderr("ready");
+    let rate = RATE.to_string();
+    let own = ["publish", "--to", "zenoh:state", "--wait", "60", "--rate", &rate];
+    let mut publisher = Process::rondel(arguments(&own, &client));
+    let mut input = publisher.take_input();
+    let (stop, until) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn(move || {
+        let mut count = 0u64;
+        while until.try_recv().is_err() {
+            writeln!(input, "{{\"n\":{count}}}").unwrap();
+            count += 1;
+        }
+        (input, count)
+    });
+    run.take_stdout(RATE);
+    first.kill();
+    // Long enough for the silence of the publisher to be noticed.
+    std::thread::sleep(STOPPED);
+    let _second = router(&endpoint);
+    run.wait_stderr("received again until");
+    stop.send(()).unwrap();
+    let (input, count) = writer.join().unwrap();
+    let last = format!("\"step\":{},", count - 1);
+    run.wait_stdout(&last);
+    run.terminate();
+    let finished = run.finish();
+    let summary = summary(&finished.stderr);
+    assert_eq!(finished.status, Some(0), "{}", finished.stderr);
+    assert_eq!((&summary["received"], &summary["lost"]), (&count.into(), &0.into()), "{summary}");
+    assert!(summary["recovered"].as_u64().unwrap() > RATE as u64, "{summary}");
+    drop(input);
+    publisher.finish().expect_status(0);
+}
+
 fn numbers(lines: &[String]) -> Vec<usize> {
     let number = |line: &String| serde_json::from_str::<Value>(line).unwrap()["n"].as_u64().unwrap() as usize;
     lines.iter().map(number).collect()

@@ -167,13 +167,70 @@ fn a_run_goes_on_where_another_ended() {
     let second = part(
         "{\"v\":false}\n{\"v\":false}\n{\"v\":false}\n",
         &[
-            "\"step\":1,\"verdict\":\"satisfied\"",
-            "\"step\":2,\"verdict\":\"satisfied\"",
+            // What was published in between is not known.
+            "\"step\":1,\"verdict\":\"inconclusive\"",
+            "\"step\":2,\"verdict\":\"inconclusive\"",
             "\"step\":3,\"verdict\":\"violated\"",
         ],
     );
     // The violation at the beginning is not forgotten.
-    second.expect_status(0).expect_stderr(&["violated 2 times, first at step 0"]);
+    second.expect_status(0).expect_stderr(&[
+        "violated 2 times, first at step 0 (time",
+        "); 2 verdicts inconclusive, as messages were not seen",
+        "the monitor goes on from a snapshot of",
+        "messages were not seen",
+    ]);
+}
+
+#[test]
+fn what_is_missing_between_two_recordings_is_inconclusive() {
+    let folder = Folder::new();
+    let snapshot = folder.path("state.snapshot");
+    let line = |n: u32| {
+        let origin = format!("{{\"publisher\":1,\"number\":{n}}}");
+        format!("{{\"time\":{n},\"origin\":{origin},\"data\":{{\"v\":{}}}}}\n", n == 3)
+    };
+    let part = |lines: [u32; 3], more: [&str; 2]| {
+        let formula = ["-f", "historically[0, 1 s] not v", "--summary", "json"];
+        check(&[&more[..], &formula[..]].concat(), &lines.map(line).concat())
+    };
+    // A recording with missing messages is not green.
+    for (second, status) in [([3, 4, 5], 1), ([4, 5, 6], 4)] {
+        part([0, 1, 2], ["--snapshot-to", &snapshot]).expect_status(0);
+        let continued = part(second, ["--resume", &snapshot]);
+        let from = second[0];
+        continued
+            .expect_status(status)
+            .expect_stderr(&[&format!("\"resumed\":{{\"from\":2.0,\"until\":{from}.0}}")]);
+        let is_withheld = continued.stdout.contains("inconclusive");
+        assert_eq!(is_withheld, from == 4, "{}", continued.stdout);
+    }
+}
+
+/// The messages of both, more than are remembered one by one, and of one publisher.
+#[test]
+fn what_is_in_both_of_two_recordings_is_counted() {
+    let folder = Folder::new();
+    let snapshot = folder.path("state.snapshot");
+    let lines = |numbers: std::ops::Range<u32>| -> String {
+        let line = |n| {
+            format!(
+                "{{\"time\":{n},\"origin\":{{\"publisher\":1,\"number\":{n}}},\"data\":{{\"v\":true}}}}\n"
+            )
+        };
+        numbers.map(line).collect()
+    };
+    for overlap in [1, 10, 1_000] {
+        check(&["--snapshot-to", &snapshot, "-f", "v"], &lines(0..2_000)).expect_status(0);
+        let second = lines(2_000 - overlap..2_100);
+        let json = check(&["--resume", &snapshot, "-f", "v", "--summary", "json"], &second);
+        json.expect_status(0).expect_stderr(&[&format!("\"duplicated\":{overlap},")]);
+        let said = if overlap == 1 { "1 message came" } else { &format!("{overlap} messages came") };
+        check(&["--resume", &snapshot, "-f", "v"], &second).expect_status(0).expect_stderr(&[&format!(
+            "{} twice, by the numbers of publishers",
+            said.replace("1000", "1,000")
+        )]);
+    }
 }
 
 /// The gear changes at 2, when the vehicle stands since 1; its messages come in the first run, those of the speed in the second.
@@ -188,7 +245,7 @@ fn what_waits_is_there_in_the_next_run() {
     let name = folder.path("state.snapshot");
     let deployment = |max_wait: &str, endpoint: &str| {
         let text = format!(
-            "zenoh: {{ mode: router, listen: {endpoint} }}\nspecification: vehicle.rondel\n\
+            "zenoh: {{ mode: router, listen: {endpoint} }}\nspecification: vehicle.rondel\nblind: report\n\
              topics:\n  gear: {{ source: zenoh:t/gear, time: t }}\n  speed: {{ source: zenoh:t/speed, time: t }}\n\
              alignment: {{ max_wait: {max_wait}, absent_after: never }}\n"
         );

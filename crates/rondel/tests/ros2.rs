@@ -200,4 +200,127 @@ fn mistakes() {
     refused("ros2: { node: my-node }\n", "did you mean 'my_node'?");
     refused("topics:\n  chatter: ros2:/fleet/chat-ter\n", "did you mean '/fleet/chat_ter'?");
     refused(&format!("ros2: {{ domain: 233 }}\n{topics}"), "domain");
+    refused(
+        &format!("ros2: {{ middleware: dds, domain: 1 }}\ndds: {{ domain: 2 }}\n{topics}"),
+        "rondel.yaml:2:7: ROS 2 is on the domain 1, and DDS on the domain 2",
+    );
+}
+
+/// Rondel is a node in the graph that nodes of ROS 2 share over DDS, with the ids of its readers and writers.
+#[test]
+fn a_node_over_dds() {
+    let Some(python) = python("ros2: a_node_over_dds") else { return };
+    let domain = dds_domain().to_string();
+    let (folder, deployment) = folder(&format!(
+        "ros2: {{ middleware: dds, domain: {domain}, node: /fleet/rondel }}\ndds: {{ interface: lo, domain: {domain} }}\n\
+         topics:\n  chatter: ros2:/fleet/chatter\nverdicts: {{ to: \"ros2:/rondel/verdicts\" }}\n"
+    ));
+    folder.file("texts", "n 0\n");
+    let mut run = Process::rondel(["run", &deployment]);
+    run.wait_stderr("ready");
+    // It comes later, and is told what is there.
+    let mut graph = independent(&python, "dds_graph.py", &["--domain", &domain]);
+    graph.wait_stdout("ready");
+    let mut nodes = graph.take_stdout(2);
+    nodes.sort();
+    let sinks = "{\"node\": \"/fleet/rondel_sinks\", \"readers\": [], \"writers\": [\"rt/rondel/verdicts\"]}";
+    assert_eq!(nodes, ["{\"node\": \"/fleet/rondel\", \"readers\": [], \"writers\": []}", sinks]);
+    // The reader begins with the first publisher.
+    let file = folder.path("texts");
+    let options = ["rt/fleet/chatter", "--domain", &domain, "--file", &file];
+    independent(&python, "dds_publish.py", &options).finish().expect_status(0);
+    graph.wait_stdout("{\"node\": \"/fleet/rondel\", \"readers\": [\"rt/fleet/chatter\"], \"writers\": []}");
+    run.terminate();
+    run.finish().expect_status(0);
+    graph.close_input();
+    graph.finish().expect_status(0);
+}
+
+const BATTERY: &str = "topic battery \"/battery\" : rover_msgs/msg/Battery\n\
+     property charged = battery.charge < 0.35 and battery.cells[0].volts > 3 and battery.codes[1] == 2\n";
+
+/// A node that publishes a type that nobody else knows, and a deployment that reads it.
+fn unknown_type(python: &std::path::Path, answer: &str, count: &str) -> (Folder, String, Process) {
+    let endpoint = free_endpoint();
+    let folder = Folder::new();
+    folder.file("battery.rondel", BATTERY);
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: battery.rondel\nros2: {{ middleware: zenoh, domain: 9 }}\n\
+             zenoh: {{ mode: client, connect: {endpoint} }}\ntopics: {{ battery: ros2:/battery }}\n"
+        ),
+    );
+    let options =
+        ["/battery", "--domain", "9", "--mode", "router", "--listen", &endpoint, "--answer", answer];
+    let mut node =
+        independent(python, "ros2_zenoh_described.py", &[&options[..], &["--count", count]].concat());
+    node.wait_stdout("ready");
+    (folder, deployment, node)
+}
+
+#[test]
+fn a_node_over_zenoh_describes_its_type() {
+    let Some(python) = python("ros2: a_node_over_zenoh_describes_its_type") else { return };
+    let (_folder, deployment, mut node) = unknown_type(&python, "right", "5");
+    let said = rondel(["validate", &deployment]);
+    said.expect_status(0);
+    assert!(
+        said.stdout.contains("cdr of rover_msgs/msg/Battery, as its publisher describes it"),
+        "{}",
+        said.stdout
+    );
+    let run = Process::rondel(["run", &deployment, "--count", "5"]);
+    node.wait_stdout("asked rover_msgs/msg/Battery True");
+    let summary = run.finish();
+    summary.expect_status(0).expect_stderr(&[
+        "ros2:/battery: messages of rover_msgs/msg/Battery, as its publisher describes them",
+        "received 5, checked 5, undecodable 0",
+        "charged: violated 1 time, first at step 3",
+    ]);
+    node.close_input();
+    node.finish().expect_status(0);
+}
+
+#[test]
+fn a_type_that_no_node_describes() {
+    let Some(python) = python("ros2: a_type_that_no_node_describes") else { return };
+    for (answer, said) in [
+        ("none", "its node /independent does not offer the service ~/get_type_description"),
+        ("failure", "cannot be used: the node does not describe it: it is a secret"),
+        ("other", "by the node /independent cannot be used: it has the hash RIHS01_"),
+    ] {
+        let (_folder, deployment, _node) = unknown_type(&python, answer, "0");
+        let then = "name its definition with `schemas:`";
+        rondel(["run", &deployment]).expect_status(2).expect_stderr(&[said, then]);
+    }
+}
+
+#[test]
+fn a_publisher_of_ros_2_over_dds_describes_its_type() {
+    let Some(python) = python("ros2: a_publisher_of_ros_2_over_dds_describes_its_type") else { return };
+    let domain = dds_domain();
+    let folder = Folder::new();
+    folder.file(
+        "battery.rondel",
+        "topic battery \"/battery\" : rover_msgs/msg/Battery property charged = battery.charge < 0.35",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: battery.rondel\nros2: {{ middleware: dds, domain: {domain} }}\n\
+             dds: {{ interface: lo, domain: {domain} }}\ntopics: {{ battery: ros2:/battery }}\n"
+        ),
+    );
+    let mut run = Process::rondel(["run", &deployment, "--count", "5"]);
+    run.wait_stderr("waiting for a publisher of ros2:/battery, to learn its type");
+    let options = ["rt/battery", "--kind", "battery", "--domain", &domain];
+    let mut publisher = independent(&python, "dds_typed.py", &options);
+    publisher.write(b"wait\n");
+    run.wait_stderr("ready");
+    publisher.wait_stdout("matched");
+    publisher.write(b"write 1 5\n");
+    run.finish().expect_status(0).expect_stderr(&["received 5, checked 5", "charged: violated 1 time"]);
+    publisher.close_input();
+    publisher.finish();
 }

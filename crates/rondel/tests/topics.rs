@@ -143,6 +143,53 @@ fn topics_on_dds_have_types_and_publishers() {
     publisher.finish().expect_status(0);
 }
 
+/// Publishers that come after the start are seen, also when they have gone before the end, and their fields too.
+#[test]
+fn late_publishers_on_dds_are_drafted_with_their_fields() {
+    let Some(python) = python("late_publishers_on_dds_are_drafted_with_their_fields") else { return };
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let own = ["init", "--for", "15", "--folder", &folder.path("")];
+    let mut init = Process::rondel(arguments(&own, &dds(&domain)));
+    init.wait_stderr("looking at dds:*");
+    // The first second is over when a participant of another process is there.
+    let options = ["pose", "--kind", "pose", "--domain", &domain];
+    let mut publisher = independent(&python, "dds_typed.py", &options);
+    publisher.write(b"wait\n");
+    publisher.wait_stdout("matched");
+    publisher.write(b"write 1 30\n");
+    publisher.wait_stdout("wrote");
+    init.finish().expect_status(0).expect_stderr(&["1 topic"]);
+    publisher.close_input();
+    publisher.finish();
+    let text = std::fs::read_to_string(folder.path("first.rondel")).unwrap();
+    assert!(text.contains("number: int") && text.contains("on(pose) -> pose.number >= "), "{text}");
+    rondel(["test", &folder.path("first.rondel")]).expect_status(0);
+    let deployment = std::fs::read_to_string(folder.path("rondel.yaml")).unwrap();
+    assert!(deployment.contains("source: \"dds:pose\", encoding: cdr"), "{deployment}");
+    rondel(["validate", &folder.path("rondel.yaml")]).expect_status(0);
+}
+
+/// A type that nobody knows is described by the node of its publisher.
+#[test]
+fn types_of_ros_2_over_zenoh_are_asked_for() {
+    let Some(python) = python("types_of_ros_2_over_zenoh_are_asked_for") else { return };
+    let (endpoint, folder) = (free_endpoint(), Folder::new());
+    let written = folder.path("new");
+    let own = ["init", "zenoh:9/**", "--for", "4", "--folder", &written];
+    let mut init = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    init.wait_stderr("looking at zenoh:9/**");
+    let options = ["/battery", "--domain", "9", "--connect", &endpoint, "--count", "2000", "--pause", "0.05"];
+    let _node = independent(&python, "ros2_zenoh_described.py", &options);
+    init.finish().expect_status(0);
+    let text = std::fs::read_to_string(folder.path("new/first.rondel")).unwrap();
+    assert!(text.contains("charge: float") && text.contains("battery.charge"), "{text}");
+    let deployment = std::fs::read_to_string(folder.path("new/rondel.yaml")).unwrap();
+    assert!(deployment.contains("rover_msgs::msg::dds_::Battery_/*\", encoding: cdr"), "{deployment}");
+    let mut run = Process::rondel(["run", &folder.path("new/rondel.yaml"), "--count", "5"]);
+    run.wait_stderr("messages of rover_msgs/msg/Battery, as its publisher describes them");
+    run.finish().expect_status(0).expect_stderr(&["received 5, checked 5, undecodable 0"]);
+}
+
 #[test]
 fn topics_of_ros_2_over_zenoh_have_their_names() {
     let Some(python) = python("topics_of_ros_2_over_zenoh_have_their_names") else { return };

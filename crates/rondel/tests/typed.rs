@@ -63,6 +63,93 @@ fn cdr_on_zenoh() {
     ]);
 }
 
+/// What `tap` writes of messages in CDR has the verdicts of the messages themselves.
+#[test]
+fn messages_that_are_tapped_are_checked_as_live() {
+    let Some(python) = python("messages_that_are_tapped_are_checked_as_live") else { return };
+    let (folder, endpoint) = (folder(), free_endpoint());
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: rover.rondel\nschemas: msgs\nzenoh: {{ listen: {endpoint} }}\n\
+             topics:\n  gear: {{ source: zenoh:gear, encoding: cdr, time: stamp }}\n  battery: zenoh+cdr:battery\n"
+        ),
+    );
+    let publish = |key: &str, messages: &[String]| {
+        let options: Vec<&str> = [key, "--connect", &endpoint, "--hex"].into();
+        let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+        independent(&python, "zenoh_publish.py", &[options, messages].concat()).finish().expect_status(0);
+    };
+    let mut tap = Process::rondel(["tap", &deployment, "--count", "4", "--format", "json"]);
+    tap.wait_stderr("ready");
+    publish("gear", &[gear(1, 2), gear(2, 20), "00010000ffff".to_owned()]);
+    publish("battery", &[cdr(&[&f32::INFINITY.to_le_bytes()])]);
+    let tapped = tap.finish();
+    tapped.expect_status(0).expect_stderr(&[
+        "a message of gear cannot be decoded (field `stamp.sec`, byte 4: the message ends here), and is shown escaped",
+        "received 4 messages, 1 undecodable",
+    ]);
+    let data = "\"data\":{\"stamp\":{\"sec\":2,\"nanosec\":0},\"report\":20}}";
+    assert!(tapped.stdout.contains(data), "{}", tapped.stdout);
+    let (trace, msgs) = (folder.file("tapped.jsonl", &tapped.stdout), folder.path("msgs"));
+    let specification = folder.path("rover.rondel");
+    let checked = rondel([
+        "check",
+        &specification,
+        &trace,
+        "--schemas",
+        &msgs,
+        "--format",
+        "json",
+        "--on-error",
+        "skip",
+    ]);
+    checked.expect_status(1);
+    let reverse = "{\"property\":\"no_reverse\",\"time\":2,";
+    let line = checked.stdout.lines().find(|line| line.starts_with(reverse)).unwrap_or_default();
+    assert!(line.contains("\"verdict\":\"violated\""), "{}", checked.stdout);
+    // Infinite as on the message itself.
+    let charged = checked.stdout.lines().rfind(|line| line.contains("\"charged\"")).unwrap_or_default();
+    assert!(charged.contains("\"verdict\":\"satisfied\""), "{}", checked.stdout);
+    // One address by its type.
+    let listen = ["--zenoh-listen", &endpoint];
+    let of_type = ["--type", "autoware_vehicle_msgs/msg/GearReport", "--count", "1"];
+    let mut tap = Process::rondel([&["tap", "zenoh+cdr:gear"], &of_type[..], &listen].concat());
+    tap.wait_stderr("ready");
+    publish("gear", &[gear(1, 2)]);
+    let tapped = tap.finish();
+    tapped.expect_status(0);
+    assert!(
+        tapped.stdout.ends_with("{\"stamp\":{\"sec\":1,\"nanosec\":0},\"report\":2}\n"),
+        "{}",
+        tapped.stdout
+    );
+    rondel(["tap", "zenoh+cdr:gear"]).expect_status(2).expect_stderr(&["zenoh+cdr:gear", "--type"]);
+}
+
+/// Nobody names the type of a topic on DDS.
+#[test]
+fn a_topic_on_dds_is_tapped_as_its_publisher_describes_it() {
+    let Some(python) = python("a_topic_on_dds_is_tapped_as_its_publisher_describes_it") else { return };
+    let domain = dds_domain();
+    let network = ["--dds-domain", &domain, "--dds-interface", "lo"];
+    let own = ["tap", "dds+cdr:pose", "--count", "2", "--format", "json"];
+    let mut tap = Process::rondel([&own[..], &network].concat());
+    tap.wait_stderr("waiting for a publisher of dds:pose");
+    let mut publisher =
+        independent(&python, "dds_typed.py", &["pose", "--kind", "pose", "--domain", &domain]);
+    publisher.write(b"wait\n");
+    tap.wait_stderr("ready");
+    publisher.wait_stdout("matched");
+    publisher.write(b"write 1 2\n");
+    let output = tap.finish();
+    output.expect_status(0);
+    let line: serde_json::Value = serde_json::from_str(output.stdout.lines().next().unwrap()).unwrap();
+    assert!(line["data"]["header"]["stamp"]["sec"].is_i64() && line["data"]["mode"].is_i64(), "{line}");
+    publisher.close_input();
+    publisher.finish();
+}
+
 #[test]
 fn flatbuffers_on_zenoh() {
     let Some(python) = python("flatbuffers_on_zenoh") else { return };
@@ -137,6 +224,33 @@ fn a_type_that_its_publisher_describes() {
     publisher.finish();
 }
 
+/// While nobody publishes a topic whose type is to be learnt, the first signal ends the command.
+#[test]
+fn stopped_while_a_type_is_waited_for() {
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let file = folder.file(
+        "rondel.yaml",
+        format!(
+            "formula: number < 3\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ trace: {{ source: dds:never, encoding: cdr }} }}\n"
+        ),
+    );
+    let output = folder.path("all.mcap");
+    let options = ["--dds-domain", &domain, "--dds-interface", "lo"];
+    let addresses = ["dds:state", "dds+cdr:never"];
+    let record = [&["record", "--output", &output], &addresses[..], &options].concat();
+    let tap = [&["tap"], &addresses[..], &options].concat();
+    let all = [vec!["run", &file], record, tap].map(Process::rondel);
+    for mut waiting in all {
+        let said = waiting.wait_stderr("waiting for a publisher of dds");
+        assert!(said.ends_with("; no topic is read before"), "{said}");
+        waiting.wait_stderr("never, to learn its type for ");
+        waiting.signal("INT");
+        waiting.finish().expect_status(5).expect_stderr(&["stopped before the type of dds"]);
+        assert!(!std::path::Path::new(&output).exists());
+    }
+}
+
 /// The types of a descriptor set: fields and times are checked as those of other definitions.
 #[test]
 fn types_of_protobuf() {
@@ -181,7 +295,43 @@ fn definitions_that_cannot_be_used() {
     refused("own/msg/Bad.msg", "float3 x\n[", &["Bad.msg", "line"]);
     refused("Bad.msg", "float32 x\n", &["PACKAGE/msg/TYPE.msg"]);
     refused("bad.idl", "struct {", &["bad.idl", "line 1"]);
-    refused("bad.proto", "", &["descriptor set"]);
+    refused(
+        "bad.proto",
+        "",
+        &["descriptor set", "protoc --include_imports --descriptor_set_out=", "bad.proto`"],
+    );
+    refused("bad.fbs", "", &["flatc --binary --schema -o ", "bad.fbs`"]);
     refused("bad.txt", "", &["*.msg"]);
     rondel(["explain", &file, "--schemas", "/not/there"]).expect_status(2).expect_stderr(&["/not/there"]);
+}
+
+/// Another type of the same name and size is refused, and said to differ in a field.
+#[test]
+fn a_publisher_of_another_type_than_the_declared_one() {
+    let Some(python) = python("a_publisher_of_another_type_than_the_declared_one") else { return };
+    let (folder, domain) = (Folder::new(), dds_domain());
+    folder.file("other.idl", "module demo { struct Other { uint64 number; }; };\n");
+    folder.file("demo.rondel", "topic other : demo.Other property p = other.number < 9\n");
+    let file = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: demo.rondel\nschemas: other.idl\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ other: dds:other }}\n"
+        ),
+    );
+    let mut run = Process::rondel(["run", &file, "--count", "2"]);
+    run.wait_stderr("ready");
+    let mut wrong = independent(&python, "dds_typed.py", &["other", "--kind", "same", "--domain", &domain]);
+    run.wait_stderr(
+        "its type demo::Other is not the declared demo::Other: field `number` is declared as `number`: uint64, and \
+         published as `speed`: float64",
+    );
+    wrong.close_input();
+    wrong.finish();
+    let mut right = independent(&python, "dds_typed.py", &["other", "--kind", "other", "--domain", &domain]);
+    right.write(b"wait\nwrite 1 2\n");
+    let output = run.finish();
+    output.expect_status(0).expect_stderr(&["received 2, checked 2, undecodable 0"]);
+    right.close_input();
+    right.finish();
 }

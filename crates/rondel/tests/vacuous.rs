@@ -58,6 +58,13 @@ const HALT: &str = "topic estop \"fleet/estop\"\ntopic pose\n\
 const POSES: &str = "{\"topic\":\"pose\",\"time\":1}\n{\"topic\":\"pose\",\"time\":3}\n";
 
 #[test]
+fn a_topic_with_an_empty_level_is_never_meant() {
+    let fleet = Checked::new("topic pose \"fleet/+/pose\"\nproperty p = pose.v\n");
+    let checked = fleet.check("{\"topic\":\"fleet//poses\",\"v\":true}\n", &[]);
+    assert!(checked.stdout.contains("vacuous: no message came on `pose`\n"), "{}", checked.stdout);
+}
+
+#[test]
 fn a_topic_that_never_came() {
     let halt = Checked::new(HALT);
     let checked = halt.check(POSES, &[]);

@@ -36,6 +36,9 @@ struct PublisherNumbers {
     latest: Option<i64>,
     /// `Origins::heard` at the last event.
     heard: u64,
+    /// Whether no higher number has come since a [seam](Origins::join).
+    #[serde(skip)]
+    is_joined: bool,
 }
 
 /// Result of checking a sequence number.
@@ -71,6 +74,12 @@ impl Origins {
         };
         publisher.heard = self.heard;
         publisher.number(origin.number)
+    }
+
+    /// Notes a seam: what comes from here on may overlap with what came before. Numbers between the first and the highest
+    /// one are duplicates then, however far they go back, and no restart of a publisher, until it has a higher one.
+    pub fn join(&mut self) {
+        self.publishers.values_mut().for_each(|publisher| publisher.is_joined = true);
     }
 
     /// Records that a publisher's numbers up to this one were received, after the highest one so far.
@@ -137,6 +146,7 @@ impl PublisherNumbers {
             far_back: None,
             latest: None,
             heard,
+            is_joined: false,
         };
         new.note(number);
         new
@@ -144,6 +154,7 @@ impl PublisherNumbers {
 
     fn number(&mut self, number: u64) -> NumberOutcome {
         if number > self.highest {
+            self.is_joined = false;
             let missing = number - self.highest - 1;
             if missing >= WINDOW {
                 self.seen = [0; 4];
@@ -155,6 +166,9 @@ impl PublisherNumbers {
             return if missing > 0 { NumberOutcome::Gap(missing) } else { NumberOutcome::Next };
         }
         if self.highest - number >= WINDOW {
+            if self.is_joined && number >= self.first {
+                return NumberOutcome::Again;
+            }
             // A single number this far back is a delayed event; two successive ones are a restart.
             if number > 0 && self.far_back == Some(number - 1) {
                 let highest = self.highest;
@@ -216,6 +230,25 @@ mod tests {
         assert_eq!(numbers(&[1_000, 0, 1, 2, 2, 4]), [Next, Old, Anew(1_000), Next, Again, Gap(1)]);
         // A single number is a delayed event.
         assert_eq!(numbers(&[0, 1, 2, 1_000, 3, 1_001]), [Next, Next, Next, Gap(997), Found, Next]);
+    }
+
+    #[test]
+    fn what_overlaps_at_a_seam_is_received_again() {
+        use NumberOutcome::*;
+        let mut origins = Origins::default();
+        let mut number = |number, joins| {
+            if joins {
+                origins.join();
+            }
+            origins.number(Origin { publisher: 7, number })
+        };
+        (10..=1_000).for_each(|one| _ = number(one, false));
+        assert_eq!(number(11, true), Again);
+        assert!((12..=1_000).all(|one| number(one, false) == Again));
+        assert_eq!(number(1_001, false), Next);
+        // Afterwards it is a restart again, as it is before all numbers that came.
+        assert_eq!([11, 12].map(|one| number(one, false)), [Found, Anew(1_001)]);
+        assert_eq!([number(3, true), number(4, false)], [Old, Old]);
     }
 
     #[test]

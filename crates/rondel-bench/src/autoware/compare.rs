@@ -37,7 +37,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the violations with the faults of a plan.
+    /// Compares the violations with the faults of a plan. After the drive the vehicle is silent: violations that are about
+    /// later times are not compared.
     pub fn new(plan: &Plan, violations: &[Violation]) -> Comparison {
         let planted: Vec<&Fault> =
             FAULTS.iter().filter(|f| plan.faults && f.until + f.echo <= plan.seconds).collect();
@@ -56,7 +57,8 @@ impl Comparison {
         }
         let explained =
             |v: &&Violation| plan.faults && FAULTS.iter().any(|fault| fault.explains(&v.property, v.time));
-        result.unexplained = violations.iter().filter(|v| !explained(v)).cloned().collect();
+        let during = violations.iter().filter(|v| v.time <= plan.seconds);
+        result.unexplained = during.filter(|v| !explained(v)).cloned().collect();
         result
     }
 
@@ -103,6 +105,9 @@ mod tests {
         all.extend([last, Violation { property: "status_latency".to_owned(), time: 30.0 }]);
         let comparison = Comparison::new(&PLAN, &all);
         assert_eq!(comparison.lines("x").len(), 2, "{:?}", comparison.lines("x"));
+        all.push(Violation { property: "status_rate".to_owned(), time: 60.5 });
+        assert_eq!(Comparison::new(&PLAN, &all).unexplained.len(), 1, "the vehicle has gone");
+        all.pop();
         let without = Plan { faults: false, ..PLAN };
         assert_eq!(Comparison::new(&without, &all).unexplained.len(), all.len());
     }

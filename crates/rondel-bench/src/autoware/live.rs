@@ -1,96 +1,42 @@
 //! A drive live: this process is the vehicle, and the monitor is a child.
 
 use std::fs::{self, File};
-use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rondel_decode::schema::Library;
 use rondel_net::adapter::{Publisher, now};
 use rondel_net::address::{Address, Encoding};
-use rondel_net::networks::{NetworkSettings, Networks};
-use rondel_net::ros2::{self, MessageType, Middleware, NodeName, TypeHash};
-use rondel_net::{dds, zenoh};
+use rondel_net::networks::Networks;
+use rondel_net::ros2::{self, MessageType, Middleware, TypeHash};
 
 use super::messages::{Message, TOPICS, Topic};
 use crate::child::Child;
 use crate::failure::{Failure, Result, io_error};
-use crate::link::{PATIENCE, SETTLE, free_port};
+use crate::link::{PATIENCE, SETTLE};
+use crate::place::Place;
 
 /// The endpoint in the deployment on Zenoh, which a free port replaces.
 const ENDPOINT: &str = "tcp/localhost:7447";
 /// The domain in the deployment on DDS, which another one replaces.
 const DOMAIN: &str = "domain: 7";
 
-/// What carries the messages of ROS 2, and where the node is on it.
-#[derive(Clone, Debug)]
-pub enum Place {
-    /// Zenoh: the node listens on this endpoint, as the router of rmw_zenoh does.
-    Zenoh(String),
-    /// Zenoh: the node connects to the router at this endpoint.
-    ZenohRouter(String),
-    /// DDS, in this domain and on this network interface.
-    Dds(u32, String),
-}
-
-impl Place {
-    /// Returns a place that no other program uses.
-    ///
-    /// # Errors
-    /// When there is none.
-    fn free(middleware: Middleware) -> Result<Place> {
-        Ok(match middleware {
-            Middleware::Zenoh => Place::Zenoh(format!("tcp/127.0.0.1:{}", free_port()?)),
-            Middleware::Dds => {
-                // Up to 100, its ports are below those that the system gives away by itself.
-                let domain = 1 + RandomState::new().hash_one(std::process::id()) as u32 % 100;
-                Place::Dds(domain, "lo".to_owned())
-            }
-        })
-    }
-
-    /// Returns the file of the deployment, and this deployment with the place in it.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    fn deployment(&self, examples: &Path) -> Result<(&'static str, String)> {
-        let name = match self {
-            Place::Zenoh(_) | Place::ZenohRouter(_) => "rondel.yaml",
-            Place::Dds(..) => "dds.yaml",
-        };
-        let path = examples.join(name);
-        let text = fs::read_to_string(&path).map_err(io_error(path.display().to_string()))?;
-        let text = match self {
-            Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => text.replace(ENDPOINT, endpoint),
-            Place::Dds(domain, _) => text.replace(DOMAIN, &format!("domain: {domain}")),
-        };
-        Ok((name, text))
-    }
-
-    fn settings(&self) -> Result<NetworkSettings> {
-        let (middleware, domain) = match self {
-            Place::Zenoh(_) | Place::ZenohRouter(_) => (Middleware::Zenoh, 0),
-            Place::Dds(domain, _) => (Middleware::Dds, *domain),
-        };
-        let node = NodeName::new("/", "vehicle").map_err(network)?;
-        let ros2 = ros2::Settings { node, ..ros2::Settings::new(middleware, domain).map_err(network)? };
-        let mut settings = NetworkSettings { ros2: Some(Ok(ros2)), ..NetworkSettings::default() };
-        match self {
-            Place::Zenoh(endpoint) => {
-                let (mode, listen) = (Some(zenoh::Mode::Router), vec![endpoint.clone()]);
-                settings.zenoh = Some(zenoh::Settings { mode, listen, ..zenoh::Settings::default() });
-            }
-            Place::ZenohRouter(endpoint) => {
-                let (mode, connect) = (Some(zenoh::Mode::Client), vec![endpoint.clone()]);
-                settings.zenoh = Some(zenoh::Settings { mode, connect, ..zenoh::Settings::default() });
-            }
-            Place::Dds(domain, interface) => {
-                let (domain, interface) = (*domain, Some(interface.clone()));
-                settings.dds = Some(dds::Settings { domain, interface, ..dds::Settings::default() });
-            }
-        }
-        Ok(settings)
-    }
+/// Returns the file of the deployment, and this deployment with the place in it.
+///
+/// # Errors
+/// When the file cannot be read.
+fn deployment(place: &Place, examples: &Path) -> Result<(&'static str, String)> {
+    let name = match place {
+        Place::Zenoh(_) | Place::ZenohRouter(_) => "rondel.yaml",
+        Place::Dds(..) => "dds.yaml",
+    };
+    let path = examples.join(name);
+    let text = fs::read_to_string(&path).map_err(io_error(path.display().to_string()))?;
+    let text = match place {
+        Place::Zenoh(endpoint) | Place::ZenohRouter(endpoint) => text.replace(ENDPOINT, endpoint),
+        Place::Dds(domain, _) => text.replace(DOMAIN, &format!("domain: {domain}")),
+    };
+    Ok((name, text))
 }
 
 /// A node of ROS 2 with a publisher on each topic.
@@ -107,7 +53,7 @@ impl Node {
     /// When the network refuses.
     pub fn open(place: &Place) -> Result<Node> {
         let networks =
-            Networks::open(&place.settings()?, Some(PATIENCE), || false, |_| {}).map_err(network)?;
+            Networks::open(&place.settings("vehicle")?, Some(PATIENCE), || false, |_| {}).map_err(network)?;
         let library = Library::ros().map_err(network)?;
         let mut publishers = Vec::new();
         for topic in TOPICS {
@@ -181,7 +127,7 @@ pub fn run(
 ) -> Result<Driven> {
     let at = |path: &Path| io_error(path.display().to_string());
     let place = Place::free(middleware)?;
-    let (name, text) = place.deployment(examples)?;
+    let (name, text) = deployment(&place, examples)?;
     let specification = examples.join("autoware.rondel");
     fs::copy(&specification, folder.join("autoware.rondel")).map_err(at(&specification))?;
     let (copy, verdicts) = (folder.join(name), folder.join(name).with_extension("jsonl"));

@@ -11,16 +11,21 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use rondel_net::zenoh;
 
 use self::compare::{Comparison, Violation};
 use self::drive::SECONDS;
 use self::faults::FAULTS;
-use self::live::{Driven, Place};
+use self::live::Driven;
 use self::messages::{Message, TOPICS};
 use self::traffic::{Plan, messages};
 use crate::failure::{Failure, Result, io_error};
+use crate::peer::stop_signal;
+use crate::place::Place;
 use crate::say;
 
 /// The begin of a recorded drive, in nanoseconds since 1970.
@@ -43,6 +48,10 @@ enum Action {
     Publish(Publish),
     /// Run generator and monitor, and compare the violations with the planted faults
     Study(Study),
+    /// Compare the violations that a monitor has printed with the planted faults
+    Compare(Compare),
+    /// Be a router of Zenoh until SIGINT or SIGTERM
+    Route(Route),
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +142,24 @@ struct Study {
     drive: Drive,
 }
 
+#[derive(Debug, Args)]
+struct Compare {
+    /// The verdicts: JSON lines of a monitor
+    verdicts: PathBuf,
+    /// The begin of the drive, in nanoseconds since 1970, as `publish` prints it
+    #[arg(long, value_name = "NANOSECONDS")]
+    begin: u64,
+    #[command(flatten)]
+    drive: Drive,
+}
+
+#[derive(Debug, Args)]
+struct Route {
+    /// Read the settings of Zenoh from this file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
 impl Autoware {
     /// Does what was asked for, with this program `rondel`.
     ///
@@ -153,9 +180,13 @@ impl Autoware {
                 };
                 let node = live::Node::open(&place)?;
                 node.wait_subscribed()?;
-                node.publish(&messages(&publish.drive.plan())).map(|_| ())
+                let (begin_ns, _) = node.publish(&messages(&publish.drive.plan()))?;
+                say(&format!("the drive began at {begin_ns} ns"));
+                Ok(())
             }
             Action::Study(study) => study.run(rondel),
+            Action::Compare(compare) => compare.run(),
+            Action::Route(route) => route.run(),
         }
     }
 }
@@ -202,12 +233,7 @@ impl Study {
             results.push((middleware.live(), compare(&plan, &verdicts, base_ns)));
             rates(middleware.live(), &all, seconds);
         }
-        for (of, comparison) in &results {
-            comparison.lines(of).iter().for_each(|line| say(line));
-        }
-        let wrong = results.iter().filter(|(_, comparison)| !comparison.is_exact()).count() as u64;
-        let what = "runs in which the violations are not those of the planted faults".to_owned();
-        if wrong > 0 { Err(Failure::Count { what, expected: 0, got: wrong }) } else { Ok(()) }
+        conclude(&results)
     }
 
     /// Drives live over the middlewares, at the same time.
@@ -243,6 +269,41 @@ impl Study {
         }
         Ok(compare(plan, &String::from_utf8_lossy(&output.stdout), RECORDED_NS))
     }
+}
+
+impl Compare {
+    fn run(&self) -> Result<()> {
+        let at = self.verdicts.display().to_string();
+        let verdicts = fs::read_to_string(&self.verdicts).map_err(io_error(&at))?;
+        conclude(&[(&at, compare(&self.drive.plan(), &verdicts, self.begin))])
+    }
+}
+
+impl Route {
+    fn run(&self) -> Result<()> {
+        let stopped = stop_signal()?;
+        let settings =
+            zenoh::Settings { config_file: Some(self.config.clone()), ..zenoh::Settings::default() };
+        let session = zenoh::Session::open(&settings).map_err(|e| Failure::Network(e.to_string()))?;
+        say("ready");
+        while !stopped.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        session.close().map_err(|e| Failure::Network(e.to_string()))
+    }
+}
+
+/// Prints the comparisons of runs, each with its name.
+///
+/// # Errors
+/// [`Failure::Count`] when the violations of one are not those of the planted faults.
+fn conclude(runs: &[(&str, Comparison)]) -> Result<()> {
+    for (of, comparison) in runs {
+        comparison.lines(of).iter().for_each(|line| say(line));
+    }
+    let wrong = runs.iter().filter(|(_, comparison)| !comparison.is_exact()).count() as u64;
+    let what = "runs in which the violations are not those of the planted faults".to_owned();
+    if wrong > 0 { Err(Failure::Count { what, expected: 0, got: wrong }) } else { Ok(()) }
 }
 
 fn compare(plan: &Plan, verdicts: &str, base_ns: u64) -> Comparison {

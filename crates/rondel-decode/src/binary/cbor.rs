@@ -147,6 +147,21 @@ impl Format for Cbor {
     fn text_parts(reader: &mut Reader<'_>, text: &mut Vec<u8>) -> Parsed<()> {
         parts(reader, TEXT, |part| text.extend_from_slice(part))
     }
+
+    fn bytes(reader: &mut Reader<'_>, bytes: &mut Vec<u8>) -> Parsed<()> {
+        loop {
+            let at = reader.at;
+            let first = reader.byte()?;
+            if first & 31 == OPEN {
+                return parts(reader, BYTES, |part| bytes.extend_from_slice(part));
+            }
+            let argument = argument(reader, first & 31, at)?;
+            if first >> 5 != TAG {
+                bytes.extend_from_slice(reader.take(argument)?);
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// The number after the first byte of a value.

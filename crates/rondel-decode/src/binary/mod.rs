@@ -19,6 +19,7 @@
 //! key that a map repeats, the last value counts.
 
 mod cbor;
+mod json;
 mod msgpack;
 mod plan;
 mod walk;
@@ -31,6 +32,7 @@ use crate::cdr::PlanError;
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::Fields;
 use crate::sink::{Scalar, Sink};
+pub(crate) use json::write_json;
 use plan::Node;
 use walk::Walk;
 
@@ -86,24 +88,15 @@ impl BinaryDecoder {
     /// [`MessageError`] when the payload is not one value of the encoding, or its time is none; the block is as
     /// it was then. A field of another type is written as invalid (see [`BinaryDecoder::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
-        let row = block.push(self.topic, time);
-        let sink = Sink { block, row, unit: self.time_unit, time: None, mistyped: 0, met: 0 };
+        let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let scratch = std::mem::take(&mut self.scratch);
         let mut walk = Walk { reader: Reader { bytes: payload, at: 0, is_epoch: false }, sink, scratch };
         let walked = match self.format {
             BinaryFormat::Cbor => walk.message::<cbor::Cbor>(&self.root),
             BinaryFormat::Msgpack => walk.message::<msgpack::Msgpack>(&self.root),
         };
-        let Walk { sink: Sink { mistyped, time: own_time, .. }, scratch, .. } = walk;
-        self.scratch = scratch;
-        if let Err(fault) = walked {
-            block.pop();
-            return Err(fault.into_error());
-        }
-        self.mistyped += mistyped;
-        if let Some(time) = own_time {
-            block.set_time(row, time);
-        }
+        self.scratch = walk.scratch;
+        self.mistyped += walk.sink.end(walked)?;
         Ok(())
     }
 
@@ -155,6 +148,9 @@ trait Format {
 
     /// Reads the parts of a text after [`Token::OpenText`].
     fn text_parts(reader: &mut Reader<'_>, text: &mut Vec<u8>) -> Parsed<()>;
+
+    /// Reads the bytes of a value that is a byte string.
+    fn bytes(reader: &mut Reader<'_>, bytes: &mut Vec<u8>) -> Parsed<()>;
 }
 
 impl<'m> Reader<'m> {

@@ -125,6 +125,13 @@ impl Format for Msgpack {
         // All texts of MessagePack are in one part.
         Ok(())
     }
+
+    fn bytes(reader: &mut Reader<'_>, bytes: &mut Vec<u8>) -> Parsed<()> {
+        let first = reader.byte()?;
+        let length = length(reader, first.wrapping_sub(0xc4))?;
+        bytes.extend_from_slice(reader.take(length)?);
+        Ok(())
+    }
 }
 
 /// A length of one, two or four bytes.

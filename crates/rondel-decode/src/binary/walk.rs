@@ -224,7 +224,7 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// The time that the map at `start` holds in two members, named as in ROS 2 (`sec`, `nanosec`), ROS 1
-    /// (`secs`, `nsecs`) or Foxglove (`sec`, `nsec`), and no others.
+    /// (`secs`, `nsecs`), Foxglove (`sec`, `nsec`) or Protobuf (`seconds`, `nanos`), and no others.
     fn seconds_and_nanos<F: Format>(&self, start: usize) -> Scalar<'m> {
         let mut reader = Reader { at: start, ..self.reader };
         let Ok(Token::Map(count)) = F::token(&mut reader) else { return Scalar::Other };
@@ -234,8 +234,8 @@ impl<'m> Walk<'m, '_> {
             let Ok(Token::Scalar(Scalar::Text(name))) = F::token(&mut reader) else { return Scalar::Other };
             let Ok(Token::Scalar(value)) = F::token(&mut reader) else { return Scalar::Other };
             let part = match name {
-                b"sec" | b"secs" => &mut seconds,
-                b"nanosec" | b"nsecs" | b"nsec" => &mut nanos,
+                b"sec" | b"secs" | b"seconds" => &mut seconds,
+                b"nanosec" | b"nsecs" | b"nsec" | b"nanos" => &mut nanos,
                 _ => return Scalar::Other,
             };
             // A name that is repeated counts with its last value, two names for one number are too many.
@@ -247,7 +247,8 @@ impl<'m> Walk<'m, '_> {
         }
         match (seconds, nanos) {
             (Some((b"sec", seconds)), Some((b"nanosec" | b"nsec", Scalar::Int(nanos))))
-            | (Some((b"secs", seconds)), Some((b"nsecs", Scalar::Int(nanos)))) => match seconds {
+            | (Some((b"secs", seconds)), Some((b"nsecs", Scalar::Int(nanos))))
+            | (Some((b"seconds", seconds)), Some((b"nanos", Scalar::Int(nanos)))) => match seconds {
                 Scalar::Int(seconds) => span(sum(seconds, nanos)),
                 Scalar::Large(_) if (0..NS_PER_S).contains(&nanos) => Scalar::Beyond,
                 _ => Scalar::Other,

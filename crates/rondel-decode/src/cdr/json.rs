@@ -3,11 +3,10 @@
 //! Every length is compared with the bytes that are there before it is used, and the text has a limit: the work is
 //! bounded by both.
 
-mod text;
-
 use std::sync::Arc;
 
 use super::error::{CdrError, CdrErrorKind};
+use crate::json::{JsonForm, write as text};
 use crate::schema::{
     DISCRIMINATOR, Definition, Extensibility, Member, Primitive, Schema, Struct, Type, Union,
 };
@@ -23,9 +22,8 @@ const PADDING: usize = 3;
 
 /// Writes a message of this type as one JSON object after what is in `out`, in at most `limit` bytes.
 ///
-/// Structures are objects, without optional members that are absent; arrays and sequences are arrays; an enumeration is
-/// the name of its constant, a character a text, a bit mask a number. A union is an object with `discriminator` and the
-/// member that it selects. A number that is not finite is null.
+/// Structures are objects, without optional members that are absent; arrays and sequences are arrays; a bit mask is a
+/// number. A union is an object with `discriminator` and the member that it selects. The `form` decides about the rest.
 ///
 /// # Errors
 /// [`CdrError`] when the payload is not a message of the type, every byte of it, or is too large; `out` is as it was
@@ -33,17 +31,25 @@ const PADDING: usize = 3;
 ///
 /// ```
 /// use rondel_decode::cdr::write_json;
+/// use rondel_decode::json::JsonForm;
 /// use rondel_decode::schema::Library;
 ///
 /// let mut library = Library::new();
 /// library.add_msg("demo_msgs/msg/Speed", "uint8 gear\nfloat32 value")?;
 /// let schema = library.schema("demo_msgs/msg/Speed")?;
 /// let mut json = Vec::new();
-/// write_json(&schema, &[0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0xc0, 0x3f], 100, &mut json)?;
+/// let payload = [0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0xc0, 0x3f];
+/// write_json(&schema, &payload, JsonForm::EXACT, 100, &mut json)?;
 /// assert_eq!(json, br#"{"gear":2,"value":1.5}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_json(schema: &Schema, payload: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), CdrError> {
+pub fn write_json(
+    schema: &Schema,
+    payload: &[u8],
+    form: JsonForm,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CdrError> {
     let whole = |kind| CdrError { offset: 0, path: "".into(), kind };
     let (header, bytes) =
         payload.split_first_chunk::<4>().ok_or_else(|| whole(CdrErrorKind::NoEncapsulation))?;
@@ -71,6 +77,7 @@ pub fn write_json(schema: &Schema, payload: &[u8], limit: usize, out: &mut Vec<u
         is_big: encapsulation & 1 == 0,
         is_second,
         unstated,
+        form,
         full: start.saturating_add(limit),
         out: &mut *out,
     };
@@ -130,6 +137,7 @@ struct Walk<'m, 'w> {
     is_second: bool,
     /// What a type is whose definition does not say how it may change.
     unstated: Extensibility,
+    form: JsonForm,
     /// The length of the text that is too much.
     full: usize,
     out: &'w mut Vec<u8>,
@@ -248,7 +256,8 @@ impl<'m> Walk<'m, '_> {
                     let value = self.integer(enumeration.holder())?;
                     let constants = enumeration.constants.iter();
                     match constants.into_iter().find(|(_, of)| i128::from(*of) == value) {
-                        Some((name, _)) => text::quoted(name, self.out),
+                        Some((name, _)) if self.form.names => text::quoted(name, self.out),
+                        Some(_) => text::integer(value, self.out),
                         None => return Err(self.fault(CdrErrorKind::NotInEnumeration(value as i32), start)),
                     }
                     Ok(())
@@ -270,16 +279,18 @@ impl<'m> Walk<'m, '_> {
             },
             Primitive::Float32 => {
                 let value = f32::from_bits(self.u32()?);
-                text::float(value.into(), self.out);
+                text::float(value.into(), self.form, self.out);
             }
             Primitive::Float64 => {
                 let value = f64::from_bits(self.bits(size)?);
-                text::float(value, self.out);
+                text::float(value, self.form, self.out);
             }
-            Primitive::Char | Primitive::WChar => match char::from_u32(self.bits(size)? as u32) {
-                Some(letter) => text::quoted(letter.encode_utf8(&mut [0; 4]), self.out),
-                None => return Err(self.fault(CdrErrorKind::NotText, self.at - size)),
-            },
+            Primitive::Char | Primitive::WChar if self.form.names => {
+                match char::from_u32(self.bits(size)? as u32) {
+                    Some(letter) => text::quoted(letter.encode_utf8(&mut [0; 4]), self.out),
+                    None => return Err(self.fault(CdrErrorKind::NotText, self.at - size)),
+                }
+            }
             integer => {
                 let value = self.integer(integer)?;
                 text::integer(value, self.out);
@@ -385,11 +396,7 @@ impl<'m> Walk<'m, '_> {
 
     /// Writes the name of a member behind those before it.
     fn key(&mut self, name: &str) {
-        if self.out.last() != Some(&b'{') {
-            self.out.push(b',');
-        }
-        text::quoted(name, self.out);
-        self.out.push(b':');
+        text::key(name, self.out);
     }
 
     fn members(&mut self, structure: &'m Struct) -> Walked<()> {

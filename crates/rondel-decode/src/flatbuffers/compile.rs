@@ -174,15 +174,6 @@ impl<'s> Compiler<'s> {
         })
     }
 
-    fn size(&self, kind: &Kind) -> usize {
-        match kind {
-            Kind::Number(number, _) => number.size(),
-            Kind::Object(at) if self.types.objects[*at].is_struct => self.types.objects[*at].size,
-            Kind::Union(_) | Kind::Other => 0,
-            _ => 4,
-        }
-    }
-
     fn elements(&mut self, element: &'s Kind, length: Option<u32>, fields: &Fields<'_>) -> VectorPlan {
         self.report.no_keys(fields);
         let mut picks = Vec::new();
@@ -216,12 +207,27 @@ impl<'s> Compiler<'s> {
                 want => self.report.other_type(want, "a vector"),
             }
         }
-        VectorPlan { size: self.size(element), whole: whole.into(), picks: picks.into(), tests: tests.into() }
+        VectorPlan {
+            size: size(self.types, element),
+            whole: whole.into(),
+            picks: picks.into(),
+            tests: tests.into(),
+        }
+    }
+}
+
+/// The size of an element of a vector or an array; 0 where it cannot be read.
+pub(super) fn size(types: &Types, kind: &Kind) -> usize {
+    match kind {
+        Kind::Number(number, _) => number.size(),
+        Kind::Object(at) if types.objects[*at].is_struct => types.objects[*at].size,
+        Kind::Union(_) | Kind::Other => 0,
+        _ => 4,
     }
 }
 
 /// What a number is if it is missing.
-fn default(number: Number, field: &Field) -> Scalar<'static> {
+pub(super) fn default(number: Number, field: &Field) -> Scalar<'static> {
     match number {
         Number::Bool => Scalar::Bool(field.default_int != 0),
         Number::F32 | Number::F64 => Scalar::Float(field.default_float),

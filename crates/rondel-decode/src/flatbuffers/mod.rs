@@ -21,6 +21,7 @@
 
 mod buffer;
 mod compile;
+mod json;
 mod outline;
 mod plan;
 mod schema;
@@ -37,6 +38,7 @@ use crate::sink::Sink;
 use crate::typed::Report;
 use buffer::Buffer;
 use compile::Compiler;
+pub(crate) use json::write_json;
 use plan::TablePlan;
 pub use schema::{BinarySchema, FlatbuffersType};
 use walk::Walk;
@@ -82,38 +84,29 @@ impl FlatbuffersDecoder {
     /// [`MessageError`] when what is read of the payload is not where it should be, or its time is none; the block
     /// is as it was then.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
-        let root = self.root(payload).map_err(|fault| fault.into_error())?;
-        let row = block.push(self.topic, time);
-        let sink = Sink { block, row, unit: self.time_unit, time: None, mistyped: 0, met: 0 };
+        let root = root(payload, self.identifier).map_err(|fault| fault.into_error())?;
+        let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { buffer: Buffer(payload), sink };
         let walked = walk.table(&self.plan, root);
-        let Sink { mistyped, time: own_time, .. } = walk.sink;
-        if let Err(fault) = walked {
-            block.pop();
-            return Err(fault.into_error());
-        }
-        self.mistyped += mistyped;
-        if let Some(time) = own_time {
-            block.set_time(row, time);
-        }
+        self.mistyped += walk.sink.end(walked)?;
         Ok(())
-    }
-
-    /// The place of the root, of a message with the right identifier.
-    #[inline(always)]
-    fn root(&self, payload: &[u8]) -> Parsed<usize> {
-        let buffer = Buffer(payload);
-        let root = buffer.follow(0)?;
-        match self.identifier {
-            Some(identifier) if buffer.array(4)? != identifier => {
-                Err(Fault::new(4, MessageErrorKind::OtherIdentifier(identifier)))
-            }
-            _ => Ok(root),
-        }
     }
 
     /// Returns how many values so far had no meaning in their type, or were out of the range of their column.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
+    }
+}
+
+/// The place of the root, of a message with the right identifier.
+#[inline(always)]
+fn root(payload: &[u8], identifier: Option<[u8; 4]>) -> Parsed<usize> {
+    let buffer = Buffer(payload);
+    let root = buffer.follow(0)?;
+    match identifier {
+        Some(identifier) if buffer.array(4)? != identifier => {
+            Err(Fault::new(4, MessageErrorKind::OtherIdentifier(identifier)))
+        }
+        _ => Ok(root),
     }
 }

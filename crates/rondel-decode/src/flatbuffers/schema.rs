@@ -22,6 +22,8 @@ pub struct FlatbuffersType {
 
 #[derive(Debug, Default)]
 pub(super) struct Types {
+    /// The binary schema itself.
+    source: Vec<u8>,
     pub(super) objects: Vec<Object>,
     pub(super) enums: Vec<Enum>,
     /// The four letters that mark messages, and the type of these.
@@ -124,12 +126,13 @@ impl BinarySchema {
             return Err(SchemaError::new("not a binary schema of FlatBuffers (`flatc --binary --schema`)"));
         }
         let left = Cell::new(bytes.len().saturating_mul(16));
-        let types = Reader { buffer: Buffer(bytes), left }.types().map_err(|fault| {
+        let mut types = Reader { buffer: Buffer(bytes), left }.types().map_err(|fault| {
             let error = fault.into_error();
             let place = format!("byte {}: {}", error.offset, error.kind);
             SchemaError::new(format!("not a binary schema of FlatBuffers: {place}"))
         })?;
         types.check().map_err(SchemaError::new)?;
+        types.source = bytes.to_owned();
         Ok(BinarySchema { types: Arc::new(types) })
     }
 
@@ -164,6 +167,11 @@ impl FlatbuffersType {
     /// Returns the full name.
     pub fn name(&self) -> &str {
         &self.types.objects[self.root].name
+    }
+
+    /// Returns the binary schema that it was read from.
+    pub fn source(&self) -> &[u8] {
+        &self.types.source
     }
 
     /// The four letters that mark its messages: only those of the root of a schema have any.
@@ -283,6 +291,7 @@ impl<'m> Reader<'m> {
             None => None,
         };
         Ok(Types {
+            source: Vec::new(),
             objects: objects.iter().map(|object| self.object(*object)).collect::<Parsed<_>>()?,
             enums: enums.iter().map(|found| self.enumeration(*found)).collect::<Parsed<_>>()?,
             identifier: identifier.as_bytes().try_into().ok(),

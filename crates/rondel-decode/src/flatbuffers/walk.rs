@@ -152,7 +152,7 @@ fn time_of(seconds: Scalar<'_>, nanos: Scalar<'_>) -> Scalar<'static> {
 }
 
 #[inline(always)]
-fn scalar(buffer: Buffer<'_>, number: Number, at: usize) -> Parsed<Scalar<'static>> {
+pub(super) fn scalar(buffer: Buffer<'_>, number: Number, at: usize) -> Parsed<Scalar<'static>> {
     Ok(match number {
         Number::Bool => Scalar::Bool(buffer.array::<1>(at)? != [0]),
         Number::I8 => Scalar::Int(i8::from_le_bytes(buffer.array(at)?).into()),

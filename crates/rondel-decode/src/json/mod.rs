@@ -10,8 +10,7 @@ mod shape;
 mod time;
 mod trace;
 mod words;
-
-use std::fmt::Write as _;
+pub(crate) mod write;
 
 use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
@@ -21,19 +20,22 @@ pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};
 pub(crate) use time::{Meaning, text as text_time};
 pub(crate) use trace::TraceShapes;
+pub use write::JsonForm;
 
 /// Text as JSON, in its quotation marks.
 pub fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => _ = write!(out, "\\u{:04x}", u32::from(c)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    let mut out = Vec::with_capacity(text.len() + 2);
+    write::quoted(text, &mut out);
+    // What is written of a text is one.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// That a payload is JSON.
+pub(crate) fn check(payload: &[u8]) -> Result<(), JsonError> {
+    let mut scanner = Scanner::new(payload);
+    scanner.skip_space();
+    scanner.skip(0)?;
+    scanner.end()
 }
 
 /// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is

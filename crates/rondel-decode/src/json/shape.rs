@@ -144,31 +144,40 @@ impl Shape {
         let Some(words) = Words::new(text).filter(|_| self.topic.is_some()) else { return Run::default() };
         let (first, text_before) = (block.len(), block.text_len());
         let count = (starts.len() - 1).min(Block::CAPACITY - first);
-        // A network often hands over one message at a time: no need to clear room for many then.
-        let (mut one, mut many);
-        let places: &mut [usize] = if let [start, _] = starts {
-            one = [*start];
-            &mut one[..count]
-        } else {
-            many = [0; Block::CAPACITY];
-            many[..count].copy_from_slice(&starts[..count]);
-            &mut many[..count]
-        };
         if !self.timed {
             for row in first..first + count {
                 block.set_time(row, time);
             }
         }
-        let mut run = Consecutive { places: &mut places[..count], count, first };
-        self.steps(words, &mut run, block);
-        let rows =
-            run.places[..run.count].iter().zip(&starts[1..]).take_while(|(place, end)| place == end).count();
+        let rows = match starts {
+            // A network often hands over one message at a time.
+            [start, end] if count == 1 => {
+                usize::from(self.run_one(words, *start, first, block) == Some(*end))
+            }
+            _ => {
+                let mut places = [0; Block::CAPACITY];
+                places[..count].copy_from_slice(&starts[..count]);
+                let mut run = Consecutive { places: &mut places[..count], count, first };
+                self.steps(words, &mut run, block);
+                let ends = run.places[..run.count].iter().zip(&starts[1..]);
+                ends.take_while(|(place, end)| place == end).count()
+            }
+        };
         if rows > 0 {
             self.settle(block, (Rows::MAX >> (Block::CAPACITY - rows)) << first);
         } else {
             block.truncate_text(text_before);
         }
         Run { rows, mistyped: self.mistyped_per_row * rows as u64 }
+    }
+
+    /// Reads one message into a row; returns where it ends, if it has this shape. Not inlined: the loops over many
+    /// messages then keep more in registers.
+    #[inline(never)]
+    fn run_one(&mut self, words: Words<'_>, start: usize, row: usize, block: &mut Block) -> Option<usize> {
+        let mut message = Single { place: Some(start), row };
+        self.steps(words, &mut message, block);
+        message.place
     }
 
     /// Reads messages of this shape that go to rows of their own each, wherever they stand in the
@@ -264,6 +273,26 @@ trait Messages {
 
     /// Keeps those where these words stand, each so far behind the place.
     fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>);
+}
+
+/// One message.
+struct Single {
+    /// Where it is read next; none if it has failed.
+    place: Option<usize>,
+    /// The row of the block that it goes to.
+    row: usize,
+}
+
+impl Messages for Single {
+    #[inline(always)]
+    fn each(&mut self, mut passed: impl FnMut(usize, usize) -> Option<usize>) {
+        self.place = self.place.and_then(|at| passed(self.row, at));
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, words: Words<'_>, mut wanted: impl Iterator<Item = (usize, u64)>) {
+        self.place = self.place.filter(|at| wanted.all(|(offset, word)| words.at(at + offset) == word));
+    }
 }
 
 /// Messages that follow each other, in rows that do: the first that fails is the end of them.
@@ -507,6 +536,10 @@ impl Learner {
         let (Some(parts), [one, two]) = (Parts::find(text), &mut self.shape.steps[first..]) else {
             return false;
         };
+        if parts.is_signed {
+            // What is allowed differs between times and durations.
+            return false;
+        }
         let mut sum = Some(0);
         for (step, (part, number)) in [one, two].into_iter().zip(parts.in_order()) {
             let is_free = matches!(step.value, Expected::Number(Target::Skip));

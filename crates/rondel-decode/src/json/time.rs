@@ -103,11 +103,13 @@ impl Meaning {
 pub(crate) struct Parts<'t> {
     pub(crate) seconds: (usize, &'t [u8]),
     pub(crate) nanos: (usize, &'t [u8]),
+    /// Whether the nanoseconds have the sign of the seconds, as in a duration of Protobuf.
+    pub(crate) is_signed: bool,
 }
 
 impl<'t> Parts<'t> {
     /// Finds them in an object without other members. The names are those of ROS 2 (`sec`, `nanosec`),
-    /// ROS 1 (`secs`, `nsecs`) or Foxglove (`sec`, `nsec`).
+    /// ROS 1 (`secs`, `nsecs`), Foxglove (`sec`, `nsec`) or Protobuf (`seconds`, `nanos`).
     pub(crate) fn find(object: &'t [u8]) -> Option<Parts<'t>> {
         let (mut seconds, mut nanos, mut others) = (None, None, false);
         let members = Scanner::new(object).members(0, |scanner, key| {
@@ -120,9 +122,9 @@ impl<'t> Parts<'t> {
                 others |= place.is_some_and(|(known, _)| known != name);
                 *place = Some((name, number));
             };
-            if let Some(name) = known(&["sec", "secs"]) {
+            if let Some(name) = known(&["sec", "secs", "seconds"]) {
                 put(&mut seconds, name);
-            } else if let Some(name) = known(&["nanosec", "nsecs", "nsec"]) {
+            } else if let Some(name) = known(&["nanosec", "nsecs", "nsec", "nanos"]) {
                 put(&mut nanos, name);
             } else {
                 others = true;
@@ -130,13 +132,21 @@ impl<'t> Parts<'t> {
             Ok(())
         });
         let ((second, seconds), (nano, nanos)) = (seconds?, nanos?);
-        let alike = matches!((second, nano), ("sec", "nanosec" | "nsec") | ("secs", "nsecs"));
-        (members.is_ok() && alike && !others).then_some(Parts { seconds, nanos })
+        let alike =
+            matches!((second, nano), ("sec", "nanosec" | "nsec") | ("secs", "nsecs") | ("seconds", "nanos"));
+        let is_signed = second == "seconds";
+        (members.is_ok() && alike && !others).then_some(Parts { seconds, nanos, is_signed })
     }
 
     /// The sum of both, in nanoseconds.
     fn sum(self, meaning: Meaning) -> Result<Timestamp, &'static str> {
-        let nanos = whole(self.nanos.1).filter(|nanos| (0..NS_PER_S).contains(nanos));
+        let has_sign = self.is_signed && meaning == Meaning::Duration;
+        let range = match whole(self.seconds.1).map_or(0, i64::signum) {
+            -1 if has_sign => 1 - NS_PER_S..1,
+            0 if has_sign => 1 - NS_PER_S..NS_PER_S,
+            _ => 0..NS_PER_S,
+        };
+        let nanos = whole(self.nanos.1).filter(|nanos| range.contains(nanos));
         let too_far = || meaning.message(ParseTimeError::OutOfRange, self.seconds.1);
         let (seconds, nanos) = match (whole(self.seconds.1), nanos) {
             (Some(seconds), Some(nanos)) => (seconds, nanos),
@@ -386,6 +396,7 @@ mod tests {
             (r#"{"secs":12,"nsecs":5}"#, 12_000_000_005),
             (r#"{"secs":"x","secs":12,"nsecs":5}"#, 12_000_000_005),
             (r#"{"sec":12,"nsec":5}"#, 12_000_000_005),
+            (r#"{"seconds":12,"nanos":5}"#, 12_000_000_005),
             (r#"{"s\u0065c":12,"nanosec":5}"#, 12_000_000_005),
             (r#"{"sec":9223372036,"nanosec":854775807}"#, i64::MAX),
             (r#"{"sec":-9223372037,"nanosec":145224192}"#, i64::MIN),
@@ -489,6 +500,12 @@ mod tests {
             assert_eq!(parse(json, Meaning::Duration), Ok(ns), "{json}");
         }
         assert_eq!(parse(r#""2026-11-22T18:04:13Z""#, Meaning::Duration), Err(DURATION));
+        // Those of Protobuf have one sign.
+        let signed = r#"{"seconds":-1,"nanos":-5}"#;
+        assert_eq!(parse(signed, Meaning::Duration), Ok(-1_000_000_005));
+        assert_eq!(parse(r#"{"seconds":0,"nanos":-5}"#, Meaning::Duration), Ok(-5));
+        assert_eq!(parse(r#"{"seconds":-1,"nanos":5}"#, Meaning::Duration), Err(DURATION));
+        assert_eq!(parse(signed, Meaning::Time), Err(TIME));
     }
 
     /// The day by counting them one by one, from 1970 on or back.

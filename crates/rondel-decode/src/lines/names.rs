@@ -1,11 +1,11 @@
 //! Names of topics as recordings have them, found among the names and patterns that are read.
 
 /// The networks that may stand before a name, as `rondel tap` writes them.
-const NETWORKS: [&str; 3] = ["zenoh", "dds", "mqtt"];
+const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
 /// The position of the topic with this name. A name as it is goes before one without its network, an exact
 /// name before a pattern, an earlier topic before a later one.
-pub(super) fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &str) -> Option<usize> {
+pub fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &str) -> Option<usize> {
     let position = |matches: &dyn Fn(&str, &str) -> bool| {
         let names = std::iter::once(recorded).chain(without_network(recorded));
         names
@@ -15,6 +15,13 @@ pub(super) fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recor
     position(&|own, name| own == name)
         .or_else(|| position(&|own, name| without_slash(own) == without_slash(name)))
         .or_else(|| position(&is_matched))
+        // A name may be an address as well.
+        .or_else(|| {
+            position(&|own, name| {
+                without_network(own).is_some_and(|own| without_slash(own) == without_slash(name))
+            })
+        })
+        .or_else(|| position(&|own, name| without_network(own).is_some_and(|own| is_matched(own, name))))
 }
 
 /// The name without the network before it, if one is: `zenoh:NAME` or `zenoh+ENCODING:NAME`.
@@ -210,6 +217,8 @@ mod tests {
             ("dds:vehicle/gear", Some(1)),
             ("zenoh+cdr_string:fleet/r7", Some(0)),
             ("zenoh:x", Some(3)),
+            ("/x", Some(3)),
+            ("ros2:/vehicle/gear", Some(1)),
             ("http:gear", None),
             ("other", None),
         ] {

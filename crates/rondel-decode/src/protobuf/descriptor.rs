@@ -17,6 +17,8 @@ pub struct Descriptors {
     pub(super) enums: Vec<Enum>,
     /// Places in both lists, by full name.
     names: BTreeMap<Box<str>, Named>,
+    /// The descriptor set itself.
+    source: Arc<[u8]>,
 }
 
 /// The type of the messages of a topic, with all types that it is made of.
@@ -144,6 +146,7 @@ impl Descriptors {
             let error = fault.into_error();
             SchemaError::new(format!("not a FileDescriptorSet: byte {}: {}", error.offset, error.kind))
         })?;
+        builder.found.source = bytes.into();
         builder.resolve()
     }
 
@@ -176,6 +179,11 @@ impl ProtobufType {
     /// Returns the full name.
     pub fn name(&self) -> &str {
         &self.descriptors.messages[self.root].name
+    }
+
+    /// Returns the descriptor set that it was read from.
+    pub fn source(&self) -> &[u8] {
+        &self.descriptors.source
     }
 }
 

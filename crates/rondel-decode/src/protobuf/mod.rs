@@ -23,6 +23,7 @@
 
 mod compile;
 mod descriptor;
+mod json;
 mod outline;
 mod plan;
 #[cfg(feature = "proto")]
@@ -40,6 +41,7 @@ use crate::fields::Fields;
 use crate::sink::Sink;
 use compile::Compiler;
 pub use descriptor::{Descriptors, ProtobufType};
+pub(crate) use json::write_json;
 use plan::MessagePlan;
 use walk::Walk;
 use wire::Reader;
@@ -83,19 +85,10 @@ impl ProtobufDecoder {
     /// # Errors
     /// [`MessageError`] when the payload is no message, or its time is none; the block is as it was then.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
-        let row = block.push(self.topic, time);
-        let sink = Sink { block, row, unit: self.time_unit, time: None, mistyped: 0, met: 0 };
+        let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { sink, words: &mut self.words };
         let walked = walk.whole(&self.plan, Reader { bytes: payload, at: 0 });
-        let Sink { mistyped, time: own_time, .. } = walk.sink;
-        if let Err(fault) = walked {
-            block.pop();
-            return Err(fault.into_error());
-        }
-        self.mistyped += mistyped;
-        if let Some(time) = own_time {
-            block.set_time(row, time);
-        }
+        self.mistyped += walk.sink.end(walked)?;
         Ok(())
     }
 

@@ -358,7 +358,7 @@ impl Walk<'_> {
 
 /// Reads a value that has no parts.
 #[inline(always)]
-fn scalar<'m>(kind: Kind, reader: &mut Reader<'m>) -> Parsed<Scalar<'m>> {
+pub(super) fn scalar<'m>(kind: Kind, reader: &mut Reader<'m>) -> Parsed<Scalar<'m>> {
     let unsigned = |value: u64| match i64::try_from(value) {
         Ok(value) => Scalar::Int(value),
         Err(_) => Scalar::Large(value as f64),

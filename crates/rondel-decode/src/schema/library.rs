@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use rondel_event::Value;
 
-use super::{Definition, MAX_MEMBERS, Schema, SchemaError, TypeId, extract, idl, msg, xtypes};
+use super::{Definition, MAX_MEMBERS, Schema, SchemaError, TypeId, described, extract, idl, msg, xtypes};
 
 /// A collection of type definitions, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +63,21 @@ impl Library {
     /// then.
     pub fn add_xtypes(&mut self, mapping: &[u8]) -> Result<(), SchemaError> {
         self.add(|library| xtypes::parse(library, mapping))
+    }
+
+    /// Adds the types that a node of ROS 2 describes: the answer of its service `get_type_description`, in CDR. Returns
+    /// the name of the type that it was asked for.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the node refuses, or the answer is cut or has types of a kind that is not read; nothing is
+    /// added then.
+    pub fn add_description(&mut self, answer: &[u8]) -> Result<String, SchemaError> {
+        let mut name = String::new();
+        self.add(|library| {
+            name = described::parse(library, answer)?;
+            Ok(())
+        })?;
+        Ok(name)
     }
 
     /// Adds definitions, each after its name, that later ones may replace.

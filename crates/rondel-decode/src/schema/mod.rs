@@ -1,7 +1,8 @@
 //! Message types: one model for all languages that define them.
 //!
 //! A [`Library`] collects definitions, from ROS 2 `.msg` files ([`Library::add_msg`]), OMG IDL
-//! ([`Library::add_idl`]) and type objects of DDS ([`Library::add_xtypes`]); [`Library::ros`] knows common interfaces. [`Library::schema`] takes one type out of it, with all types that it is
+//! ([`Library::add_idl`]), type objects of DDS ([`Library::add_xtypes`]) and descriptions of ROS 2
+//! ([`Library::add_description`]); [`Library::ros`] knows common interfaces. [`Library::schema`] takes one type out of it, with all types that it is
 //! made of: a [`Schema`], checked, without aliases, names or recursion. Decoders compile their plans
 //! from a schema and know nothing of the languages.
 //!
@@ -16,6 +17,8 @@
 //! # Ok::<(), rondel_decode::schema::SchemaError>(())
 //! ```
 
+mod described;
+mod difference;
 mod error;
 mod extract;
 mod hash;
@@ -23,10 +26,12 @@ pub mod idl;
 mod library;
 pub mod msg;
 mod ros;
+mod text;
 mod xtypes;
 
 use rondel_event::Value;
 
+pub use difference::Difference;
 pub use error::{Place, SchemaError};
 pub use library::Library;
 
@@ -75,6 +80,26 @@ pub enum Primitive {
 }
 
 impl Primitive {
+    /// Returns its name, in the words of ROS 2 where IDL has others.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Primitive::Bool => "bool",
+            Primitive::Octet => "octet",
+            Primitive::Char => "char",
+            Primitive::WChar => "wchar",
+            Primitive::Int8 => "int8",
+            Primitive::Uint8 => "uint8",
+            Primitive::Int16 => "int16",
+            Primitive::Uint16 => "uint16",
+            Primitive::Int32 => "int32",
+            Primitive::Uint32 => "uint32",
+            Primitive::Int64 => "int64",
+            Primitive::Uint64 => "uint64",
+            Primitive::Float32 => "float32",
+            Primitive::Float64 => "float64",
+        }
+    }
+
     /// Returns the size in bytes.
     pub fn size(self) -> u32 {
         match self {

@@ -5,7 +5,7 @@
 
 use super::{Library, SchemaError};
 
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     include_str!("ros/builtin_interfaces.msg"),
     include_str!("ros/std_msgs.msg"),
     include_str!("ros/geometry_msgs.msg"),
@@ -13,6 +13,7 @@ const PACKAGES: [&str; 10] = [
     include_str!("ros/nav_msgs.msg"),
     include_str!("ros/diagnostic_msgs.msg"),
     include_str!("ros/tf2_msgs.msg"),
+    include_str!("ros/rosgraph_msgs.msg"),
     include_str!("ros/unique_identifier_msgs.msg"),
     include_str!("ros/autoware.msg"),
     include_str!("ros/rondel_msgs.msg"),
@@ -21,7 +22,7 @@ const PACKAGES: [&str; 10] = [
 impl Library {
     /// Creates a library with the interfaces of ROS 2 and Autoware that are known without their files:
     /// `builtin_interfaces`, `std_msgs`, `geometry_msgs`, `sensor_msgs`, `nav_msgs`, `diagnostic_msgs`,
-    /// `tf2_msgs`, `unique_identifier_msgs`, `rondel_msgs`, and Autoware's reports, states and commands.
+    /// `tf2_msgs`, `rosgraph_msgs/Clock`, `unique_identifier_msgs`, `rondel_msgs`, and Autoware's reports, states and commands.
     ///
     /// # Errors
     /// None: a test parses all of them.

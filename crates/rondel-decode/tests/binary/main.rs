@@ -7,7 +7,8 @@
 mod common;
 mod wire;
 
-use common::{Found, Random, assert_unchanged, cases, found, path, projection};
+use common::{Found, Random, assert_unchanged, cases, found, found_as_json, path, projection};
+use rondel_decode::Encoding;
 use rondel_decode::binary::{BinaryDecoder, BinaryFormat};
 use rondel_decode::json::JsonDecoder;
 use rondel_event::{
@@ -138,6 +139,12 @@ fn values_of_other_writers_are_read_as_their_json_is() {
                 other => panic!("{other:?} {context}"),
             }
             assert_eq!(found(&projection, &block, 0), found(&projection, &expected, 0), "{context}");
+            let encoding = match format {
+                BinaryFormat::Cbor => Encoding::Cbor,
+                BinaryFormat::Msgpack => Encoding::Msgpack,
+            };
+            let as_json = found_as_json((encoding, None), (&projection, layout), unit, &message);
+            assert_eq!(as_json, found(&projection, &expected, 0), "as JSON, {context}");
             assert_eq!(block.time(0), expected.time(0), "{context}");
             assert_eq!(decoder.mistyped(), reference.mistyped(), "{context}");
         }

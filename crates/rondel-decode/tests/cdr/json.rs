@@ -1,6 +1,7 @@
 //! Whole messages as JSON.
 
 use rondel_decode::cdr::{CdrErrorKind, Check, write_json};
+use rondel_decode::json::JsonForm;
 use rondel_decode::schema::{Definition, Extensibility, Library, Primitive, Schema, Struct, Type};
 use rondel_event::Block;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,7 @@ use crate::{cases, encodings, schema};
 
 fn text(schema: &Schema, message: &[u8], limit: usize) -> Result<String, rondel_decode::cdr::CdrError> {
     let mut out = b"before".to_vec();
-    let written = write_json(schema, message, limit, &mut out);
+    let written = write_json(schema, message, JsonForm::READABLE, limit, &mut out);
     let text = String::from_utf8(out).unwrap();
     let text = text.strip_prefix("before").unwrap();
     assert!(written.is_ok() || text.is_empty(), "{text}");

@@ -2,7 +2,14 @@
 
 #![allow(dead_code)] // each test uses a part of it
 
-use rondel_event::{Block, Field, Layout, Path, Projection, Read, Segment, Slot, ValueType};
+use std::sync::Arc;
+
+use rondel_decode::json::{JsonDecoder, JsonForm};
+use rondel_decode::{Encoding, MessageType, MessageWriter};
+use rondel_event::{
+    Block, Field, Layout, Path, Projection, Read, Segment, Slot, Test, TimeUnit, Timestamp, TopicId, Value,
+    ValueType,
+};
 
 /// A small generator of numbers, the same for every run.
 pub(crate) struct Random(pub(crate) u64);
@@ -99,4 +106,39 @@ pub(crate) fn found(projection: &Projection, block: &Block, row: usize) -> Vec<F
 pub(crate) fn assert_unchanged(projection: &Projection, block: &Block) {
     assert_eq!((block.len(), block.text_len()), (1, 0));
     assert!(projection.fields.iter().all(|field| block.present(field.slot) == 0));
+}
+
+/// What the JSON of a message says of each field. Texts are read where enumerations are names, all others where they are
+/// numbers.
+pub(crate) fn found_as_json(
+    (encoding, message_type): (Encoding, Option<&MessageType>),
+    (projection, layout): (&Projection, Layout),
+    unit: TimeUnit,
+    message: &[u8],
+) -> Vec<Found> {
+    let read = |form: JsonForm| {
+        let message_type = message_type.cloned().map(Arc::new);
+        let writer = MessageWriter::new(encoding, message_type, form).unwrap();
+        let mut json = b"before".to_vec();
+        writer.write(message, 1 << 20, &mut json).unwrap_or_else(|error| panic!("{error} {message:02x?}"));
+        let length = json.len() - 6;
+        let mut short = b"before".to_vec();
+        assert!(length == 0 || writer.write(message, length - 1, &mut short).is_err());
+        assert_eq!(short, b"before");
+        let mut block = Block::new(layout);
+        let mut decoder = JsonDecoder::new(TopicId(0), projection, None, unit);
+        let decoded = decoder.decode(&json[6..], Timestamp::ZERO, &mut block);
+        decoded.unwrap_or_else(|error| panic!("{error} {}", String::from_utf8_lossy(&json)));
+        found(projection, &block, 0)
+    };
+    let (named, exact) = (read(JsonForm { names: true, infinite: true }), read(JsonForm::EXACT));
+    let is_text = |read: &Read| match read {
+        Read::Value(value_type) => *value_type == ValueType::String,
+        Read::Elements(_, conditions) => {
+            conditions.iter().any(|condition| matches!(condition.test, Test::Equals(Value::String(_))))
+        }
+        _ => false,
+    };
+    let pairs = projection.fields.iter().zip(named.into_iter().zip(exact));
+    pairs.map(|(field, (named, exact))| if is_text(&field.read) { named } else { exact }).collect()
 }

@@ -2,9 +2,10 @@
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 use rondel_decode::flatbuffers::FlatbuffersDecoder;
+use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Read, TimeUnit, Timestamp, TopicId};
 
-use crate::common::{Found, Random, cases, found, path, projection};
+use crate::common::{Found, Random, cases, found, found_as_json, path, projection};
 use crate::{BOOL, FLOAT, INT, STRING};
 
 /// The entry of the field with this id.
@@ -127,6 +128,13 @@ fn messages_of_another_library_are_read() {
         decoder.decode(&message, Timestamp::ZERO, &mut block).unwrap();
         for ((name, read, expected), found) in expected.iter().zip(found(&projection, &block, 0)) {
             assert_eq!(found, *expected, "seed {seed} {name} {read:?}\n{message:02x?}");
+        }
+        let of = MessageType::Flatbuffers(crate::root());
+        let unit = TimeUnit::Seconds;
+        let as_json =
+            found_as_json((Encoding::Flatbuffers, Some(&of)), (&projection, layout), unit, &message);
+        for ((name, read, expected), found) in expected.iter().zip(as_json) {
+            assert_eq!(found, *expected, "as JSON, seed {seed} {name} {read:?}\n{message:02x?}");
         }
     }
 }

@@ -7,12 +7,13 @@ mod common;
 mod types;
 mod wire;
 
-use common::{Found, Random, assert_unchanged, cases, found, projection};
+use common::{Found, Random, assert_unchanged, cases, found, found_as_json, projection};
 use prost_reflect::prost::Message as _;
 use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage as _, Value as Proto,
 };
 use rondel_decode::protobuf::ProtobufDecoder;
+use rondel_decode::{Encoding, MessageType};
 use rondel_event::{
     Block, Comparison, Condition, Path, Quantifier, Read, Segment, Test, TimeUnit, Timestamp, TopicId, Value,
     ValueType,
@@ -319,6 +320,16 @@ fn messages_are_read_as_another_library_reads_them() {
         let unit = TimeUnit::Milliseconds;
         let mut decoder = ProtobufDecoder::new(TopicId(0), &root, &projection, None, unit).unwrap();
         let reference = DynamicMessage::decode(other.clone(), &message[..]).unwrap();
+        let of = MessageType::Protobuf(root.clone());
+        let as_json = found_as_json((Encoding::Protobuf, Some(&of)), (&projection, layout), unit, &message);
+        for ((path, read), found) in reads.iter().zip(as_json) {
+            let expected = expected(read, path, &reference);
+            // JSON says the first of several names.
+            if format!("{read:?}").contains("ZERO") {
+                continue;
+            }
+            assert_eq!(found, expected, "as JSON, {path} {read:?} seed {seed} {reference}\n{message:02x?}");
+        }
         let mut block = Block::new(layout);
         // The second time, after another message.
         for row in 0..2 {

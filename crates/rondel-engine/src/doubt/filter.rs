@@ -178,7 +178,8 @@ impl Doubts {
             blind.times += u64::from(!was_inconclusive);
             doubt.show(key, true);
         }
-        (report.verdict, report.robustness) = (Verdict::Inconclusive, None);
+        (report.verdict, report.robustness, report.withheld) =
+            (Verdict::Inconclusive, None, crate::report::Withheld::Yes);
         report.changed = !was_inconclusive;
         report.changed || asked && was_wanted
     }

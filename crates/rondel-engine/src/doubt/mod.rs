@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use rondel_event::{Timestamp, TopicId, Verdict};
-use rondel_spec::ReachPart;
+use rondel_spec::{ReachPart, TimeModel};
 use serde::{Deserialize, Serialize};
 
 use crate::monitor::Monitor;
 use crate::program::Program;
-use crate::report::Report;
+use crate::report::{Report, Withheld};
 use crate::section::Moments;
 pub use finals::UnseenFrom;
 pub(crate) use finals::{Finals, finality};
@@ -48,6 +48,13 @@ pub enum SeenAgain {
     At(Timestamp),
     /// Messages after this time are seen again.
     After(Timestamp),
+    /// The messages that come from a time on are seen, but others may be missing up to a later time.
+    Since {
+        /// The first of these times.
+        seen: Timestamp,
+        /// The second one.
+        missed: Timestamp,
+    },
 }
 
 impl SeenAgain {
@@ -57,6 +64,7 @@ impl SeenAgain {
             SeenAgain::Now(time) => End::Here(time.as_nanos()),
             SeenAgain::At(time) => End::Before(time.as_nanos()),
             SeenAgain::After(time) => End::Through(time.as_nanos()),
+            SeenAgain::Since { seen, missed } => End::Between(seen.as_nanos(), missed.as_nanos()),
         }
     }
 }
@@ -68,6 +76,17 @@ pub struct Blind {
     pub times: u64,
     /// The verdicts that were withheld.
     pub verdicts: u64,
+}
+
+/// That messages were not seen which matter to a property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The property, by its position.
+    pub property: u32,
+    /// Since when.
+    pub from: UnseenFrom,
+    /// Whether its verdicts may depend on them. If not, they are still events, which counts where events are counted.
+    pub is_read: bool,
 }
 
 /// What is uncertain of a property.
@@ -106,6 +125,9 @@ pub(crate) struct Doubts {
     /// The properties that became uncertain since that was last asked for.
     #[serde(skip)]
     begun: Vec<u32>,
+    /// What the last call noted as missed.
+    #[serde(skip)]
+    pub(crate) missed: Vec<Missed>,
     pub(crate) finals: Finals,
 }
 
@@ -250,8 +272,12 @@ impl Monitor {
             UnseenFrom::Time(time) => time.as_nanos(),
             UnseenFrom::Count(_) => state::NEVER,
         };
-        for ((property, plan), doubt) in all.filter(|((at, plan), _)| plan.reads(topics) && is_meant(*at)) {
-            if doubts.finals.outlives(property, from) {
+        for ((property, plan), doubt) in all.filter(|((at, _), _)| is_meant(*at)) {
+            let is_read = plan.reads(topics) && !doubts.finals.outlives(property, from);
+            if is_read || plan.model != TimeModel::Dense {
+                doubts.missed.push(Missed { property, from, is_read });
+            }
+            if !is_read {
                 continue;
             }
             if doubt.is_none() {
@@ -291,6 +317,11 @@ impl Monitor {
     /// The properties that are uncertain now since messages were not seen.
     pub fn uncertain(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.doubts.properties).filter(|(_, doubt)| doubt.is_some()).map(|(property, _)| property)
+    }
+
+    /// What the last call, if it was [`Monitor::miss`], noted as missed.
+    pub fn missed(&self) -> &[Missed] {
+        &self.doubts.missed
     }
 
     /// Takes the properties that have become uncertain since the last call.
@@ -353,8 +384,11 @@ impl Monitor {
                 let blind = &mut self.doubts.blind[property as usize];
                 (blind.times, blind.verdicts) = (blind.times + 1, blind.verdicts + 1);
                 let step = self.position.saturating_sub(1);
-                let report = Report::at_event(Verdict::Inconclusive, step, Timestamp::from_nanos(now));
-                self.reports.push(Report { property, row: None, at_event: false, after: true, ..report });
+                // Of the time itself a verdict was given already.
+                let after = Timestamp::from_nanos(now.saturating_add(1));
+                let report = Report::at_event(Verdict::Inconclusive, step, after);
+                let withheld = Withheld::FromNow;
+                self.reports.push(Report { property, row: None, at_event: false, withheld, ..report });
             }
         }
     }

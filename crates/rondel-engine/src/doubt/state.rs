@@ -99,6 +99,8 @@ pub(crate) enum End {
     Before(i64),
     /// With events after this time.
     Through(i64),
+    /// With events of the first time. Messages were missed up to the second one.
+    Between(i64, i64),
 }
 
 impl End {
@@ -108,6 +110,7 @@ impl End {
             End::Here(time) => (Gate::Here, time),
             End::Before(time) => (Gate::After(time.saturating_sub(1)), time),
             End::Through(time) => (Gate::After(time), time),
+            End::Between(seen, missed) => (Gate::After(seen.saturating_sub(1)), missed),
         };
         let end = match gate {
             _ if !steps => time,

@@ -76,6 +76,7 @@ impl Monitor {
                         after: false,
                         back: decision.steps_back(model),
                         robustness: decision.robustness,
+                        withheld: crate::report::Withheld::No,
                         key: None,
                         order: at(row),
                     });
@@ -219,6 +220,7 @@ impl Monitor {
                 after: decision.is_after(model),
                 back: decision.steps_back(model),
                 robustness: decision.robustness,
+                withheld: crate::report::Withheld::No,
                 key: None,
                 order,
             });

@@ -71,6 +71,7 @@ pub(crate) fn tell(
             after: moment.place == Place::Span,
             back: 0,
             robustness: None,
+            withheld: crate::report::Withheld::No,
             key: Some(keys_of_rows[row]),
             order,
         }
@@ -168,6 +169,7 @@ fn tell_awaited(
             after: decision.is_after(model),
             back: decision.steps_back(model),
             robustness: decision.robustness,
+            withheld: crate::report::Withheld::No,
             key: Some(key),
             order,
         });

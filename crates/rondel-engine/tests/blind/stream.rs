@@ -83,7 +83,11 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
         // An outage ends, and begins.
         if let Some((_, of)) = outage.clone().filter(|(ends, _)| *ends <= number) {
             let of = of.iter().map(|topic| TopicId(*topic as u32)).collect();
-            steps.push(Step::Told(Told::See(of, SeenAgain::Now(Timestamp::from_nanos(message.time)))));
+            let seen = Timestamp::from_nanos(message.time);
+            let missed = Timestamp::from_nanos(message.time + numbers.below(8) * MS);
+            let again =
+                if numbers.one_in(2) { SeenAgain::Now(seen) } else { SeenAgain::Since { seen, missed } };
+            steps.push(Step::Told(Told::See(of, again)));
             outage = None;
         }
         if outage.is_none() && numbers.one_in(5 * rate) {

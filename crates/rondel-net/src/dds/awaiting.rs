@@ -43,9 +43,15 @@ impl Awaiting {
                 // It was stopped, or the publisher has left.
                 Ok(None) => {}
                 Err(error) => {
+                    let refused = candidates.remove(0);
+                    base.publishers.forget(refused.handle);
                     base.state.incompatible.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(topic = %base.name, "messages of a publisher cannot be received: {error}");
-                    candidates.remove(0);
+                    match (error, &mut base.declared) {
+                        (DeclareError::Type(reason), Some(declared)) => declared.say(&base.name, &reason),
+                        (error, _) => {
+                            tracing::warn!(topic = %base.name, "messages of a publisher cannot be received: {error}");
+                        }
+                    }
                 }
             }
         }
@@ -83,6 +89,10 @@ impl Awaiting {
         };
         if base.state.is_stopping() {
             return Ok(None);
+        }
+        if let Some(declared) = &base.declared {
+            let descriptor = described.as_ref().and_then(|described| described.as_ref().ok());
+            declared.compare(announced, descriptor).map_err(DeclareError::Type)?;
         }
         let type_name = announced.name.to_string_lossy().into_owned();
         let topic = match described {

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use cyclors::dds_attach_t;
 
+use super::announced_node::Member;
+use super::declared::Declared;
+use super::described::AnnouncedType;
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message};
 use super::publishers::PublisherWatch;
@@ -31,10 +34,13 @@ pub(super) struct Base {
     pub(super) state: Arc<SubscriptionState>,
     pub(super) name: String,
     pub(super) queue: u32,
+    /// The type by which samples are read, if it is known.
+    pub(super) declared: Option<Declared>,
 }
 
-/// A reader and its topic, deleted in this order.
+/// A reader and its topic, deleted in this order once the reader has left the graph of ROS 2.
 pub(super) struct Opened {
+    pub(super) _member: Option<Member>,
     pub(super) reader: Entity,
     pub(super) topic: Entity,
     /// Whether its instances are kept apart.
@@ -85,7 +91,8 @@ impl Base {
             topic = %self.name, ?qos, representation = "XCDR1, XCDR2", max_samples = self.queue, has_keys,
             "QoS of the subscription"
         );
-        Ok(Opened { reader, topic, has_keys, qos: qos.clone() })
+        let member = self.domain.announce(&self.name, &reader, false);
+        Ok(Opened { _member: member, reader, topic, has_keys, qos: qos.clone() })
     }
 
     /// Waits for what is attached, at most this long. Returns `false` if waiting failed.
@@ -112,7 +119,13 @@ impl Base {
 
     /// Counts publishers that do not match.
     pub(super) fn count_unmatched(&mut self, reader: Option<&Entity>) {
-        let new = self.publishers.unmatched(reader);
-        self.state.incompatible.fetch_add(new, Ordering::Relaxed);
+        let Base { publishers, declared, domain, state, name, .. } = self;
+        let is_reported = |announced: &AnnouncedType| {
+            let Some(declared) = declared else { return false };
+            let checked = declared.check(domain, announced, || state.is_stopping());
+            checked.map_err(|reason| declared.say(name, &reason)).is_err()
+        };
+        let new = publishers.unmatched(reader, is_reported);
+        state.incompatible.fetch_add(new, Ordering::Relaxed);
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct AnnouncedType {
     pub(super) name: CString,
     pub(super) keyed: bool,
     pub(super) described: Option<DescribedType>,
+    /// Its hash in ROS 2.
+    pub(super) hash: Option<String>,
 }
 
 impl AnnouncedType {
@@ -31,6 +33,7 @@ impl AnnouncedType {
             name: publisher.type_name.to_owned(),
             keyed: publisher.is_keyed(),
             described: publisher.type_info(),
+            hash: publisher.type_hash(),
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct DiscoveredEndpoint {
     pub keyed: bool,
     /// Whether it describes the type.
     pub is_described: bool,
+    /// The hash of the type in ROS 2, if it states one.
+    pub type_hash: Option<String>,
     /// What it offers, or requests.
     pub qos: OfferedQos,
 }

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 
 use rondel_event::{Timestamp, TopicId};
 
-use super::entity::Entity;
+use super::announced_node::{AnnouncedNode, Member};
+use super::entity::{Entity, Qos};
 use super::{DeclareError, Settings};
 use crate::adapter::{Outage, Recovered};
 
@@ -26,6 +27,8 @@ pub(super) struct Domain {
     outages: Mutex<Vec<Outage>>,
     /// What was fetched after such a loss, for each topic of subscriptions.
     recovered: Mutex<BTreeMap<TopicId, Recovered>>,
+    /// The node in the graph of ROS 2, if it has one.
+    node: OnceLock<Weak<AnnouncedNode>>,
 }
 
 impl Domain {
@@ -52,8 +55,11 @@ impl Domain {
         });
         ERRORS.set(None);
         let domain = domain?;
-        // SAFETY: null is allowed for the QoS and the listener.
-        let participant = unsafe { cyclors::dds_create_participant(id, std::ptr::null(), std::ptr::null()) };
+        // By this the participants of ROS 2 know each other.
+        let enclave = if settings.node.is_some() { "enclave=/;" } else { "" };
+        let qos = Qos::new().user_data(enclave);
+        // SAFETY: a QoS that outlives the call, which copies it; null is allowed for the listener.
+        let participant = unsafe { cyclors::dds_create_participant(id, qos.as_ptr(), std::ptr::null()) };
         let participant = Entity::own(participant, "DDS participant")?;
         Ok(Domain {
             participant,
@@ -61,11 +67,23 @@ impl Domain {
             closing: AtomicBool::new(false),
             outages: Mutex::default(),
             recovered: Mutex::default(),
+            node: OnceLock::new(),
         })
     }
 
     pub(super) fn participant(&self) -> i32 {
         self.participant.handle()
+    }
+
+    /// Sets the node to which readers and writers belong from now on.
+    pub(super) fn set_node(&self, node: &Arc<AnnouncedNode>) {
+        // There is one node, set once.
+        _ = self.node.set(Arc::downgrade(node));
+    }
+
+    /// Adds a reader or writer of a topic of ROS 2 to the node, if there is one, until what is returned is dropped.
+    pub(super) fn announce(&self, topic: &str, entity: &Entity, publishes: bool) -> Option<Member> {
+        self.node.get()?.upgrade()?.add(topic, entity, publishes)
     }
 
     /// Adds a match that was lost and returned; at most 1,024 are remembered.

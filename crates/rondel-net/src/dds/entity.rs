@@ -191,6 +191,13 @@ impl Qos {
         self
     }
 
+    /// Sets the text that others can read of an entity.
+    pub(super) fn user_data(self, text: &str) -> Qos {
+        // SAFETY: as above; the library copies so many bytes.
+        unsafe { cyclors::dds_qset_userdata(self.0, text.as_ptr().cast(), text.len()) };
+        self
+    }
+
     /// Sets whether a writer buffers samples until they fill a packet.
     pub(super) fn batching(self, on: bool) -> Qos {
         // SAFETY: as above.

@@ -86,6 +86,18 @@ impl Sources {
         (self.current, self.times) = (publisher, self.others.remove(&publisher).unwrap_or(NONE));
     }
 
+    /// Refuses all samples of a publisher.
+    pub(super) fn refuse(&mut self, publisher: dds_instance_handle_t) {
+        self.fetched(publisher, i64::MAX);
+        self.times.last = i64::MIN;
+    }
+
+    /// Whether the samples of the publisher are refused that was asked for last.
+    #[inline]
+    pub(super) fn is_refusing(&self) -> bool {
+        self.times.fetched == i64::MAX
+    }
+
     /// The time of the last sample of a publisher; `None` if none came.
     pub(super) fn last(&mut self, publisher: dds_instance_handle_t) -> Option<i64> {
         if publisher != self.current {
@@ -184,6 +196,11 @@ mod tests {
         assert_eq!((sources.last(7), sources.last(8), sources.last(9)), (Some(2), Some(1), None));
         sources.fetched(9, 5);
         assert!(!sources.admit(9, 4) && !sources.admit(9, 5) && sources.admit(9, 6) && sources.admit(7, 3));
+        assert!(!sources.is_refusing());
+        sources.refuse(11);
+        assert!(sources.knows(11) && sources.last(11).is_none());
+        assert!(!sources.admit(11, 9) && sources.is_refusing());
+        assert!(sources.admit(7, 9) && !sources.is_refusing());
         (100..5_000).for_each(|publisher| assert!(sources.admit(publisher, 1)));
         assert!(sources.others.len() <= KNOWN);
     }

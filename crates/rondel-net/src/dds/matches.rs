@@ -5,6 +5,7 @@
 //! participant that was closed and started again has other ids, so an id that returns was lost.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use cyclors::{dds_builtintopic_endpoint_t, dds_entity_t, dds_instance_handle_t};
 use rondel_event::Timestamp;
@@ -16,6 +17,52 @@ use crate::adapter::{Outage, now};
 const KNOWN: usize = 1024;
 /// Limit of participants that are looked at.
 const AT_ONCE: usize = 256;
+
+/// Time between two beats, in nanoseconds, from which on this process was stopped.
+const STOPPED: i64 = 1_000_000_000;
+/// How long after a stop, in nanoseconds, participants that left are taken to have left because of it.
+const AFTER: i64 = 5_000_000_000;
+
+/// When this process ran, by [beats](Heartbeat::beat): a process that was stopped finds out afterwards that others were
+/// silent.
+static HEARTBEAT: Heartbeat = Heartbeat::new();
+
+#[derive(Debug)]
+struct Heartbeat(Mutex<Beats>);
+
+/// Times in nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug)]
+struct Beats {
+    last: Option<i64>,
+    /// The last stop: from when until when.
+    stop: Option<(i64, i64)>,
+}
+
+impl Heartbeat {
+    const fn new() -> Heartbeat {
+        Heartbeat(Mutex::new(Beats { last: None, stop: None }))
+    }
+
+    /// Notes that the process runs, and returns its last stop.
+    fn beat(&self, now: i64) -> Option<(i64, i64)> {
+        // Whoever asks while another thread notes a stop must not miss it.
+        let mut beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = beats.last.replace(now).filter(|last| now - last >= STOPPED) {
+            beats.stop = Some((last, now));
+        }
+        beats.stop
+    }
+
+    /// When somebody left of whom it is seen only now.
+    fn left(&self, now: i64) -> i64 {
+        self.beat(now).filter(|(_, until)| now - until < AFTER).map_or(now, |(from, _)| from)
+    }
+}
+
+/// Notes that this process runs. To be called regularly.
+pub(super) fn beat() {
+    HEARTBEAT.beat(now().as_nanos());
+}
 
 /// A reader or writer that matches.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +84,7 @@ impl Matches {
     /// Notes which ones match now. Returns those that have returned, with their former handle and the time when they
     /// left.
     pub(super) fn update(&mut self, present: &[Match]) -> Vec<(Match, dds_instance_handle_t, Timestamp)> {
+        let now = || Timestamp::from_nanos(HEARTBEAT.left(now().as_nanos()));
         for (id, (handle, left)) in &mut self.known {
             // One that left and returned between two looks has another handle.
             if left.is_none() && !present.iter().any(|one| one.id == *id && one.handle == *handle) {
@@ -111,6 +159,20 @@ unsafe fn ids(entity: &Entity, handles: Handles, data: Data) -> Vec<Match> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_left_during_a_stop_of_this_process_left_at_its_begin() {
+        let (heartbeat, second) = (Heartbeat::new(), 1_000_000_000);
+        assert_eq!(heartbeat.left(50 * second), 50 * second);
+        (500..600).for_each(|tenth| _ = heartbeat.beat(tenth * second / 10));
+        assert_eq!(heartbeat.left(60 * second), 60 * second);
+        // Whoever is first to run afterwards.
+        assert_eq!(heartbeat.left(73 * second), 60 * second);
+        (730..735).for_each(|tenth| _ = heartbeat.beat(tenth * second / 10));
+        assert_eq!(heartbeat.left(73 * second + second / 2), 60 * second);
+        (735..790).for_each(|tenth| _ = heartbeat.beat(tenth * second / 10));
+        assert_eq!(heartbeat.left(79 * second), 79 * second);
+    }
 
     #[test]
     fn who_returns_was_lost() {

@@ -102,7 +102,14 @@ impl Matching {
                     } else {
                         let to = receiver(&topic);
                         let domain = Arc::clone(&domain);
-                        match Subscription::create(domain, &topic, (&topic_type, &qos), queue, topic_id, to) {
+                        match Subscription::create(
+                            domain,
+                            &topic,
+                            ((&topic_type, &qos), None),
+                            queue,
+                            topic_id,
+                            to,
+                        ) {
                             Ok(subscription) => own.subscriptions().push(subscription),
                             Err(error) => {
                                 own.left_out.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +176,7 @@ impl adapter::Subscription for Matching {
         for subscription in &*self.shared.subscriptions() {
             let own = subscription.problems();
             all.malformed += own.malformed;
-            all.empty += own.empty;
+            all.instance_events += own.instance_events;
             all.lost += own.lost;
             all.incompatible += own.incompatible;
         }

@@ -9,8 +9,10 @@
 //! All `unsafe` code of this crate is in this module: calls into the C library, each with the reason why
 //! it is sound.
 
+mod announced_node;
 mod awaiting;
 mod base;
+mod declared;
 mod described;
 mod discovery;
 mod domain;
@@ -32,6 +34,7 @@ mod taken;
 mod topic;
 mod topic_qos;
 mod topic_type;
+mod unacknowledged;
 mod worker;
 
 pub use discovery::{DiscoveredEndpoint, DiscoveredType};
@@ -54,6 +57,9 @@ pub enum DeclareError {
         "'{0}' is not a DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, and do not begin with a digit"
     )]
     Name(String),
+    /// A publisher whose type is not the declared one.
+    #[error("{0}")]
+    Type(String),
     /// A quality of service that contradicts itself.
     #[error("wrong quality of service: {0}")]
     Qos(String),

@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use rondel_decode::schema::Schema;
 use rondel_event::TopicId;
 
+use super::announced_node::AnnouncedNode;
 use super::discovery::{self, DiscoveredEndpoint, DiscoveredType};
 use super::domain::Domain;
+use super::matches;
 use super::publisher::{self, Publisher};
 use super::{
     DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription, TopicQos, TopicType,
 };
 use crate::adapter::{Outage, Receiver, Recovered};
+use crate::ros2::NodeName;
 
 /// The largest domain id whose ports are below 65,536.
 const LAST_DOMAIN: u32 = 230;
@@ -60,6 +63,8 @@ struct ParticipantState {
     input: Option<Arc<Domain>>,
     output: Option<Arc<Domain>>,
     writers: Vec<std::sync::Weak<publisher::Writer>>,
+    /// The nodes in the graph of ROS 2.
+    nodes: Vec<Arc<AnnouncedNode>>,
 }
 
 impl Participant {
@@ -102,11 +107,14 @@ impl Participant {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let of = TopicType::Text(string_type.clone());
-        self.subscribe_as(name, (&of, &TopicQos::default()), topic, receiver)
+        self.subscribe_as(name, (&of, &TopicQos::default()), None, topic, receiver)
     }
 
     /// Subscribes to a topic of any type. `receiver` gets the samples with the id `topic` until the subscription is
-    /// closed or dropped.
+    /// closed or dropped. With a schema, publishers whose type differs from it are refused: they are counted as
+    /// [incompatible](crate::adapter::Problems::incompatible), and messages of theirs that come nevertheless as
+    /// [malformed](crate::adapter::Problems::malformed). A publisher that neither describes its type nor has a hash of it
+    /// is known by the name of its type only.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -114,11 +122,12 @@ impl Participant {
         &self,
         name: &str,
         of: (&TopicType, &TopicQos),
+        schema: Option<&Schema>,
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let domain = self.input()?;
-        Subscription::create(domain, name, of, self.settings.reader_queue, topic, receiver)
+        Subscription::create(domain, name, (of, schema), self.settings.reader_queue, topic, receiver)
     }
 
     /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is
@@ -167,8 +176,8 @@ impl Participant {
 
     /// Returns the instance of the library that receives.
     fn input(&self) -> Result<Arc<Domain>, DeclareError> {
-        let ParticipantState { spare, input, .. } = &mut *self.state()?;
-        Ok(Arc::clone(take_or_open(input, spare, &self.settings)?))
+        let ParticipantState { spare, input, nodes, .. } = &mut *self.state()?;
+        Ok(Arc::clone(take_or_open(input, (spare, nodes), &self.settings, "")?))
     }
 
     /// Creates a publisher on a topic of strings.
@@ -198,8 +207,8 @@ impl Participant {
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
         let mut state = self.state()?;
-        let ParticipantState { spare, output, .. } = &mut *state;
-        let domain = Arc::clone(take_or_open(output, spare, &self.settings)?);
+        let ParticipantState { spare, output, nodes, .. } = &mut *state;
+        let domain = Arc::clone(take_or_open(output, (spare, nodes), &self.settings, SINKS)?);
         let publisher = Publisher::create(
             domain,
             name,
@@ -219,7 +228,9 @@ impl Participant {
     }
 
     /// Returns the participants that were lost for longer than their lease and have returned, by topic.
+    /// Call it several times a second: it notes when this process runs.
     pub fn outages(&self) -> Vec<Outage> {
+        matches::beat();
         let Ok(state) = self.state() else { return Vec::new() };
         state
             .writers
@@ -268,11 +279,16 @@ impl Drop for Participant {
     }
 }
 
-/// Returns the domain of `place`; if there is none, moves the spare one there or opens another.
+/// What the name of the node of publishers has besides.
+const SINKS: &str = "_sinks";
+
+/// Returns the domain of `place`; if there is none, moves the spare one there or opens another, with a node of ROS 2 if
+/// there is to be one.
 fn take_or_open<'a>(
     place: &'a mut Option<Arc<Domain>>,
-    spare: &mut Option<Arc<Domain>>,
+    (spare, nodes): (&mut Option<Arc<Domain>>, &mut Vec<Arc<AnnouncedNode>>),
     settings: &Settings,
+    suffix: &str,
 ) -> Result<&'a Arc<Domain>, DeclareError> {
     match place {
         Some(domain) => Ok(domain),
@@ -281,6 +297,12 @@ fn take_or_open<'a>(
                 Some(domain) => domain,
                 None => Arc::new(Domain::open(settings)?),
             };
+            // Whoever is met from here on is known to have been met by a process that ran.
+            matches::beat();
+            if let Some(node) = &settings.node {
+                let named = NodeName::new(node.namespace(), &format!("{}{suffix}", node.name()));
+                nodes.push(AnnouncedNode::create(&domain, named.unwrap_or_else(|_| node.clone()))?);
+            }
             Ok(place.insert(domain))
         }
     }

@@ -3,16 +3,18 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use cyclors::{dds_entity_t, ddsi_sertype, ddsrt_iovec_t};
 
+use super::announced_node::Member;
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message, policy_name};
 use super::matches::{self, Matches};
 use super::published::{self, Form, PublishedTopic};
 use super::slow::SlowConsumer;
+use super::unacknowledged::{SampleReference, Unacknowledged};
 use super::{DeclareError, Durability, PublisherSettings, TopicQos, TopicType, topic};
 use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
@@ -40,6 +42,12 @@ pub(super) struct Writer {
     /// The library's description of the topic's type. Valid as long as `topic`.
     serialised_type: *const ddsi_sertype,
     form: Form,
+    /// The samples to be handed back, once that is asked for.
+    unacknowledged: OnceLock<Unacknowledged>,
+    /// Whether samples are kept after they are acknowledged.
+    keeps: bool,
+    /// Its part in the graph of ROS 2.
+    _member: Option<Member>,
     writer: Entity,
     /// Argument of the listener's callbacks: dropped after `writer`, whose deletion waits for them.
     log: Box<WriterLog>,
@@ -114,10 +122,14 @@ impl Publisher {
         // SAFETY: a live handle and a place for a pointer.
         let code = unsafe { cyclors::dds_get_entity_sertype(writer.handle(), &mut serialised_type) };
         check(code, "DDS type")?;
+        let member = domain.announce(name, &writer, true);
         let slow = SlowConsumer::new(name, slow_consumer);
         let writer = Writer {
             serialised_type,
             form,
+            unacknowledged: OnceLock::new(),
+            keeps: history > 0,
+            _member: member,
             writer,
             log,
             slow,
@@ -249,14 +261,19 @@ impl Writer {
             if data.is_null() {
                 return Err(PublishError::Payload("CycloneDDS does not accept it as a sample of its type"));
             }
-            // SAFETY: a live handle; `data` is our only reference, and the call takes it over whatever
-            // it returns.
+            let unacknowledged = self.unacknowledged.get();
+            // SAFETY: a live sample of a type that is valid as long as `self`.
+            let reference = unacknowledged.map(|all| (all, unsafe { SampleReference::new(data) }));
+            // SAFETY: a live handle; the call takes over our reference to `data`, whatever it returns.
             match unsafe { cyclors::dds_writecdr(self.writer.handle(), data) } {
                 // Nothing was written: readers have not acknowledged enough samples yet.
                 cyclors::DDS_RETCODE_TIMEOUT => self.slow.waited(BLOCK)?,
                 code if code < 0 => return Err(PublishError::Network(message(code))),
                 _ => {
                     self.slow.accepted(size);
+                    if let Some((all, reference)) = reference {
+                        all.add(reference, &self.writer);
+                    }
                     return Ok(());
                 }
             }
@@ -317,6 +334,27 @@ impl adapter::Publisher for Publisher {
 
     fn flush(&self, limit: Duration) -> bool {
         self.writer.flush(limit)
+    }
+
+    fn hand_back(&self) {
+        self.writer.slow.hand_back();
+        _ = self.writer.unacknowledged.set(Unacknowledged::new(self.writer.keeps));
+    }
+
+    fn unconfirmed(&self) -> Option<u64> {
+        Some(self.writer.unacknowledged.get().map_or(0, |all| all.count(&self.writer.writer)))
+    }
+
+    fn unconfirmed_payloads(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Some(all) = self.writer.unacknowledged.get() {
+            all.visit(&self.writer.writer, self.writer.form, visit);
+        }
+    }
+
+    fn take_abandoned(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Some(all) = self.writer.unacknowledged.get() {
+            all.take_lost(&self.writer.writer, self.writer.form, visit);
+        }
     }
 
     fn drops(&self) -> Option<Arc<Drops>> {

@@ -1,12 +1,13 @@
 //! Discovery of publishers.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
 
 use super::DeclareError;
+use super::described::AnnouncedType;
 use super::discovery::DiscoveredEndpoint;
 use super::domain::Domain;
 use super::entity::{Entity, policy_name};
@@ -34,7 +35,7 @@ pub(super) struct PublisherWatch {
 /// A publisher that was discovered and has not matched yet.
 struct PendingPublisher {
     handle: dds_instance_handle_t,
-    type_name: String,
+    announced: AnnouncedType,
     since: Instant,
 }
 
@@ -63,7 +64,7 @@ impl PublisherWatch {
 
     /// Returns the time until [`PublisherWatch::unmatched`] is to be called; `None` if there is no need.
     pub(super) fn look_again_in(&self) -> Option<Duration> {
-        let is_due = |p: &&PendingPublisher| self.has_reader || self.is_other(&p.type_name);
+        let is_due = |p: &&PendingPublisher| self.has_reader || self.is_other(&p.announced);
         let first = self.pending.iter().filter(is_due).map(|p| p.since).min()?;
         Some((first + GRACE).saturating_duration_since(Instant::now()))
     }
@@ -76,8 +77,8 @@ impl PublisherWatch {
     }
 
     /// Whether a type is not that of the subscription.
-    fn is_other(&self, type_name: &str) -> bool {
-        self.type_name.as_ref().is_some_and(|ours| ours != type_name)
+    fn is_other(&self, announced: &AnnouncedType) -> bool {
+        self.type_name.as_ref().is_some_and(|ours| ours.as_bytes() != announced.name.to_bytes())
     }
 
     /// Records newly discovered publishers.
@@ -100,16 +101,25 @@ impl PublisherWatch {
             {
                 return;
             }
-            let type_name = endpoint.type_name.to_string_lossy().into_owned();
-            tracing::debug!(%topic, %type_name, "discovered a publisher");
-            pending.push(PendingPublisher { handle, type_name, since: Instant::now() });
+            let announced = AnnouncedType::of(&endpoint);
+            tracing::debug!(%topic, type_name = ?announced.name, "discovered a publisher");
+            pending.push(PendingPublisher { handle, announced, since: Instant::now() });
             each(handle, Some(&endpoint));
         });
     }
 
+    /// Forgets a publisher that was reported already.
+    pub(super) fn forget(&mut self, handle: dds_instance_handle_t) {
+        self.pending.retain(|p| p.handle != handle);
+    }
+
     /// Returns how many publishers turned out not to match `reader` since the last call. Before there is a reader, they
-    /// are those of another type.
-    pub(super) fn unmatched(&mut self, reader: Option<&Entity>) -> u64 {
+    /// are those of another type. Those for which `is_reported` returns `true` are counted and not reported again.
+    pub(super) fn unmatched(
+        &mut self,
+        reader: Option<&Entity>,
+        mut is_reported: impl FnMut(&AnnouncedType) -> bool,
+    ) -> u64 {
         if !self.pending.iter().any(|p| p.since.elapsed() >= GRACE) {
             return 0;
         }
@@ -120,12 +130,15 @@ impl PublisherWatch {
                 return false;
             }
             let over = p.since.elapsed() >= GRACE;
-            let (topic, theirs) = (&self.topic, &p.type_name);
-            let other_type = self.type_name.as_ref().filter(|ours| *ours != theirs);
+            let (topic, theirs) = (&self.topic, p.announced.name.to_string_lossy());
+            let other_type = self.type_name.as_ref().filter(|ours| **ours != theirs);
             if !over || (reader.is_none() && other_type.is_none()) {
                 return true;
             }
             new += 1;
+            if other_type.is_none() && is_reported(&p.announced) {
+                return false;
+            }
             if !std::mem::replace(&mut self.warned, true) {
                 if let Some(ours) = other_type {
                     tracing::warn!(
@@ -180,6 +193,7 @@ impl AnnouncedPublisher<'_> {
             type_name: self.type_name.to_string_lossy().into_owned(),
             keyed: self.is_keyed(),
             is_described: self.type_info().is_some(),
+            type_hash: self.type_hash(),
             qos: self.offered(),
         }
     }
@@ -188,6 +202,24 @@ impl AnnouncedPublisher<'_> {
     pub(super) fn offered(&self) -> OfferedQos {
         // SAFETY: null or a QoS that belongs to the endpoint, which is borrowed.
         unsafe { OfferedQos::read(self.endpoint.qos) }
+    }
+
+    /// Returns the hash of its type, which ROS 2 writes into the data of the user: `typehash=RIHS01_…;`.
+    pub(super) fn type_hash(&self) -> Option<String> {
+        let (mut data, mut size): (*mut c_void, usize) = (ptr::null_mut(), 0);
+        // SAFETY: a QoS that belongs to the endpoint, and places for a pointer and a size. The library makes a copy of so
+        // many bytes, which is ours.
+        let is_set = !self.endpoint.qos.is_null()
+            && unsafe { cyclors::dds_qget_userdata(self.endpoint.qos, &mut data, &mut size) };
+        if !is_set || data.is_null() {
+            return None;
+        }
+        // SAFETY: as just said.
+        let text = String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) });
+        let hash = text.split(';').find_map(|part| part.strip_prefix("typehash=")).map(str::to_owned);
+        // SAFETY: made by the library for us, freed once.
+        unsafe { cyclors::dds_free(data) };
+        hash.filter(|hash| hash.starts_with("RIHS01_"))
     }
 
     /// Returns the description of its type, if it has one.
@@ -213,6 +245,19 @@ pub(super) struct DescribedType(*mut cyclors::ddsi_typeinfo_t);
 unsafe impl Send for DescribedType {}
 
 impl DescribedType {
+    /// Whether it describes the same type, as its hashes say.
+    pub(super) fn is_same(&self, other: &DescribedType) -> bool {
+        let all = cyclors::ddsi_type_include_deps_DDSI_TYPE_INCLUDE_DEPS;
+        // SAFETY: two live descriptions, which the call only reads.
+        unsafe { cyclors::ddsi_typeinfo_equal(self.0, other.0, all) }
+    }
+
+    pub(super) fn copy(&self) -> Option<DescribedType> {
+        // SAFETY: a live description; the copy is ours.
+        let copy = unsafe { cyclors::ddsi_typeinfo_dup(self.0) };
+        (!copy.is_null()).then_some(DescribedType(copy))
+    }
+
     pub(super) fn as_ptr(&self) -> *const cyclors::ddsi_typeinfo_t {
         self.0
     }
@@ -268,20 +313,37 @@ pub(super) fn announced(
                 info.valid_data && info.instance_state == cyclors::dds_instance_state_DDS_IST_ALIVE;
             // SAFETY: a sample of this topic is such a structure, lent until `dds_return_loan`.
             let endpoint = unsafe { sample.cast::<cyclors::dds_builtintopic_endpoint_t>().as_ref() };
-            let named = |e: &&cyclors::dds_builtintopic_endpoint_t| {
-                is_there && !e.topic_name.is_null() && !e.type_name.is_null()
-            };
-            let endpoint = endpoint.filter(named).map(|e| {
-                // SAFETY: terminated texts, just seen not to be null, lent as above.
-                let (topic, type_name) =
-                    unsafe { (CStr::from_ptr(e.topic_name), CStr::from_ptr(e.type_name)) };
-                AnnouncedPublisher { topic, type_name, endpoint: e }
-            });
+            let endpoint = endpoint.filter(|_| is_there).and_then(named);
             each(info.instance_handle, endpoint);
         }
         // SAFETY: gives back what was lent, once.
         unsafe { cyclors::dds_return_loan(reader.handle(), samples.as_mut_ptr(), count) };
     }
+}
+
+/// Returns the type of a publisher that matches a reader; `None` if it has left.
+pub(super) fn type_of_match(reader: &Entity, publisher: dds_instance_handle_t) -> Option<AnnouncedType> {
+    // SAFETY: a live handle; a handle of something that has left gives null.
+    let endpoint = unsafe { cyclors::dds_get_matched_publication_data(reader.handle(), publisher) };
+    // SAFETY: null, or a description that is ours until it is freed.
+    let announced =
+        unsafe { endpoint.as_ref() }.and_then(named).map(|publisher| AnnouncedType::of(&publisher));
+    if !endpoint.is_null() {
+        // SAFETY: made by the library for us, freed once.
+        unsafe { cyclors::dds_builtintopic_free_endpoint(endpoint) };
+    }
+    announced
+}
+
+/// Reads the names of an endpoint.
+fn named(endpoint: &cyclors::dds_builtintopic_endpoint_t) -> Option<AnnouncedPublisher<'_>> {
+    if endpoint.topic_name.is_null() || endpoint.type_name.is_null() {
+        return None;
+    }
+    // SAFETY: terminated texts, just seen not to be null, which belong to the endpoint.
+    let (topic, type_name) =
+        unsafe { (CStr::from_ptr(endpoint.topic_name), CStr::from_ptr(endpoint.type_name)) };
+    Some(AnnouncedPublisher { topic, type_name, endpoint })
 }
 
 /// Returns the QoS policy in which a publisher was last found incompatible with a reader.

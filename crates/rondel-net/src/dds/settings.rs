@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::adapter::Listener;
+use crate::ros2::NodeName;
 
 /// Settings of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub struct Settings {
     pub lease: Option<Duration>,
     /// Number of samples that each publisher keeps for subscribers that were taken for gone. Default: 0.
     pub history: u32,
+    /// The node as which subscriptions on topics of ROS 2 appear in its graph; publishers appear as another one, whose
+    /// name ends with `_sinks`. Default: none.
+    pub node: Option<NodeName>,
 }
 
 impl Default for Settings {
@@ -38,6 +42,7 @@ impl Default for Settings {
             slow_consumer: None,
             lease: None,
             history: 0,
+            node: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! acknowledged, CycloneDDS still lets its queue grow by a few samples after each wait, up to its limit: writing
 //! gets slow and does not stop. So waits belong together unless more was accepted in between than that.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(super) struct SlowConsumer {
     topic: String,
     wait: Option<Duration>,
     drops: Arc<Drops>,
+    /// Whether refused samples are handed back, so that they are not dropped here.
+    hands_back: AtomicBool,
     /// One of the constants; written under the lock.
     mode: AtomicU8,
     waits: Mutex<Waits>,
@@ -49,7 +51,8 @@ impl SlowConsumer {
     /// A limit of `wait`, or none.
     pub(super) fn new(topic: &str, wait: Option<Duration>) -> SlowConsumer {
         let (mode, waits) = (AtomicU8::new(FREE), Mutex::default());
-        SlowConsumer { topic: topic.to_owned(), wait, drops: Arc::default(), mode, waits }
+        let (drops, hands_back) = Default::default();
+        SlowConsumer { topic: topic.to_owned(), wait, drops, hands_back, mode, waits }
     }
 
     fn waits(&self) -> MutexGuard<'_, Waits> {
@@ -61,7 +64,20 @@ impl SlowConsumer {
         &self.drops
     }
 
-    /// Returns an error if a sample is to be dropped without an attempt to write it.
+    /// From now on refused samples are neither counted nor reported.
+    pub(super) fn hand_back(&self) {
+        self.hands_back.store(true, Ordering::Relaxed);
+    }
+
+    /// Refuses a sample.
+    fn refuse(&self) -> PublishError {
+        if !self.hands_back.load(Ordering::Relaxed) {
+            self.drops.add(1, now());
+        }
+        PublishError::Slow
+    }
+
+    /// Returns an error if a sample is to be refused without an attempt to write it.
     #[inline]
     pub(super) fn admit(&self) -> Result<(), PublishError> {
         if self.mode.load(Ordering::Relaxed) == STALLED { self.probe() } else { Ok(()) }
@@ -71,8 +87,7 @@ impl SlowConsumer {
     fn probe(&self) -> Result<(), PublishError> {
         let mut waits = self.waits();
         if waits.tried.is_some_and(|tried| tried.elapsed() < PROBE) {
-            self.drops.add(1, now());
-            return Err(PublishError::Slow);
+            return Err(self.refuse());
         }
         waits.tried = Some(Instant::now());
         Ok(())
@@ -94,7 +109,7 @@ impl SlowConsumer {
             self.mode.store(CONGESTED, Ordering::Relaxed);
             return;
         }
-        if waits.has_dropped {
+        if waits.has_dropped && !self.hands_back.load(Ordering::Relaxed) {
             let dropped = self.drops.count();
             tracing::warn!(topic = %self.topic, dropped, "DDS subscribers accept messages again");
         }
@@ -116,7 +131,8 @@ impl SlowConsumer {
             self.mode.store(CONGESTED, Ordering::Relaxed);
             return Ok(());
         }
-        if !std::mem::replace(&mut waits.has_dropped, true) {
+        let is_news = !std::mem::replace(&mut waits.has_dropped, true);
+        if is_news && !self.hands_back.load(Ordering::Relaxed) {
             tracing::warn!(
                 topic = %self.topic,
                 "a DDS subscriber does not acknowledge messages; they are dropped until it does or its lease expires"
@@ -124,8 +140,7 @@ impl SlowConsumer {
         }
         waits.tried = Some(Instant::now());
         self.mode.store(STALLED, Ordering::Relaxed);
-        self.drops.add(1, now());
-        Err(PublishError::Slow)
+        Err(self.refuse())
     }
 }
 

@@ -6,10 +6,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rondel_decode::cdr;
+use rondel_decode::schema::Schema;
 use rondel_event::TopicId;
 
 use super::awaiting::Awaiting;
 use super::base::{Base, Opened, PUBLISHERS, STOP};
+use super::declared::Declared;
 use super::domain::Domain;
 use super::entity::Entity;
 use super::publishers::PublisherWatch;
@@ -40,7 +42,7 @@ pub struct Subscription {
 pub(super) struct SubscriptionState {
     pub(super) received: AtomicU64,
     pub(super) malformed: AtomicU64,
-    pub(super) empty: AtomicU64,
+    pub(super) instance_events: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) incompatible: AtomicU64,
     stopping: AtomicBool,
@@ -88,7 +90,7 @@ impl Subscription {
     pub(super) fn create<R: Receiver + ?Sized>(
         domain: Arc<Domain>,
         name: &str,
-        (topic_type, qos): (&TopicType, &TopicQos),
+        ((topic_type, qos), schema): ((&TopicType, &TopicQos), Option<&Schema>),
         queue: u32,
         topic_id: TopicId,
         receiver: Arc<R>,
@@ -110,6 +112,7 @@ impl Subscription {
             state: Arc::clone(&state),
             name: name.to_owned(),
             queue,
+            declared: schema.cloned().map(Declared::new),
         };
         base.attach_condition(base.publishers.reader(), PUBLISHERS)?;
         base.attach(stop.handle(), STOP)?;
@@ -175,7 +178,7 @@ impl adapter::Subscription for Subscription {
         let s = &self.state;
         Problems {
             malformed: read(&s.malformed),
-            empty: read(&s.empty),
+            instance_events: read(&s.instance_events),
             lost: read(&s.lost),
             incompatible: read(&s.incompatible),
             ..Problems::default()

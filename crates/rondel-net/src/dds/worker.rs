@@ -11,6 +11,7 @@ use super::base::{Base, Opened, PUBLISHERS, STATUS};
 use super::history::{self, Fetched, Sources};
 use super::instances::Instances;
 use super::matches::{self, Matches};
+use super::publishers::type_of_match;
 use super::taken::{BATCH, Room};
 use crate::adapter::{self, Change, Receiver, Sample};
 
@@ -143,6 +144,7 @@ impl Worker {
             if info.valid_data && !self.sources.knows(info.publication_handle) {
                 // It may have been lost and returned: what was missed comes first.
                 self.look_at_status(receiver);
+                self.judge(info.publication_handle);
             }
         }
         let arrival = Some(adapter::now());
@@ -163,7 +165,10 @@ impl Worker {
                 adapter::trace_message("received", &self.base.name, payload);
                 samples[count] = Sample::new(payload, source_time, arrival);
                 count += 1;
-            } else if !info.valid_data && self.base.state.empty.fetch_add(1, Ordering::Relaxed) == 0 {
+            } else if info.valid_data && self.sources.is_refusing() {
+                self.base.state.malformed.fetch_add(1, Ordering::Relaxed);
+            } else if !info.valid_data && self.base.state.instance_events.fetch_add(1, Ordering::Relaxed) == 0
+            {
                 tracing::debug!(
                     topic = %self.base.name,
                     "an instance was disposed of or has no publishers any more; further such notices are only counted"
@@ -273,7 +278,9 @@ impl Worker {
         if code >= 0 && (matched.total_count_change != 0 || matched.current_count_change != 0) {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
-            for (publisher, former, from) in self.matches.update(&matches::writers(&self.opened.reader)) {
+            let writers = matches::writers(&self.opened.reader);
+            writers.iter().for_each(|writer| self.judge(writer.handle));
+            for (publisher, former, from) in self.matches.update(&writers) {
                 receiver.missed(self.topic_id, from, Some(adapter::now()));
                 let fetched = if self.opened.qos.durability > Some(Durability::Volatile) {
                     self.await_kept((publisher, former), from);
@@ -301,6 +308,22 @@ impl Worker {
             }
         }
         self.look_at_promises(receiver);
+    }
+
+    /// Compares the type of a publisher with the declared one, unless it was heard before, and refuses its samples if they
+    /// would be read wrongly.
+    #[cold]
+    fn judge(&mut self, publisher: dds_instance_handle_t) {
+        let Base { declared: Some(declared), domain, state, name, .. } = &mut self.base else { return };
+        if self.sources.knows(publisher) {
+            return;
+        }
+        let Some(announced) = type_of_match(&self.opened.reader, publisher) else { return };
+        if let Err(reason) = declared.check(domain, &announced, || state.is_stopping()) {
+            state.incompatible.fetch_add(1, Ordering::Relaxed);
+            declared.say(name, &reason);
+            self.sources.refuse(publisher);
+        }
     }
 
     /// Looks at what publishers promised: samples within the deadline, and signs of life.

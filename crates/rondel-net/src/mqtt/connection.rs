@@ -69,6 +69,8 @@ pub(super) struct Connection {
     breaks: Arc<Breaks>,
     /// Whether the broker ended this link because another client took over the session.
     pub(super) taken_over: AtomicBool,
+    /// Whether the broker had kept the session for it when it was first opened.
+    pub(super) was_kept: bool,
     /// Why the connection was given up.
     failure: OnceLock<String>,
     /// When the broker last sent something, in nanoseconds since the Unix epoch.
@@ -107,6 +109,7 @@ impl Connection {
             routes.held = Some(held);
             routes.waits = true;
         }
+        let was_kept = allowed.session_present;
         let out = Outgoing::new(Arc::clone(&link), allowed);
         let connection = Arc::new(Connection {
             settings,
@@ -121,6 +124,7 @@ impl Connection {
             closing: AtomicBool::new(false),
             breaks,
             taken_over: AtomicBool::new(false),
+            was_kept,
             failure: OnceLock::new(),
             heard: AtomicI64::new(now().as_nanos()),
         });

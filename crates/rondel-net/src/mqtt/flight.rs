@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::packet;
+use super::{Version, packet};
 
 /// Unacknowledged messages in the order of publishing. They are sent again after a reconnection.
 #[derive(Debug)]
@@ -39,6 +39,22 @@ impl Default for InFlight {
 impl InFlight {
     pub(super) fn len(&self) -> usize {
         self.messages.len()
+    }
+
+    /// Returns the number of messages on a topic.
+    pub(super) fn count(&self, topic: &str) -> u64 {
+        let on_topic =
+            |message: &&InFlightMessage| packet::published_topic(&message.packet) == topic.as_bytes();
+        self.messages.iter().filter(on_topic).count() as u64
+    }
+
+    /// Calls a function with the payload of each message on a topic.
+    pub(super) fn payloads(&self, version: Version, topic: &str, visit: &mut dyn FnMut(&[u8])) {
+        for message in &self.messages {
+            if packet::published_topic(&message.packet) == topic.as_bytes() {
+                visit(packet::published_payload(version, &message.packet));
+            }
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

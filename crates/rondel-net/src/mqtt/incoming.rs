@@ -151,7 +151,7 @@ impl Connection {
                 );
             }
         }
-        if is_wanted && message.payload.is_empty() {
+        if is_wanted && message.payload.is_empty() && !entry.route.settings.empty {
             if first(&counts.empty) {
                 tracing::warn!(
                     topic = %filter,

@@ -20,6 +20,9 @@ const WINDOW_V3_QOS_2: usize = 20;
 /// Number of buffered bytes from which messages are sent although batching is on.
 const FULL: usize = 16 << 10;
 
+/// How long to wait for the lock in order to count messages.
+const UNLOCK: Duration = Duration::from_millis(200);
+
 /// Sending side of a connection.
 pub(super) struct Outgoing {
     /// `None` while the connection is broken.
@@ -131,7 +134,8 @@ impl Connection {
     }
 
     /// Publishes a message; waits while the connection is broken or the window is full. Once it has waited for
-    /// as long as the settings allow, messages are dropped until the broker accepts one again.
+    /// as long as the settings allow, messages are refused until the broker accepts one again, and counted as dropped
+    /// if there is a counter.
     pub(super) fn publish(
         &self,
         topic: &str,
@@ -139,7 +143,7 @@ impl Connection {
         retained: bool,
         payload: &[u8],
         hold: bool,
-        drops: &Drops,
+        drops: Option<&Drops>,
     ) -> Result<(), PublishError> {
         trace_message("published", topic, payload);
         let mut out = self.out();
@@ -164,7 +168,7 @@ impl Connection {
             let left = deadline.get_or_insert_with(|| Instant::now() + wait);
             let left = left.saturating_duration_since(Instant::now());
             if out.stalled || left.is_zero() {
-                return Err(self.drop_one(&mut out, drops));
+                return Err(self.refuse(&mut out, drops));
             }
             out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
         };
@@ -191,16 +195,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Counts a message that the broker was not ready for in time.
+    /// Refuses a message that the broker was not ready for in time.
     #[cold]
-    fn drop_one(&self, out: &mut Outgoing, drops: &Drops) -> PublishError {
+    fn refuse(&self, out: &mut Outgoing, drops: Option<&Drops>) -> PublishError {
         if !std::mem::replace(&mut out.stalled, true) {
             tracing::warn!(
                 broker = %self.settings.broker,
-                "the MQTT broker does not accept messages; they are dropped until it does"
+                "the MQTT broker does not accept messages{}",
+                if drops.is_some() { "; they are dropped until it does" } else { "" }
             );
         }
-        drops.add(1, now());
+        if let Some(drops) = drops {
+            drops.add(1, now());
+        }
         PublishError::Slow
     }
 
@@ -242,6 +249,19 @@ impl Connection {
         let waiting = |out: &mut Outgoing| !out.flight.is_through(mark) && !self.is_closing() && !out.ended;
         let out = self.changed.wait_timeout_while(out, limit, waiting);
         out.unwrap_or_else(PoisonError::into_inner).0.flight.is_through(mark)
+    }
+
+    /// Returns the number of messages on a topic that the broker has not acknowledged.
+    pub(super) fn unconfirmed(&self, topic: &str) -> Option<u64> {
+        // Whoever writes to a broker that reads nothing holds the lock, for a limited time.
+        lock_until(&self.out, Instant::now() + UNLOCK).map(|out| out.flight.count(topic))
+    }
+
+    /// Calls a function with the payload of each of these messages.
+    pub(super) fn unconfirmed_payloads(&self, topic: &str, visit: &mut dyn FnMut(&[u8])) {
+        if let Some(out) = lock_until(&self.out, Instant::now() + UNLOCK) {
+            out.flight.payloads(self.version(), topic, visit);
+        }
     }
 
     /// Waits until the broker has read everything and acknowledged all messages at QoS 1 and 2. Returns

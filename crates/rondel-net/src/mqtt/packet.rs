@@ -347,6 +347,27 @@ pub(super) fn publish(version: Version, publish: &Publish<'_>, out: &mut Vec<u8>
     out.extend_from_slice(publish.payload);
 }
 
+/// Returns the topic of a PUBLISH that [`publish`] has written.
+pub(super) fn published_topic(packet: &[u8]) -> &[u8] {
+    published_parts(packet).0
+}
+
+/// Returns the payload of a PUBLISH at QoS 1 or 2 that [`publish`] has written.
+pub(super) fn published_payload(version: Version, packet: &[u8]) -> &[u8] {
+    // The id, and the length of the properties.
+    let between = 2 + usize::from(version == Version::V5);
+    published_parts(packet).1.get(between..).unwrap_or_default()
+}
+
+/// The topic of such a packet, and what follows.
+fn published_parts(packet: &[u8]) -> (&[u8], &[u8]) {
+    // The remaining length ends with the first byte below 128.
+    let rest = packet.get(1..).unwrap_or_default();
+    let length = rest.iter().position(|byte| byte & 0x80 == 0).map_or(rest.len(), |last| last + 1);
+    let Some((size, rest)) = rest[length..].split_first_chunk::<2>() else { return (&[], &[]) };
+    rest.split_at_checked(usize::from(u16::from_be_bytes(*size))).unwrap_or_default()
+}
+
 /// Appends a PUBACK, PUBREC, PUBREL or PUBCOMP.
 pub(super) fn acknowledge(kind: u8, id: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&[kind, 2]);
@@ -430,6 +451,7 @@ mod tests {
                 let (first, start, end) = frame(&out).unwrap().unwrap();
                 assert_eq!(end, out.len());
                 assert_eq!(decode(version, first, &out[start..end]), Ok(Packet::Publish(written)));
+                assert_eq!(published_topic(&out), b"a/b");
             }
         }
     }

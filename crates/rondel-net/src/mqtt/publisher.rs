@@ -1,6 +1,7 @@
 //! Publishers at a broker.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Qos;
@@ -15,6 +16,8 @@ pub struct Publisher {
     pub(super) retain: bool,
     pub(super) batching: bool,
     pub(super) drops: Arc<Drops>,
+    /// Whether refused messages are handed back, so that they are not dropped here.
+    pub(super) hands_back: AtomicBool,
 }
 
 impl std::fmt::Debug for Publisher {
@@ -30,7 +33,8 @@ impl adapter::Publisher for Publisher {
     /// Publishes a payload; blocks while the connection is broken or the limit of unacknowledged
     /// messages is reached, at most for as long as the settings allow.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        self.connection.publish(&self.topic, self.qos, self.retain, payload, self.batching, &self.drops)
+        let drops = (!self.hands_back.load(Ordering::Relaxed)).then_some(&*self.drops);
+        self.connection.publish(&self.topic, self.qos, self.retain, payload, self.batching, drops)
     }
 
     fn release(&self) {
@@ -55,6 +59,20 @@ impl adapter::Publisher for Publisher {
     /// Waits until the broker has acknowledged or refused every message at QoS 1 and 2 that was published before.
     fn settle(&self, limit: Duration) -> bool {
         self.connection.settle(limit)
+    }
+
+    /// Returns the number of messages at QoS 1 and 2 on this topic that the broker has not acknowledged; `None` while
+    /// another thread writes to a broker that reads nothing.
+    fn unconfirmed(&self) -> Option<u64> {
+        self.connection.unconfirmed(&self.topic)
+    }
+
+    fn hand_back(&self) {
+        self.hands_back.store(true, Ordering::Relaxed);
+    }
+
+    fn unconfirmed_payloads(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.connection.unconfirmed_payloads(&self.topic, visit);
     }
 
     fn drops(&self) -> Option<Arc<Drops>> {

@@ -12,7 +12,7 @@ use rondel_event::{Timestamp, TopicId};
 use super::connection::{Connection, Role, lock_until};
 use super::held::{self, Holding};
 use super::{
-    DeclareError, OpenError, Publisher, PublisherSettings, Settings, Subscription, SubscriptionSettings,
+    DeclareError, OpenError, Publisher, PublisherSettings, Qos, Settings, Subscription, SubscriptionSettings,
     check_filter, check_topic,
 };
 use crate::adapter::{Outage, Receiver};
@@ -212,7 +212,14 @@ impl Session {
             );
         }
         let topic = topic.to_owned();
-        Ok(Publisher { connection, topic, qos, retain, batching, drops: Arc::default() })
+        let (drops, hands_back) = Default::default();
+        Ok(Publisher { connection, topic, qos, retain, batching, drops, hands_back })
+    }
+
+    /// Whether the broker kept what was published at this quality of service since the client last left.
+    pub fn kept(&self, settings: SubscriptionSettings) -> bool {
+        let qos = settings.qos.unwrap_or(self.settings.qos);
+        qos > Qos::AtMostOnce && lock(&self.incoming).iter().all(|connection| connection.was_kept)
     }
 
     /// Returns how many connections broke so far.

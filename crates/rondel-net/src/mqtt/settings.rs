@@ -245,11 +245,14 @@ pub struct SubscriptionSettings {
     pub qos: Option<Qos>,
     /// Whether retained messages are received.
     pub retained: bool,
+    /// Whether messages without a payload are received. Most encodings have none, and a broker uses them to delete a
+    /// retained message.
+    pub empty: bool,
 }
 
 impl Default for SubscriptionSettings {
     fn default() -> SubscriptionSettings {
-        SubscriptionSettings { qos: None, retained: true }
+        SubscriptionSettings { qos: None, retained: true, empty: false }
     }
 }
 

@@ -58,7 +58,8 @@ struct DeliverObserved(crate::observe::Observer);
 impl Deliver for DeliverObserved {
     fn receive(&self, _topic: TopicId, name: &str, samples: &[Sample<'_>]) {
         for sample in samples {
-            (self.0)(crate::observe::Observed { topic: name, payload: sample.payload, publisher: None });
+            let (source_time, origin) = (sample.source_time, sample.origin);
+            (self.0)(crate::observe::Observed { topic: name, payload: sample.payload, source_time, origin });
         }
     }
 

@@ -1,7 +1,7 @@
 //! The keys of rmw_zenoh on which messages are published: `DOMAIN/TOPIC/TYPE/HASH`.
 
 use super::types::TypeHash;
-use super::{MessageType, TopicName};
+use super::{MessageType, NodeName, TopicName};
 
 /// Returns the key on which a publisher publishes. Without a hash it is the one of publishers that have none.
 pub fn data_key(
@@ -19,6 +19,14 @@ pub fn data_key(
 /// subscription without such a format exists.
 pub fn subscription_key(domain: u32, topic: &TopicName, message_type: &MessageType) -> String {
     format!("{domain}/{}/{}/*", topic.as_str().trim_start_matches('/'), message_type.dds())
+}
+
+/// The service by which nodes describe types.
+const DESCRIPTION: &str = "get_type_description/type_description_interfaces::srv::dds_::GetTypeDescription_";
+
+/// Returns the key expression on which a node describes types, whatever the hash of the service is.
+pub fn description_key(domain: u32, node: &NodeName) -> String {
+    format!("{domain}/{}/{DESCRIPTION}/*", node.to_string().trim_start_matches('/'))
 }
 
 /// The parts of a key of rmw_zenoh.
@@ -86,6 +94,9 @@ mod tests {
         assert_eq!(key, format!("2/robot1/chatter/std_msgs::msg::dds_::String_/{HASH}"));
         let expression = subscription_key(2, &topic, &message_type);
         assert_eq!(expression, "2/robot1/chatter/std_msgs::msg::dds_::String_/*");
+        let node = NodeName::parse("/robot1/talker").unwrap();
+        let service = "type_description_interfaces::srv::dds_::GetTypeDescription_/*";
+        assert_eq!(description_key(2, &node), format!("2/robot1/talker/get_type_description/{service}"));
         let old = data_key(0, &topic, &message_type, None);
         assert_eq!(old, "0/robot1/chatter/std_msgs::msg::dds_::String_/TypeHashNotSupported");
 

@@ -4,6 +4,7 @@
 //! DDS, [`crate::dds`] uses the names that [`TopicName::dds`] and [`MessageType::dds`] return.
 
 pub mod attachment;
+pub mod clock;
 pub mod discovery;
 pub mod environment;
 pub mod graph;

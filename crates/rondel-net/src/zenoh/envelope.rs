@@ -24,10 +24,7 @@ pub(super) struct Plain;
 impl Envelope for Plain {
     #[inline]
     fn open(&self, sample: &Sample) -> Option<Marks> {
-        let time = sample
-            .timestamp()
-            .map(|time| Timestamp::from_nanos(i64::try_from(time.get_time().as_nanos()).unwrap_or(i64::MAX)));
-        Some((time, sample.source_info().map(origin_of)))
+        Some(marks(sample))
     }
 }
 
@@ -38,10 +35,13 @@ fn origin_of(info: &SourceInfo) -> Origin {
     Origin { publisher: publisher_of(&source.zid(), source.eid()), number: info.source_sn().into() }
 }
 
-/// Returns the publisher of a sample, as a hash, if it names one.
-#[cfg(all(feature = "dds", feature = "mqtt"))]
-pub(super) fn publisher(sample: &Sample) -> Option<u64> {
-    sample.source_info().map(|info| origin_of(info).publisher)
+/// Returns when a sample was sent, its publisher and its number, as far as Zenoh itself says so.
+#[inline]
+pub(super) fn marks(sample: &Sample) -> Marks {
+    let time = sample
+        .timestamp()
+        .map(|time| Timestamp::from_nanos(i64::try_from(time.get_time().as_nanos()).unwrap_or(i64::MAX)));
+    (time, sample.source_info().map(origin_of))
 }
 
 /// Returns the hash of a publisher.

@@ -14,10 +14,11 @@ mod ros2;
 mod session;
 mod settings;
 mod subscription;
+mod unsure;
 mod watch;
 
 pub use publisher::Publisher;
-pub use ros2::{Ros2Node, Ros2Publisher, Ros2Subscription};
+pub use ros2::{DescribedType, Ros2Node, Ros2Publisher, Ros2Subscription};
 pub use session::{Connections, OpenError, Session};
 pub use settings::{Mode, Priority, PublisherSettings, Settings};
 pub use subscription::Subscription;
@@ -65,9 +66,35 @@ pub fn check_endpoint(endpoint: &str, listen: bool) -> Result<(), OpenError> {
     settings.check()
 }
 
-/// Returns Zenoh's error message without its source code locations, which are meaningless to users.
+/// Returns Zenoh's error message in plain words: without its source code locations and structures.
 fn reason(error: impl std::fmt::Display) -> String {
-    let text = error.to_string();
+    let text = without_locations(&error.to_string());
+    if text.starts_with("Unable to connect to any of") {
+        return "no answer".to_owned();
+    }
+    // An error of reading a configuration file, as a structure.
+    let message =
+        text.split_once("Message { msg: \"").and_then(|(_, rest)| rest.rsplit_once("\", location:"));
+    if let Some((message, place)) = message {
+        let number = |name: &str| {
+            let (_, rest) = place.split_once(name)?;
+            rest.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty())
+        };
+        let at = number("line:").zip(number("column:"));
+        let at = at.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
+        return format!("{at}{}", message.replace("\\\"", "\""));
+    }
+    text.replace(
+        "empty chunks are forbidden, as well as leading and trailing slashes",
+        "it has an empty part: two slashes follow each other, or one is at its begin or end",
+    )
+}
+
+/// Returns a text of Zenoh, an error or a log line, without its source code locations, which are meaningless to users.
+pub fn without_locations(text: &str) -> String {
+    if !text.contains(".rs:") {
+        return text.to_owned();
+    }
     let mut words: Vec<String> = Vec::new();
     let mut rest = text.split(' ').peekable();
     while let Some(word) = rest.next() {
@@ -82,6 +109,8 @@ fn reason(error: impl std::fmt::Display) -> String {
             words.push(word.to_owned());
         }
     }
+    // Locations elsewhere than after "at".
+    words.retain(|word| !(word.contains(".rs:") && word.contains('/')));
     words.join(" ")
 }
 
@@ -103,5 +132,13 @@ mod tests {
         let text = "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98) at /x/src/tcp.rs:61.] at /y/unicast.rs:338.";
         assert_eq!(reason(text), "Can not bind to tcp/127.0.0.1:7447: [in use (os error 98)]");
         assert_eq!(reason("look at this"), "look at this");
+        let text = "JSON error: Message { msg: \"unknown field `lisen`, expected \\\"a\\\"\", location: Some(Location { line: 1, column: 17 }) }";
+        assert_eq!(reason(text), "line 1, column 17: unknown field `lisen`, expected \"a\"");
+        assert_eq!(
+            reason("Unable to connect to any of [Single(tls/127.0.0.1:1)]!  at /a/b.rs:7."),
+            "no answer"
+        );
+        let text = "error (/root/.cargo/zenoh/src/x.rs:12) in /y/z.rs:1:2: broken";
+        assert_eq!(without_locations(text), "error in broken");
     }
 }

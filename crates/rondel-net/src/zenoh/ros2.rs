@@ -3,6 +3,7 @@
 //! A subscription receives messages of the right type whatever its hash is, and refuses those of another one. What
 //! publishers keep for subscriptions that join later is fetched when a publisher is detected.
 
+pub(super) mod described;
 mod subscription;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use crate::adapter::{self, Drops, PublishError, Receiver};
 use crate::ros2::qos::Durability;
 use crate::ros2::{Endpoint, Entity, Graph, NodeName, Settings, Token, TopicName, keys};
 
+pub use described::DescribedType;
 pub use subscription::Ros2Subscription;
 
 /// A node of ROS 2 on a Zenoh session. Dropping it removes it from the graph; its subscriptions and publishers remain.

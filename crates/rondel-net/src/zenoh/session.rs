@@ -24,6 +24,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Default time limit of closing.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// Time limit of closing without any neighbour. There is nobody to hand messages to, and Zenoh waits for a connection
+/// that it is opening, or for a name that nobody resolves.
+const CLOSE_ALONE: Duration = Duration::from_millis(300);
 
 /// Error of opening a session.
 #[derive(Debug, thiserror::Error)]
@@ -287,10 +290,12 @@ impl Session {
     ) -> Result<::zenoh::pubsub::Subscriber<()>, DeclareError> {
         let subscriber = self.session.declare_subscriber(parse_key(key)?).callback(move |sample| {
             if sample.kind() == ::zenoh::sample::SampleKind::Put {
+                let (source_time, origin) = super::envelope::marks(&sample);
                 observer(crate::observe::Observed {
                     topic: sample.key_expr().as_str(),
                     payload: &sample.payload().to_bytes(),
-                    publisher: super::envelope::publisher(&sample),
+                    source_time,
+                    origin,
                 });
             }
         });
@@ -327,6 +332,22 @@ impl Session {
         super::ros2::graph(&self.session, domain, limit)
     }
 
+    /// Looks for publishers of a topic of ROS 2, of this type if it is known, and returns the type as the node of one of
+    /// them describes it, or why there is no description; `None` if there is no publisher. Takes `limit` only where
+    /// nobody describes it.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn ros2_type(
+        &self,
+        domain: u32,
+        topic: &crate::ros2::TopicName,
+        message_type: Option<&crate::ros2::MessageType>,
+        limit: Duration,
+    ) -> Result<Option<super::DescribedType>, DeclareError> {
+        super::ros2::described::discovered_type((&self.session, domain), topic, message_type, limit)
+    }
+
     /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.
     pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
         self.recoverer.recovered()
@@ -335,6 +356,11 @@ impl Session {
     /// Returns the connections that were lost and restored so far, and the one that is not restored yet.
     pub fn outages(&self) -> Vec<Outage> {
         self.watch.outages()
+    }
+
+    /// Whether the last connection was lost a moment ago, so that it is not known yet what was missed.
+    pub fn is_unsure(&self) -> bool {
+        self.watch.is_unsure()
     }
 
     /// Closes the session like [`close_within`](Session::close_within) with a limit of 5 s.
@@ -365,6 +391,8 @@ impl Session {
             return Err(timed_out());
         }
         let was_closed = self.session.is_closed();
+        // Before closing, which ends every connection.
+        let alone = self.watch.is_alone();
         let session = self.session.clone();
         let (sender, result) = mpsc::channel();
         // Zenoh's own limit is 10 s and cannot be set; containers are killed after the same time.
@@ -373,7 +401,10 @@ impl Session {
             .name("zenoh close".to_owned())
             .spawn(close)
             .map_err(|e| OpenError::Network(super::reason(e)))?;
-        match result.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = if alone { left.min(CLOSE_ALONE) } else { left };
+        match result.recv_timeout(left) {
+            Err(mpsc::RecvTimeoutError::Timeout) if alone => Ok(()),
             Ok(Ok(())) => {
                 if !was_closed {
                     tracing::info!(connect = ?self.connect, "closed the Zenoh session");

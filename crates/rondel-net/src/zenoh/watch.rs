@@ -18,6 +18,7 @@ use rondel_event::Timestamp;
 
 use super::publisher::{MatchedState, PublishGate};
 use super::resend::Shelf;
+use super::unsure::{LONG, LastBreak};
 use crate::adapter::{Drops, Outage, now};
 
 /// Interval at which the thread looks.
@@ -28,8 +29,6 @@ const CLOSING: Duration = Duration::from_secs(15);
 const LEFT: Duration = Duration::from_secs(60);
 /// A consumer that has not asked for messages for this long has all that it missed.
 const ASKS: Duration = Duration::from_millis(500);
-/// Time without any connection, in nanoseconds, from which on verdicts about what did not come are withheld.
-const LONG: i64 = 1_000_000_000;
 /// Limits of remembered neighbours and outages.
 const NEIGHBOURS: usize = 1024;
 
@@ -56,6 +55,8 @@ pub(super) struct Watch {
     opened: AtomicU64,
     /// The same at once.
     connections: Arc<AtomicU64>,
+    /// The last break of all connections.
+    last_break: Arc<LastBreak>,
     /// When a consumer last asked for messages that it missed.
     answered: Mutex<Option<Instant>>,
 }
@@ -113,13 +114,15 @@ impl Watch {
     ) -> Result<Arc<Watch>, ::zenoh::Error> {
         let (sender, events) = mpsc::channel();
         let connections = Arc::<AtomicU64>::default();
-        let counted = Arc::clone(&connections);
+        let (counted, last_break) = (Arc::clone(&connections), Arc::<LastBreak>::default());
+        let broken = Arc::clone(&last_break);
         session
             .info()
             .transport_events_listener()
             .history(true)
             .callback(move |event| {
                 _ = sender.send((event.kind(), *event.transport().zid()));
+                broken.connection(event.kind() == SampleKind::Put, Instant::now());
                 if event.kind() == SampleKind::Put {
                     counted.fetch_add(1, Ordering::Release);
                 }
@@ -147,6 +150,7 @@ impl Watch {
             shelf: OnceLock::new(),
             opened: AtomicU64::new(0),
             connections,
+            last_break,
             answered: Mutex::default(),
         });
         let watched = Arc::downgrade(&watch);
@@ -207,6 +211,11 @@ impl Watch {
         state.outages.iter().cloned().chain(open).collect()
     }
 
+    /// Whether the last connection was lost a moment ago, so that it is not known yet what was missed.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.connects && self.last_break.is_unsure(Instant::now())
+    }
+
     /// Counts up to now, and takes connections that are closed from here on for intended.
     pub(super) fn end(&self) {
         self.look();
@@ -217,6 +226,12 @@ impl Watch {
             state.cut_off(None, since, blocked);
             state.count();
         }
+    }
+
+    /// Whether there is no connection now.
+    pub(super) fn is_alone(&self) -> bool {
+        self.look();
+        self.state().connected == 0
     }
 
     /// Returns the number of connections that were opened so far.
@@ -293,7 +308,8 @@ impl WatchState {
     /// Whether messages may have been missed without anything that tells. Of numbered ones it is known exactly which are
     /// missing; but while there was no connection for long, nobody knew that some were.
     fn carried(&self, alone: Option<Timestamp>) -> bool {
-        let long = |from: Timestamp| now().as_nanos().saturating_sub(from.as_nanos()) >= LONG;
+        let long =
+            |from: Timestamp| now().as_nanos().saturating_sub(from.as_nanos()) >= LONG.as_nanos() as i64;
         !self.numbered || alone.is_some_and(long)
     }
 

@@ -107,10 +107,20 @@ impl Broker {
         }
     }
 
-    /// Stops the broker without closing its connections, until it is [killed](Broker::kill).
+    /// Stops the broker without closing its connections, until it [goes on](Broker::unfreeze) or is
+    /// [killed](Broker::kill).
     pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets a broker that was stopped go on.
+    pub fn unfreeze(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
     /// Kills the broker.

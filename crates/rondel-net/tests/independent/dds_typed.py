@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Publishes samples of a structure on DDS with the cyclonedds package, as told on standard input.
 
-Commands, one on each line: `wait` (for a reader; prints `matched`), `write ID COUNT` (numbers go on from command to
+Commands, one on each line: `wait [COUNT]` (for so many readers; prints `matched`), `write ID COUNT` (numbers go on from command to
 command; prints `wrote NUMBER`, the next one), `turns IDS COUNT` (the same for several instances in turn), `hex` (prints
 one more sample as it is serialised, and writes it), `dispose ID`, `unregister ID`, and `close` (deletes the writer; prints
 `closed`). Ends with standard input.
@@ -51,6 +51,11 @@ class Pose(IdlStruct, typename="demo.Pose"):
     mode: Mode
     position: array[float64, 3]
     covariance: sequence[float64]
+
+
+@dataclass
+class Battery(IdlStruct, typename="rover_msgs.msg.dds_.Battery_"):
+    charge: float64
 
 
 @dataclass
@@ -123,14 +128,24 @@ class Wide(IdlStruct, typename="demo.Pose"):
     other: float64
 
 
+# The name and size of another type, with a field of another name and type.
+@dataclass
+class Same(IdlStruct, typename="demo.Other"):
+    speed: float64
+
+
 def make(kind, number, instance):
     if kind == "pose":
         header = Header(Stamp(number, 500), "map")
         return Pose(header, number, Mode.DRIVING, [1.5, float(number), -2.5], [0.25] * (number % 3))
+    if kind == "battery":
+        return Battery(number / 10)
     if kind == "track":
         return Track(instance, number, f"track {instance}")
     if kind == "wide":
         return Wide(number, 0.5)
+    if kind == "same":
+        return Same(number + 0.5)
     if kind == "all":
         rows = [[1, 2, 3], [4, 5, 6]]
         parts = [Part(0.5, "left"), Part(1.5, "right")]
@@ -142,24 +157,27 @@ def make(kind, number, instance):
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("name", help="topic to publish on")
-parser.add_argument("--kind", choices=["pose", "track", "other", "wide", "all"], default="pose")
+parser.add_argument("--kind", choices=["pose", "track", "other", "wide", "same", "all", "battery"], default="pose")
 parser.add_argument("--transient-local", type=int, metavar="DEPTH", help="keep so many samples of each instance")
 parser.add_argument("--best-effort", action="store_true")
 parser.add_argument("--exclusive", type=int, metavar="STRENGTH", help="own instances with this strength")
 parser.add_argument("--partition", action="append", default=[])
 parser.add_argument("--lease", type=float, help="seconds")
 parser.add_argument("--deadline", type=float, help="seconds")
+parser.add_argument("--hash", help="of the type, as ROS 2 announces it")
 parser.add_argument("--timeout", type=float, default=30, help="seconds to wait for a reader")
 participant_arguments(parser)
 arguments = parser.parse_args()
 
 participant = open_participant(arguments)
-kind = {"pose": Pose, "track": Track, "other": Other, "wide": Wide, "all": All}[arguments.kind]
+kind = {"pose": Pose, "track": Track, "other": Other, "wide": Wide, "same": Same, "all": All, "battery": Battery}[arguments.kind]
 # An appendable type needs the second version of the encoding.
 second = kind in (Track, All)
 version = Policy.DataRepresentation(use_cdrv0_representation=not second, use_xcdrv2_representation=second)
 topic = Topic(participant, arguments.name, kind, qos=Qos(version))
 policies = [version, Policy.History.KeepAll, Policy.WriterDataLifecycle(autodispose=False)]
+if arguments.hash:
+    policies.append(Policy.Userdata(f"typehash={arguments.hash};".encode()))
 if arguments.best_effort:
     policies.append(Policy.Reliability.BestEffort)
 else:
@@ -182,7 +200,8 @@ for line in sys.stdin:
     command, *rest = line.split()
     if command == "wait":
         deadline = time.monotonic() + arguments.timeout
-        while not writer.get_matched_subscriptions():
+        readers = int(rest[0]) if rest else 1
+        while len(writer.get_matched_subscriptions()) < readers:
             if time.monotonic() > deadline:
                 sys.exit(f"no reader of {arguments.name} within {arguments.timeout} s")
             time.sleep(0.005)

@@ -285,7 +285,8 @@ impl AlignedMonitor {
             told(None, &self.monitor);
         }
         let span = (UnseenFrom::Time(span.0), span.1);
-        if !self.monitor.miss_for(topics, span, is_meant).is_empty() {
+        self.monitor.miss_for(topics, span, is_meant);
+        if !self.monitor.reports().is_empty() || !self.monitor.missed().is_empty() {
             told(None, &self.monitor);
         }
     }

@@ -35,6 +35,8 @@ const MESSAGES: usize = 1 << 16;
 const FARTHEST: i64 = i64::MAX / 2 - 1;
 /// The number of parts of a formula that are shown besides the fields.
 const PARTS: usize = 24;
+/// The last values of each field that are kept with an explanation.
+const SIGNAL: usize = 256;
 
 /// Records the parts of all properties of a specification and explains violations.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub(crate) struct Explainer {
     time: i64,
     /// The histories of parts and fields.
     kept: Keeping,
+    /// For each property, of how many more violations the signals are shown.
+    signals: Vec<u32>,
 }
 
 /// The watched parts of a property.
@@ -116,6 +120,18 @@ pub struct Explanation {
     pub names: Vec<String>,
     /// The time points, in order.
     pub points: Vec<TimePoint>,
+    /// The fields that the property reads, up to the violation; of so many violations of a property as
+    /// [`Options::signals`](crate::Options::signals) says.
+    pub signals: Vec<Signal>,
+}
+
+/// A field over time, before a violation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signal {
+    /// The field.
+    pub name: String,
+    /// From each time on, the value, none while it is unknown. Equal values may follow each other.
+    pub values: Vec<(Timestamp, Option<Value>)>,
 }
 
 /// The histories of a property, or of an instance of it.
@@ -160,9 +176,11 @@ struct Part {
 
 impl Explainer {
     /// An explainer of a specification, which is compiled again with the watched parts.
-    pub(crate) fn new(specification: &mut Specification) -> Explainer {
+    ///
+    /// The explanations of the first `signals` violations of each property have signals.
+    pub(crate) fn new(specification: &mut Specification, signals: u32) -> Explainer {
         let spec = &specification.spec;
-        let mut augmented = spec.clone();
+        let mut augmented = Spec::clone(spec);
         let mut properties: Vec<Watched> = Vec::new();
         let mut fields: Vec<WatchedField> = Vec::new();
         let mut parts: Vec<Part> = Vec::new();
@@ -171,7 +189,10 @@ impl Explainer {
             let (mut names, mut rows, mut of_all) = (Vec::new(), Vec::new(), Vec::new());
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let keys = KeyPlaces::new(spec, property);
-            let (read, made) = parts_of(spec, property.formula);
+            let (read, made) = match property.criterion {
+                None => parts_of(spec, property.formula),
+                Some(_) => Default::default(),
+            };
             for (id, (topic, path, read)) in read {
                 let (name, value_type) = match &read {
                     Read::Value(value_type) => (formula::field(spec, topic, &path), *value_type),
@@ -250,6 +271,7 @@ impl Explainer {
             messages: Messages::default(),
             time: i64::MIN,
             kept: Keeping::default(),
+            signals: vec![signals; specification.spec.properties.len()],
         };
         explainer.restart();
         explainer
@@ -281,6 +303,8 @@ impl Explainer {
         for report in monitor.reports().iter().filter(|r| (r.property as usize) < own) {
             // Only where it begins: what is kept is cut down to what makes a verdict change.
             let is_violation = report.changed && report.verdict == Verdict::Violated;
+            // An assert is about the whole run.
+            let is_violation = is_violation && !self.properties[report.property as usize].names.is_empty();
             let explained =
                 is_violation.then(|| self.explain(report, &parameters_text(&monitor.key(report))));
             emit(report, explained.flatten());
@@ -353,8 +377,10 @@ impl Explainer {
     }
 
     /// Explains a violation, if there is anything to show.
-    fn explain(&self, report: &Report, key: &str) -> Option<Explanation> {
+    fn explain(&mut self, report: &Report, key: &str) -> Option<Explanation> {
         let property = report.property as usize;
+        let has_signals = self.signals[property] > 0;
+        self.signals[property] -= u32::from(has_signals);
         let watched = &self.properties[property];
         let given = given(watched.time, report, self.messages.all());
         // A message may end an instance and at the same time decide a verdict about an earlier time.
@@ -382,11 +408,39 @@ impl Explainer {
                 values,
             }
         };
+        let signals = if has_signals { self.signals(watched, histories, &messages, own) } else { Vec::new() };
         let name = |&row: &usize| watched.names.get(row).cloned().unwrap_or_default();
         Some(Explanation {
             names: rows.iter().map(name).collect(),
             points: places.into_iter().map(point).collect(),
+            signals,
         })
+    }
+
+    /// The fields up to a place.
+    fn signals(
+        &self,
+        watched: &Watched,
+        histories: Histories<'_>,
+        messages: &[Message],
+        until: Place,
+    ) -> Vec<Signal> {
+        let time = |place: Place| match place.step().and_then(|step| message(messages, step)) {
+            Some(message) => Some(message.given),
+            None => (watched.time != TimeModel::Steps).then(|| Timestamp::from_nanos(place.time)),
+        };
+        let signal = |(row, name): (usize, &String)| {
+            let changes = histories.changes(row).filter(|place| *place <= until);
+            let mut values: Vec<_> = changes
+                .rev()
+                .take(SIGNAL)
+                .filter_map(|place| Some((time(place)?, histories.of(row).at(place)?.clone())))
+                .collect();
+            values.reverse();
+            Signal { name: name.clone(), values }
+        };
+        let fields = watched.names.iter().enumerate().filter(|(row, _)| watched.rows[*row] != Row::Watched);
+        fields.map(signal).filter(|signal| !signal.values.is_empty()).collect()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
-use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use rondel_spec::{Spec, TimeModel};
@@ -13,6 +13,7 @@ use super::blind::{Hole, UNKNOWN};
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
 use super::pause::Missed;
+use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
 use crate::alignment::{Alignment, WaitFor};
@@ -39,8 +40,12 @@ pub(super) struct Aligned {
     /// The fields that any group reads.
     projections: Vec<Projection>,
     reads_arrivals: bool,
+    /// Whether asserts are judged up to the time at which the run ends: messages come live.
+    ends_now: bool,
     /// The number of messages since the groups were last run.
     unstepped: usize,
+    /// What was not seen before the first message after a restart.
+    absence: Option<Box<Absence>>,
 }
 
 /// An alignment and the monitor behind it.
@@ -64,9 +69,19 @@ struct Group {
 }
 
 impl Aligned {
+    /// The decoder of each topic.
+    pub(super) fn decoders(&self) -> &[Decoder] {
+        self.intake.decoders()
+    }
+
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Aligned, StartError> {
         let SessionPlan { specification, options, .. } = plan;
         let spec = &specification.spec;
+        if options.alignment.policy.makes_sets() && !spec.events.is_empty() {
+            let why = "events of topics, such as `missed_deadline(topic)`, have no place in sets of messages; use \
+                       `policy: event_time` or `arrival`";
+            return Err(StartError::Mismatch(why.to_owned()));
+        }
         let divisions = divisions(spec, &options.alignment);
         let first = Waiting::default();
         let waiting = match saved {
@@ -92,15 +107,20 @@ impl Aligned {
         for (i, group) in (0..).zip(&groups).filter(|_| several) {
             group.evaluated.properties.iter().for_each(|&property| group_of[property as usize] = i);
         }
+        let mut intake = Intake::new(plan, &projections, layout, waiting, saved.is_some())?;
+        let latest = saved.and_then(|saved| saved.known.recorded_until);
+        intake.latest = latest.map(Timestamp::from_nanos);
         Ok(Aligned {
             group_of,
             readers: readers.collect(),
             reads_arrivals: groups.iter().any(|group| group.specification.program.reads_arrivals()),
-            intake: Intake::new(plan, &projections, layout, waiting, saved.is_some())?,
+            intake,
             specification: specification.clone(),
             projections,
             groups,
             unstepped: 0,
+            absence: None,
+            ends_now: plan.options.live && specification.has_asserts(),
         })
     }
 
@@ -174,7 +194,13 @@ impl Aligned {
     /// Ends the pause before a resumed session for all groups, once the clock shows a time.
     fn resume(&mut self, now: Timestamp) {
         if self.intake.resumes(now) {
+            let absence = self.absence.take();
+            let topics = self.topics();
             for group in &mut self.groups {
+                if let Some(absence) = &absence {
+                    let is_slow = self.reads_arrivals && !self.intake.is_by_arrival;
+                    group.monitor.monitor_mut().see(&topics, absence.again(now, is_slow));
+                }
                 group.monitor.unheard_until(now);
                 group.is_fresh = true;
             }
@@ -196,7 +222,7 @@ impl Aligned {
         self.groups.iter_mut().map(|group| group.monitor.monitor_mut())
     }
 
-    /// Takes note of a time in which the session did not run, before time passes after it.
+    /// Takes note of a time in which the session did not run, or of a step of the day's clock, before time passes after it.
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
         self.intake.pause(missed, &*Arc::clone(&shared.clock));
@@ -207,8 +233,11 @@ impl Aligned {
     #[cold]
     fn miss_paused(&mut self, shared: &mut Shared) {
         let Some(missed) = self.intake.missed.take() else { return };
-        let span = if self.intake.is_by_arrival {
-            (missed.between.from, SeenAgain::At(missed.read_by(&self.intake.block)))
+        let leaps = missed.ticks.is_none() && self.intake.clock.shows_day() && missed.repeats().is_none();
+        let span = if self.intake.is_by_arrival || leaps || missed.is_empty {
+            (missed.from, missed.again(&self.intake.block))
+        } else if missed.ticks.is_none() {
+            return;
         } else if let Some(latest) = self.intake.latest.filter(|_| self.reads_arrivals) {
             // How long messages were on their way is not known of those that waited.
             let lasted = missed.lasted();
@@ -216,7 +245,40 @@ impl Aligned {
         } else {
             return;
         };
-        let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
+        self.miss_time(&self.topics(), span, shared);
+    }
+
+    /// Takes note that the day's clock shows again what it had shown before it was set back.
+    #[cold]
+    pub(super) fn catch_up(&mut self, shared: &Shared) {
+        let shown = self.intake.clock.at(&*shared.clock, shared.clock.ticks());
+        let again = self.latest(shared).max(shown).max(shared.clock.now());
+        let topics = self.topics();
+        self.monitors().for_each(|monitor| monitor.see(&topics, SeenAgain::At(again)));
+    }
+
+    fn topics(&self) -> Vec<TopicId> {
+        (0..self.specification.spec.topics.len() as u32).map(TopicId).collect()
+    }
+
+    /// Takes note of what was not seen before the first message that follows.
+    pub(super) fn absent(&mut self, absence: Absence, is_by_arrival: bool, shared: &mut Shared) {
+        self.intake.is_by_arrival |= is_by_arrival;
+        self.miss(&absence.lost, SeenAgain::Open, shared);
+        if self.intake.is_by_arrival || self.reads_arrivals {
+            self.miss_time(&absence.late, (UNKNOWN, SeenAgain::Open), shared);
+        }
+        // What was kept comes before the clock runs.
+        let ticks = shared.clock.ticks();
+        let began = shared.clock.now().as_nanos().saturating_sub(absence.lasted);
+        let ticks = (ticks.saturating_sub(absence.lasted), ticks);
+        self.intake.wait(&*shared.clock, ticks, Timestamp::from_nanos(began));
+        self.absence = Some(Box::new(absence));
+    }
+
+    /// Notes that messages of these topics come later than they would have, which matters to properties that measure
+    /// time.
+    fn miss_time(&mut self, topics: &[TopicId], span: (Timestamp, SeenAgain), shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, specification, .. } = group;
             let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
@@ -225,7 +287,7 @@ impl Aligned {
                 let property = properties.get(property as usize);
                 self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
             };
-            monitor.miss_for(&topics, span, None, (&is_meant, told));
+            monitor.miss_for(topics, span, None, (&is_meant, told));
         }
         self.notices(shared);
     }
@@ -256,6 +318,10 @@ impl Aligned {
         shared: &mut Shared,
     ) -> Result<usize, LineError> {
         let (decoded, _) = self.intake.take_lines(lines, text);
+        shared.join(|| {
+            let times = (0..self.intake.block.len()).map(|row| self.intake.block.time(row));
+            times.filter(|time| *time != NO_TIME).min()
+        });
         shared.counts.received += self.intake.block.len() as u64;
         let mut holes = shared.holes(lines, &self.intake.block, 0).into_iter().peekable();
         let mut now = NO_TIME;
@@ -277,7 +343,10 @@ impl Aligned {
                 self.miss(&gap.topics, SeenAgain::At(self.intake.block.time(row)), shared);
             }
         }
-        holes.for_each(|hole| self.miss_lines(&hole, shared));
+        for hole in holes {
+            self.step(shared);
+            self.miss_lines(&hole, shared);
+        }
         if now == NO_TIME {
             self.step(shared);
         } else {
@@ -319,7 +388,7 @@ impl Aligned {
     /// Evaluates the events that no longer wait.
     pub(super) fn step(&mut self, shared: &mut Shared) {
         self.unstepped = 0;
-        shared.missing.see(&self.intake.block);
+        shared.see(&self.intake.block);
         self.intake.renew();
         for group in &mut self.groups {
             if std::mem::take(&mut group.is_fresh) {
@@ -366,6 +435,11 @@ impl Aligned {
     }
 
     pub(super) fn finish(&mut self, shared: &mut Shared) {
+        if self.ends_now && self.intake.latest.is_some() {
+            let shown = self.intake.shown(shared);
+            let now = self.intake.clock.shown_or(shown, NO_TIME);
+            self.intake.latest = self.intake.latest.max(Some(now));
+        }
         for group in &mut self.groups {
             let Group { monitor, evaluated, .. } = group;
             // Time passes up to the last message of the recording, whatever its topic.
@@ -374,12 +448,18 @@ impl Aligned {
             });
         }
         self.order(shared);
+        for group in &self.groups {
+            shared.emitter.judge(group.monitor.monitor(), &group.evaluated, self.intake.latest);
+        }
         self.notices(shared);
     }
 
     /// The state for a snapshot, after [`Aligned::step`].
     pub(super) fn saved(&self, clock: &dyn Clock) -> Saved {
-        let known = Known { waiting: Some(self.intake.saved(clock)), ..Known::default() };
+        let is_by_arrival = self.intake.is_by_arrival;
+        let recorded_until = self.intake.latest.map(Timestamp::as_nanos);
+        let waiting = Some(self.intake.saved(clock));
+        let known = Known { waiting, is_by_arrival, recorded_until, ..Known::default() };
         Saved { known, states: self.groups.iter().map(|group| group.monitor.snapshot()).collect() }
     }
 
@@ -424,10 +504,11 @@ impl Aligned {
 
     /// Collects the notices of the groups.
     fn notices(&mut self, shared: &mut Shared) {
+        if self.groups.iter().any(|group| group.monitor.monitor().has_uncertain()) {
+            let monitors = self.groups.iter_mut();
+            shared.blind(monitors.map(|group| (group.monitor.monitor_mut(), &*group.specification.spec)));
+        }
         for (i, group) in self.groups.iter_mut().enumerate() {
-            if group.monitor.monitor().has_uncertain() {
-                shared.blind(group.monitor.monitor_mut(), &group.specification.spec);
-            }
             let monitor = group.monitor.monitor();
             let leaps = monitor.leaps();
             if leaps > group.leaps {
@@ -472,10 +553,11 @@ impl Group {
         let Division { topics, properties, keyed, spec } = division;
         let mut specification = Specification {
             program: Arc::new(Program::compile(&spec)?),
-            spec,
+            spec: Arc::new(spec),
             is_formula: plan.specification.is_formula,
         };
-        let explainer = plan.options.explain.then(|| Explainer::new(&mut specification));
+        let explainer =
+            plan.options.explain.then(|| Explainer::new(&mut specification, plan.options.signals));
         let rule = plan.options.alignment.rule(&topics, keyed);
         let program = Arc::clone(&specification.program);
         let mut monitor = match state {

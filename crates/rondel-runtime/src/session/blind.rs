@@ -1,12 +1,12 @@
 //! Messages that were not seen: verdicts that depend on them are inconclusive.
 
-use rondel_align::NumberOutcome;
 use rondel_decode::lines::{Lines, Unseen};
 use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Origin, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use super::{DecodeError, Route, Session, Shared, Stamp};
+use crate::account::LineNumber;
 use crate::notice::Notice;
 
 /// A time before all others: it is not known since when messages were not seen.
@@ -94,6 +94,60 @@ impl Session {
         }
     }
 
+    /// Notes that a part of a recording cannot be read, in which there may have been messages of these topics. Verdicts
+    /// that depend on them are inconclusive.
+    #[cold]
+    pub fn unreadable(&mut self, topics: &[TopicId]) {
+        if !self.blind || topics.is_empty() {
+            return;
+        }
+        self.evaluate();
+        match &mut self.route {
+            Route::Direct(direct) => {
+                let (latest, _) = direct.times(&self.shared);
+                direct.unseen(topics, latest, &mut self.shared);
+            }
+            Route::Aligned(aligned) => {
+                let latest = aligned.latest(&self.shared);
+                aligned.miss(topics, SeenAgain::After(latest), &mut self.shared);
+            }
+            Route::Synchronized(_) => {}
+        }
+    }
+
+    /// Notes that events of topics may have been missed up to now, such as that a publisher died while nobody looked: what
+    /// they said last is unknown until they come again.
+    pub(super) fn forget_events(&mut self) {
+        let count = (self.declared + self.events.len()) as u32;
+        let topics: Vec<TopicId> = (self.declared as u32..count).map(TopicId).collect();
+        if !self.blind || topics.is_empty() {
+            return;
+        }
+        match &mut self.route {
+            Route::Direct(direct) => {
+                let (latest, shown) = direct.times(&self.shared);
+                direct.unseen(&topics, latest.max(shown), &mut self.shared);
+            }
+            Route::Aligned(aligned) => {
+                let latest = aligned.latest(&self.shared);
+                aligned.miss(&topics, SeenAgain::After(latest), &mut self.shared);
+            }
+            Route::Synchronized(_) => {}
+        }
+    }
+
+    /// Counts a message of a topic that cannot be decoded, as its encoding or its type is not known.
+    #[cold]
+    pub fn push_undecodable(&mut self, topic: TopicId, stamp: Stamp) {
+        let count = self.shared.counts.received + 1;
+        self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
+        self.shared.counts.received = count;
+        self.shared.counts.undecodable += 1;
+        self.shared.accounts.undecodable(topic);
+        self.shared.missing.unread(topic);
+        self.unread(topic, stamp.origin);
+    }
+
     /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
     /// one before.
     fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
@@ -152,31 +206,41 @@ impl Shared {
             if self.recorded.len() <= topic.index() {
                 self.recorded.resize_with(topic.index() + 1, Default::default);
             }
-            let (numbers, last) = &mut self.recorded[topic.index()];
-            let outcome = numbers.number(origin);
-            let before = std::mem::replace(last, self.counts.received + (row + 1 - start) as u64);
-            if let NumberOutcome::Gap(count) = outcome {
-                if let Some(statistics) = self.topics.get_mut(topic.index()) {
-                    statistics.gaps += count;
-                }
-                if is_seen {
-                    holes.push(Hole { row, topics: vec![topic], origin: None, gap: Some(before) });
-                }
+            let count = self.counted() + (row + 1 - start) as u64;
+            let said = self.recorded[topic.index()].line(origin, count);
+            let statistics = self.topics.get_mut(topic.index());
+            match (said, statistics) {
+                (LineNumber::Again, Some(statistics)) => statistics.repeats += 1,
+                (LineNumber::Gap { missing, .. }, Some(statistics)) => statistics.gaps += missing,
+                _ => {}
+            }
+            if let (LineNumber::Gap { before, .. }, true) = (said, is_seen) {
+                holes.push(Hole { row, topics: vec![topic], origin: None, gap: Some(before.unwrap_or(0)) });
             }
         }
     }
 
-    /// Makes a notice of the properties of a monitor that have become inconclusive as messages were not seen.
+    /// Makes one notice of the properties of all monitors that have become inconclusive as messages were not seen.
     #[cold]
-    pub(super) fn blind(&mut self, monitor: &mut Monitor, spec: &Spec) {
-        let uncertain = monitor.take_uncertain();
-        let name = |property: &u32| Some(spec.properties.get(*property as usize)?.name.as_str());
-        let names: Vec<&str> = uncertain.iter().filter_map(name).collect();
-        let stay = uncertain.iter().filter(|property| monitor.stays_uncertain(**property));
-        let stay: Vec<&str> = stay.filter_map(name).collect();
+    pub(super) fn blind<'a>(&mut self, monitors: impl Iterator<Item = (&'a mut Monitor, &'a Spec)>) {
+        let (mut names, mut stay, mut from) = (Vec::new(), Vec::new(), None);
+        for (monitor, spec) in monitors {
+            for property in monitor.take_uncertain() {
+                let Some(name) =
+                    spec.properties.get(property as usize).map(|property| property.name.as_str())
+                else {
+                    continue;
+                };
+                names.push(name);
+                if monitor.stays_uncertain(property) {
+                    stay.push(name);
+                }
+                // Where nothing measures time, there is none.
+                let time = Some(monitor.time()).filter(|time| monitor.position() > 0 && *time > UNKNOWN);
+                from = time.min(from).or(time).or(from);
+            }
+        }
         if !names.is_empty() {
-            // Where nothing measures time, there is none.
-            let from = (monitor.position() > 0).then(|| monitor.time()).filter(|time| *time > UNKNOWN);
             self.notice(Notice::blind(&names, &stay, from));
         }
     }

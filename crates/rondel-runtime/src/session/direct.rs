@@ -11,6 +11,7 @@ use rondel_spec::TimeModel;
 use super::blind::Hole;
 use super::emitter::Evaluated;
 use super::pause::{GRACE, Missed};
+use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
@@ -47,8 +48,6 @@ pub(super) struct Direct {
     time: Timestamp,
     block: Block,
     monitor: Monitor,
-    /// The number of messages that it had counted before this session.
-    counted_before: u64,
     /// The limits of instances that were not reached yet.
     reached: Reached,
     evaluated: Evaluated,
@@ -56,6 +55,8 @@ pub(super) struct Direct {
     unseen: Vec<TopicId>,
     /// The number of messages by the last one before them.
     unseen_before: u64,
+    /// What was not seen before the first message after a restart.
+    absence: Option<Box<Absence>>,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
@@ -65,12 +66,19 @@ pub(super) struct Direct {
     undecodable: u64,
     /// How many leaps of machines have been reported.
     leaps: u64,
+    /// Whether asserts are judged up to the time at which the run ends: messages come live.
+    ends_now: bool,
 }
 
 /// So many deadlines are passed in one call.
 const ROUNDS: u32 = 1000;
 
 impl Direct {
+    /// The decoder of each topic.
+    pub(super) fn decoders(&self) -> &[Decoder] {
+        &self.decoders
+    }
+
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Direct, StartError> {
         let specification = plan.specification.clone();
         let program = &specification.program;
@@ -114,16 +122,17 @@ impl Direct {
             time: Timestamp::from_nanos(known.time),
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
-            counted_before: monitor.counted(),
             monitor,
             evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
             clock: specification.is_timed().then(SourceClock::default),
-            unseen: Vec::new(),
-            unseen_before: 0,
+            unseen: known.unseen.0.iter().map(|topic| TopicId(*topic)).collect(),
+            unseen_before: known.unseen.1,
+            absence: None,
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
             leaps,
+            ends_now: plan.options.live && specification.has_asserts(),
             specification,
         })
     }
@@ -191,9 +200,10 @@ impl Direct {
         // A time of zero was never set, unless the time of the system begins at zero.
         let is_unset = time == Timestamp::ZERO;
         if !is_unset || self.limits.have_time() {
-            let day = shared.clock.now();
+            let day = shared.clock.latest();
             let accepted = shared.counts.checked - 1;
-            let clocks = Clocks { shown: self.limits.shown_at(day), day: Some(day), accepted };
+            let shown = self.limits.shown_at(day.unwrap_or(NO_TIME));
+            let clocks = Clocks { shown, day, accepted };
             match self.limits.check(time, clocks) {
                 None => {}
                 Some(_) if is_unset => {
@@ -240,6 +250,7 @@ impl Direct {
         let before = self.block.len();
         let decoded = lines.decode(text, at, end, &mut self.block);
         let mut holes = shared.holes(lines, &self.block, before);
+        shared.join(|| (self.block.len() > before).then(|| self.block.time(before)));
         let came = (self.block.len() - before) as u64;
         shared.counts.received += came;
         let mut untimed = lines.take_untimed();
@@ -288,17 +299,12 @@ impl Direct {
         }
     }
 
-    /// The number of messages of this session by the last evaluation.
-    fn evaluated_messages(&self) -> u64 {
-        self.monitor.counted().saturating_sub(self.counted_before)
-    }
-
     /// Notes that messages of these topics were not seen between the last event and the next, whose time is not known yet.
     pub(super) fn unseen(&mut self, topics: &[TopicId], now: Timestamp, shared: &mut Shared) {
         if topics.iter().all(|topic| self.unseen.contains(topic)) {
             return;
         }
-        let before = self.evaluated_messages();
+        let before = self.monitor.counted();
         self.miss(topics, before, SeenAgain::Now(now), shared);
         self.note_unseen(topics, before);
     }
@@ -364,30 +370,40 @@ impl Direct {
         if self.block.is_empty() {
             return;
         }
+        if let Some(absence) = self.absence.take() {
+            self.return_from(&absence);
+        }
         // The messages have just arrived: one reading of the clock serves the whole block.
         let ticks = self.needs_time().then(|| shared.clock.ticks());
         if !self.unseen.is_empty() {
             let topics = std::mem::take(&mut self.unseen);
             self.miss(&topics, self.unseen_before, SeenAgain::Now(self.block.time(0)), shared);
         }
-        if let Some(missed) = ticks.and_then(|ticks| shared.beat(ticks)) {
+        if let Some(missed) =
+            ticks.and_then(|ticks| shared.beat(ticks, self.is_by_arrival.then(|| self.last())))
+        {
             self.pause(&missed, shared);
         }
         let first = self.monitor.position();
         if let Some(row) = self.backwards.add(&self.block) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
-        shared.missing.see(&self.block);
+        shared.see(&self.block);
         if let Some((clock, ticks)) = self.clock.as_mut().zip(ticks) {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), ticks);
         }
         self.limits.renew();
-        self.monitor.count(self.counted_before + shared.counts.received);
+        self.monitor.count(shared.counted());
         self.monitor.step(&self.block);
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
         self.block.clear();
+    }
+
+    /// The number of messages that were evaluated, those before a snapshot included.
+    pub(super) fn counted(&self) -> u64 {
+        self.monitor.counted()
     }
 
     /// The time of the last message, evaluated or not.
@@ -407,19 +423,24 @@ impl Direct {
 
     /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
     pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
-        let from = UnseenFrom::Count(self.counted_before + before);
-        self.monitor.miss_from(topics, from, until);
+        self.monitor.miss_from(topics, UnseenFrom::Count(before), until);
         self.take(None, shared);
     }
 
-    /// Takes note of a time in which the session did not run, before any message after it is evaluated.
+    /// Takes note of a time in which the session did not run, or of a step of the day's clock, before any message after
+    /// it is evaluated.
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, shared: &mut Shared) {
-        let span = if self.is_by_arrival {
-            (missed.between.from, SeenAgain::At(missed.read_by(&self.block)))
+        let span = if self.is_by_arrival || missed.is_empty {
+            if let Some(clock) = self.clock.as_mut().filter(|_| missed.is_empty) {
+                clock.stand(missed.lasted().saturating_add(GRACE));
+            }
+            (missed.from, missed.again(&self.block))
         } else {
+            // Without times of arrival, the day's clock decides nothing.
+            let Some((last, now)) = missed.ticks else { return };
             let shown = |ticks| self.clock.and_then(|clock| clock.at(ticks));
-            let (from, until) = (shown(missed.ticks.0), shown(missed.ticks.1));
+            let (from, until) = (shown(last), shown(now));
             if let Some(clock) = &mut self.clock {
                 clock.stand(missed.lasted().saturating_add(GRACE));
             }
@@ -433,14 +454,55 @@ impl Direct {
         if !shared.heartbeat.withholds {
             return;
         }
+        let topics = self.topics();
+        self.miss_time(&topics, (UnseenFrom::Time(span.0), span.1), shared);
+    }
+
+    /// Takes note that the day's clock shows again what it had shown before it was set back.
+    #[cold]
+    pub(super) fn catch_up(&mut self, shared: &Shared) {
+        let (last, shown) = self.times(shared);
+        let again = [last, shown, shared.clock.now()].into_iter().max();
+        self.monitor.see(&self.topics(), SeenAgain::At(again.unwrap_or(last)));
+    }
+
+    fn topics(&self) -> Vec<TopicId> {
+        (0..self.specification.spec.topics.len() as u32).map(TopicId).collect()
+    }
+
+    /// Notes that messages of these topics come later than they would have, which matters to properties that measure
+    /// time.
+    fn miss_time(&mut self, topics: &[TopicId], span: (UnseenFrom, SeenAgain), shared: &mut Shared) {
         let properties = &self.specification.spec.properties;
         let is_meant = |property: u32| {
             let property = properties.get(property as usize);
             self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
         };
-        let topics: Vec<TopicId> = (0..self.specification.spec.topics.len() as u32).map(TopicId).collect();
-        self.monitor.miss_for(&topics, (UnseenFrom::Time(span.0), span.1), is_meant);
+        self.monitor.miss_for(topics, span, is_meant);
         self.take(None, shared);
+    }
+
+    /// Takes note of what was not seen before the first message that follows.
+    pub(super) fn absent(&mut self, absence: Absence, is_by_arrival: bool, shared: &mut Shared) {
+        self.is_by_arrival |= is_by_arrival;
+        let from = UnseenFrom::Count(self.monitor.counted());
+        self.miss(&absence.lost, self.monitor.counted(), SeenAgain::Open, shared);
+        if self.is_by_arrival || self.reads_arrivals {
+            self.miss_time(&absence.late, (from, SeenAgain::Open), shared);
+        }
+        self.absence = Some(Box::new(absence));
+    }
+
+    /// Takes note of the first message after an absence.
+    #[cold]
+    fn return_from(&mut self, absence: &Absence) {
+        let first = self.block.time(0);
+        let again = if self.measures_time || self.reads_arrivals {
+            absence.again(first, self.reads_arrivals && !self.is_by_arrival)
+        } else {
+            SeenAgain::Now(first)
+        };
+        self.monitor.see(&self.topics(), again);
     }
 
     pub(super) fn is_timed(&self) -> bool {
@@ -463,7 +525,7 @@ impl Direct {
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
         self.step(shared);
         let now = shared.clock.ticks();
-        if let Some(missed) = shared.beat(now) {
+        if let Some(missed) = shared.beat(now, None) {
             self.pause(&missed, shared);
         }
         for _ in 0..ROUNDS {
@@ -488,7 +550,7 @@ impl Direct {
         let block = first.map(|first| (&self.block, first));
         shared.emitter.take(block, &self.monitor, &mut self.evaluated);
         if self.monitor.has_uncertain() {
-            shared.blind(&mut self.monitor, &self.specification.spec);
+            shared.blind([(&mut self.monitor, &*self.specification.spec)].into_iter());
         }
         let leaps = self.monitor.leaps();
         if leaps > self.leaps {
@@ -504,14 +566,23 @@ impl Direct {
     }
 
     pub(super) fn finish(&mut self, shared: &mut Shared) {
+        if self.ends_now {
+            let (last, shown) = self.times(shared);
+            self.advance(shown.max(last), shared);
+        }
         self.monitor.end();
         self.take(None, shared);
+        let latest = (self.monitor.position() > 0).then_some(self.time);
+        shared.emitter.judge(&self.monitor, &self.evaluated, latest);
     }
 
     /// The state for a snapshot, after [`Direct::step`].
     pub(super) fn saved(&self) -> Saved {
         let known =
             Known { time: self.time.as_nanos(), backwards: self.backwards.saved(), ..Known::default() };
+        let recorded_until = (self.monitor.position() > 0).then(|| self.time.as_nanos());
+        let unseen = (self.unseen.iter().map(|topic| topic.0).collect(), self.unseen_before);
+        let known = Known { is_by_arrival: self.is_by_arrival, recorded_until, unseen, ..known };
         Saved { known, states: vec![self.monitor.snapshot()] }
     }
 
@@ -539,6 +610,12 @@ impl Direct {
         for topic in summary.topics.iter().filter(|topic| topic.gaps > 0) {
             let messages = counted(topic.gaps, "message is", "messages are");
             let sentence = format!("{}: {messages} missing, by the numbers of publishers", topic.name);
+            summary.omissions.push(sentence);
+        }
+        for topic in summary.topics.iter().filter(|topic| topic.repeats > 0) {
+            let messages = counted(topic.repeats, "message came", "messages came");
+            let sentence =
+                format!("{}: {messages} twice, by the numbers of publishers; both are checked", topic.name);
             summary.omissions.push(sentence);
         }
         summary.chains =

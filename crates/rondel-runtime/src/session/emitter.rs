@@ -1,7 +1,7 @@
 //! From the reports of a monitor to statistics and pending reports.
 
-use rondel_engine::Monitor;
-use rondel_event::Block;
+use rondel_engine::{Monitor, Report};
+use rondel_event::{Block, Timestamp};
 use rondel_spec::Spec;
 
 use crate::explanation::Explainer;
@@ -23,11 +23,14 @@ pub(super) struct Emitter {
     emit: Emit,
     pub(super) statistics: Vec<PropertyStatistics>,
     pub(super) reports: Reports,
+    /// Whether the recording was not read to its end.
+    pub(super) broke_off: bool,
 }
 
 impl Emitter {
     pub(super) fn new(spec: &Spec, emit: Emit) -> Emitter {
-        Emitter { emit, statistics: PropertyStatistics::all(spec), reports: Reports::default() }
+        let statistics = PropertyStatistics::all(spec);
+        Emitter { emit, statistics, reports: Reports::default(), broke_off: false }
     }
 
     /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
@@ -39,7 +42,7 @@ impl Emitter {
         evaluated: &mut Evaluated,
     ) {
         let Evaluated { properties, explainer } = evaluated;
-        let Emitter { emit, statistics, reports } = self;
+        let Emitter { emit, statistics, reports, .. } = self;
         reports.make_room();
         let events = block.map(|(block, _)| block);
         match explainer {
@@ -47,8 +50,8 @@ impl Emitter {
                 for report in monitor.reports() {
                     let property = properties[report.property as usize];
                     statistics[property as usize].add(report, || monitor.key(report));
-                    // A verdict that is only counted needs no parameters.
-                    if emit.wants(report) {
+                    // A verdict that is only counted needs no parameters; an assert has one at the end.
+                    if emit.wants(report) && !statistics[property as usize].is_assert() {
                         reports.add(property, report, (monitor, events), None);
                     }
                 }
@@ -56,10 +59,34 @@ impl Emitter {
             Some(explainer) => explainer.take(block, monitor, |report, explanation| {
                 let property = properties[report.property as usize];
                 statistics[property as usize].add(report, || monitor.key(report));
-                if emit.wants(report) {
+                if emit.wants(report) && !statistics[property as usize].is_assert() {
                     reports.add(property, report, (monitor, events), explanation);
                 }
             }),
+        }
+        for missed in monitor.missed() {
+            // The parts that only explanations need follow the properties.
+            if let Some(&property) = properties.get(missed.property as usize) {
+                statistics[property as usize].miss(monitor, missed.is_read);
+            }
+        }
+    }
+
+    /// Judges the asserts of a monitor that has ended; its last event, if there is one, was at `latest`.
+    pub(super) fn judge(&mut self, monitor: &Monitor, evaluated: &Evaluated, latest: Option<Timestamp>) {
+        // A monitor that counts steps alone keeps no time.
+        let time = latest.map_or(Timestamp::ZERO, |latest| latest.max(monitor.time()));
+        for (own, &property) in (0..).zip(&evaluated.properties) {
+            let Some(verdict) = self.statistics[property as usize].judge(monitor, own, time, self.broke_off)
+            else {
+                continue;
+            };
+            let mut report = Report::at_event(verdict, monitor.position(), time);
+            (report.at_event, report.row) = (false, None);
+            if self.emit.wants(&report) {
+                self.reports.make_room();
+                self.reports.add_judged(property, &report);
+            }
         }
     }
 }

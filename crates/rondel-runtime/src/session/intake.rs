@@ -117,7 +117,7 @@ impl Intake {
         shared: &mut Shared,
     ) -> Result<Taken, DecodeError> {
         if self.block.is_full() {
-            shared.missing.see(&self.block);
+            shared.see(&self.block);
             self.block.clear();
         }
         let given = match self.inputs[topic.index()].time {
@@ -142,15 +142,34 @@ impl Intake {
         Ok(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared))
     }
 
-    /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes.
+    /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes. The same
+    /// where messages wait by a clock of the day that was set.
     #[cold]
     pub(super) fn pause(&mut self, missed: &Missed, clock: &dyn Clock) {
-        // Messages that waited have later times where these are of their arrival.
-        if !self.is_by_arrival {
-            self.clock.stand(clock, missed.ticks, GRACE);
+        if missed.ticks.is_none() && !self.is_by_arrival && !self.clock.shows_day() {
+            return;
+        }
+        let now = clock.ticks();
+        self.wait(clock, missed.ticks.unwrap_or((now, now)), missed.from);
+        if self.is_by_arrival
+            && let Some(repeats) = missed.repeats()
+        {
+            self.clock.stand(clock, (now, now), (missed.from, repeats));
+        } else if self.is_by_arrival && missed.ticks.is_none() {
+            // The next message sets it to this time, and nobody was silent until then.
+            self.clock.see(missed.until, clock, now);
         }
         self.resumes = true;
         self.missed = Some(*missed);
+    }
+
+    /// Lets the clock stand still after a time, between these ticks, in which nothing was taken. It began at this time of
+    /// the day.
+    pub(super) fn wait(&mut self, clock: &dyn Clock, ticks: (Ticks, Ticks), began: Timestamp) {
+        // Messages that waited have later times where these are of their arrival.
+        if !self.is_by_arrival {
+            self.clock.stand(clock, ticks, (began, GRACE));
+        }
     }
 
     /// Lets the clock run again that stood still: it moves on to the messages that came meanwhile, and no topic was
@@ -165,11 +184,20 @@ impl Intake {
     /// What the clock shows, unless the session did not run: then the clock stands still first.
     pub(super) fn shown(&mut self, shared: &mut Shared) -> Timestamp {
         let ticks = shared.clock.ticks();
-        if let Some(missed) = shared.beat(ticks) {
-            self.pause(&missed, &*Arc::clone(&shared.clock));
+        if let Some(missed) = self.beat(ticks, NO_TIME, shared) {
+            self.pause(&missed, &*shared.clock);
         }
         self.release(ticks);
         self.clock.at(&*shared.clock, ticks)
+    }
+
+    /// Notes that the session runs, where a message with this time may have come.
+    #[inline]
+    fn beat(&self, ticks: Ticks, given: Timestamp, shared: &mut Shared) -> Option<Missed> {
+        if shared.heartbeat.is_on() && self.clock.shows_day() {
+            return shared.look(ticks);
+        }
+        shared.beat(ticks, Some(given).filter(|given| self.is_by_arrival && *given != NO_TIME))
     }
 
     /// The time of the message in a row, and what the clock shows.
@@ -182,12 +210,12 @@ impl Intake {
         shared: &mut Shared,
     ) -> Taken {
         let ticks = clock.ticks();
-        if let Some(missed) = shared.beat(ticks) {
+        let given = self.block.time(row);
+        if let Some(missed) = self.beat(ticks, given, shared) {
             self.pause(&missed, clock);
         }
         self.release(ticks);
         let shown = self.clock.at(clock, ticks);
-        let given = self.block.time(row);
         let (mut time, mut is_known) = (given, true);
         if self.inputs[topic.index()].time.field().is_some() {
             // A stamp of zero was never set, unless the time of the system begins at zero.
@@ -203,7 +231,7 @@ impl Intake {
         }
         let mut refused = None;
         if is_known && !self.limits.admit(time) {
-            let day = shows_day.then(|| clock.now());
+            let day = shows_day.then(|| clock.latest()).flatten();
             refused = self.limits.check(time, Clocks { shown, day, accepted: shared.counts.checked });
         }
         if let Some(Refused { side, distance }) = refused {
@@ -283,6 +311,11 @@ impl Intake {
                  messages instead"
             )
         })
+    }
+
+    /// The decoder of each topic.
+    pub(super) fn decoders(&self) -> &[Decoder] {
+        &self.decoders
     }
 
     pub(super) fn mistyped(&self) -> u64 {

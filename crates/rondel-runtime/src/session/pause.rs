@@ -1,30 +1,42 @@
-//! Times in which the session did not run: the process was stopped, starved or swapped out, or waited for a consumer.
+//! Times that the session did not see pass: the process was stopped, starved or swapped out, or waited for a consumer, the
+//! machine slept, or somebody set its clock.
 //!
 //! Whoever reads the clock first afterwards notices it, before time passes in any monitor. Where the times of messages
 //! are those of their arrival, messages that waited meanwhile count late, and verdicts that depend on the time between
 //! are inconclusive. Where messages carry times of their own, the clock that runs between them stands still for that
 //! long, and for [`GRACE`], so that what waited comes first.
+//!
+//! That the day's clock was set shows in its distance from the ticks. A span that it left out was no silence; until it
+//! shows again what it had shown before it was set back, nobody knows how long anything lasts by times of arrival.
 
+use rondel_engine::SeenAgain;
 use rondel_event::{Block, Timestamp};
 
-use super::Shared;
-use crate::clock::Ticks;
+use super::{Route, Session, Shared};
+use crate::clock::{Clock, Ticks};
 use crate::notice::Notice;
-use crate::statistics::Pause;
+use crate::statistics::{Cause, Pause};
 
 /// How long what waited may take to come, in nanoseconds.
-pub(super) const GRACE: i64 = 1_000_000_000;
+pub(crate) const GRACE: i64 = 1_000_000_000;
 
 /// At most so many pauses are remembered.
 const PAUSES: usize = 1024;
 
-/// Notices when the session did not run.
+/// From which length on a step of the day's clock counts, in nanoseconds. A shorter one is like the jitter of arrival.
+const STEP: i64 = 250_000_000;
+
+/// Notices when the session did not run, and when the day's clock was set.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     /// From which length on a pause counts, in nanoseconds.
     after: i64,
     /// When the session last ran; later than any reading at the beginning.
     last: Ticks,
+    /// How far the day's clock is ahead of the ticks, in nanoseconds, where pauses are looked for.
+    ahead: i64,
+    /// What the day's clock has shown, until it shows that again after it was set back.
+    shown: Option<Timestamp>,
     /// Whether verdicts that depend on a pause are inconclusive.
     pub(super) withholds: bool,
     pub(super) pauses: Vec<Pause>,
@@ -32,64 +44,169 @@ pub(super) struct Heartbeat {
     pub(super) held: i64,
 }
 
-/// A pause that was noticed.
+/// A pause that was noticed, or a step of the day's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Missed {
-    /// The times of day.
-    pub(super) between: Pause,
-    /// The readings of the clock.
-    pub(super) ticks: (Ticks, Ticks),
+    /// The times of day: of the last reading before, and the first one after.
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
+    /// The readings of the ticks, if the session did not run.
+    pub(super) ticks: Option<(Ticks, Ticks)>,
+    /// How far the day's clock was set forward, in nanoseconds, if it was; back if it is negative.
+    step: i64,
+    /// Whether messages of the time between do not come, although they carry their times: the clock of a simulation
+    /// leapt over it.
+    pub(super) is_empty: bool,
 }
 
 impl Heartbeat {
-    pub(super) fn new(after: Option<i64>, withholds: bool) -> Heartbeat {
+    pub(super) fn new(after: Option<i64>, withholds: bool, clock: &dyn Clock) -> Heartbeat {
+        let ahead = if after.is_some() { ahead(clock.now(), clock.ticks()) } else { 0 };
         let after = after.unwrap_or(i64::MAX);
-        Heartbeat { after, last: Ticks::MAX, withholds, pauses: Vec::new(), held: 0 }
+        let (last, pauses) = (Ticks::MAX, Vec::new());
+        Heartbeat { after, last, ahead, shown: None, withholds, pauses, held: 0 }
     }
 
     /// Whether pauses are looked for.
     pub(super) fn is_on(&self) -> bool {
         self.after < i64::MAX
     }
+
+    /// Adds a pause that lasted so long, by the ticks.
+    fn add_long(&mut self, pause: Pause, lasted: i64) {
+        self.add(pause);
+        self.held = self.held.saturating_add(lasted).saturating_add(GRACE);
+    }
+
+    fn add(&mut self, pause: Pause) {
+        if self.pauses.len() < PAUSES {
+            self.pauses.push(pause);
+        }
+    }
+}
+
+/// How far a time of day is ahead of the ticks, in nanoseconds.
+fn ahead(day: Timestamp, ticks: Ticks) -> i64 {
+    day.as_nanos().saturating_sub(ticks)
+}
+
+fn later(time: Timestamp, by: i64) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_add(by))
 }
 
 impl Shared {
-    /// Notes that the session runs; returns the time in which it did not, if that was long.
+    /// Notes that the session runs; returns the time in which it did not, if that was long. `arrived` is the time of
+    /// arrival of a message, where messages count at theirs: it tells whether the day's clock was set, which is not read.
     #[inline]
-    pub(super) fn beat(&mut self, now: Ticks) -> Option<Missed> {
-        let last = std::mem::replace(&mut self.heartbeat.last, now);
-        if now.saturating_sub(last) < self.heartbeat.after { None } else { Some(self.paused(last, now)) }
+    pub(super) fn beat(&mut self, now: Ticks, arrived: Option<Timestamp>) -> Option<Missed> {
+        let Heartbeat { after, last, ahead: known, .. } = &mut self.heartbeat;
+        let last = std::mem::replace(last, now);
+        let is_set = |arrived| ahead(arrived, now).saturating_sub(*known).saturating_abs() >= STEP;
+        let is_missed =
+            now.saturating_sub(last) >= *after || *after < i64::MAX && arrived.is_some_and(is_set);
+        if is_missed { self.missed(last, now) } else { None }
     }
 
-    #[cold]
-    fn paused(&mut self, last: Ticks, now: Ticks) -> Missed {
-        let (until, lasted) = (self.clock.now(), now.saturating_sub(last));
-        let from = Timestamp::from_nanos(until.as_nanos().saturating_sub(lasted));
-        let between = Pause { from, until };
-        if self.heartbeat.pauses.len() < PAUSES {
-            self.heartbeat.pauses.push(between);
+    /// The same, and reads the day's clock.
+    pub(super) fn look(&mut self, now: Ticks) -> Option<Missed> {
+        let last = std::mem::replace(&mut self.heartbeat.last, now);
+        self.missed(last, now)
+    }
+
+    fn missed(&mut self, last: Ticks, now: Ticks) -> Option<Missed> {
+        let until = self.clock.now();
+        // A clock that is slewed is no step.
+        let known = std::mem::replace(&mut self.heartbeat.ahead, ahead(until, now));
+        let step = self.heartbeat.ahead.saturating_sub(known);
+        let lasted = now.saturating_sub(last);
+        let (is_paused, is_set) = (lasted >= self.heartbeat.after, step.saturating_abs() >= STEP);
+        if !is_paused && !is_set {
+            return None;
         }
-        self.heartbeat.held = self.heartbeat.held.saturating_add(lasted).saturating_add(GRACE);
-        self.notice(Notice::paused(from, until));
-        Missed { between, ticks: (last, now) }
+        let last_day = |ahead: i64| Timestamp::from_nanos(last.min(now).saturating_add(ahead));
+        let from = last_day(known);
+        if is_paused {
+            let pause = Pause { from: later(until, -lasted), until, cause: Cause::Stopped };
+            self.heartbeat.add_long(pause, lasted);
+            self.notice(Notice::paused(&pause));
+        }
+        if is_set {
+            let pause = Pause { from, until, cause: Cause::Clock { by: step } };
+            self.heartbeat.add(pause);
+            self.notice(Notice::paused(&pause));
+        }
+        if step <= -STEP {
+            let shown = later(Timestamp::from_nanos(known), now);
+            self.heartbeat.shown = self.heartbeat.shown.max(Some(shown));
+        }
+        // Messages may count at times before the one that was read last.
+        let from = from.min(last_day(self.heartbeat.ahead));
+        Some(Missed {
+            from,
+            until,
+            ticks: is_paused.then_some((last, now)),
+            step: if is_set { step } else { 0 },
+            is_empty: false,
+        })
+    }
+
+    /// Whether the day's clock shows again what it had shown before it was set back; says so once.
+    pub(super) fn catches_up(&mut self, now: Ticks) -> bool {
+        let day = later(Timestamp::from_nanos(self.heartbeat.ahead), now);
+        self.heartbeat.shown.take_if(|shown| *shown <= day).is_some()
+    }
+}
+
+impl Session {
+    /// Notes that the clock of the session, which a simulation sets, went on at once from this time and this reading of
+    /// its ticks to what it shows now. Time passes once messages of after the leap had time to come; verdicts that
+    /// depend on the time between are inconclusive. Call [`Session::flush`] before the clock is set.
+    pub fn leapt(&mut self, from: Timestamp, ticks: Ticks, cause: Cause) {
+        let (until, now) = (self.shared.clock.now(), self.shared.clock.ticks());
+        let pause = Pause { from, until, cause };
+        self.shared.heartbeat.add_long(pause, now.saturating_sub(ticks));
+        self.shared.notice(Notice::paused(&pause));
+        let is_empty = matches!(cause, Cause::Simulation | Cause::Begun);
+        let missed = Missed { from, until, ticks: Some((ticks, now)), step: 0, is_empty };
+        self.pause(&missed);
+    }
+
+    pub(super) fn pause(&mut self, missed: &Missed) {
+        match &mut self.route {
+            Route::Direct(direct) => direct.pause(missed, &mut self.shared),
+            Route::Aligned(aligned) => aligned.pause(missed, &mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.pause(missed, &self.shared),
+        }
     }
 }
 
 impl Missed {
-    /// How long it was, in nanoseconds.
+    /// How long the session did not run, in nanoseconds.
     pub(super) fn lasted(&self) -> i64 {
-        self.ticks.1.saturating_sub(self.ticks.0)
+        self.ticks.map_or(0, |(last, now)| now.saturating_sub(last))
     }
 
-    /// The time of arrival by which all messages have come that waited, those of one neighbour after those of another.
-    pub(super) fn read_by(&self, block: &Block) -> Timestamp {
-        Timestamp::from_nanos(self.end(block).as_nanos().saturating_add(GRACE))
+    /// How long the day's clock goes again through times that it has shown already, in nanoseconds, if it does.
+    pub(super) fn repeats(&self) -> Option<i64> {
+        (self.step < 0).then(|| self.step.saturating_neg())
+    }
+
+    /// From when on messages are judged by times of arrival. Messages that waited come one neighbour after the other.
+    pub(super) fn again(&self, block: &Block) -> SeenAgain {
+        if self.repeats().is_some() {
+            return SeenAgain::Open;
+        }
+        let grace = if self.ticks.is_some() { GRACE } else { 0 };
+        SeenAgain::At(later(self.end(block), grace))
     }
 
     /// The time of arrival of the first message after the pause, or its end: messages in the block arrived before it and
     /// after it, and in between is the longest time without any.
     fn end(&self, block: &Block) -> Timestamp {
-        let Pause { from, until } = self.between;
+        let Missed { from, until, .. } = *self;
+        if self.is_empty {
+            return until;
+        }
         let times = (0..block.len()).map(|row| block.time(row));
         let mut times: Vec<Timestamp> = times.filter(|time| (from..until).contains(time)).collect();
         times.sort_unstable();

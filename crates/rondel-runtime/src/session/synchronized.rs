@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rondel_align::{Order, Released, Sets, SnapshotError};
-use rondel_decode::cdr::write_json;
+use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{LineError, Lines};
-use rondel_decode::{DecodeError, Encoding, MessageType};
+use rondel_decode::{DecodeError, Encoding, MessageWriter};
 use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
@@ -16,18 +16,19 @@ use crate::alignment::Alignment;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::notice::{Notice, of_order, of_sets};
+use crate::options::Input;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::statistics::Summary;
 use crate::text::write_seconds;
 
 /// Puts messages in order and hands back each set, or each message, as one JSON object:
 /// `{"time":12.5,"gear":{…},"velocity":{…}}`, with the time of the set and, under the names of the topics, the
-/// messages as they came; those in CDR as JSON.
+/// messages as they came; those in other encodings as JSON.
 pub(super) struct Synchronized {
     rule: Rule,
     intake: Intake,
-    /// The types of topics whose messages are in CDR.
-    types: Vec<Option<Arc<MessageType>>>,
+    /// How the messages of each topic become JSON, where they are not.
+    writers: Vec<Option<MessageWriter>>,
     topics: Vec<String>,
     /// The names of the topics in JSON.
     quoted: Vec<Vec<u8>>,
@@ -89,18 +90,15 @@ impl Rule {
 impl Synchronized {
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Synchronized, StartError> {
         let topics: Vec<String> = plan.specification.spec.topics.iter().map(|t| t.name.clone()).collect();
-        let inputs = topics.iter().zip(&plan.options.inputs);
-        if let Some((name, input)) =
-            inputs.into_iter().find(|(_, input)| !matches!(input.encoding, Encoding::Json | Encoding::Cdr))
-        {
-            let encoding = input.encoding;
-            return Err(StartError::Mismatch(format!(
-                "topic '{name}': a synchronizer passes messages on as JSON; it reads JSON and CDR, not {encoding}"
-            )));
-        }
-        let types = plan.options.inputs.iter();
-        let types = types.map(|input| input.message_type.clone().filter(|_| input.encoding == Encoding::Cdr));
-        let types = types.collect();
+        let writer = |(name, input): (&String, &Input)| {
+            let Input { encoding, message_type, .. } = input;
+            let is_json = *encoding == Encoding::Json;
+            let writer = (!is_json)
+                .then(|| MessageWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
+                .transpose();
+            writer.map_err(|error| StartError::Mismatch(format!("topic '{name}': {error}")))
+        };
+        let writers = topics.iter().zip(&plan.options.inputs).map(writer).collect::<Result<_, _>>()?;
         let rule = Rule::new(topics.len(), &plan.options.alignment);
         let first = Waiting::default();
         let (rule, waiting) = match saved {
@@ -118,7 +116,7 @@ impl Synchronized {
             // A name always has a JSON form.
             quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
             topics,
-            types,
+            writers,
             set: Vec::new(),
             text: Vec::new(),
         })
@@ -138,7 +136,7 @@ impl Synchronized {
         let taken = self.intake.take(topic, stamp, payload, false, shared)?;
         // Nothing is judged here.
         self.intake.missed = None;
-        shared.missing.see(&self.intake.block);
+        shared.see(&self.intake.block);
         let Taken { time, now, then, refused, .. } = taken;
         self.resume(now);
         if refused.is_some() {
@@ -160,11 +158,9 @@ impl Synchronized {
 
     /// The message as it is passed on.
     fn passed(&mut self, topic: TopicId, payload: &[u8], limit: usize) -> Result<Arc<[u8]>, DecodeError> {
-        let Some(Some(MessageType::Cdr(schema))) = self.types.get(topic.index()).map(Option::as_deref) else {
-            return Ok(Arc::from(payload));
-        };
+        let Some(Some(writer)) = self.writers.get(topic.index()) else { return Ok(Arc::from(payload)) };
         self.text.clear();
-        write_json(schema, payload, limit, &mut self.text).map_err(DecodeError::Cdr)?;
+        writer.write(payload, limit, &mut self.text)?;
         Ok(Arc::from(&self.text[..]))
     }
 
@@ -207,7 +203,7 @@ impl Synchronized {
         }
     }
 
-    /// Takes note of a time in which the session did not run: what waited comes first.
+    /// Takes note of a time in which the session did not run, or of a step of the day's clock: what waited comes first.
     pub(super) fn pause(&mut self, missed: &Missed, shared: &Shared) {
         self.intake.pause(missed, &*shared.clock);
     }

@@ -48,6 +48,8 @@ struct Drafted<'s> {
     /// The address as a specification writes it.
     address: &'s str,
     topic: &'s Topic,
+    /// Whether its messages are of a type whose definition is known by name.
+    is_typed: bool,
 }
 
 /// A property about a field, with a value that satisfies it and one that does not.
@@ -93,6 +95,8 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
             seen: source,
             address: topic.name.as_deref().unwrap_or(plain(source)),
             topic,
+            is_typed: topic.kind() == Some(PayloadKind::Cdr)
+                && topic.message_type.as_deref().is_some_and(&knows),
         })
         .collect();
     let mut writer =
@@ -116,9 +120,11 @@ fn unusable(topic: &Topic, knows: impl Fn(&str) -> bool) -> Option<String> {
         (Some(PayloadKind::Cdr), None) => {
             Some("its messages are CDR of a type that is not announced".to_owned())
         }
-        (Some(PayloadKind::Cdr), Some(message_type)) if !knows(message_type) => Some(format!(
-            "the definition of its type {message_type} is not known; name its file with --schemas"
-        )),
+        (Some(PayloadKind::Cdr), Some(message_type)) if !knows(message_type) && !topic.is_described() => {
+            Some(format!(
+                "the definition of its type {message_type} is not known; name its file with --schemas"
+            ))
+        }
         (Some(kind @ (PayloadKind::Text | PayloadKind::Other | PayloadKind::Empty)), _) => {
             Some(format!("its payloads ({}) cannot be decoded", kind.name()))
         }
@@ -191,7 +197,7 @@ impl Writer {
             drafted.seen,
             counted(topic.messages, "message", "messages")
         ));
-        if topic.fields.is_cut() {
+        if topic.fields.is_cut() && !drafted.is_typed {
             self.comment(&format!(
                 "Not all fields are listed: at most {}, not too deep, with short names.",
                 super::FIELDS
@@ -202,7 +208,7 @@ impl Writer {
         } else {
             format!(" {}", in_language(drafted.address))
         };
-        let is_typed = topic.kind() == Some(PayloadKind::Cdr);
+        let is_typed = drafted.is_typed;
         let message_type = topic.message_type.as_deref().filter(|_| is_typed);
         let message_type = message_type
             .map(|name| match name.contains("::") {
@@ -213,20 +219,15 @@ impl Writer {
         let schema = if is_typed { String::new() } else { schema(topic.fields.fields(), 1) };
         let schema = if schema.is_empty() { schema } else { format!(" {schema}") };
         self.line(format!("topic {name}{address}{message_type}{schema}"));
+        if topic.unreadable() > 0 {
+            let messages = counted(topic.unreadable(), "message was", "messages were");
+            self.comment(&format!("{messages} not of this type, and left out."));
+        }
         self.pace(drafted);
-        if !is_typed {
-            let mut left = PROPERTIES;
-            self.fields(
-                index,
-                drafted,
-                topic.fields.fields(),
-                &mut Vec::new(),
-                topic.fields.root().messages,
-                &mut left,
-            );
-            if left == 0 {
-                self.comment("Further fields may have bounds as well.");
-            }
+        let (mut left, messages) = (PROPERTIES, topic.fields.root().messages);
+        self.fields(index, drafted, topic.fields.fields(), &mut Vec::new(), messages, &mut left);
+        if left == 0 {
+            self.comment("Further fields may have bounds as well.");
         }
     }
 

@@ -13,7 +13,10 @@ mod recorded;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use rondel_decode::json::JsonForm;
+use rondel_decode::{DecodeError, MessageType, MessageWriter};
 use rondel_event::Timestamp;
 
 pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
@@ -58,7 +61,15 @@ pub struct Topic {
     pub fields: fields::Fields,
     kinds: BTreeMap<PayloadKind, u64>,
     origins: Vec<u64>,
+    /// How its messages are read, where the definition of their type is known.
+    writer: Option<MessageWriter>,
+    unreadable: u64,
 }
+
+/// The largest message of a known type that is looked into, and the largest text that it may be, in bytes.
+const LARGEST: usize = 1 << 20;
+/// In a survey a number beyond all bounds has none.
+const FORM: JsonForm = JsonForm { names: false, infinite: false };
 
 /// Publishers of a topic that are told apart by their messages.
 const ORIGINS: usize = 256;
@@ -87,7 +98,7 @@ impl Survey {
             self.unlisted += 1;
             return;
         };
-        let (kind, value) = guess::read(payload);
+        let (kind, value) = topic.read(payload);
         topic.count(kind, payload.len(), time);
         if let Some(value) = value {
             topic.fields.add(&value);
@@ -148,6 +159,34 @@ impl Survey {
 }
 
 impl Topic {
+    /// Says of what type its messages are, so that their fields are seen.
+    pub fn describe(&mut self, message_type: Arc<MessageType>) {
+        self.writer = MessageWriter::new(message_type.encoding(), Some(message_type), FORM).ok();
+    }
+
+    /// Whether the definition of the type of its messages is known.
+    pub fn is_described(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Returns the number of messages that are none of the type.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    fn read(&mut self, payload: &[u8]) -> (PayloadKind, Option<serde_json::Value>) {
+        let (kind, value) = guess::read(payload);
+        let Some(writer) = self.writer.as_ref().filter(|_| value.is_none() && payload.len() <= LARGEST)
+        else {
+            return (kind, value);
+        };
+        let mut text = Vec::new();
+        let written = writer.write(payload, LARGEST, &mut text);
+        let is_large = written.as_ref().is_err_and(DecodeError::is_about_size);
+        self.unreadable += u64::from(written.is_err() && !is_large);
+        (kind, written.ok().and_then(|()| serde_json::from_slice(&text).ok()))
+    }
+
     fn count(&mut self, kind: PayloadKind, bytes: usize, time: Timestamp) {
         self.messages += 1;
         self.bytes += bytes as u64;

@@ -29,6 +29,9 @@ impl RecordedSurvey {
             return;
         }
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
+        if self.lines.is_event(line) {
+            return;
+        }
         let read = self.lines.decode(line, 0, line.len(), &mut block);
         let (Ok(_), 1, Ok(value)) = (read, block.len(), serde_json::from_slice(text)) else {
             self.unreadable += 1;

@@ -1,7 +1,7 @@
 //! Type inference of arithmetic and windows.
 
+use super::Checker;
 use super::kinds::Kind;
-use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Aggregate, BinaryOp};
 use crate::syntax::ast::{NodeId, NodeKind};
@@ -48,7 +48,9 @@ impl Checker<'_> {
     }
 
     pub(super) fn infer_window(&mut self, node: NodeId, aggregate: Aggregate, operand: NodeId) {
-        let of_topic = matches!(self.meanings[operand], Meaning::Topic(_));
+        let counts = matches!(aggregate, Aggregate::Count | Aggregate::Rate);
+        let is_name = matches!(self.ast.nodes[operand].kind, NodeKind::Samples(_));
+        let of_topic = self.sampled(operand).is_some() && (counts || is_name);
         self.result(node, Kind::Number);
         match (aggregate, of_topic) {
             (Aggregate::Count | Aggregate::Rate, true) => {}

@@ -6,7 +6,7 @@ use rondel_event::Segment;
 
 use crate::definition::{Definition, Definitions, NoDefinition};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::suggest::{nearest, unknown};
+use crate::suggest::{did_you_mean, nearest, unknown};
 use crate::syntax::ast::{Ast, Content, ContentKind, NodeKind};
 
 /// Gives topics the fields of their types, and replaces names of constants by their values. Without `types`, names of
@@ -70,9 +70,11 @@ fn diagnose(name: &str, span: Span, problem: NoDefinition, has_schema: bool) -> 
             let message = format!("the definition of '{name}' cannot be used: {reason}");
             Some(Diagnostic::new(Code::UnknownType, span, message))
         }
-        NoDefinition::UnknownPackage if has_schema => None,
-        NoDefinition::UnknownPackage => {
-            let message = format!("no definition of '{name}' is known, so its fields are not checked");
+        NoDefinition::UnknownPackage { .. } if has_schema => None,
+        NoDefinition::UnknownPackage { alike } => {
+            let suggestion = did_you_mean(name, alike.iter().map(String::as_str));
+            let message =
+                format!("no definition of '{name}' is known, so its fields are not checked{suggestion}");
             let help = "name the file or folder that defines it with `--schemas PATH`, or with `schemas:` in the \
                         deployment";
             Some(Diagnostic::new(Code::UndefinedType, span, message).help(help))

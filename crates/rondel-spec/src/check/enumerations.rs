@@ -1,10 +1,11 @@
-//! Advice for enumerations, whose values are integers with names.
+//! Advice for enumerations and constants, whose values are integers with names.
 
 use std::fmt::Write;
 
 use rondel_event::{Segment, Value};
 
 use super::{Checker, Meaning};
+use crate::definition::Definition;
 use crate::suggest::{list, nearest};
 use crate::syntax::ast::{NodeId, NodeKind};
 
@@ -22,7 +23,9 @@ impl Checker<'_> {
                 Segment::Index(_) => place.push_str("[]"),
             }
         }
-        let owner = definition.enumerations.get(&place)?;
+        let Some(owner) = definition.enumerations.get(&place) else {
+            return constant_advice(definition, text);
+        };
         let constants = definition.constants.iter().filter(|constant| constant.owner == *owner);
         let names: Vec<&str> = constants.map(|constant| constant.name.as_str()).collect();
         let exact = names.iter().copied().find(|name| *name == &**text);
@@ -36,4 +39,18 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// Returns advice for a number that is compared with the name of a constant of its message type.
+fn constant_advice(definition: &Definition, text: &str) -> Option<String> {
+    // Those of enumerations are for other fields.
+    let is_of_message = |owner: &String| !definition.enumerations.values().any(|other| other == owner);
+    let constants = definition
+        .constants
+        .iter()
+        .filter(|constant| matches!(constant.value, Value::Int(_)) && is_of_message(&constant.owner));
+    let names = constants.clone().map(|constant| constant.name.as_str());
+    let name = names.clone().find(|name| *name == text).or_else(|| nearest(text, names))?;
+    let owner = &constants.clone().find(|constant| constant.name == name)?.owner;
+    Some(format!("the message type has a constant of this name: write `{owner}.{name}` without quotes"))
 }

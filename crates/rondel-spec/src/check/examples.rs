@@ -59,6 +59,10 @@ impl<'a> Checker<'a> {
             let mut messages = Vec::new();
             for (message, topic) in test.messages.iter().zip(self.test_topics[i].clone()) {
                 let Some(topic) = topic else { continue };
+                if let Some(event) = message.event {
+                    messages.extend(self.lower_test_event(message, event, topic));
+                    continue;
+                }
                 if let Some(json) = self.lower_message(message, topic) {
                     messages.push(TestMessage { time: Timestamp::from_nanos(message.time), topic, json });
                 }

@@ -25,6 +25,11 @@ impl Checker<'_> {
         for property in &ast.properties {
             property.body.nodes().for_each(|node| self.check_future_of(node));
         }
+        for assert in &ast.asserts {
+            let bodies = [Some(assert.body), assert.mode].into_iter().flatten();
+            bodies.flat_map(|body| body.nodes()).for_each(|node| self.check_future_of(node));
+            assert.mode.into_iter().for_each(|mode| self.no_future(mode, "`while`"));
+        }
     }
 
     /// Reports an expression with a future operator where its value is needed at once.

@@ -196,6 +196,10 @@ impl Checker<'_> {
         for property in &ast.properties {
             self.infer_truth(property.body);
         }
+        for assert in &ast.asserts {
+            self.infer_truth(assert.body);
+            assert.mode.into_iter().for_each(|mode| self.infer_truth(mode));
+        }
         self.check_lengths();
         self.settle_parameters();
         self.settle_variables();
@@ -312,7 +316,7 @@ impl Checker<'_> {
                 }
             }
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
-            NodeKind::On(_) => self.result(node, Kind::Bool),
+            NodeKind::On(_) | NodeKind::Event(..) => self.result(node, Kind::Bool),
             NodeKind::Measure(..) => self.result(node, Kind::Duration),
             NodeKind::Window { aggregate, operand, .. } => self.infer_window(node, *aggregate, *operand),
             NodeKind::Variable(variable) => {

@@ -46,6 +46,7 @@ impl Checker<'_> {
                 }
             }
         }
+        self.lower_asserts();
         self.implicit_time = None;
         // Check unused definitions too.
         for i in self.order.clone() {
@@ -95,6 +96,7 @@ impl Checker<'_> {
         let linear = self.linear(name, attributes, formula, slice, time);
         self.check_used_machines(name, vec![formula], slice, time);
         self.check_undivided(name, vec![formula], slice);
+        self.check_events(name, formula, slice);
         if time == TimeModel::Dense {
             self.warn_of_missed_edges(name, vec![formula], linear);
         }
@@ -112,7 +114,9 @@ impl Checker<'_> {
             premises,
             ..Property::new(&name.text, formula)
         };
-        self.graph.spec_mut().properties.push(property);
+        let spec = self.graph.spec_mut();
+        spec.properties.push(property);
+        spec.places.properties.push(name.span);
     }
 
     fn warn_of_unused(&mut self) {
@@ -301,6 +305,7 @@ impl Checker<'_> {
             | NodeKind::In(..)
             | NodeKind::Samples(_)
             | NodeKind::Measure(..)
+            | NodeKind::Event(..)
             | NodeKind::Rye { .. }
             | NodeKind::Invalid => return None,
         };
@@ -314,6 +319,7 @@ impl Checker<'_> {
             NodeKind::Measure(Measure::Age, _) => Expr::Age(topic),
             NodeKind::Measure(Measure::Latency, _) => Expr::Latency(topic),
             NodeKind::Measure(Measure::Jitter, _) => Expr::Jitter(topic),
+            NodeKind::Event(event, _) => self.lower_event(*event, topic),
             NodeKind::Atom { pairs, .. } => return self.lower_atom(topic, pairs, model),
             _ => return None,
         };
@@ -370,6 +376,14 @@ impl Checker<'_> {
         None
     }
 
+    /// Returns the topic whose messages a window counts, whatever is in them: of `count(topic)` and `count(on(topic))`.
+    pub(super) fn sampled(&self, operand: NodeId) -> Option<TopicId> {
+        match (&self.meanings[operand], &self.ast.nodes[operand].kind) {
+            (Meaning::Topic(topic), NodeKind::Samples(_) | NodeKind::On(_)) => Some(*topic),
+            _ => None,
+        }
+    }
+
     fn lower_window(
         &mut self,
         node: NodeId,
@@ -379,9 +393,9 @@ impl Checker<'_> {
         model: TimeModel,
     ) -> Option<ExprId> {
         let length = self.lower_bound(over, model)?;
-        let (topics, operand) = match self.meanings[operand] {
-            Meaning::Topic(topic) => (vec![topic], None),
-            _ => {
+        let (topics, operand) = match self.sampled(operand) {
+            Some(topic) => (vec![topic], None),
+            None => {
                 let id = self.lowered_to(operand, model)?;
                 (self.graph.topics_of(id), Some(id))
             }

@@ -1,11 +1,13 @@
 //! Semantic analysis: resolves names, infers types, and translates the syntax tree into a [`Spec`].
 
 mod arithmetic;
+mod asserts;
 mod attributes;
 mod chains;
 mod constant;
 mod definitions;
 mod enumerations;
+mod events;
 mod examples;
 mod fields;
 mod future;
@@ -173,7 +175,10 @@ pub(crate) fn check(
     checker.check_future();
     checker.collect_units();
     checker.lower();
-    if ast.property_sources.is_empty() && !checker.diagnostics.iter().any(Diagnostic::is_error) {
+    if ast.property_sources.is_empty()
+        && ast.asserts.is_empty()
+        && !checker.diagnostics.iter().any(Diagnostic::is_error)
+    {
         let span = Span::new(text.len(), text.len());
         checker.diagnostics.push(
             Diagnostic::new(

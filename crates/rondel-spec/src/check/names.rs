@@ -40,6 +40,7 @@ impl<'a> Checker<'a> {
         for chain in &ast.chains {
             self.resolve_chain(chain, &names);
         }
+        self.resolve_asserts(&names);
         self.resolve_tests(&names);
         self.check_variables();
     }
@@ -94,12 +95,13 @@ impl<'a> Checker<'a> {
             NodeKind::Measure(measure, name) if self.measures_chain(*measure, name, names) => {
                 self.resolve_chain_measure(*measure, name)
             }
-            NodeKind::On(name) | NodeKind::Measure(_, name) | NodeKind::Atom { topic: name, .. } => {
-                match self.topic(name, names) {
-                    Ok(topic) => Meaning::Topic(topic),
-                    Err(diagnostic) => return self.invalidate(node, *diagnostic),
-                }
-            }
+            NodeKind::On(name)
+            | NodeKind::Measure(_, name)
+            | NodeKind::Event(_, name)
+            | NodeKind::Atom { topic: name, .. } => match self.topic(name, names) {
+                Ok(topic) => Meaning::Topic(topic),
+                Err(diagnostic) => return self.invalidate(node, *diagnostic),
+            },
             NodeKind::Samples(name) => match self.topic(name, names) {
                 Ok(topic) => Meaning::Topic(topic),
                 Err(_) => self.path(node, name, &[], within, names),
@@ -312,6 +314,11 @@ impl<'a> Checker<'a> {
         let ast = self.ast;
         if let Some(help) = self.machine_of_that_name(word) {
             return Some(help);
+        }
+        if ast.properties.iter().any(|property| property.name.text == word) {
+            return Some(format!(
+                "'{word}' is a property, which only an `assert` can name, and alone: name its formula with `let`"
+            ));
         }
         let divided = ast.properties.iter().map(|p| (&p.name, p.each));
         let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));

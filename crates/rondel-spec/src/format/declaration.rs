@@ -75,6 +75,7 @@ impl Formatter<'_> {
         parts.push(match self.word(keyword) {
             "topic" => self.topic(keyword, to, [0; 2]),
             "const" | "let" | "property" => self.definition(keyword, to),
+            "assert" => self.assert(keyword, to),
             "chain" => {
                 self.header = true;
                 let chain = self.with_parts(keyword, to, None);
@@ -228,6 +229,22 @@ impl Formatter<'_> {
         group(all(vec![head, text(" "), equals, indent(all(vec![line, formula]))]))
     }
 
+    /// Lays out an `assert`, with its clauses.
+    fn assert(&mut self, from: usize, to: usize) -> Doc {
+        let clauses = self.marked(Mark::Clause, from, to);
+        let first = clauses.first().copied().unwrap_or(to);
+        let formula = self.marked(Mark::Formula, from, first).first().copied().unwrap_or(from + 1);
+        // `always p`, or `share(p) >= 0.95`, which reads like an expression.
+        let begin = if matches!(self.word(from + 1), "always" | "ever") { formula } else { from + 1 };
+        let mut parts = vec![self.plain(from, begin), text(" "), self.expression(begin, first)];
+        for (i, clause) in clauses.iter().enumerate() {
+            let end = clauses.get(i + 1).copied().unwrap_or(to);
+            let part = self.part(*clause, end);
+            parts.push(indent(all(vec![Doc::Line, part])));
+        }
+        group(all(parts))
+    }
+
     /// Lays out a machine or a test.
     fn block(&mut self, from: usize, to: usize) -> Doc {
         let Some(body) = self.marked(Mark::Body, from, to).first().copied() else {
@@ -279,8 +296,26 @@ impl Formatter<'_> {
         if self.word(from + 1) == "->" {
             return [(from, from + 1), (from + 2, (from + 3).min(to))];
         }
+        if let Some(event) = self.event(from, to) {
+            return [(from + 1, event), (event, to)];
+        }
         let content = self.schema(from, to);
         [(from + 1, content - 1), (content - 1, content)]
+    }
+
+    /// Returns the beginning of the event in a line of a test, `missed_deadline(topic)` or `not alive(topic)`; none if it is
+    /// a message, or a transition of a machine.
+    fn event(&self, from: usize, to: usize) -> Option<usize> {
+        if self.word(from + 1) == "->" {
+            return None;
+        }
+        let name = (from..self.schema(from, to)).find(|at| self.word(*at) == "(")?.checked_sub(1)?;
+        Some(if self.word(name - 1) == "not" { name - 1 } else { name })
+    }
+
+    /// Returns whether a space stands before a lexeme of a cell that begins at `from`.
+    fn is_spaced(&self, from: usize, at: usize) -> bool {
+        at > from && !matches!(self.word(at - 1), "-" | "(") && !matches!(self.word(at), "(" | ")")
     }
 
     fn columns(&self, rows: &[(usize, usize)]) -> [usize; 2] {
@@ -289,7 +324,9 @@ impl Formatter<'_> {
             if self.column_kind(*from).is_none() {
                 continue;
             }
-            for (column, (begin, end)) in columns.iter_mut().zip(self.cells(*from, *to)) {
+            // Nothing stands behind an event.
+            let counted = if self.event(*from, *to).is_some() { 1 } else { 2 };
+            for (column, (begin, end)) in columns.iter_mut().zip(self.cells(*from, *to)).take(counted) {
                 *column = (*column).max(self.width_of(begin, end));
             }
         }
@@ -297,7 +334,7 @@ impl Formatter<'_> {
     }
 
     fn width_of(&self, from: usize, to: usize) -> usize {
-        let space = |at| usize::from(at > from && self.word(at - 1) != "-");
+        let space = |at| usize::from(self.is_spaced(from, at));
         (from..to).map(|at| width(self.lexemes[at].text) + space(at)).sum()
     }
 
@@ -327,7 +364,7 @@ impl Formatter<'_> {
             parts.push(text(" ".repeat(padding)));
             padding = column.saturating_sub(self.width_of(begin, end)) + 1;
             for at in begin..end {
-                if at > begin && self.word(at - 1) != "-" {
+                if self.is_spaced(begin, at) {
                     parts.push(text(" "));
                 }
                 parts.push(self.lexeme(at));

@@ -3,6 +3,7 @@
 use super::Formatter;
 use super::doc::{Doc, all, group, indent, text};
 use crate::lexer::TokenKind;
+use crate::syntax::{BEFORE_PARENTHESIS, PREFIX};
 
 /// Returns the precedence of an infix operator.
 fn level(word: &str) -> Option<u8> {
@@ -18,12 +19,6 @@ fn level(word: &str) -> Option<u8> {
         _ => return None,
     })
 }
-
-/// Keywords before an operand.
-const PREFIX: [&str; 7] = ["not", "previously", "once", "historically", "eventually", "always", "next"];
-
-/// Keywords that are followed by a space before a parenthesis.
-const WORDS: [&str; 8] = ["and", "or", "since", "until", "if", "then", "else", "over"];
 
 /// The precedence of an operator, its position, and the position of its right operand.
 type Operator = (u8, usize, usize);
@@ -172,7 +167,7 @@ impl Formatter<'_> {
             self.lexemes[i].is_word()
                 && !(self.header && matches!(self.word(i), "in" | "by"))
                 && (i > from && self.word(i - 1) == "."
-                    || !PREFIX.contains(&self.word(i)) && !WORDS.contains(&self.word(i)))
+                    || !PREFIX.contains(&self.word(i)) && !BEFORE_PARENTHESIS.contains(&self.word(i)))
         };
         match (before, word) {
             (":", "[") => true,

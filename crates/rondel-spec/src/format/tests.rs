@@ -4,7 +4,8 @@ use super::{format, once, same};
 use crate::lexer;
 use crate::{Spec, parse};
 
-const TEXTS: [&str; 4] = [
+const TEXTS: [&str; 5] = [
+    include_str!("../../tests/diagnostics/asserts_correct.rondel"),
     include_str!("../../tests/diagnostics/declarations.rondel"),
     include_str!("../../tests/diagnostics/correct.rondel"),
     include_str!("../../tests/diagnostics/relations_warnings.rondel"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Comparison, Segment, Value, ValueType, Verdict};
+use rondel_event::{Comparison, Segment, TopicEvent, Value, ValueType, Verdict};
 
 use crate::definition::Definition;
 use crate::diagnostic::Span;
@@ -21,6 +21,7 @@ pub(crate) struct Ast {
     pub(crate) properties: Vec<Property>,
     pub(crate) machines: Vec<Machine>,
     pub(crate) chains: Vec<Chain>,
+    pub(crate) asserts: Vec<Assert>,
     pub(crate) tests: Vec<Test>,
     /// The declarations that become properties, in order.
     pub(crate) property_sources: Vec<PropertySource>,
@@ -167,6 +168,30 @@ pub(crate) struct Chain {
     pub(crate) bounds: Vec<(Name, ChainMeasure, Bound)>,
 }
 
+/// An `assert` declaration: `assert share(p) >= 0.95 between 10 s and 60 s while q`.
+#[derive(Debug)]
+pub(crate) struct Assert {
+    /// The source text behind the keyword, on one line.
+    pub(crate) name: Name,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) demand: Demanded,
+    /// The formula, or the name of a property.
+    pub(crate) body: Body,
+    pub(crate) span: Option<(Bound, Bound)>,
+    pub(crate) mode: Option<Body>,
+}
+
+/// What an [`Assert`] demands.
+#[derive(Debug)]
+pub(crate) enum Demanded {
+    Always,
+    Ever,
+    Share(Comparison, f64),
+    Longest(Comparison, Bound),
+    /// The number, and whether it is that of violations.
+    Count(Comparison, u64, bool),
+}
+
 /// A `test` declaration.
 #[derive(Debug)]
 pub(crate) struct Test {
@@ -180,14 +205,17 @@ pub(crate) struct Test {
     pub(crate) complete: bool,
 }
 
-/// A message of a test: `at time topic { … }`.
+/// A message of a test, `at time topic { … }`, or an event, `at time missed_deadline(topic)`.
 #[derive(Debug)]
 pub(crate) struct Message {
     /// The time, in nanoseconds.
     pub(crate) time: i64,
     pub(crate) time_span: Span,
     pub(crate) topic: Name,
+    /// The content of a message; an empty object for an event.
     pub(crate) content: Content,
+    /// The event, and whether it holds: `not alive(topic)` does not.
+    pub(crate) event: Option<(TopicEvent, bool)>,
 }
 
 /// An expectation of a test: `expect property[values] never violated at time`.
@@ -291,9 +319,11 @@ pub(crate) enum NodeKind {
     Window {
         aggregate: Aggregate,
         operand: NodeId,
-        over: Bound,
+        over: Box<Bound>,
     },
     Measure(Measure, Name),
+    /// An event of a topic: `missed_deadline(topic)`.
+    Event(TopicEvent, Name),
     /// A field of the topic of the enclosing atom.
     AtomField(Name, Vec<(Segment, Span)>),
     /// An atom: `topic{…}`.
@@ -327,6 +357,7 @@ impl NodeKind {
             | NodeKind::Variable(_)
             | NodeKind::Samples(_)
             | NodeKind::Measure(..)
+            | NodeKind::Event(..)
             | NodeKind::AtomField(..)
             | NodeKind::Rye { .. }
             | NodeKind::Invalid => Vec::new(),
@@ -363,7 +394,7 @@ impl NodeKind {
 
     /// Returns all bounds and window lengths of the node.
     pub(crate) fn reaches(&self) -> impl Iterator<Item = &Bound> {
-        let over = if let NodeKind::Window { over, .. } = self { Some(over) } else { None };
+        let over = if let NodeKind::Window { over, .. } = self { Some(&**over) } else { None };
         let bounds = self.bounds();
         let lower = bounds.and_then(|b| b.lower.as_ref());
         let upper = bounds.and_then(|b| b.upper.as_ref());
@@ -376,11 +407,11 @@ pub(crate) enum Prefix {
     Negate,
     Not,
     Previously,
-    Once(BoundsSyntax),
-    Historically(BoundsSyntax),
+    Once(Box<BoundsSyntax>),
+    Historically(Box<BoundsSyntax>),
     Next,
-    Eventually(BoundsSyntax),
-    Always(BoundsSyntax),
+    Eventually(Box<BoundsSyntax>),
+    Always(Box<BoundsSyntax>),
 }
 
 #[derive(Clone, Debug)]
@@ -391,8 +422,8 @@ pub(crate) enum Infix {
     Implies,
     Or,
     And,
-    Since(BoundsSyntax),
-    Until(BoundsSyntax),
+    Since(Box<BoundsSyntax>),
+    Until(Box<BoundsSyntax>),
 }
 
 /// One pair of an atom.

@@ -11,7 +11,7 @@ use crate::suggest::did_you_mean;
 
 impl Parser<'_> {
     /// Parses optional bounds after an operator.
-    pub(super) fn bounds(&mut self) -> Parsed<BoundsSyntax> {
+    pub(super) fn bounds(&mut self) -> Parsed<Box<BoundsSyntax>> {
         let start = self.span();
         if let comparison @ ("<" | "<=" | ">" | ">=" | "==") = self.symbol(0) {
             let message = format!("expected bounds in brackets, found `{comparison}`");
@@ -28,7 +28,8 @@ impl Parser<'_> {
             return Err(self.report(Diagnostic::new(Code::InvalidBounds, start, message).help(help)));
         }
         if !self.eat("[") {
-            return Ok(BoundsSyntax { span: Span::new(start.start, start.start), ..Default::default() });
+            let span = Span::new(start.start, start.start);
+            return Ok(Box::new(BoundsSyntax { span, ..Default::default() }));
         }
         let lower = self.optional_bound()?;
         if self.symbol(0) != "," {
@@ -50,7 +51,7 @@ impl Parser<'_> {
             }
             return Err(reported);
         }
-        Ok(BoundsSyntax { lower, upper, span: start.to(self.last_span()) })
+        Ok(Box::new(BoundsSyntax { lower, upper, span: start.to(self.last_span()) }))
     }
 
     /// Returns advice for bounds that end with `)`, as half-open intervals do elsewhere.

@@ -1,6 +1,6 @@
 //! Parser of atoms, quantifiers and measurements.
 
-use rondel_event::{Comparison, Segment, Value};
+use rondel_event::{Comparison, Segment, TopicEvent, Value};
 
 use super::ast::{Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix};
 use super::expression::level;
@@ -11,7 +11,20 @@ use crate::spec::Aggregate;
 use crate::suggest::{did_you_mean, translation};
 
 /// Names of measurements and aggregates, which are called like functions.
-pub(super) const MEASUREMENTS: [&str; 8] = ["on", "count", "sum", "mean", "rate", "age", "latency", "jitter"];
+pub(super) const MEASUREMENTS: [&str; 12] = [
+    "on",
+    "count",
+    "sum",
+    "mean",
+    "rate",
+    "age",
+    "latency",
+    "jitter",
+    "missed_deadline",
+    "disposed",
+    "unregistered",
+    "alive",
+];
 
 /// The part of a pair before its value: a complete pair, or a comparison whose value follows.
 enum PairHead {
@@ -64,7 +77,7 @@ impl Parser<'_> {
         Ok(variables)
     }
 
-    fn with_help(&mut self, reported: Reported, help: &str) -> Reported {
+    pub(super) fn with_help(&mut self, reported: Reported, help: &str) -> Reported {
         if let Some(last) = self.last_diagnostic() {
             last.help = Some(help.to_owned());
         }
@@ -162,9 +175,12 @@ impl Parser<'_> {
         Ok(self.node(NodeKind::AtomField(topic.clone(), steps), span))
     }
 
-    /// Parses `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)` or `reaction(chain)`; none for other words.
+    /// Parses `on(topic)`, `age(topic)`, `latency(topic)`, `jitter(topic)`, `reaction(chain)` or an event of a topic, such
+    /// as `missed_deadline(topic)`; none for other words.
     pub(super) fn measurement(&mut self, word: &str, start: Span) -> Parsed<Option<NodeId>> {
+        let event = TopicEvent::named(word);
         let measure = match word {
+            _ if event.is_some() => None,
             "on" => None,
             "age" => Some(Measure::Age),
             "latency" => Some(Measure::Latency),
@@ -188,12 +204,14 @@ impl Parser<'_> {
         if self.symbol(0) == "." {
             let message = format!("`{word}` takes a topic, not a field");
             let help = match measure {
-                None => format!("write `on({topic})`, or `changed(…)` to detect a change of the field"),
-                Some(_) => format!("write `{word}({topic})`"),
+                None if event.is_none() => {
+                    format!("write `on({topic})`, or `changed(…)` to detect a change of the field")
+                }
+                _ => format!("write `{word}({topic})`"),
             };
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(help)));
         }
-        if self.symbol(0) == "{" && measure.is_none() {
+        if self.symbol(0) == "{" && measure.is_none() && event.is_none() {
             let reported = self.expected("`)`");
             self.help_last(format!("`{topic}{{…}}` is already true at a matching message: remove `on`"));
             return Err(reported);
@@ -201,9 +219,10 @@ impl Parser<'_> {
         self.expect(")")?;
         let whole = start.to(self.last_span());
         let topic = Name { text: topic.to_owned(), span };
-        let kind = match measure {
-            None => NodeKind::On(topic),
-            Some(measure) => NodeKind::Measure(measure, topic),
+        let kind = match (measure, event) {
+            (Some(measure), _) => NodeKind::Measure(measure, topic),
+            (None, Some(event)) => NodeKind::Event(event, topic),
+            (None, None) => NodeKind::On(topic),
         };
         Ok(Some(self.node(kind, whole)))
     }
@@ -293,6 +312,6 @@ impl Parser<'_> {
         {
             self.ast.nodes[operand].kind = NodeKind::Samples(name.clone());
         }
-        Ok(self.node(NodeKind::Window { aggregate, operand, over }, span))
+        Ok(self.node(NodeKind::Window { aggregate, operand, over: Box::new(over) }, span))
     }
 }

@@ -1,5 +1,6 @@
 //! The syntax tree of the Rondel language and its parser.
 
+mod assert;
 pub(crate) mod ast;
 mod bounds;
 mod chain;
@@ -12,7 +13,7 @@ mod parser;
 mod test;
 mod topic;
 
-pub(crate) use parser::{Mark, marks, parse_file, parse_single};
+pub(crate) use parser::{BEFORE_PARENTHESIS, Mark, PREFIX, marks, parse_file, parse_single};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,8 @@ use crate::suggest::{self, did_you_mean};
 pub(super) const DEPTH: usize = 250;
 
 /// Keywords that start a declaration; the first four are reserved, except as names of fields.
-pub(super) const DECLARATIONS: [&str; 7] = ["topic", "const", "let", "property", "machine", "test", "chain"];
+pub(super) const DECLARATIONS: [&str; 8] =
+    ["topic", "const", "let", "property", "machine", "test", "chain", "assert"];
 
 /// Reserved words, which cannot be names.
 pub(super) const RESERVED: [&str; 18] = [
@@ -32,6 +33,14 @@ pub(super) const RESERVED: [&str; 18] = [
     "exists",
     "forall",
 ];
+
+/// Keywords before an operand.
+pub(crate) const PREFIX: [&str; 7] =
+    ["not", "previously", "once", "historically", "eventually", "always", "next"];
+
+/// Other keywords that are followed by a space before a parenthesis.
+pub(crate) const BEFORE_PARENTHESIS: [&str; 8] =
+    ["and", "or", "since", "until", "if", "then", "else", "over"];
 
 /// Infix keywords.
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
@@ -328,6 +337,21 @@ impl<'a> Parser<'a> {
         out
     }
 
+    /// Returns the tokens between a position and here; a duration is a number and a unit.
+    pub(super) fn words_since(&self, from: usize) -> Vec<&str> {
+        let words = self.tokens[from..self.at].iter().flat_map(|token| {
+            let text = token.span.of(self.text);
+            match token.kind {
+                TokenKind::Duration => {
+                    let digits = text.trim_end_matches(char::is_alphabetic).len();
+                    [&text[..digits], &text[digits..]]
+                }
+                _ => [text, ""],
+            }
+        });
+        words.filter(|word| !word.is_empty()).collect()
+    }
+
     /// Returns whether a topic has this name, declared above or below.
     pub(super) fn is_topic(&self, name: &str) -> bool {
         let text = |token: &Token| if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" };
@@ -343,6 +367,7 @@ impl<'a> Parser<'a> {
             "machine" => !next.is_empty() && (self.symbol(2) == "{" || self.word(2) == "for"),
             "chain" => !next.is_empty() && matches!(self.symbol(2), "->" | "="),
             "test" => matches!(self.token(1).kind, TokenKind::Text(_)),
+            "assert" => !next.is_empty() && !INFIX.contains(&next),
             _ => self.symbol(0) == "@",
         }
     }
@@ -375,9 +400,9 @@ impl<'a> Parser<'a> {
             attributes.push(self.attribute()?);
         }
         let word = self.word(0);
-        if !attributes.is_empty() && !matches!(word, "property" | "machine" | "chain") {
+        if !attributes.is_empty() && !matches!(word, "property" | "machine" | "chain" | "assert") {
             let span = attributes_from.to(self.last_span());
-            let message = "attributes apply only to properties, machines and chains";
+            let message = "attributes apply only to properties, machines, chains and asserts";
             self.report(Diagnostic::new(Code::MisplacedAttribute, span, message));
         }
         let start = self.span();
@@ -387,12 +412,13 @@ impl<'a> Parser<'a> {
             "property" => self.property(attributes),
             "machine" => self.machine(attributes),
             "chain" => self.chain(attributes),
+            "assert" => self.assert(attributes),
             "test" => self.test(),
             _ => {
                 let suggestion = did_you_mean(word, DECLARATIONS);
                 let message = format!("expected a declaration, found {}{suggestion}", self.found());
                 let help = self.foreign_declaration().filter(|_| suggestion.is_empty()).unwrap_or_else(|| {
-                    "declarations start with `topic`, `const`, `let`, `property`, `machine`, `chain` or `test`"
+                    "declarations start with `topic`, `const`, `let`, `property`, `assert`, `machine`, `chain` or `test`"
                         .to_owned()
                 });
                 Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(help)))

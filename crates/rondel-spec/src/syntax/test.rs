@@ -1,12 +1,12 @@
 //! Parser of tests.
 
-use rondel_event::{Value, Verdict};
+use rondel_event::{TopicEvent, Value, Verdict};
 
 use super::ast::{Content, ContentKind, Expect, Message, Name, Test};
 use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, list};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
 
@@ -45,12 +45,16 @@ impl Parser<'_> {
                 "at" => {
                     self.advance();
                     let (time, time_span) = self.time()?;
+                    if let Some(message) = self.event((time, time_span))? {
+                        test.messages.push(message);
+                        continue;
+                    }
                     let topic = self.name("a topic")?;
                     let content = match self.symbol(0) {
                         "{" => self.content()?,
                         _ => Content { kind: ContentKind::Object(Vec::new()), span: topic.span },
                     };
-                    test.messages.push(Message { time, time_span, topic, content });
+                    test.messages.push(Message { time, time_span, topic, content, event: None });
                 }
                 "end" => {
                     self.advance();
@@ -84,6 +88,40 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Parses an event of a topic, `missed_deadline(topic)` or `not alive(topic)`; none if a message follows.
+    fn event(&mut self, (time, time_span): (i64, Span)) -> Parsed<Option<Message>> {
+        let start = self.span();
+        let holds = self.word(0) != "not";
+        let at = usize::from(!holds);
+        if holds && self.symbol(1) != "(" {
+            return Ok(None);
+        }
+        if self.word(at).is_empty() {
+            self.advance();
+            return Err(self.expected("`alive(topic)`"));
+        }
+        let names = || TopicEvent::ALL.into_iter().map(TopicEvent::name);
+        let Some(event) = TopicEvent::named(self.word(at)).filter(|_| self.symbol(at + 1) == "(") else {
+            let suggestion = did_you_mean(self.word(at), names());
+            let message = format!("unknown event '{}'{suggestion}", self.word(at));
+            let help = list(names()).map(|names| format!("events of a topic: {names}")).unwrap_or_default();
+            let span = self.token(at).span;
+            return Err(self.report(Diagnostic::new(Code::UnknownFunction, span, message).help(help)));
+        };
+        (0..at + 2).for_each(|_| self.advance());
+        let topic = self.name("the name of a topic")?;
+        self.expect(")")?;
+        if !holds && event != TopicEvent::Alive {
+            let message =
+                format!("`{}` is an event, which does not happen unless a line says so", event.name());
+            let span = start.to(self.last_span());
+            let help = "only `alive` can be false: write `not alive(topic)`";
+            return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
+        }
+        let content = Content { kind: ContentKind::Object(Vec::new()), span: topic.span };
+        Ok(Some(Message { time, time_span, topic, content, event: Some((event, holds)) }))
     }
 
     /// Parses a time with a unit, which can be negative.

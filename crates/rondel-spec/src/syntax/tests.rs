@@ -48,6 +48,7 @@ fn topics() {
         topic plain
         topic addressed "/a/b"
         topic typed : std_msgs/msg/String;
+        topic scoped : demo::State
         topic full "c" : a.b.C { x: float32, "odd key": [ { y: uint8, } ], t: time }
         property p = plain.x and full."odd key"[3].y == 1
     "#;
@@ -61,10 +62,11 @@ fn topics() {
             ("plain", "plain", None),
             ("addressed", "/a/b", None),
             ("typed", "typed", Some("std_msgs/msg/String")),
+            ("scoped", "scoped", Some("demo/State")),
             ("full", "c", Some("a.b.C")),
         ]
     );
-    let schema = spec.topics[3].schema.as_ref().unwrap();
+    let schema = spec.topics[4].schema.as_ref().unwrap();
     let names: Vec<_> = schema.fields.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["x", "odd key", "t"]);
     assert!(matches!(schema.fields[1].1, SchemaType::Array(_)));

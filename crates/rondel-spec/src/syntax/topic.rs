@@ -30,6 +30,13 @@ impl Parser<'_> {
             self.advance();
         }
         if self.eat(":") {
+            if *self.peek() == TokenKind::End || self.at_declaration() {
+                let reported = self.expected("a message type");
+                return Err(self.with_help(
+                    reported,
+                    "write the type, such as `: nav_msgs/msg/Odometry`, or remove the `:`",
+                ));
+            }
             let start = self.span();
             let text = self.type_name()?;
             let span = start.to(self.last_span());
@@ -81,6 +88,12 @@ impl Parser<'_> {
             match self.symbol(0) {
                 separator @ ("/" | ".") => {
                     name.push_str(separator);
+                    self.advance();
+                }
+                // A scoped name of IDL.
+                ":" if self.symbol(1) == ":" => {
+                    name.push('/');
+                    self.advance();
                     self.advance();
                 }
                 _ => return Ok(name),

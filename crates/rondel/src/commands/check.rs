@@ -1,34 +1,40 @@
 //! `rondel check`: checks recordings against a specification.
 
-use std::io::{self, BufWriter, IsTerminal};
+mod checking;
+mod lines;
+mod messages;
+mod parallel;
+mod summary;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rondel_decode::lines::Lines;
-use rondel_event::{TimeUnit, Verdict};
-use rondel_recording::{Piece, ReadError, TraceReader};
+use rondel_event::TimeUnit;
+use rondel_recording::{Library, OpenError, Opened, RecordingError, shown};
+use rondel_report::Judged;
 use rondel_runtime::text::counted;
-use rondel_runtime::{
-    Alignment, AlignmentStatistics, ChainStatistics, Input, ManualClock, Options, Session, SessionPlan,
-    Summary, TimeSource,
-};
+use rondel_runtime::{Alignment, Input, ManualClock, Options, SessionPlan, TimeSource};
+
+use checking::Checking;
+use messages::StampOf;
 
 use super::{NotShortForm, deployment_file};
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
-use crate::output::{Emit, Format, Output, VerdictWriter, colour_of};
+use crate::output::{Emit, Format};
+use crate::reports::{Reports, Wanted};
 use crate::specification::{Reading, Specification, Syntax};
-use crate::summary::{Reasons, Unused, mistyped_values, standing, status, unstamped, withheld};
-use crate::{complain, exit, pipeline, resume, terminal, warn};
+use crate::{complain, exit, resume, warn};
 
-/// Check recordings of JSON lines
+/// The number of files that name recordings which are checked as one.
+const MERGED_NAMES: usize = 3;
+
+/// Check recordings: MCAP files, folders of rosbag2, and JSON lines
 ///
-/// A line is one message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the fields
-/// beside topic and time; topic may be left out where the specification has one. Each recording is
-/// checked from its own beginning. With a deployment (rondel.yaml) in the place of the specification,
+/// In an MCAP file, messages are decoded by the types that it has. In JSON lines, a line is one
+/// message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the fields beside topic
+/// and time; topic may be left out where the specification has one. Each recording is checked
+/// from its own beginning. With a deployment (rondel.yaml) in the place of the specification,
 /// its topics, addresses, times and alignment apply as they do in `rondel run`.
 #[derive(Debug, Args)]
 #[command(after_help = super::EXIT_STATUS)]
@@ -36,9 +42,12 @@ pub struct Check {
     /// The specification, or a deployment (.yaml); left out with --formula
     #[arg(value_name = "SPEC")]
     first: Option<PathBuf>,
-    /// The recordings; `-` is standard input, .gz and .zst are decompressed
+    /// The recordings: MCAP files, folders of rosbag2 or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
+    /// What was named, or is in a folder that was, and cannot be read at all, with the reasons.
+    #[arg(skip)]
+    unreadable: Vec<(String, String)>,
     /// One formula instead of a specification file
     #[arg(short, long, value_name = "FORMULA", allow_hyphen_values = true)]
     formula: Option<String>,
@@ -50,6 +59,24 @@ pub struct Check {
     /// The unit of times that are plain numbers (default: s)
     #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: Option<String>,
+    /// The time of messages in MCAP files (default: log)
+    #[arg(long, value_enum, conflicts_with = "time_field")]
+    stamp: Option<StampOf>,
+    /// Read only messages recorded from this time on: seconds, a date and time, or +SECONDS after the beginning
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// Read only messages recorded up to this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+    /// Read only these topics of the recordings: names or patterns, with commas between them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    topics: Vec<String>,
+    /// Check all recordings as one, merged by the times of recording: MCAP files and folders of rosbag2
+    #[arg(long)]
+    merge: bool,
+    /// Check so many recordings at once (default: the number of cores)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
     /// The verdicts to print (default: change)
     #[arg(short, long, value_enum)]
     emit: Option<Emit>,
@@ -59,10 +86,14 @@ pub struct Check {
     /// Explain each violation: show the values that caused it
     #[arg(long)]
     explain: bool,
-    /// What to do at a line that is not valid, and at the cut end of a compressed recording: stop with status 3, or
+    /// What to do at a line or a part that cannot be read, and at the cut end of a recording: stop with status 3, or
     /// skip and count it
     #[arg(long, value_name = "ACTION", value_enum, default_value = "stop")]
     on_error: OnError,
+    /// Write a report, and explain violations: junit=FILE, sarif=FILE, tap=FILE, github, json=FILE, html=FILE; without a
+    /// file, on standard output (may be repeated)
+    #[arg(long, value_name = "FORM[=FILE]")]
+    report: Vec<Wanted>,
     /// Exit with 4 also if the premise of an implication was never true
     #[arg(long)]
     strict: bool,
@@ -78,6 +109,9 @@ pub struct Check {
     /// Print no summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
+    /// Whether time is that of a simulation, as the deployment says.
+    #[arg(skip)]
+    in_simulated_time: bool,
 }
 
 /// The reaction to a part of a recording that cannot be read.
@@ -89,36 +123,13 @@ enum OnError {
     Skip,
 }
 
-/// A recording was not read to its end; the reason has been shown.
-struct Stopped;
-
-/// The state over all recordings.
-struct Checking<'a> {
-    options: &'a Check,
-    plan: SessionPlan,
-    out: Output<BufWriter<io::StdoutLock<'static>>>,
-    colour: bool,
-    summary: Summary,
-    /// The number of events in the recordings, with those before a snapshot.
-    events: u64,
-    /// The recordings that were not read to their end.
-    unread: Vec<String>,
-    /// The lines that were skipped.
-    skipped: u64,
-    /// The compressed recordings that were cut or damaged, and checked up to there.
-    cut: Vec<String>,
-    /// Whether one of several recordings has no message, or one has messages on other topics only.
-    unusable: bool,
-    /// The name of the recording, if it stands before its first verdict.
-    unnamed: Option<String>,
-    /// The topics of the recordings that the specification does not read.
-    unused: Unused,
-}
-
 impl Check {
     /// How the times of a recording are read, as the note of snapshots.
     fn times(&self) -> String {
         let field = self.time_field.as_deref().unwrap_or("time");
+        if self.stamp == Some(StampOf::Publish) {
+            return "read from the times of publication".to_owned();
+        }
         format!("read from `{field}` in {}", self.time_unit.as_deref().unwrap_or("s"))
     }
 
@@ -132,20 +143,45 @@ impl Check {
             // The first argument is then the first recording.
             self.traces.splice(0..0, self.first.take());
         }
-        let plan = match self.plan() {
-            Ok(plan) => plan,
-            Err(status) => return status,
+        self.expand();
+        if self.traces.is_empty() && !self.unreadable.is_empty() {
+            return exit::TRACE;
+        }
+        self.topics = self.topics.iter().map(|name| name.trim().to_owned()).collect();
+        self.topics.retain(|name| !name.is_empty());
+        if let Err(error) = self.check_choice() {
+            complain(&error);
+            return exit::USAGE;
+        }
+        self.reading.recordings.clone_from(&self.traces);
+        let (mut plan, printed, specification, in_simulated_time) = match self.plan() {
+            Ok(planned) => planned,
+            Err(status) => return self.unopened().unwrap_or(status),
+        };
+        self.in_simulated_time = in_simulated_time;
+        let reports = match Reports::new(&self.report, &specification) {
+            Ok(reports) => reports,
+            Err(refused) => {
+                complain(&refused.reason);
+                return if refused.is_misuse { exit::USAGE } else { exit::TRACE };
+            }
         };
         plan.mixtures().iter().chain(&plan.overlaps()).for_each(|sentence| warn(sentence));
         if self.traces.is_empty() {
             complain("no recording to check: name one or more files, or `-` for standard input");
             return exit::USAGE;
         }
-        if (self.resume.is_some() || self.snapshot_to.is_some()) && self.traces.len() > 1 {
+        if (self.resume.is_some() || self.snapshot_to.is_some()) && self.traces.len() > 1 && !self.merge {
             complain("--resume and --snapshot-to need exactly one recording, as a snapshot belongs to one");
             return exit::USAGE;
         }
-        let started = Instant::now();
+        // The state of a snapshot is restored for the messages as they are recorded.
+        if let (Some(_), Some(file)) = (&self.resume, self.traces.first())
+            && let Ok(Opened::Messages(recording)) = self.open(file)
+        {
+            // What is wrong is shown when the recording is read.
+            let _ = messages::Reading::new(&self, &mut plan, &specification.schemas, recording.topics());
+        }
         let restored = match &self.resume {
             None => None,
             Some(file) => match resume::restore(file, &plan, &self.times()) {
@@ -156,38 +192,97 @@ impl Check {
                 }
             },
         };
-        let mut checking = Checking {
-            options: &self,
-            plan,
-            out: Output::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
-            colour: terminal::colours_stdout(),
-            summary: Summary::default(),
-            events: 0,
-            unread: Vec::new(),
-            skipped: 0,
-            cut: Vec::new(),
-            unusable: false,
-            unnamed: None,
-            unused: Unused::new(),
-        };
-        let mut stopped = false;
-        let mut restored = restored;
-        for trace in &self.traces {
-            if checking.trace(trace, restored.take()).is_err() {
-                stopped = true;
-                checking.unread.push(trace.display().to_string());
-            }
-            if checking.out.is_closed() {
-                break;
-            }
-        }
-        checking.finish(stopped, started.elapsed())
+        Checking::new(&self, plan, printed, specification.schemas, reports).run(restored)
     }
 
-    /// The sessions to run: of the deployment, or of the specification and the options.
-    fn plan(&self) -> Result<SessionPlan, u8> {
+    /// The recordings to check, each from its own beginning.
+    fn recordings(&self) -> &[PathBuf] {
+        if self.merge { &self.traces[..1] } else { &self.traces }
+    }
+
+    /// Puts the recordings of folders in the place of these.
+    fn expand(&mut self) {
+        let mut traces = Vec::new();
+        for trace in std::mem::take(&mut self.traces) {
+            let library = match Library::find(&trace) {
+                Ok(Some(library)) => library,
+                Ok(None) => {
+                    traces.push(trace);
+                    continue;
+                }
+                Err(error) => {
+                    self.pass_over(&trace, &error);
+                    continue;
+                }
+            };
+            for (files, what) in [
+                (&library.others, "no recording, by the names"),
+                (&library.hidden, "hidden, and not checked"),
+            ] {
+                if let Some(first) = files.first() {
+                    let files = counted(files.len() as u64, "file is", "files are");
+                    let first = shown(first.strip_prefix(&trace).unwrap_or(first));
+                    warn(&format!("{}: {files} {what}; the first is {first}", shown(&trace)));
+                }
+            }
+            library.unreadable.iter().for_each(|error| self.pass_over(&trace, error));
+            traces.extend(library.recordings);
+        }
+        self.traces = traces;
+    }
+
+    /// Notes that something named, or a folder below it, cannot be read. The others are checked.
+    fn pass_over(&mut self, named: &Path, error: &RecordingError) {
+        complain(&error.to_string());
+        let path = if let RecordingError::Open { path, .. } = error { path } else { named };
+        self.unreadable.push((shown(path), error.to_string()));
+    }
+
+    /// The name of a recording; with --merge of all of them.
+    fn name(&self, path: &Path) -> String {
+        if !self.merge {
+            return shown(path);
+        }
+        let named: Vec<String> = self.traces.iter().take(MERGED_NAMES).map(|path| shown(path)).collect();
+        let more = self.traces.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        named.join(" + ") + &more
+    }
+
+    /// The number of threads that check.
+    fn threads(&self) -> usize {
+        // Lines of a pipe are checked as they come.
+        if self.recordings().len() < 2 || self.traces.iter().any(|trace| trace.as_os_str() == "-") {
+            return 1;
+        }
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.jobs.map_or_else(cores, usize::from).min(self.recordings().len())
+    }
+
+    /// Opens a recording; with --merge all of them.
+    fn open(&self, path: &Path) -> Result<Opened, OpenError> {
+        if !self.merge { rondel_recording::open(path) } else { rondel_recording::merge(&self.traces) }
+    }
+
+    /// Names the recordings that cannot be opened, and returns the status: without the types that they have, a
+    /// specification may look wrong.
+    fn unopened(&self) -> Option<u8> {
+        let named = self.traces.iter().filter(|trace| trace.as_os_str() != "-");
+        let errors: Vec<OpenError> = named
+            .filter_map(|trace| rondel_recording::open_messages(trace).err())
+            .map(OpenError::from)
+            .collect();
+        errors.iter().for_each(|error| complain(&error.to_string()));
+        (!errors.is_empty()).then_some(exit::TRACE)
+    }
+
+    /// The sessions to run, of the deployment, or of the specification and the options; which of their verdicts to
+    /// print; the specification; and whether time is that of a simulation.
+    fn plan(&self) -> Result<(SessionPlan, rondel_runtime::Emit, Specification, bool), u8> {
         let options = Options {
-            explain: self.explain,
+            // A report contains what caused a violation.
+            explain: self.explain || !self.report.is_empty(),
+            signals: if self.report.is_empty() { 0 } else { Judged::MOST_VIOLATIONS as u32 },
             // Recorded times of arrival set the clock.
             clock: Arc::new(ManualClock::default()),
             // A deployment has its limit; a recording by itself has none.
@@ -203,21 +298,25 @@ impl Check {
                 (!self.reading.schemas.is_empty(), "--schemas"),
                 (self.time_field.is_some(), "--time-field"),
                 (self.time_unit.is_some(), "--time-unit"),
+                (self.stamp.is_some(), "--stamp"),
             ];
             NotShortForm::check("check", &given)?;
-            let mut deployment = Deployment::from_file(file).map_err(|_| exit::USAGE)?;
+            let recordings = &self.reading.recordings;
+            let mut deployment = Deployment::for_recordings(file, recordings).map_err(|_| exit::USAGE)?;
             if deployment.synchronized.is_some() {
                 complain("this deployment only synchronizes: it has no property to check");
                 return Err(exit::USAGE);
             }
-            deployment.emit = self.emit.map_or(deployment.emit, Into::into);
-            return Ok(deployment.plan(options));
+            let printed = self.emit.map_or(deployment.emit, Into::into);
+            deployment.emit = self.emitted(printed);
+            let is_simulated = deployment.clock.is_some();
+            return Ok((deployment.plan(options), printed, deployment.specification, is_simulated));
         }
         let loaded =
             Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), &self.reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
         if let Some(field) = &self.time_field {
-            for topic in &specification.spec.topics {
+            for topic in specification.spec.declared() {
                 check_time_field(topic, field).map_err(|error| {
                     complain(&format!("--time-field {field}: {error}"));
                     exit::USAGE
@@ -226,347 +325,28 @@ impl Check {
         }
         let time = self.time_field.as_deref().map_or(TimeSource::Source, time_source);
         let input = Input { time, time_unit: self.unit(), ..Input::default() };
-        let inputs = vec![input; specification.spec.topics.len()];
+        let inputs = vec![input; specification.spec.declared().len()];
         // Times in the messages may be out of order, as they are in a live run; those of the lines are in the
         // order of the recording.
         let alignment = match &self.time_field {
             Some(_) => Alignment::by_default(&inputs),
             None => Options::default().alignment,
         };
-        let emit = self.emit.map_or(options.emit, Into::into);
-        Ok(SessionPlan::of(specification.checked(), Options { inputs, alignment, emit, ..options }))
+        let printed = self.emit.map_or(options.emit, Into::into);
+        let emit = self.emitted(printed);
+        let plan = SessionPlan::of(specification.checked(), Options { inputs, alignment, emit, ..options });
+        Ok((plan, printed, specification, false))
+    }
+
+    /// The verdicts that sessions emit so that these can be printed: reports need every change.
+    fn emitted(&self, printed: rondel_runtime::Emit) -> rondel_runtime::Emit {
+        match printed {
+            rondel_runtime::Emit::Violations if !self.report.is_empty() => rondel_runtime::Emit::Change,
+            emit => emit,
+        }
     }
 
     fn unit(&self) -> TimeUnit {
         self.time_unit.as_deref().and_then(time_unit).unwrap_or_default()
-    }
-}
-
-impl Checking<'_> {
-    fn trace(&mut self, path: &Path, restored: Option<Session>) -> Result<(), Stopped> {
-        let name = path.display().to_string();
-        let several = self.options.traces.len() > 1;
-        if several {
-            self.plan.set_recording(Some(&name));
-        }
-        let unreadable = |error: ReadError| {
-            complain(&error.to_string());
-            Stopped
-        };
-        let mut reader = TraceReader::open(path).map_err(unreadable)?;
-        if several && self.options.format == Format::Text {
-            if self.options.quiet {
-                self.unnamed = Some(name.clone());
-            } else {
-                self.out.write(format!("{name}\n").as_bytes());
-            }
-        }
-        let mut session = match restored {
-            Some(session) => session,
-            None => self.plan.start().map_err(|error| {
-                complain(&error.to_string());
-                Stopped
-            })?,
-        };
-        let skips = self.options.on_error == OnError::Skip;
-        let mut lines = session.lines(self.options.unit()).skip_errors(skips);
-        let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
-        let progress = self.progress(&reader);
-        let consumed = reader.consumed();
-        let mut stopped = Ok(());
-        let mut reported = std::collections::HashSet::new();
-        let mut text = Vec::new();
-        'pieces: loop {
-            let piece = match reader.lines() {
-                Ok(Some(piece)) => piece,
-                Ok(None) => break,
-                Err(error) if skips && error.is_cut() => {
-                    warn(&format!("{error}; it is checked up to there"));
-                    self.cut.push(name.clone());
-                    break;
-                }
-                Err(error) => {
-                    stopped = Err(unreadable(error));
-                    break;
-                }
-            };
-            let Piece { text: bytes, start: mut at, end } = piece;
-            while at < end {
-                let taken = session.push_lines(&mut lines, bytes, at, end);
-                self.emit(&mut session, &mut writer, &mut reported, &mut text);
-                match taken {
-                    Ok(next) => at = next,
-                    Err(error) => {
-                        complain(&format!("{name}:{}:{}: {}", error.line, error.column, error.kind));
-                        stopped = Err(Stopped);
-                        break 'pieces;
-                    }
-                }
-            }
-            reader.used(end);
-            if let Some(bar) = &progress {
-                bar.set_position(consumed.load(Ordering::Relaxed));
-            }
-            if reader.is_live() {
-                // The process that writes into the pipe may wait for a verdict.
-                session.flush();
-                self.emit(&mut session, &mut writer, &mut reported, &mut text);
-                self.out.flush();
-            }
-            if self.out.is_closed() {
-                break;
-            }
-        }
-        session.flush();
-        self.emit(&mut session, &mut writer, &mut reported, &mut text);
-        match &self.options.snapshot_to {
-            None => {
-                session.finish();
-                self.emit(&mut session, &mut writer, &mut reported, &mut text);
-            }
-            Some(file) if stopped.is_ok() => stopped = self.snapshot(file, &mut session),
-            Some(file) => {
-                warn(&format!(
-                    "no snapshot was written to {}: the recording was not read to its end",
-                    file.display()
-                ));
-            }
-        }
-        if let Some(bar) = progress {
-            bar.finish_and_clear();
-        }
-        let summary = session.summary();
-        self.events += session.events();
-        self.skipped += lines.skipped().0;
-        if summary.counts.received == 0 && lines.other_topics().next().is_none() && stopped.is_ok() {
-            warn(&format!("{name}: the recording has no message"));
-            self.unusable |= several;
-        }
-        self.remarks(&name, &summary, &mut lines);
-        self.summary.merge(summary);
-        stopped
-    }
-
-    /// Prints reports, and warns of the first notice of each kind.
-    #[inline]
-    fn emit(
-        &mut self,
-        session: &mut Session,
-        writer: &mut VerdictWriter,
-        reported: &mut std::collections::HashSet<(&'static str, Option<u32>)>,
-        text: &mut Vec<u8>,
-    ) {
-        if session.has_reports() {
-            session.reports().for_each(|report| writer.write(&report, text));
-            if !text.is_empty()
-                && let Some(name) = self.unnamed.take()
-            {
-                self.out.write(format!("{name}\n").as_bytes());
-            }
-            self.out.write(text);
-            text.clear();
-        }
-        if session.has_notices() {
-            for notice in session.notices() {
-                let is_first = reported.insert((notice.kind, notice.topic.map(|topic| topic.0)));
-                if is_first || notice.is_single() {
-                    warn(&pipeline::sentence(&notice));
-                }
-            }
-        }
-    }
-
-    /// Warns of values and messages that could not be used, and notes the topics that are not read.
-    fn remarks(&mut self, name: &str, summary: &Summary, lines: &mut Lines) {
-        if summary.counts.mistyped > 0 {
-            warn(&format!("{name}: {}", mistyped_values(summary.counts.mistyped)));
-        }
-        if let Some((line, why)) = lines.take_first_undecodable() {
-            let messages = counted(lines.undecodable(), "message", "messages");
-            warn(&format!("{name}: cannot decode {messages}; the first in line {line}: {why}"));
-        }
-        if let (skipped, Some(first)) = lines.skipped() {
-            let (line, column) = (first.line, first.column);
-            let lines = counted(skipped, "line", "lines");
-            warn(&format!("{name}: skipped {lines}; the first is {line}:{column}: {}", first.kind));
-        }
-        for sentence in &summary.omissions {
-            warn(&format!("{name}: {sentence}"));
-        }
-        if summary.counts.received == 0 && lines.other_topics().next().is_some() {
-            warn(&format!("{name}: no line is on a topic of the specification"));
-            self.unusable = true;
-        }
-        for (topic, count) in lines.other_topics() {
-            *self.unused.entry(topic.to_owned()).or_default() += count;
-        }
-    }
-
-    /// Writes a snapshot, after the verdicts.
-    fn snapshot(&mut self, file: &Path, session: &mut Session) -> Result<(), Stopped> {
-        self.out.flush();
-        if self.out.failure().is_some() {
-            // A run that resumes there would never print what could not be printed here.
-            warn(&format!(
-                "no snapshot was written to {}: the verdicts could not be written",
-                file.display()
-            ));
-            return Ok(());
-        }
-        rondel_recording::durable::replace(file, &session.snapshot(&self.options.times())).map_err(|error| {
-            complain(&format!("cannot write the snapshot {}: {error}", file.display()));
-            Stopped
-        })
-    }
-
-    fn progress(&self, reader: &TraceReader) -> Option<ProgressBar> {
-        if self.options.quiet || !io::stderr().is_terminal() {
-            return None;
-        }
-        let size = reader.size().filter(|size| *size > 16 << 20)?;
-        let style =
-            ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
-        let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
-        Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
-    }
-
-    fn finish(mut self, stopped: bool, elapsed: Duration) -> u8 {
-        for sentence in unstamped(&self.summary) {
-            warn(&sentence);
-        }
-        // A recording that could not be read at all has no summary.
-        if self.options.quiet {
-            let reasons = self.reasons();
-            let sentences = reasons.sentences(self.options.strict).into_iter().chain(reasons.unused());
-            // Other verdicts show this.
-            let undecided = match self.options.emit {
-                Some(Emit::Violations) => self.undecided(),
-                _ => Vec::new(),
-            };
-            sentences.chain(undecided).for_each(|sentence| warn(&sentence));
-        } else if !(stopped && self.events == 0) {
-            let json = self.options.summary == Format::Json;
-            let summary = if json { self.json(elapsed) } else { self.text(elapsed) };
-            if self.options.format == Format::Text && !json {
-                self.out.write(summary.as_bytes());
-            } else {
-                crate::say(summary.trim_end());
-            }
-        }
-        let closed = self.out.is_closed();
-        match self.out.finish() {
-            Err(error) if !closed => {
-                complain(&format!("cannot write the verdicts: {error}"));
-                exit::TRACE
-            }
-            _ if stopped => exit::TRACE,
-            _ => match status(&self.summary, self.options.strict) {
-                exit::SATISFIED if self.unusable => exit::INCONCLUSIVE,
-                status => status,
-            },
-        }
-    }
-
-    /// A sentence for each property that is inconclusive at the end.
-    fn undecided(&self) -> Vec<String> {
-        let all = self.plan.properties().iter().zip(&self.summary.properties);
-        let sentences = all.filter_map(|(property, statistics)| match standing(statistics) {
-            (Verdict::Inconclusive, detail) => Some(format!("{}: {detail}", property.name)),
-            _ => None,
-        });
-        sentences.collect()
-    }
-
-    /// Why properties are vacuous.
-    fn reasons(&self) -> Reasons<'_> {
-        let spec = &self.plan.specification().spec;
-        Reasons { summary: &self.summary, spec, unused: Some(&self.unused) }
-    }
-
-    /// One JSON object.
-    fn json(&self, elapsed: Duration) -> String {
-        let Summary { counts, properties, backwards, missing, omissions, chains, alignment, topics, .. } =
-            &self.summary;
-        let reasons = self.reasons();
-        let verdicts = self.plan.properties().iter().zip(properties).enumerate();
-        let verdicts = verdicts.map(|(i, (property, statistics))| {
-            withheld(
-                serde_json::json!({
-                    "property": property.name,
-                    "verdict": standing(statistics).0.as_str(),
-                    "violations": statistics.violations,
-                    "vacuous": reasons.json(i),
-                }),
-                statistics,
-            )
-        });
-        serde_json::json!({
-            "events": self.events,
-            "seconds": elapsed.as_secs_f64(),
-            "unread": self.unread,
-            "skipped": self.skipped,
-            "cut": self.cut,
-            "undecodable": counts.undecodable,
-            "refused": counts.refused,
-            "mistyped": counts.mistyped,
-            "backwards": backwards,
-            "left_out": omissions,
-            "missing_topics": self.summary.missing_topics(),
-            "missing_fields": missing.fields(),
-            "unused_topics": self.unused,
-            "unstamped": topics.iter().map(|topic| topic.unstamped).sum::<u64>(),
-            "properties": verdicts.collect::<Vec<_>>(),
-            "chains": chains.iter().map(ChainStatistics::json).collect::<Vec<_>>(),
-            "alignment": alignment.as_ref().map(AlignmentStatistics::json),
-        })
-        .to_string()
-    }
-
-    /// Lines of text.
-    fn text(&self, elapsed: Duration) -> String {
-        let Summary { properties, backwards, chains, alignment, .. } = &self.summary;
-        let all = self.plan.properties();
-        let mut text = format!(
-            "\n{} checked against {} in {:.3} s",
-            counted(self.events, "event", "events"),
-            counted(all.len() as u64, "property", "properties"),
-            elapsed.as_secs_f64(),
-        );
-        if *backwards > 0 {
-            text += &format!("; time went backwards {}", counted(*backwards, "time", "times"));
-        }
-        if self.skipped > 0 {
-            text += &format!("; {} skipped", counted(self.skipped, "line", "lines"));
-        }
-        if !self.cut.is_empty() {
-            text += &format!("; cut: {}", self.cut.join(", "));
-        }
-        if !self.unread.is_empty() {
-            text += &format!("; NOT read to the end: {}", self.unread.join(", "));
-        }
-        text.push('\n');
-        let colour = self.colour && self.options.format == Format::Text;
-        let reasons = self.reasons();
-        for (i, (property, statistics)) in all.iter().zip(properties).enumerate() {
-            let (verdict, detail) = standing(statistics);
-            let (on, off) = if colour { (colour_of(verdict), "\x1b[0m") } else { ("", "") };
-            text += format!("  {on}{:<12}{off}  {:<32} {detail}", verdict.as_str(), property.name).trim_end();
-            text.push('\n');
-            for line in reasons.lines(i) {
-                text += &line;
-                text.push('\n');
-            }
-        }
-        if let Some(sentence) = reasons.unused() {
-            text += &format!("  {sentence}\n");
-        }
-        for chain in chains {
-            text += &chain.text();
-            text.push('\n');
-        }
-        for sentence in alignment.iter().flat_map(AlignmentStatistics::sentences) {
-            text += &format!("  {sentence}\n");
-        }
-        text
     }
 }

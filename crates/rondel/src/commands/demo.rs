@@ -17,6 +17,7 @@ use crate::networks::{self, NetworkSettings};
 use crate::output::Format;
 use crate::pipeline::Stop;
 use crate::specification::Specification;
+use crate::spool::Spools;
 use crate::{complain, exit, say, signals, terminal};
 
 /// The specification of the demo.
@@ -110,7 +111,7 @@ impl Demo {
         let monitor = networks::open(&monitor_side, true, || false)
             .map_err(|_| "the monitor cannot join Zenoh".to_owned())?;
 
-        let topics = &specification.spec.topics;
+        let topics = specification.spec.declared();
         let addresses: Vec<Address> =
             topics.iter().map(|t| Address::Zenoh(t.address.clone(), Encoding::JSON)).collect();
         let binding = |address: &Address| Binding {
@@ -134,18 +135,21 @@ impl Demo {
             emit: Emit::Change,
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
             slow_consumer: crate::deployment::SLOW_CONSUMER_WAIT,
+            spool: None,
+            record: None,
             exit_on_unreachable: true,
             missing_after: None,
             limits: Limits::default(),
             durability: None,
             ids: false,
             blind: Default::default(),
+            clock: None,
             specification,
         };
         let publishers: Result<Vec<Box<dyn Publisher>>, String> =
             addresses.iter().map(|address| vehicle.publisher(address, false)).collect();
         let publishers = publishers?;
-        let clock = Arc::new(SystemClock::default());
+        let clock = Arc::new(SystemClock);
         let plan = deployment.plan(rondel_runtime::Options {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             live: true,
@@ -159,7 +163,9 @@ impl Demo {
             count: None,
             wait_subscribers: Duration::ZERO,
             stop,
+            spools: Spools::default(),
             screen: None,
+            simulated: None,
         };
         let running = Running::start(&deployment, (&plan, session), clock, monitor, options, || false)?;
         for publisher in &publishers {

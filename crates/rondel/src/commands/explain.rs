@@ -15,6 +15,7 @@ use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel
 use crate::output::Output;
 use crate::schemas::Schemas;
 use crate::specification::{Reading, Specification};
+use crate::summary::declared_claims;
 use crate::{complain, exit};
 
 /// The number of shared parts of a property that are shown.
@@ -106,7 +107,7 @@ impl<'a> Plan<'a> {
 
     fn write(mut self, mut out: impl FnMut(&str)) {
         let mut text = String::new();
-        for (i, topic) in self.spec.topics.iter().enumerate() {
+        for (i, topic) in self.spec.declared().iter().enumerate() {
             text += &format!("topic {}", topic.name);
             if topic.address != topic.name {
                 text += &format!("  \"{}\"", topic.address);
@@ -116,6 +117,9 @@ impl<'a> Plan<'a> {
             }
             text.push('\n');
             text += &self.fields(i);
+            if let Some(events) = self.spec.events_topic(TopicId(i as u32)) {
+                text += &self.fields(events.index());
+            }
         }
         for (i, property) in self.spec.properties.iter().enumerate() {
             let (part, nodes) = self.spec.part(property);
@@ -131,7 +135,7 @@ impl<'a> Plan<'a> {
             alone = alone.zip(own.program).map(|(sum, program)| sum + program.node_count());
         }
         text = String::new();
-        let properties = counted(self.spec.properties.len() as u64, "property", "properties");
+        let properties = declared_claims(self.spec);
         let together = self.program.node_count();
         text += &format!(
             "\n{properties}, {} for up to 64 events",
@@ -163,7 +167,12 @@ impl<'a> Plan<'a> {
                 Read::Elements(..) => "conditions on its elements".to_owned(),
                 Read::Length => "length".to_owned(),
             };
-            lines.entry(field.path.to_string()).or_default().insert(what);
+            let (name, what) = match self.spec.event_text(TopicId(topic as u32), &field.path) {
+                Some(event) if field.read == Read::Presence => (event, "event".to_owned()),
+                Some(event) => (event, what),
+                None => (field.path.to_string(), what),
+            };
+            lines.entry(name).or_default().insert(what);
         }
         let width = lines.keys().map(|path| path.chars().count()).max().unwrap_or(0);
         let line = |(path, what): (&String, &BTreeSet<String>)| {
@@ -175,12 +184,22 @@ impl<'a> Plan<'a> {
 
     fn property(&self, i: usize, own: &Alone) -> String {
         let (property, alone) = (own.property(), own.program.as_ref());
-        let mut text = format!("\nproperty {}\n", property.name);
+        let keyword = if property.criterion.is_some() { "assert" } else { "property" };
+        let mut text = format!("\n{keyword} {}\n", property.name);
         let mut line = |what: &str, value: &str| {
             // Writing to a String does not fail.
             let _ = writeln!(text, "  {what:<12}  {value}");
         };
-        line("formula", &own.written(property.formula));
+        match &property.criterion {
+            None => line("formula", &own.written(property.formula)),
+            Some(criterion) => {
+                let judged = criterion.property.and_then(|judged| self.spec.properties.get(judged as usize));
+                let judged =
+                    judged.map(|judged| format!("verdicts of {}, and decides instead of it", judged.name));
+                line("judges", judged.as_deref().unwrap_or("its own formula"));
+                line("verdict", "one, at the end of the run");
+            }
+        }
         if let Some(machine) = own.spec.machines.iter().find(|machine| machine.name == property.name) {
             line("states", &states(machine));
             machine.transitions.iter().for_each(|transition| line("transition", &transition.text));
@@ -198,8 +217,11 @@ impl<'a> Plan<'a> {
                 }
             },
         );
-        let topics: Vec<&str> =
+        let mut topics: Vec<&str> =
             own.spec.topics_of(property.formula).into_iter().map(|topic| own.topic(topic)).collect();
+        // The events of a topic have its name.
+        let mut seen = std::collections::HashSet::new();
+        topics.retain(|topic| seen.insert(*topic));
         let reads = if topics.is_empty() { "nothing".to_owned() } else { topics.join(", ") };
         line("reads", &reads);
         if let Some(slice) = own.slice() {

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use rondel_decode::json::quoted;
@@ -54,13 +55,16 @@ impl Init {
             ));
         }
         let schemas = Schemas::read(&self.schemas).map_err(|error| (exit::USAGE, error))?;
-        let seen = self.look.look().map_err(|status| (status, String::new()))?;
+        let schemas = schemas.with_recordings(&self.look.recordings());
+        let schemas = Arc::new(Mutex::new(schemas));
+        let seen = self.look.look(Some(&schemas)).map_err(|status| (status, String::new()))?;
         let options = DraftOptions {
             origin: seen.origin.clone(),
             specification: SPECIFICATION.to_owned(),
             networks: self.networks(seen.recording.is_some()),
         };
-        let draft = draft(&seen.survey, &options, |name| schemas.schema(name).is_ok()).ok_or_else(|| {
+        let knows = |name: &str| schemas.lock().unwrap_or_else(PoisonError::into_inner).schema(name).is_ok();
+        let draft = draft(&seen.survey, &options, knows).ok_or_else(|| {
             let topics = seen.survey.topics().len() as u64;
             let found = counted(topics, "topic was found", "topics were found");
             (

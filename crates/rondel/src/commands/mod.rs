@@ -7,11 +7,14 @@ mod explain;
 mod fmt;
 mod help;
 mod init;
+mod listen;
 mod publish;
+mod record;
 mod run;
 mod tap;
 mod test;
 mod topics;
+mod trace;
 mod validate;
 
 use std::path::Path;
@@ -49,7 +52,7 @@ Exit status:
   3  a recording could not be read, or the output not be written
   4  no property was violated, but one was never decided, was inconclusive at the end, or needs a topic
      or a field that never came (with --strict: or has a premise that was never true); or no message of
-     a topic carried its time
+     a topic carried its time, or messages are missing in a recording by their numbers
   5  a network could not be joined (with --exit-on-unreachable), or not everything was delivered";
 
 #[derive(Debug, Subcommand)]
@@ -63,8 +66,10 @@ enum Command {
     Demo(demo::Demo),
     Publish(publish::Publish),
     Tap(tap::Tap),
+    Record(record::Record),
     Topics(topics::Topics),
     Init(init::Init),
+    Trace(trace::Trace),
     Completions(completions::Completions),
     Man(completions::Man),
     Help(help::Help),
@@ -75,7 +80,10 @@ impl Arguments {
     pub fn run(self) -> u8 {
         terminal::set_color(self.color);
         terminal::log(self.log);
-        if matches!(self.command, Command::Run(_) | Command::Tap(_) | Command::Publish(_)) {
+        if matches!(
+            self.command,
+            Command::Run(_) | Command::Tap(_) | Command::Record(_) | Command::Publish(_)
+        ) {
             terminal::show_times();
         }
         match self.command {
@@ -88,8 +96,10 @@ impl Arguments {
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),
             Command::Tap(tap) => tap.run(),
+            Command::Record(record) => record.run(),
             Command::Topics(topics) => topics.run(),
             Command::Init(init) => init.run(),
+            Command::Trace(trace) => trace.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
             Command::Help(help) => help.run(),

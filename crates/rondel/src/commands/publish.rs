@@ -1,5 +1,6 @@
 //! `rondel publish`: publishes a file on a network.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use rondel_recording::{Piece, TraceReader};
 use rondel_runtime::text::{counted, grouped};
 
 use crate::deployment::Address;
-use crate::losses::{Undelivered, outage_text};
+use crate::losses::{Unconfirmed, Undelivered, outage_text};
 use crate::networks::NetworkArguments;
 use crate::time_text::TimeText;
 use crate::{complain, exit, say, signals, warn};
@@ -85,7 +86,15 @@ impl Publish {
         let (mut published, mut failed) = (0u64, 0u64);
         let mut status = exit::SATISFIED;
         'all: while !asked.yet() {
-            let Piece { text, start: mut at, end } = match reader.lines() {
+            // What was published leaves before the next line is waited for.
+            let mut is_released = false;
+            let idle = || {
+                if !std::mem::replace(&mut is_released, true) {
+                    publisher.release();
+                }
+                if asked.yet() { ControlFlow::Break(true) } else { ControlFlow::Continue(()) }
+            };
+            let Piece { text, start: mut at, end } = match reader.lines_unless(idle) {
                 Ok(Some(lines)) => lines,
                 Ok(None) => break,
                 Err(error) => {
@@ -133,6 +142,8 @@ impl Publish {
         let taken = publisher.flush(Duration::from_secs(10));
         let mut undelivered = Undelivered::default();
         undelivered.add(address.to_string(), publisher.drops());
+        let mut unconfirmed = Unconfirmed::default();
+        unconfirmed.add(&address.to_string(), &*publisher);
         drop(publisher);
         let mut times = TimeText::default();
         let outages = networks.outages().into_iter().map(|outage| outage_text(&outage, &mut times));
@@ -140,7 +151,8 @@ impl Publish {
         let left = networks.close();
         let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
         say(&format!("published {} in {seconds:.3} s{failures}", counted(published, "message", "messages")));
-        undelivered.sentences().into_iter().chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
+        let sentences = undelivered.sentences().into_iter().chain(unconfirmed.sentences());
+        sentences.chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
         if failed > 0 || undelivered.count() > 0 || !(taken && left) {
             complain("the subscribers did not take every message");
             return Ok(exit::NETWORK);

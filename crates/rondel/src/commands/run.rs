@@ -5,24 +5,27 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rondel_event::TimeUnit;
+use rondel_event::{TimeUnit, TopicId};
 use rondel_net::durability::Schedule;
 use rondel_recording::durable;
-use rondel_runtime::{Input, Session, SessionPlan, SystemClock};
+use rondel_runtime::{Input, Session, SessionPlan};
 
 use crate::deployment::{
-    self, Address, AlignmentSection, Binding, Deployment, Durability, Typing, check_time_field, spread,
-    time_source,
+    self, Address, AlignmentSection, Binding, Deployment, Durability, Typing, Unheard, check_time_field,
+    spread, time_source, unheard,
 };
 use crate::discover;
 use crate::live::{Options, Running};
 use crate::networks::{self, NetworkArguments};
 use crate::output::{Emit, Format};
-use crate::pipeline::Stop;
+use crate::pipeline::{self, Simulated, Stop};
+use crate::recorder::FlightSettings;
 use crate::resume;
+use crate::signals::{self, Asked};
 use crate::specification::{Reading, Specification};
+use crate::spool::Spools;
 use crate::summary::status;
-use crate::{complain, exit, say, signals, warn};
+use crate::{complain, exit, say, warn};
 
 /// How often to look whether a network was given up.
 const CHECK: Duration = Duration::from_secs(1);
@@ -96,12 +99,22 @@ impl Run {
     pub fn run(self) -> u8 {
         let started = Instant::now();
         match self.deployment() {
-            Ok(mut deployment) => match discover::types(&mut deployment) {
-                Ok(()) => run(&deployment, &self, started),
-                Err(status) => status,
-            },
+            Ok(deployment) => self.run_deployment(deployment, started).unwrap_or_else(|status| status),
             Err(status) => status,
         }
+    }
+
+    /// Learns the types of topics, and runs.
+    fn run_deployment(&self, mut deployment: Deployment, started: Instant) -> Result<u8, u8> {
+        let (stop, stopped) = mpsc::channel();
+        let asking = stop.clone();
+        // The receiver lives as long as this function: a later signal has nothing to stop.
+        let asked = signals::listen(move || _ = asking.send(Stop::Asked)).map_err(|error| {
+            complain(&format!("cannot listen for signals: {error}"));
+            exit::USAGE
+        })?;
+        discover::types(&mut deployment, || asked.yet())?;
+        Ok(run(&deployment, self, started, (stop, &stopped, &asked)))
     }
 
     /// The session: a new one, or one that continues from a snapshot.
@@ -178,9 +191,23 @@ impl Run {
                 let mut deployment = Deployment::from_file(&file).map_err(|_| exit::USAGE)?;
                 deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
                 deployment.emit = self.emit.map_or(deployment.emit, Into::into);
-                Ok(deployment)
+                self.emitting(deployment)
             }
-            None => self.short_form(),
+            None => self.short_form().and_then(|deployment| self.emitting(deployment)),
+        }
+    }
+
+    /// Refuses sinks that cannot show what the options emit.
+    fn emitting(&self, deployment: Deployment) -> Result<Deployment, u8> {
+        match deployment::check_emit(deployment.emit, &deployment.sinks) {
+            Ok(()) => Ok(deployment),
+            Err(why) => {
+                complain(&format!(
+                    "--emit violations: {}",
+                    why.replace("write `emit: change`", "use --emit change")
+                ));
+                Err(exit::USAGE)
+            }
         }
     }
 
@@ -192,7 +219,7 @@ impl Run {
         let loaded =
             Specification::from_arguments(self.file.as_ref(), self.formula.as_deref(), &self.reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
-        let topics = &specification.spec.topics;
+        let topics = specification.spec.declared();
         let mut sources: Vec<Option<Address>> = vec![None; topics.len()];
         for text in &self.topic {
             let (index, address) = match text.split_once('=') {
@@ -239,6 +266,12 @@ impl Run {
             doubt.iter().for_each(|why| warn(&format!("topic '{}': {why}", topic.name)));
             bindings.push(Binding { address, input });
         }
+        for Unheard { text, misleads, .. } in unheard(&specification.spec, &bindings) {
+            if misleads {
+                return Err(wrong(text));
+            }
+            warn(&text);
+        }
         let mut places = Vec::new();
         for text in &self.publish {
             places.push(Address::parse_verdicts(text).map_err(|e| wrong(format!("--publish {text}: {e}")))?);
@@ -246,7 +279,7 @@ impl Run {
         if places.is_empty() {
             places.push(Address::Stdout);
         }
-        let sinks = spread(&places, specification.program.properties())
+        let sinks = spread(&places, &specification.spec.address_names())
             .map_err(|error| wrong(format!("--publish: {error}")))?;
         if let Some(error) = deployment::returns(bindings.iter().map(|b| &b.address), &sinks) {
             return Err(wrong(format!("--publish: {error}")));
@@ -265,25 +298,45 @@ impl Run {
             sources: bindings,
             sinks,
             slow_consumer: network.slow_consumer.unwrap_or_default(),
+            spool: None,
+            record: None,
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),
             limits: deployment::Limits::default(),
             durability: None,
             ids: false,
             blind: Default::default(),
+            clock: None,
         })
     }
 }
 
-fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
-    let clock = Arc::new(SystemClock::default());
-    let plan = deployment.plan(rondel_runtime::Options {
+/// Runs until the end is asked for: by `stop`, which `stopped` receives, and by a signal, as `asked` tells.
+fn run(
+    deployment: &Deployment,
+    arguments: &Run,
+    started: Instant,
+    (stop, stopped, asked): (mpsc::Sender<Stop>, &mpsc::Receiver<Stop>, &Asked),
+) -> u8 {
+    if deployment.clock.is_some() && (arguments.resume.is_some() || arguments.snapshot_to.is_some()) {
+        complain(
+            "with `use_sim_time`, a run cannot continue from a snapshot: leave --resume and --snapshot-to out",
+        );
+        return exit::USAGE;
+    }
+    if deployment.clock.is_some() && deployment.record.is_some() {
+        warn(
+            "with `use_sim_time`, `before` and `after` of `record` are times of this machine, as are log times",
+        );
+    }
+    let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
+    let plan = Arc::new(deployment.plan(rondel_runtime::Options {
         explain: arguments.explain,
         missing_after: deployment.missing_after,
-        clock: Arc::clone(&clock) as Arc<dyn rondel_runtime::Clock>,
+        clock: Arc::clone(&clock),
         live: true,
         ..rondel_runtime::Options::default()
-    });
+    }));
     plan.mixtures().iter().for_each(|sentence| warn(sentence));
     let schedule = match arguments.schedule(deployment.durability) {
         Ok(schedule) => schedule,
@@ -292,6 +345,12 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
             return exit::USAGE;
         }
     };
+    if schedule.is_none() && takes_what_was_kept(deployment) {
+        warn(
+            "`clean_start: false` without --snapshot-to: what the broker kept is taken by this run, and is missing in a \
+             later run that resumes from an earlier snapshot; nothing tells that run so",
+        );
+    }
     let exact = schedule.as_ref().filter(|(_, schedule)| schedule.exactly);
     let mut session = match arguments.session(&plan, exact.is_some()) {
         Ok(session) => session,
@@ -300,7 +359,19 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
             return exit::USAGE;
         }
     };
+    if let Some(Err(error)) = deployment.record.as_ref().map(FlightSettings::check) {
+        complain(&error);
+        return exit::TRACE;
+    }
+    let spools = match Spools::open(deployment.spool.as_ref(), deployment.outlets()) {
+        Ok(spools) => spools,
+        Err(error) => {
+            complain(&error);
+            return exit::TRACE;
+        }
+    };
     let mut settings = deployment.networks.clone();
+    let exact_run = exact.is_some();
     if let Some((file, _)) = exact {
         // Before a message is taken that could not be acknowledged.
         if let Err(error) = durable::replace(file, &session.snapshot("")) {
@@ -309,21 +380,18 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         }
         settings.hold(session.attachment());
     }
-    let (stop, stopped) = mpsc::channel();
-    let asking = stop.clone();
-    // The receiver lives as long as this function: a later signal has nothing to stop.
-    let asked = match signals::listen(move || _ = asking.send(Stop::Asked)) {
-        Ok(asked) => asked,
-        Err(error) => {
-            complain(&format!("cannot listen for signals: {error}"));
-            return exit::USAGE;
-        }
-    };
     let networks = match networks::open(&settings, deployment.exit_on_unreachable, || asked.yet()) {
         Ok(networks) => networks,
         Err(status) => return status,
     };
     networks::show_listeners(&networks);
+    // Without holding back, messages that were acknowledged after the snapshot are not repeated.
+    let kept = |(_, binding): &(u32, &Binding)| {
+        (exact_run || session.continues_whole()) && networks.kept(&binding.address)
+    };
+    let kept: Vec<TopicId> =
+        (0..).zip(&deployment.sources).filter(kept).map(|(topic, _)| TopicId(topic)).collect();
+    session.resumed(&kept);
     let options = Options {
         format: arguments.format,
         colour: crate::terminal::colours_stdout(),
@@ -331,7 +399,9 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         count: arguments.count,
         wait_subscribers: Duration::from_secs(arguments.wait_subscribers),
         stop,
+        spools,
         screen: None,
+        simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
     };
     let running = Running::start(deployment, (&plan, session), clock, networks, options, || asked.yet());
     let running = match running {
@@ -346,7 +416,7 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
         started.elapsed().as_millis(),
         deployment.sources.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(", ")
     ));
-    let (why, failed) = wait(&running, &stopped);
+    let (why, failed) = wait(&running, stopped);
     let Some(summary) = running.end(why) else {
         complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");
         // Dropping the publishers would wait for this subscriber again.
@@ -364,12 +434,18 @@ fn run(deployment: &Deployment, arguments: &Run, started: Instant) -> u8 {
     } else if arguments.strict {
         match status(&summary.summary, true) {
             // What came meanwhile is not known.
-            exit::SATISFIED if summary.was_cut_off() => exit::INCONCLUSIVE,
+            exit::SATISFIED if summary.was_cut_off() || summary.stood() => exit::INCONCLUSIVE,
             status => status,
         }
     } else {
         exit::SATISFIED
     }
+}
+
+/// Whether a run takes messages that an MQTT broker has kept for the next run.
+fn takes_what_was_kept(deployment: &Deployment) -> bool {
+    let keeps = deployment.networks.mqtt.as_ref().is_some_and(|mqtt| !mqtt.settings.clean_start);
+    keeps && deployment.sources.iter().any(|binding| matches!(binding.address, Address::Mqtt(..)))
 }
 
 /// Waits for the end of a run; returns its reason, and whether a network was given up.

@@ -4,30 +4,33 @@ mod members;
 mod printer;
 mod view;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rondel_event::{TimeUnit, TopicId};
+use rondel_decode::Encoding;
+use rondel_decode::json::JsonForm;
+use rondel_event::{Read, TimeUnit, TopicId, ValueType};
 use rondel_net::adapter::Problems;
 use rondel_net::dds;
+use rondel_runtime::Input;
 use rondel_runtime::text::counted;
-use rondel_runtime::{Clock, Emit, Input, SystemClock};
 
 use super::deployment_file as is_deployment;
+use super::listen::{Listening, only_listens};
 use crate::console::Console;
-use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, time_source, time_unit};
+use crate::deployment::{Address, Binding, Deployment, time_source, time_unit};
 use crate::live::{Options, Running};
 use crate::losses::{Seen, Undelivered, outage_text};
-use crate::networks::{NetworkArguments, NetworkSettings};
+use crate::networks::NetworkArguments;
 use crate::output::Format;
-use crate::pipeline::{Stop, sentence};
+use crate::pipeline::{self, Simulated, Stop, sentence};
 use crate::sinks::Sink;
-use crate::specification::Specification;
+use crate::spool::Spools;
 use crate::time_text::TimeText;
-use crate::{complain, exit, say, signals, terminal};
-use printer::{Printer, Screen};
+use crate::{complain, discover, exit, say, signals, terminal};
+use printer::{Printer, Reading, Screen};
 use view::{Form, View};
 
 /// How long to wait at the end for messages that are on their way.
@@ -42,8 +45,8 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// Print the messages on topics, one per line
 #[derive(Debug, Args)]
 pub struct Tap {
-    /// The topics: zenoh:KEY or mqtt:TOPIC (wildcards allowed) or dds:TOPIC; or a deployment (.yaml) for all
-    /// its topics
+    /// The topics: zenoh:KEY or mqtt:TOPIC (wildcards allowed), dds:TOPIC or ros2:/TOPIC, with an encoding
+    /// that is not JSON dds+cdr:TOPIC; or a deployment (.yaml) for all its topics
     #[arg(value_name = "ADDRESS", required = true)]
     sources: Vec<String>,
     /// Print the messages or sets that alignment releases, in order
@@ -52,12 +55,15 @@ pub struct Tap {
     /// Print only these fields of each message, such as header.stamp (may be repeated, or several with commas)
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     field: Vec<String>,
-    /// The format of messages (default: raw for one address, otherwise text)
+    /// The format of messages (default: raw for one address with JSON, otherwise text)
     #[arg(long, value_enum)]
     format: Option<Form>,
     /// Print only the first message of every topic, and stop; a pattern counts as one topic
     #[arg(long)]
     once: bool,
+    /// Print events of topics on DDS too, such as a missed deadline
+    #[arg(long, conflicts_with_all = ["aligned", "once"])]
+    events: bool,
     /// Stop after N messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -67,6 +73,12 @@ pub struct Tap {
     /// The unit of times in messages that are plain numbers (default: s)
     #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: Option<String>,
+    /// The type of the messages, such as nav_msgs/msg/Odometry (default on DDS: that of the publisher)
+    #[arg(long = "type", value_name = "TYPE")]
+    message_type: Option<String>,
+    /// A file or folder with definitions of message types (may be repeated)
+    #[arg(long, value_name = "PATH")]
+    schemas: Vec<PathBuf>,
     #[command(flatten)]
     network: NetworkArguments,
 }
@@ -74,7 +86,7 @@ pub struct Tap {
 impl Tap {
     /// Prints messages until a signal or a limit, and returns the exit status.
     pub fn run(self) -> u8 {
-        let prepared = self.deployment().and_then(|deployment| Ok((self.form()?, deployment)));
+        let prepared = self.deployment().and_then(|deployment| Ok((self.form(&deployment)?, deployment)));
         match prepared {
             Ok((form, deployment)) => match self.tap(form, deployment) {
                 Ok(status) | Err(status) => status,
@@ -89,11 +101,12 @@ impl Tap {
     }
 
     /// The format of messages.
-    fn form(&self) -> Result<Form, String> {
+    fn form(&self, deployment: &Deployment) -> Result<Form, String> {
         let several = |text: &String| text.strip_prefix("dds:").is_some_and(dds::is_pattern);
         let plain = self.sources.len() == 1
             && deployment_file(&self.sources).is_none()
-            && !self.sources.iter().any(several);
+            && !self.sources.iter().any(several)
+            && deployment.sources.iter().all(|binding| binding.input.encoding == Encoding::Json);
         let looks_inside = !self.field.is_empty() || self.aligned || self.time_from.is_some();
         let form = self.format.unwrap_or(if plain && !looks_inside { Form::Raw } else { Form::Text });
         if form == Form::Raw && (self.aligned || !self.field.is_empty()) {
@@ -116,38 +129,21 @@ impl Tap {
                     exit_on_unreachable: self.network.exit_on_unreachable,
                     ..NetworkArguments::default()
                 };
-                if self.network != network || self.time_from.is_some() || self.time_unit.is_some() {
-                    return Err("networks and times are settings of the deployment file: --zenoh-*, --dds-*, --mqtt-*, \
-                                --time-from and --time-unit belong to addresses"
-                        .to_owned());
+                let is_typed = self.message_type.is_some() || !self.schemas.is_empty();
+                if self.network != network || self.time_from.is_some() || self.time_unit.is_some() || is_typed
+                {
+                    return Err(
+                        "networks, times and types are settings of the deployment file: --zenoh-*, --dds-*, \
+                                --mqtt-*, --time-from, --time-unit, --type and --schemas belong to addresses"
+                            .to_owned(),
+                    );
                 }
                 let deployment = Deployment::from_file(Path::new(file)).map_err(|_| String::new())?;
-                Ok(self.only_listens(deployment))
+                Ok(only_listens(deployment, self.network.exit_on_unreachable, self.aligned))
             }
             Some(file) => Err(format!("either addresses or one deployment, not {file} and others")),
             None => self.addresses(),
         }
-    }
-
-    /// The deployment without its sinks, and without networks that only sinks need.
-    fn only_listens(&self, mut deployment: Deployment) -> Deployment {
-        deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
-        deployment.sinks.iter_mut().for_each(Vec::clear);
-        deployment.alignment.reports.clear();
-        if !self.aligned {
-            deployment.alignment.progress = None;
-        }
-        deployment.synchronized = Some(Vec::new());
-        let NetworkSettings { zenoh, dds, mqtt, ros2 } = std::mem::take(&mut deployment.networks);
-        let mut needed = NetworkSettings { ros2, ..NetworkSettings::default() };
-        deployment.addresses().for_each(|address| needed.need(address));
-        deployment.networks = NetworkSettings {
-            zenoh: zenoh.filter(|_| needed.zenoh.is_some()),
-            dds: dds.filter(|_| needed.dds.is_some()),
-            mqtt: mqtt.filter(|_| needed.mqtt.is_some()),
-            ros2: needed.ros2,
-        };
-        deployment
     }
 
     fn addresses(&self) -> Result<Deployment, String> {
@@ -163,60 +159,22 @@ impl Tap {
             );
         }
         let unit = self.time_unit.as_deref().and_then(time_unit).unwrap_or(TimeUnit::Seconds);
-        let mut sources: Vec<Binding> = Vec::new();
-        for text in &self.sources {
-            let pattern = text.strip_prefix("dds:").filter(|name| dds::is_pattern(name));
-            let address = match pattern {
-                Some(_) if self.aligned => {
-                    return Err(format!(
-                        "{text}: --aligned needs to know all topics from the beginning; name topics of DDS \
-                         one by one"
-                    ));
-                }
-                Some(pattern) => {
-                    dds::check_pattern(pattern).map_err(|error| error.to_string())?;
-                    Address::Dds(pattern.to_owned(), dds::TopicType::default(), dds::TopicQos::default())
-                }
-                None => Address::parse(text)?,
-            };
-            let address = match address {
-                Address::Stdout => {
-                    return Err("stdout is not a topic; write zenoh:KEY, dds:TOPIC or mqtt:TOPIC".to_owned());
-                }
-                address => address,
-            };
-            if sources.iter().any(|binding| binding.address == address) {
-                return Err(format!("{address} is listed twice"));
-            }
-            sources.push(Binding {
-                address,
-                input: Input { time: time_source(time), time_unit: unit, ..Input::default() },
-            });
+        Listening {
+            sources: &self.sources,
+            input: Input { time: time_source(time), time_unit: unit, ..Input::default() },
+            message_type: self.message_type.as_deref(),
+            schemas: &self.schemas,
+            network: &self.network,
+            patterns: if self.aligned {
+                Err("--aligned needs to know all topics from the beginning; name topics of DDS one by one")
+            } else {
+                Ok(())
+            },
         }
-        let network = self.network.with_wait();
-        let networks = network.settings(sources.iter().map(|binding| &binding.address))?;
-        let names = self.sources.iter().cloned();
-        Ok(Deployment {
-            specification: Specification::of_topics(names).map_err(|_| String::new())?,
-            networks,
-            emit: Emit::Change,
-            alignment: AlignmentSection::by_default(
-                &sources.iter().map(|binding| binding.input.clone()).collect::<Vec<_>>(),
-            ),
-            synchronized: Some(Vec::new()),
-            sources,
-            sinks: Vec::new(),
-            slow_consumer: network.slow_consumer.unwrap_or_default(),
-            exit_on_unreachable: self.network.exit_on_unreachable,
-            missing_after: None,
-            limits: Limits::default(),
-            durability: None,
-            ids: false,
-            blind: Default::default(),
-        })
+        .deployment()
     }
 
-    fn tap(&self, form: Form, deployment: Deployment) -> Result<u8, u8> {
+    fn tap(&self, form: Form, mut deployment: Deployment) -> Result<u8, u8> {
         let network = |error: String| {
             complain(&error);
             exit::NETWORK
@@ -226,17 +184,27 @@ impl Tap {
         // The receiver lives as long as this function: a later signal has nothing to stop.
         let asked = signals::listen(move || _ = asking.send(Stop::Asked))
             .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
+        if form != Form::Raw {
+            discover::types(&mut deployment, || asked.yet())?;
+        }
         let topics: Vec<String> =
-            deployment.specification.spec.topics.iter().map(|topic| topic.name.clone()).collect();
+            deployment.specification.spec.declared().iter().map(|topic| topic.name.clone()).collect();
         let view = View::new(form, terminal::colours_stdout(), &self.field, &topics);
         let out = Console::new(deployment.slow_consumer);
         let dropped = out.drops();
+        let readings = self.readings(form, &deployment)?;
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
         let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
         let addresses =
             sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>().join(", ");
         if self.aligned {
             let screen = Screen::new(view, out, stop.clone());
+            let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
+            let plan = Arc::new(deployment.plan(rondel_runtime::Options {
+                clock: Arc::clone(&clock),
+                live: true,
+                ..rondel_runtime::Options::default()
+            }));
             let options = Options {
                 format: Format::Text,
                 colour: false,
@@ -244,14 +212,10 @@ impl Tap {
                 count: self.count,
                 wait_subscribers: Duration::ZERO,
                 stop,
+                spools: Spools::default(),
                 screen: Some(Sink::Network(Arc::new(screen.clone()))),
+                simulated: simulation.map(|simulation| Simulated::new(simulation, Arc::clone(&plan))),
             };
-            let clock = Arc::new(SystemClock::default());
-            let plan = deployment.plan(rondel_runtime::Options {
-                clock: Arc::clone(&clock) as Arc<dyn Clock>,
-                live: true,
-                ..rondel_runtime::Options::default()
-            });
             let session = plan.start().map_err(|error| network(error.to_string()))?;
             let running =
                 Running::start(&deployment, (&plan, session), clock, networks, options, || asked.yet())
@@ -266,7 +230,8 @@ impl Tap {
             return Ok(status(failure, summary.is_complete()));
         }
         let count = self.count.unwrap_or(u64::MAX);
-        let printer = Arc::new(Printer::new((view, out), topics, sources, self.once, count, stop));
+        let printer = Printer::new((view, out), topics, (sources, readings), self.once, count, stop);
+        let printer = Arc::new(printer.with_events(self.events));
         let subscribe = |(i, binding): (usize, &Binding)| {
             let topic = TopicId(i as u32);
             match &binding.address {
@@ -305,6 +270,7 @@ impl Tap {
             let seen = subscription.problems();
             problems.malformed += seen.malformed;
             problems.empty += seen.empty;
+            problems.instance_events += seen.instance_events;
             problems.lost += seen.lost;
             problems.duplicates += seen.duplicates;
         }
@@ -334,7 +300,14 @@ impl Tap {
                 counted(count, "message", "messages")
             ),
         };
-        say(&format!("{received}{of_network}{unread}"));
+        let events = match problems.instance_events {
+            0 => String::new(),
+            count => format!(
+                ", {} disposed of or without publishers",
+                counted(count, "instance was", "instances were")
+            ),
+        };
+        say(&format!("{received}{of_network}{events}{unread}"));
         let mut time = |time| times.text(time);
         let losses = accounts.iter().filter_map(|(name, account)| account.sentence(name, &mut time));
         let losses: Vec<String> = losses.collect();
@@ -343,6 +316,45 @@ impl Tap {
         let lost: u64 = accounts.iter().map(|(_, account)| account.lost).sum();
         Ok(status(failure, dropped.count() + lost + problems.lost == 0))
     }
+}
+
+impl Tap {
+    /// How the messages of each topic are read and shown.
+    ///
+    /// # Errors
+    /// The exit status, after the reason was shown.
+    fn readings(&self, form: Form, deployment: &Deployment) -> Result<Vec<Reading>, u8> {
+        let largest = deployment.limits.message;
+        let reading = |(i, binding): (usize, &Binding)| {
+            let mut binding = binding.clone();
+            if form == Form::Raw {
+                // Nothing is looked into.
+                binding.input = Input::default();
+            }
+            let of = match form {
+                Form::Json => JsonForm { names: reads_names(deployment, i), ..JsonForm::EXACT },
+                Form::Raw | Form::Text => JsonForm::READABLE,
+            };
+            Reading::new(TopicId(i as u32), &binding, of, largest).map_err(|error| {
+                complain(&format!("{}: {error}", binding.address));
+                exit::USAGE
+            })
+        };
+        deployment.sources.iter().enumerate().map(reading).collect()
+    }
+}
+
+/// Whether the specification reads names of enumerations, as it does without a definition of the type.
+fn reads_names(deployment: &Deployment, topic: usize) -> bool {
+    let outline = deployment.sources[topic].input.message_type.as_ref().and_then(|of| of.outline().ok());
+    let Some(outline) = outline else { return false };
+    let projections = deployment.specification.program.projections();
+    projections.get(topic).is_some_and(|projection| {
+        projection
+            .fields
+            .iter()
+            .any(|field| field.read == Read::Value(ValueType::String) && outline.is_enumeration(&field.path))
+    })
 }
 
 /// The exit status; shows why the output could not be written.

@@ -193,8 +193,7 @@ impl Shown<'_> {
         let mut rows: Vec<(Timestamp, String, String)> = Vec::new();
         for (i, message) in self.test.messages.iter().enumerate() {
             let verdicts = given.iter().filter(|given| given.message == Some(i));
-            let topic = &self.specification.spec.topics[message.topic.index()].name;
-            let what = shorten(&format!("{topic} {}", message.json));
+            let what = shorten(&message.text(&self.specification.spec));
             rows.push((message.time, what, self.verdicts(verdicts.copied())));
         }
         for &given in given.iter().filter(|given| given.message.is_none()) {

@@ -1,25 +1,33 @@
 //! `rondel topics`: lists the topics of a network or a recording. What it looks at, `rondel init` looks at, too.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rondel_decode::MessageType;
 use rondel_net::adapter::now;
 use rondel_net::observe::{Observation, Observed, Observer, matches_dds, ros2_on_dds};
 use rondel_net::ros2::keys::{DataKey, subscription_key};
 use rondel_net::{dds, ros2};
-use rondel_recording::TraceReader;
+use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, TraceReader};
 use rondel_runtime::survey::{self, RecordedSurvey, Survey};
 use rondel_runtime::text::counted;
 
 use crate::deployment::Address;
 use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
+use crate::recorded_types::encoding;
+use crate::schemas::Schemas;
 use crate::{complain, exit, say, signals, warn};
 
 /// How long nothing new must be discovered on DDS before its topics are subscribed to.
-const QUIET: Duration = Duration::from_millis(1_200);
+const QUIET: Duration = Duration::from_millis(200);
+/// How long to wait until publishers on DDS are looked for again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long to wait for the description of a type.
+const DESCRIBED: Duration = Duration::from_secs(1);
 /// How long the graph of ROS 2 is waited for.
 const GRAPH: Duration = Duration::from_secs(1);
 
@@ -36,7 +44,7 @@ pub struct Topics {
 /// What to look at.
 #[derive(Debug, Args)]
 pub struct Look {
-    /// Patterns of topics: zenoh:KEY, mqtt:FILTER, dds:PATTERN; or one recording (default: everything on Zenoh and
+    /// Patterns of topics: zenoh:KEY, mqtt:FILTER, dds:PATTERN; or one recording, also an MCAP file or a bag (default: everything on Zenoh and
     /// DDS, or on the networks that have options)
     #[arg(value_name = "PATTERN")]
     what: Vec<String>,
@@ -63,7 +71,7 @@ pub struct Seen {
 impl Topics {
     /// Lists the topics, and returns the exit status.
     pub fn run(self) -> u8 {
-        let seen = match self.look.look() {
+        let seen = match self.look.look(None) {
             Ok(seen) => seen,
             Err(status) => return status,
         };
@@ -95,34 +103,86 @@ impl Look {
     ///
     /// # Errors
     /// The exit status, after the reason was shown.
-    pub fn look(&self) -> Result<Seen, u8> {
-        let is_address = |text: &str| {
-            text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt"].contains(&network))
-        };
-        match &self.what[..] {
-            [file] if !is_address(file) && (!file.contains(':') || Path::new(file).exists()) => {
-                self.recording(Path::new(file))
-            }
-            patterns => match patterns.iter().find(|text| !is_address(text)) {
+    pub fn look(&self, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
+        match (&self.recordings()[..], &self.what[..]) {
+            ([file], _) => self.recording(file, schemas),
+            (_, patterns) => match patterns.iter().find(|text| !is_address(text)) {
                 Some(text) => {
                     complain(&format!(
                         "{text}: name patterns (zenoh:KEY, mqtt:FILTER, dds:PATTERN) or one recording"
                     ));
                     Err(exit::USAGE)
                 }
-                None => self.live(),
+                None => self.live(schemas),
             },
         }
     }
 
-    fn recording(&self, file: &Path) -> Result<Seen, u8> {
-        let failed = |error: &dyn std::fmt::Display| {
-            complain(&error.to_string());
-            exit::TRACE
+    /// The recording to look at, if it is one.
+    pub fn recordings(&self) -> Vec<PathBuf> {
+        match &self.what[..] {
+            [file] if !is_address(file) && (!file.contains(':') || Path::new(file).exists()) => {
+                vec![PathBuf::from(file)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn recording(&self, file: &Path, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
+        let survey = match rondel_recording::open(file).map_err(|error| unread(&error))? {
+            Opened::Lines(reader) => self.lines(file, reader)?,
+            Opened::Messages(recording) => self.messages(recording, schemas)?,
         };
+        Ok(Seen { survey, origin: file.display().to_string(), recording: Some(file.to_owned()) })
+    }
+
+    /// The messages of a recording.
+    fn messages(
+        &self,
+        mut recording: Box<dyn Recording>,
+        schemas: Option<&Arc<Mutex<Schemas>>>,
+    ) -> Result<Survey, u8> {
+        let mut survey = Survey::new(self.limit as usize);
+        let topics = recording.topics().to_vec();
+        let addresses: Vec<String> = topics.iter().map(recorded_address).collect();
+        for (recorded, address) in topics.iter().zip(&addresses) {
+            let Some(topic) = survey.topic(address) else { continue };
+            topic.name = Some(recorded.name.clone());
+            let Some(schema) = &recorded.schema else { continue };
+            topic.message_type = Some(schema.name.clone());
+            let Some(encoding) = encoding(recorded).filter(|encoding| encoding.needs_schema()) else {
+                continue;
+            };
+            let Some(schemas) = schemas else { continue };
+            match schemas.lock().unwrap_or_else(PoisonError::into_inner).recorded(schema, encoding) {
+                Ok(message_type) => topic.describe(Arc::new(message_type)),
+                Err(error) => warn(&format!("{}: {error}", recorded.name)),
+            }
+        }
+        recording.select(Selection::of_topics(vec![true; topics.len()]));
+        loop {
+            match recording.next() {
+                Ok(Some(message)) => {
+                    survey.message(&addresses[message.topic], message.log_time, message.payload, None);
+                }
+                Ok(None) => break,
+                // What can be read is looked at.
+                Err(error @ RecordingError::Damage { .. }) => warn(&error.to_string()),
+                Err(error @ RecordingError::Cut { .. }) => {
+                    warn(&format!("{error}; it is looked at up to there"));
+                    break;
+                }
+                Err(error) => return Err(unread(&error)),
+            }
+        }
+        survey.end();
+        Ok(survey)
+    }
+
+    /// The lines of a recording.
+    fn lines(&self, file: &Path, mut reader: TraceReader) -> Result<Survey, u8> {
         let mut survey = RecordedSurvey::new(self.limit as usize);
-        let mut reader = TraceReader::open(file).map_err(|error| failed(&error))?;
-        while let Some(piece) = reader.lines().map_err(|error| failed(&error))? {
+        while let Some(piece) = reader.lines().map_err(|error| unread(&error))? {
             let end = piece.end;
             piece.text[piece.start..end]
                 .split_inclusive(|byte| *byte == b'\n')
@@ -134,7 +194,7 @@ impl Look {
             let lines = counted(unreadable, "line", "lines");
             warn(&format!("{}: {lines} could not be read as messages and are left out", file.display()));
         }
-        Ok(Seen { survey, origin: file.display().to_string(), recording: Some(file.to_owned()) })
+        Ok(survey)
     }
 
     /// The patterns on each network.
@@ -155,7 +215,7 @@ impl Look {
         all.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, pattern)| (*pattern).to_owned()).collect()
     }
 
-    fn live(&self) -> Result<Seen, u8> {
+    fn live(&self, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
         let patterns = self.patterns();
         let usage = |error: String| {
             complain(&error);
@@ -178,8 +238,17 @@ impl Look {
         let networks = self.network.open(addresses.iter(), || asked.yet())?;
         let until = Instant::now() + Duration::from_secs(self.seconds.into());
         let survey = Arc::new(Mutex::new(Survey::new(self.limit as usize)));
-        let mut looking =
-            Looking { networks: &networks, survey: Arc::clone(&survey), kept: Vec::new(), dds: Vec::new() };
+        let mut looking = Looking {
+            networks: &networks,
+            survey: Arc::clone(&survey),
+            schemas: schemas.map(Arc::clone),
+            kept: Vec::new(),
+            dds: Vec::new(),
+            discovered: BTreeMap::new(),
+            subscribed: BTreeSet::new(),
+            asks: schemas.is_some() && addresses.iter().any(|a| matches!(a, Address::Zenoh(..))),
+            asked: BTreeSet::new(),
+        };
         for address in &addresses {
             looking.observe(address).map_err(|error| {
                 complain(&error);
@@ -191,9 +260,17 @@ impl Look {
             patterns.join(", "),
             counted(self.seconds.into(), "second", "seconds")
         ));
-        looking.discover(until.saturating_duration_since(Instant::now()) / 2);
-        // Also ends when the command is asked to.
-        let _ = stopped.recv_timeout(until.saturating_duration_since(Instant::now()));
+        loop {
+            looking.discover(until);
+            looking.ask(until);
+            let left = until.saturating_duration_since(Instant::now());
+            // Publishers on DDS, and topics without a type, are looked for again and again; where there are none, only the
+            // end is waited for. That also comes when the command is asked to end.
+            let wait = if looking.dds.is_empty() && !looking.asks { left } else { left.min(AGAIN) };
+            if stopped.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) || Instant::now() >= until {
+                break;
+            }
+        }
         let is_alone =
             addresses.iter().any(|a| matches!(a, Address::Zenoh(..))) && !networks.wait_zenoh(Duration::ZERO);
         looking.describe();
@@ -229,23 +306,58 @@ impl Look {
     }
 }
 
+/// Whether a pattern is one of a network.
+fn is_address(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt"].contains(&network))
+}
+
+/// Returns the address of a recorded topic: one of ROS 2 by its type, otherwise the name alone.
+fn recorded_address(topic: &RecordedTopic) -> String {
+    let is_ros2 = topic.schema.as_ref().is_some_and(|schema| schema.name.contains("/msg/"));
+    if is_ros2 && topic.encoding == "cdr" { format!("ros2:{}", topic.name) } else { topic.name.clone() }
+}
+
+/// Says why a recording cannot be read; returns the exit status.
+fn unread(error: &dyn std::fmt::Display) -> u8 {
+    complain(&error.to_string());
+    exit::TRACE
+}
+
 /// A look at networks.
 struct Looking<'n> {
     networks: &'n Networks,
     survey: Arc<Mutex<Survey>>,
+    /// The definitions of message types, if the fields of messages are looked at.
+    schemas: Option<Arc<Mutex<Schemas>>>,
     kept: Vec<Observation>,
     /// The patterns of DDS.
     dds: Vec<String>,
+    /// The publishers on DDS that were there at some time.
+    discovered: BTreeMap<[u8; 16], dds::DiscoveredEndpoint>,
+    /// The topics of DDS that were subscribed to, or cannot be.
+    subscribed: BTreeSet<String>,
+    /// Whether nodes of ROS 2 over Zenoh are asked for types.
+    asks: bool,
+    /// The addresses for which they were.
+    asked: BTreeSet<String>,
 }
 
 impl Looking<'_> {
     /// Counts messages; `address` returns the address of a topic.
     fn observer(&self, address: impl Fn(&str) -> String + Send + Sync + 'static) -> Observer {
-        let survey = Arc::clone(&self.survey);
+        let (survey, schemas) = (Arc::clone(&self.survey), self.schemas.clone());
         Arc::new(move |observed: Observed<'_>| {
             let address = address(observed.topic);
             let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
-            survey.message(&address, now(), observed.payload, observed.publisher);
+            if let Some(schemas) = &schemas
+                && let Some(topic) = survey.topic(&address)
+                && topic.messages == 0
+                && let Some(key) = DataKey::parse(observed.topic)
+            {
+                describe(topic, schemas, &key.message_type.to_string());
+            }
+            let publisher = observed.origin.map(|origin| origin.publisher);
+            survey.message(&address, now(), observed.payload, publisher);
         })
     }
 
@@ -264,29 +376,87 @@ impl Looking<'_> {
         Ok(())
     }
 
-    fn endpoints(&self, quiet: Duration, limit: Duration) -> Vec<dds::DiscoveredEndpoint> {
+    /// Subscribes to what is newly discovered on DDS.
+    fn discover(&mut self, until: Instant) {
         if self.dds.is_empty() {
-            return Vec::new();
+            return;
         }
-        let listed = self.networks.dds_endpoints(quiet, limit);
+        let limit = until.saturating_duration_since(Instant::now()).min(QUIET);
+        let listed = self.networks.dds_endpoints(QUIET, limit);
         let mut listed =
             listed.map_err(|error| warn(&format!("cannot list DDS: {error}"))).unwrap_or_default();
-        listed.retain(|end| end.publishes && self.dds.iter().any(|pattern| matches_dds(pattern, &end.topic)));
-        listed
+        listed.retain(|end| {
+            let is_new = !self.discovered.contains_key(&end.id);
+            is_new && end.publishes && self.dds.iter().any(|pattern| matches_dds(pattern, &end.topic))
+        });
+        for end in &listed {
+            if !self.subscribed.contains(&end.topic) {
+                self.describe_dds(end, until);
+            }
+        }
+        let observer = self.observer(|topic| format!("dds:{topic}"));
+        let (observation, failed) = self.networks.observe_dds(&listed, &mut self.subscribed, &observer);
+        self.kept.push(observation);
+        self.discovered.extend(listed.into_iter().map(|end| (end.id, end)));
+        failed.iter().for_each(|(topic, reason)| warn(&format!("cannot read dds:{topic}: {reason}")));
     }
 
-    /// Subscribes to what is discovered on DDS.
-    fn discover(&mut self, limit: Duration) {
-        let endpoints = self.endpoints(QUIET, limit);
-        let observer = self.observer(|topic| format!("dds:{topic}"));
-        let (observation, failed) = self.networks.observe_dds(&endpoints, &observer);
-        self.kept.push(observation);
-        failed.iter().for_each(|(topic, reason)| warn(&format!("cannot read dds:{topic}: {reason}")));
+    /// Asks nodes of ROS 2 over Zenoh for the types of their topics that are not known.
+    fn ask(&mut self, until: Instant) {
+        if !self.asks {
+            return;
+        }
+        let open: Vec<String> = {
+            let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+            let all: Vec<String> = survey.topics().map(|(address, _)| address.to_owned()).collect();
+            let is_open = |address: &String| survey.topic(address).is_some_and(|topic| !topic.is_described());
+            all.into_iter().filter(is_open).collect()
+        };
+        for address in open {
+            let Some(key) = address.strip_prefix("zenoh:").and_then(DataKey::parse) else { continue };
+            let limit = until.saturating_duration_since(Instant::now()).min(DESCRIBED);
+            if limit.is_zero() || !self.asked.insert(address.clone()) {
+                continue;
+            }
+            let Ok(Some(schema)) = self.networks.ros2_type(&key, limit) else { continue };
+            let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(topic) = survey.topic(&address) {
+                topic.describe(Arc::new(MessageType::Cdr(schema)));
+            }
+        }
+    }
+
+    /// Says of what type a topic on DDS is: by a definition that is known, otherwise as its publisher describes it.
+    fn describe_dds(&self, end: &dds::DiscoveredEndpoint, until: Instant) {
+        let Some(schemas) = &self.schemas else { return };
+        let name = ros2_on_dds(&end.topic, &end.type_name)
+            .map_or_else(|| end.type_name.clone(), |(_, name)| name.to_string());
+        let address = format!("dds:{}", end.topic);
+        {
+            let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(topic) = survey.topic(&address) else { return };
+            describe(topic, schemas, &name);
+            if topic.is_described() || !end.is_described {
+                return;
+            }
+        }
+        let raw = dds::RawType { name: Some(end.type_name.clone()), keyed: Some(end.keyed) };
+        let of = Address::Dds(end.topic.clone(), dds::TopicType::Raw(raw), dds::TopicQos::default());
+        let limit = until.saturating_duration_since(Instant::now()).min(DESCRIBED);
+        let Ok(Some(dds::DiscoveredType { schema: Ok(schema), .. })) =
+            self.networks.discovered_type(&of, limit)
+        else {
+            return;
+        };
+        let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(topic) = survey.topic(&address) {
+            topic.describe(Arc::new(MessageType::Cdr(schema)));
+        }
     }
 
     /// Adds what the networks announce.
     fn describe(&self) {
-        let endpoints = self.endpoints(Duration::from_millis(100), Duration::from_secs(1));
+        let endpoints: Vec<_> = self.discovered.values().collect();
         let settings = ros2::Settings::from_environment(|name| std::env::var(name).ok());
         let domain = settings.map_or(0, |settings| settings.domain);
         let graph = self.networks.ros2_graph(domain, GRAPH).unwrap_or_default();
@@ -320,6 +490,14 @@ impl Looking<'_> {
                 topic.message_type = Some(key.message_type.to_string());
             }
         }
+    }
+}
+
+/// Says of what type a topic is, if the definition is known by this name.
+fn describe(topic: &mut survey::Topic, schemas: &Mutex<Schemas>, name: &str) {
+    let schema = schemas.lock().unwrap_or_else(PoisonError::into_inner).schema(name);
+    if let Ok(schema) = schema {
+        topic.describe(Arc::new(MessageType::Cdr(schema)));
     }
 }
 

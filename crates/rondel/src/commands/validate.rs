@@ -9,6 +9,9 @@ use rondel_runtime::Options;
 use rondel_runtime::text::counted;
 
 use crate::deployment::{self, Deployment};
+use crate::recorder::FlightSettings;
+use crate::spool::SpoolSettings;
+use crate::summary::declared_claims;
 use crate::{complain, discover, exit, warn};
 
 /// Find every mistake in a deployment file and its specification, without connecting
@@ -31,13 +34,20 @@ impl Validate {
             complain(&format!("{}: {error}", self.file.display()));
             return exit::USAGE;
         }
+        let kept = deployment.spool.as_ref().map(SpoolSettings::check);
+        let recorded = deployment.record.as_ref().map(FlightSettings::check);
+        for folder in [kept, recorded] {
+            if let Some(Err(error)) = folder {
+                complain(&error);
+                return exit::TRACE;
+            }
+        }
         plan.mixtures().iter().for_each(|sentence| warn(sentence));
         let topics = counted(deployment.sources.len() as u64, "topic", "topics");
         let purpose = match deployment.synchronized {
             Some(_) => format!("synchronizes {topics}"),
             None => {
-                let properties = deployment.specification.program.properties().len() as u64;
-                format!("{} over {topics}", counted(properties, "property", "properties"))
+                format!("{} over {topics}", declared_claims(&deployment.specification.spec))
             }
         };
         let text = format!("{} is fine: {purpose}\n\n{}", self.file.display(), deployment.overview());

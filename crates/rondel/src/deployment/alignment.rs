@@ -186,6 +186,9 @@ pub(super) fn alignment<'y>(
             "`tardy` of `alignment` is now called `late`; the next version accepts only that name",
         );
     }
+    if let (Some(item), true) = (former, members.get("late").is_some()) {
+        mistakes.at(item, "`tardy` is the former name of `late`: write only `late`");
+    }
     let mut choice = |name: &'static str, known: &[&str]| {
         let item = members.get(name).or(former.filter(|_| name == "late"))?;
         let text = item.text(name, mistakes)?;
@@ -267,7 +270,7 @@ pub(super) fn duration(
 }
 
 /// Reads `50 ms`, `1.5s` and the like.
-pub(super) fn nanoseconds(text: &str) -> Option<i64> {
+pub fn nanoseconds(text: &str) -> Option<i64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor = match unit.trim() {

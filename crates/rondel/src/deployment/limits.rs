@@ -13,6 +13,9 @@ const SYNONYMS: Synonyms = &[
     (&["ahead", "behind", "queue"], "write it in the section `alignment:`"),
 ];
 
+/// What a limit must be.
+const SIZE: &str = "a whole number with a unit (B, kB, MB, GB, KiB, MiB, GiB), from 1 B to 4 GiB";
+
 /// The section `limits:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -43,9 +46,7 @@ pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
         {
             match bytes(&text) {
                 Some(bytes) => *limit = bytes,
-                None => {
-                    mistakes.at(item, format!("`{name}` must be a size from 1 B to 4 GiB, such as 16 MiB"))
-                }
+                None => mistakes.at(item, format!("`{name}` must be {SIZE}, such as 16 MiB")),
             }
         }
     }
@@ -67,11 +68,11 @@ pub(super) fn limits(item: Item<'_>, mistakes: &mut Mistakes) -> Limits {
 /// What it must be.
 pub fn resend(text: &str) -> Result<usize, &'static str> {
     let bytes = if text == "0" { Some(0) } else { bytes(text) };
-    bytes.ok_or("must be a size up to 4 GiB, such as 64 MB, or 0 to keep nothing")
+    bytes.ok_or("must be a whole number with a unit, up to 4 GiB, such as 64 MB, or 0 to keep nothing")
 }
 
 /// Reads `16 MiB`, `64kB` and the like.
-fn bytes(text: &str) -> Option<usize> {
+pub fn bytes(text: &str) -> Option<usize> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor: usize = match unit.trim() {

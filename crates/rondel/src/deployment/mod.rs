@@ -2,13 +2,16 @@
 
 mod alignment;
 mod durability;
+mod events;
 mod limits;
 mod mqtt;
 mod networks;
 mod overview;
 mod places;
 mod qos;
+mod record;
 mod schema;
+mod simulated_time;
 mod slow_consumer;
 mod types;
 mod yaml;
@@ -24,22 +27,26 @@ use rondel_runtime::{Alignment, Blind, Emit, Input, Options, SessionPlan, TimeSo
 use rondel_spec::{Spec, Topic};
 
 use crate::networks::NetworkSettings;
+use crate::recorder::FlightSettings;
 use crate::schemas::Schemas;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
-pub use alignment::Section as AlignmentSection;
+use crate::spool::SpoolSettings;
+pub use alignment::{Section as AlignmentSection, nanoseconds};
 use alignment::{TopicSettings, alignment, duration};
 pub use durability::Durability;
 use durability::durability;
+pub use events::{Unheard, unheard};
 use limits::limits;
-pub use limits::{Limits, resend};
+pub use limits::{Limits, bytes, resend};
 use mqtt::mqtt_settings;
 pub use networks::lease;
 use networks::{dds_settings, ros2_settings, zenoh_settings};
 use places::{Place, Role};
 use qos::OfTopic;
+use record::record;
 pub use schema::check_time_field;
-use slow_consumer::slow_consumer;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
+use slow_consumer::{check_spool, slow_consumer};
 pub use types::Typing;
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes, Synonyms, suggest};
@@ -99,6 +106,10 @@ pub struct Deployment {
     pub sinks: Vec<Vec<Address>>,
     /// How long a consumer that accepts nothing is waited for.
     pub slow_consumer: Duration,
+    /// Where verdicts are kept that consumers did not accept in time; `None` where they are dropped.
+    pub spool: Option<SpoolSettings>,
+    /// What is recorded around violations.
+    pub record: Option<FlightSettings>,
     /// Whether to exit when a network cannot be reached.
     pub exit_on_unreachable: bool,
     /// How long after the start missing topics and fields are reported, in nanoseconds; `None` for never.
@@ -111,6 +122,8 @@ pub struct Deployment {
     pub ids: bool,
     /// What becomes of verdicts that depend on messages that were not seen.
     pub blind: Blind,
+    /// The topic `/clock` of ROS 2, if its time is that of the run.
+    pub clock: Option<Address>,
 }
 
 /// From which length on, in nanoseconds, a time in which the monitor did not run is reported. What the scheduler of a
@@ -157,9 +170,13 @@ impl Deployment {
     /// Returns all addresses that it reads or publishes on.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> + Clone {
         let sources = self.sources.iter().map(|binding| &binding.address);
+        sources.chain(&self.alignment.progress).chain(&self.clock).chain(self.outlets())
+    }
+
+    /// Returns the addresses of verdicts, sets and reports.
+    pub fn outlets(&self) -> impl Iterator<Item = &Address> + Clone {
         let synchronized = self.synchronized.iter().flatten();
-        let alignment = self.alignment.progress.iter().chain(&self.alignment.reports);
-        sources.chain(self.sinks.iter().flatten()).chain(synchronized).chain(alignment)
+        self.sinks.iter().flatten().chain(synchronized).chain(&self.alignment.reports)
     }
 
     /// Returns how the messages of each topic are read.
@@ -188,7 +205,8 @@ impl Deployment {
             ids: self.ids || exactly,
             blind: self.blind,
             // A recording has the pauses of whoever recorded it.
-            paused_after: options.live.then_some(PAUSED_AFTER),
+            // A simulation notices by itself that the process did not run.
+            paused_after: (options.live && self.clock.is_none()).then_some(PAUSED_AFTER),
             ..options
         };
         match &self.synchronized {
@@ -202,7 +220,15 @@ impl Deployment {
     /// # Errors
     /// [`Refused`], after every mistake in both was shown on standard error.
     pub fn from_file(path: &Path) -> Result<Deployment, Refused> {
-        Deployment::read(path, false)
+        Deployment::read(path, false, &[])
+    }
+
+    /// Reads as [`from_file`](Deployment::from_file); the types of messages in these recordings are known too.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn for_recordings(path: &Path, recordings: &[PathBuf]) -> Result<Deployment, Refused> {
+        Deployment::read(path, false, recordings)
     }
 
     /// Reads as [`from_file`](Deployment::from_file), and also shows what only the user can check.
@@ -210,10 +236,10 @@ impl Deployment {
     /// # Errors
     /// The same.
     pub fn validate(path: &Path) -> Result<Deployment, Refused> {
-        Deployment::read(path, true)
+        Deployment::read(path, true, &[])
     }
 
-    fn read(path: &Path, doubts: bool) -> Result<Deployment, Refused> {
+    fn read(path: &Path, doubts: bool, recordings: &[PathBuf]) -> Result<Deployment, Refused> {
         let name = path.display().to_string();
         let text = read_text(path).map_err(|error| {
             crate::complain(&format!("cannot read the deployment {name}: {error}"));
@@ -221,8 +247,9 @@ impl Deployment {
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut mistakes = Mistakes::default();
-        let read =
-            yaml::with_document(&text, &mut mistakes, |root, mistakes| deployment(root, folder, mistakes));
+        let read = yaml::with_document(&text, &mut mistakes, |root, mistakes| {
+            deployment(root, folder, recordings, mistakes)
+        });
         let Mistakes { mut errors, mut warnings, doubts: mut doubtful } = mistakes;
         if doubts {
             warnings.append(&mut doubtful);
@@ -242,7 +269,12 @@ impl Deployment {
     }
 }
 
-fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<Deployment> {
+fn deployment(
+    root: Item<'_>,
+    folder: &Path,
+    recordings: &[PathBuf],
+    mistakes: &mut Mistakes,
+) -> Option<Deployment> {
     let mut members = root.members("the deployment", mistakes);
     let file = members.get("specification");
     let formula = members.get("formula");
@@ -263,12 +295,17 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     let limits_item = members.get("limits");
     let slow_consumer_item = members.get("slow_consumer");
     let durability_item = members.get("durability");
-    let ids = members.get("ids").and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
+    let ids_item = members.get("ids");
+    let ids = ids_item.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
     let blind_item = members.get("blind");
+    let record_item = members.get("record");
     members.finish(SECTIONS, mistakes);
 
     let specification = match synchronize_item {
-        None => specification(root, file, formula, (syntax, time, schemas), folder, mistakes),
+        None => {
+            let types = (schemas, recordings);
+            specification(root, file, formula, (syntax, time), types, folder, mistakes)
+        }
         Some(item) => {
             if file.or(formula).is_some() {
                 mistakes.at(item, "use either `synchronize:` or `specification:` (or `formula:`), not both: a synchronizer checks nothing");
@@ -280,13 +317,21 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
             Specification::of_topics(names.into_iter().map(|(name, ..)| name)).ok()
         }
     };
+    let ros2 = ros2_item.and_then(|item| ros2_settings(item, mistakes));
+    let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
     let mut networks = NetworkSettings {
         zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
         dds: dds_item.map(|item| dds_settings(item, mistakes)),
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
-        ros2: ros2_item.and_then(|item| ros2_settings(item, mistakes)).map(Ok),
+        ros2: ros2.map(Ok),
     };
-    let slow_consumer = slow_consumer_item.map_or(SLOW_CONSUMER_WAIT, |item| slow_consumer(item, mistakes));
+    let (slow_consumer, spool) =
+        slow_consumer_item.map_or((SLOW_CONSUMER_WAIT, None), |item| slow_consumer(item, folder, mistakes));
+    // Whoever checks a recording writes none.
+    let record = record_item.and_then(|item| record(item, folder, mistakes));
+    if let (Some(item), Some(_)) = (record_item, synchronize_item) {
+        mistakes.at(item, "a synchronizer has no violations to record: leave `record` out");
+    }
     let exit_on_unreachable =
         unreachable.and_then(|item| item.boolean("exit_on_unreachable", mistakes)).unwrap_or(false);
     let missing_after = match missing_item {
@@ -307,23 +352,35 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
     };
     // Without a specification the other sections are still checked as far as possible.
     let empty = Spec::default();
-    let spec = specification.as_ref().map(|s| &s.spec);
+    let spec = specification.as_ref().map(|s| &*s.spec);
     let bindings = sources(root, topics, specification.as_ref(), &networks, mistakes);
     let (section, alignment_places) = match alignment_item.map(|item| alignment(item, mistakes)) {
         Some((section, settings, places)) => (Some((section, settings)), places),
         None => (None, Vec::new()),
     };
-    let mut places = Vec::new();
-    let mut sources = Vec::new();
+    let clock_place = |address| Place::new(Role::Clock, "`use_sim_time`", address, root);
+    let mut places: Vec<Place<'_>> = clock.iter().map(clock_place).collect();
+    let (mut sources, mut items) = (Vec::new(), Vec::new());
     let mut topic_settings: Vec<TopicSettings> = Vec::new();
     for Source { name, item, binding, settings } in bindings {
         places.push(Place::new(Role::Source, &format!("topic '{name}'"), &binding.address, item));
         sources.push(binding);
+        items.push(item);
         topic_settings.push(settings);
     }
     places.extend(alignment_places);
+    if let Some(spec) = spec.filter(|spec| spec.declared().len() == sources.len()) {
+        for Unheard { topic, text, misleads } in unheard(spec, &sources) {
+            let place = items.get(topic.index()).copied().unwrap_or(root);
+            if misleads { mistakes.at(place, text) } else { mistakes.warn(place, text) }
+        }
+    }
     let inputs: Vec<Input> = sources.iter().map(|binding| binding.input.clone()).collect();
-    let alignment = AlignmentSection::complete(section, &topic_settings, &inputs);
+    let mut alignment = AlignmentSection::complete(section, &topic_settings, &inputs);
+    if clock.is_some() {
+        simulated_time::check(&inputs, &items, (durability_item, ids_item), mistakes);
+        simulated_time::limit(&mut alignment.alignment);
+    }
     if let Some(topic) = alignment.never_certain() {
         let name = spec.and_then(|spec| spec.topics.get(topic.index())).map_or("", |topic| &topic.name);
         let place = alignment_item.or(topics).unwrap_or(root);
@@ -336,8 +393,7 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         );
     }
     let synchronized = synchronize_item.map(|item| synchronize(item, &mut places, mistakes));
-    let properties: Vec<String> = spec.unwrap_or(&empty).properties.iter().map(|p| p.name.clone()).collect();
-    let (emit, sinks) = sinks(verdicts, spec.is_some().then_some(&properties[..]), &mut places, mistakes);
+    let (emit, sinks) = sinks(verdicts, spec, &mut places, mistakes);
     places::check(&places, mistakes);
     let durability = durability_item.and_then(|item| durability(item, mistakes));
     if let (Some(item), Some(Durability::Exactly(_))) = (durability_item, durability) {
@@ -352,17 +408,29 @@ fn deployment(root: Item<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<
         emit,
         sinks,
         slow_consumer,
+        spool,
+        record,
         exit_on_unreachable,
         missing_after,
         limits: limits_item.map(|item| limits(item, mistakes)).unwrap_or_default(),
         durability,
         ids,
         blind,
+        clock,
     };
     deployment.addresses().for_each(|address| networks.need(address));
+    if let (Some(Ok(_)), Err(error)) = (&networks.ros2, networks.check_ros2()) {
+        mistakes.at(ros2_item.or(dds_item).unwrap_or(root), error.to_string());
+    }
     if let Some(Ok(ros2)) = &networks.ros2 {
         let sources = deployment.sources.iter_mut().map(|binding| &mut binding.address);
-        sources.chain(deployment.sinks.iter_mut().flatten()).for_each(|address| address.join_ros2(ros2));
+        sources
+            .chain(deployment.sinks.iter_mut().flatten())
+            .chain(&mut deployment.clock)
+            .for_each(|address| address.join_ros2(ros2));
+    }
+    if let Some(item) = slow_consumer_item {
+        check_spool(item, &deployment, mistakes);
     }
     networks.limit_slow_consumers(slow_consumer);
     networks.resend(deployment.limits.resend);
@@ -392,7 +460,8 @@ fn specification(
     root: Item<'_>,
     file: Option<Item<'_>>,
     formula: Option<Item<'_>>,
-    (syntax, time, schemas): (Option<Item<'_>>, Option<Item<'_>>, Vec<PathBuf>),
+    (syntax, time): (Option<Item<'_>>, Option<Item<'_>>),
+    (schemas, recordings): (Vec<PathBuf>, &[PathBuf]),
     folder: &Path,
     mistakes: &mut Mistakes,
 ) -> Option<Specification> {
@@ -412,7 +481,7 @@ fn specification(
         let model = TimeModel::from_str(&text, false);
         model.map_err(|_| mistakes.at(item, "`time` must be steps, points, dense or linear")).ok()
     });
-    let reading = &Reading { syntax, time, unbounded: false, schemas };
+    let reading = &Reading { syntax, time, unbounded: false, schemas, recordings: recordings.to_owned() };
     match (file, formula) {
         (Some(item), Some(_)) => {
             mistakes.at(item, "use either `specification:` or `formula:`, not both");
@@ -481,7 +550,7 @@ fn sources<'y>(
 ) -> Vec<Source<'y>> {
     let unread = Schemas::default();
     let schemas = specification.map_or(&unread, |specification| &*specification.schemas);
-    let spec = specification.map(|specification| &specification.spec);
+    let spec = specification.map(|specification| &*specification.spec);
     let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
     let network = only_network(networks);
     let mut bindings = Vec::new();
@@ -489,7 +558,7 @@ fn sources<'y>(
         let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
         let binding = binding(*item, topic, network, schemas, mistakes);
         if let (Some(spec), None) = (spec, topic) {
-            let names = || spec.topics.iter().map(|t| t.name.as_str());
+            let names = || spec.declared().iter().map(|t| t.name.as_str());
             let hint = suggest(name, names()).map_or_else(
                 || format!("its topics are: {}", names().collect::<Vec<_>>().join(", ")),
                 |s| format!("did you mean '{s}'?"),
@@ -504,7 +573,7 @@ fn sources<'y>(
         }));
     }
     let mut sources = Vec::new();
-    for topic in spec.map_or(&[][..], |s| &s.topics) {
+    for topic in spec.map_or(&[][..], Spec::declared) {
         if let Some(index) = bindings.iter().position(|source| source.name == topic.name) {
             sources.push(bindings.swap_remove(index));
             continue;
@@ -627,11 +696,14 @@ fn binding(
 
 fn sinks<'y>(
     verdicts: Option<Item<'y>>,
-    properties: Option<&[String]>,
+    spec: Option<&Spec>,
     used: &mut Vec<Place<'y>>,
     mistakes: &mut Mistakes,
 ) -> (Emit, Vec<Vec<Address>>) {
-    let names = properties.unwrap_or_default();
+    let names = &spec.map(Spec::address_names).unwrap_or_default()[..];
+    // An assert may be named by its text too.
+    let is_text =
+        |i: usize, name: &str| spec.and_then(|spec| spec.properties.get(i)).is_some_and(|p| p.name == name);
     let Some(item) = verdicts else {
         return (Emit::Change, vec![vec![Address::Stdout]; names.len()]);
     };
@@ -665,12 +737,12 @@ fn sinks<'y>(
     let mut settings = vec!["`to` of `verdicts`".to_owned(); names.len()];
     for (name, key, item) in own.map_or_else(Vec::new, |item| item.entries("properties", mistakes)) {
         let own = addresses(&name, item, Address::parse_verdicts, mistakes);
-        match names.iter().position(|n| *n == name) {
+        match (0..names.len()).find(|&i| names[i] == name || is_text(i, &name)) {
             Some(index) => {
                 (sinks[index], items[index]) = own.into_iter().unzip();
                 settings[index] = format!("property '{name}' of `verdicts`");
             }
-            None if properties.is_some() => {
+            None if spec.is_some() => {
                 let hint = suggest(&name, names.iter().map(String::as_str)).map_or_else(
                     || format!("its properties are: {}", names.join(", ")),
                     |s| format!("did you mean '{s}'?"),
@@ -683,9 +755,7 @@ fn sinks<'y>(
     if to.is_none() && own.is_none() {
         sinks = vec![vec![Address::Stdout]; names.len()];
     }
-    let diagnoses = |address: &Address| address.ros2_type().as_deref() == Some(DIAGNOSTICS);
-    if emit == Emit::Violations && sinks.iter().flatten().any(diagnoses) {
-        let why = "diagnostics would never show that a violation is over: with them, write `emit: change`";
+    if let Err(why) = check_emit(emit, &sinks) {
         mistakes.at(item, why);
     }
     for ((setting, items), sinks) in settings.iter().zip(&items).zip(&sinks) {
@@ -693,6 +763,18 @@ fn sinks<'y>(
         used.extend(sinks.map(|(address, item)| Place::new(Role::Verdicts, setting, address, *item)));
     }
     (emit, sinks)
+}
+
+/// Checks that sinks can show what is emitted.
+///
+/// # Errors
+/// What cannot be.
+pub fn check_emit(emit: Emit, sinks: &[Vec<Address>]) -> Result<(), &'static str> {
+    let diagnoses = |address: &Address| address.ros2_type().as_deref() == Some(DIAGNOSTICS);
+    if emit == Emit::Violations && sinks.iter().flatten().any(diagnoses) {
+        return Err("diagnostics would never show that a violation is over: with them, write `emit: change`");
+    }
+    Ok(())
 }
 
 /// Reads the addresses of a setting to publish on, each with its item.

@@ -8,6 +8,7 @@ use rondel_net::{dds, zenoh};
 
 use super::alignment::nanoseconds;
 use super::yaml::{Item, Mistakes, Synonyms};
+use super::{Address, Encoding};
 
 /// Names that people write for settings of Zenoh.
 const ZENOH: Synonyms = &[
@@ -43,11 +44,16 @@ const DDS: Synonyms = &[
 const ROS2: Synonyms = &[
     (&["domain_id", "ros_domain_id"], "write `domain`"),
     (&["rmw", "rmw_implementation", "implementation"], "write `middleware: dds` or `middleware: zenoh`"),
+    (&["sim_time", "clock", "simulated_time", "simulation"], "write `use_sim_time: true`"),
     (&["name", "namespace", "node_name"], "write `node`, such as `node: /robot1/rondel`"),
 ];
 
-/// Reads the section `ros2:`; what it leaves out is that of the environment.
-pub(super) fn ros2_settings(item: Item<'_>, mistakes: &mut Mistakes) -> Option<ros2::Settings> {
+/// Reads the section `ros2:`; what it leaves out is that of the environment. Returns also the topic `/clock`, if its time
+/// is that of the run.
+pub(super) fn ros2_settings(
+    item: Item<'_>,
+    mistakes: &mut Mistakes,
+) -> Option<(ros2::Settings, Option<Address>)> {
     let mut members = item.members("ros2", mistakes);
     let read = ros2::Settings::from_environment(|name| std::env::var(name).ok());
     let mut settings = read.map_err(|error| mistakes.at(item, error.to_string())).ok()?;
@@ -62,8 +68,11 @@ pub(super) fn ros2_settings(item: Item<'_>, mistakes: &mut Mistakes) -> Option<r
         let node = NodeName::parse(&item.text("node", mistakes)?);
         settings.node = node.map_err(|error| mistakes.at(item, error.to_string())).ok()?;
     }
+    let is_simulated = members.get("use_sim_time").and_then(|item| item.boolean("use_sim_time", mistakes));
     members.finish(ROS2, mistakes);
-    Some(settings)
+    let clock = is_simulated.unwrap_or(false).then(ros2::clock::topic).transpose();
+    let clock = clock.map_err(|error| mistakes.at(item, error.to_string())).ok()?;
+    Some((settings, clock.map(|topic| Address::Ros2(Box::new(topic), Encoding::CDR))))
 }
 
 /// Reads the section `zenoh:`.

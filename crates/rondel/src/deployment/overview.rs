@@ -3,15 +3,20 @@
 use rondel_event::TimeUnit;
 use rondel_net::{dds, mqtt, zenoh};
 use rondel_runtime::alignment::{Late, MaxWait, Policy, WaitFor};
-use rondel_runtime::{AlignmentClock, Emit, Input, TimeSource};
+use rondel_runtime::text::{grouped, size};
+use rondel_runtime::{AlignmentClock, Blind, Emit, Input, TimeSource};
 
-use super::{Address, Deployment};
+use super::durability::Durability;
+use super::limits::Limits;
+use super::{Address, Deployment, Encoding};
 use crate::networks::Mqtt;
+use crate::recorder::FlightSettings;
+use crate::spool::SpoolSettings;
 
 impl Deployment {
     /// Returns what a run of this deployment does: its topics, alignment, sinks and networks.
     pub fn overview(&self) -> String {
-        let blocks = [self.topics(), self.order(), self.published(), self.joined()];
+        let blocks = [self.topics(), self.order(), self.published(), self.losses(), self.joined()];
         blocks.iter().map(|rows| table(rows)).filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
@@ -33,6 +38,10 @@ impl Deployment {
                 (Address::Dds(_, dds::TopicType::Raw(raw), _), None) => {
                     format!("{name} of {}", raw.name.as_deref().unwrap_or("the discovered type"))
                 }
+                (Address::Ros2(topic, Encoding::CDR), None) => match &topic.message_type {
+                    Some(message_type) => format!("{name} of {message_type}, as its publisher describes it"),
+                    None => format!("{name} of the discovered type"),
+                },
                 (_, Some(message_type)) => format!("{name} of {}", message_type.name()),
                 _ => name.to_owned(),
             };
@@ -54,6 +63,9 @@ impl Deployment {
     fn order(&self) -> Vec<Vec<String>> {
         let alignment = &self.alignment.alignment;
         let mut rows = vec![row(["alignment", policy(alignment.policy)])];
+        if let Some(address) = &self.clock {
+            rows.insert(0, row(["clock", &format!("the time on {address}")]));
+        }
         if let Policy::Approximate { max_interval: Some(nanos), .. } = alignment.policy {
             rows.push(row(["", &format!("times of a set at most {} apart", duration(nanos))]));
         }
@@ -103,6 +115,65 @@ impl Deployment {
         rows
     }
 
+    /// What is done about losses, silence and crashes, and the limits in bytes.
+    fn losses(&self) -> Vec<Vec<String>> {
+        let wait = duration(i64::try_from(self.slow_consumer.as_nanos()).unwrap_or(i64::MAX));
+        let then = match &self.spool {
+            None => "dropped".to_owned(),
+            Some(SpoolSettings { directory, limit }) => {
+                format!(
+                    "kept in {}, up to {} for each sink",
+                    directory.display(),
+                    size(usize::try_from(*limit).unwrap_or(usize::MAX))
+                )
+            }
+        };
+        let Limits { message, resend, instances, waiting } = self.limits;
+        let resend = if resend == 0 { "nothing".to_owned() } else { size(resend) };
+        let mut rows = vec![
+            row(["slow consumers", &format!("waited for {wait}, then their messages are {then}")]),
+            row([
+                "limits",
+                &format!(
+                    "message {}, resend {resend}, instances {}, waiting {}",
+                    size(message),
+                    size(instances),
+                    size(waiting)
+                ),
+            ]),
+        ];
+        if self.synchronized.is_some() {
+            return rows;
+        }
+        let blind = match self.blind {
+            Blind::Inconclusive => "inconclusive where messages were not seen",
+            Blind::Report => "unchanged where messages were not seen; losses are reported",
+        };
+        rows.push(row(["verdicts", blind]));
+        rows.push(row([
+            "missing after",
+            &self.missing_after.map_or_else(
+                || "never".to_owned(),
+                |nanos| format!("{} without a topic or field", duration(nanos)),
+            ),
+        ]));
+        let durability = match self.durability {
+            None => "none, or snapshot with --snapshot-to".to_owned(),
+            Some(Durability::None) => "none".to_owned(),
+            Some(Durability::Snapshot) => "snapshot".to_owned(),
+            Some(Durability::Exactly(every)) => {
+                format!(
+                    "exactly, a snapshot every {}",
+                    duration(i64::try_from(every.as_nanos()).unwrap_or(i64::MAX))
+                )
+            }
+        };
+        rows.push(row(["durability", &durability]));
+        rows.extend(self.record.as_ref().map(recorded));
+        rows.push(row(["ids", if self.ids { "every verdict has an id" } else { "none" }]));
+        rows
+    }
+
     fn joined(&self) -> Vec<Vec<String>> {
         let mut rows = vec![row(["network", "connects to", "listens on"])];
         rows.extend(self.networks.zenoh.as_ref().map(zenoh_row));
@@ -110,6 +181,22 @@ impl Deployment {
         rows.extend(self.networks.mqtt.as_ref().map(mqtt_row));
         if rows.len() == 1 { Vec::new() } else { rows }
     }
+}
+
+/// What is recorded around violations.
+fn recorded(settings: &FlightSettings) -> Vec<String> {
+    let FlightSettings { before, after, keep, folder, memory } = settings;
+    row([
+        "record",
+        &format!(
+            "{} before a violation and {} after it, in {}, the last {} files; memory {}",
+            duration(*before),
+            duration(*after),
+            folder.display(),
+            grouped(*keep as u64),
+            size(*memory)
+        ),
+    ])
 }
 
 fn zenoh_row(settings: &zenoh::Settings) -> Vec<String> {

@@ -10,6 +10,8 @@ pub(super) enum Role {
     Source,
     /// Progress markers are read.
     Progress,
+    /// The time of a simulation is read.
+    Clock,
     /// Verdicts are published.
     Verdicts,
     /// Reports of the alignment are published.
@@ -20,7 +22,7 @@ pub(super) enum Role {
 
 impl Role {
     fn reads(self) -> bool {
-        matches!(self, Role::Source | Role::Progress)
+        matches!(self, Role::Source | Role::Progress | Role::Clock)
     }
 
     /// Returns what is published or read, in messages of errors.
@@ -28,6 +30,7 @@ impl Role {
         match self {
             Role::Source => "messages",
             Role::Progress => "progress markers",
+            Role::Clock => "the time",
             Role::Verdicts => "verdicts",
             Role::Reports => "reports",
             Role::Synchronized => "synchronized messages",
@@ -52,7 +55,10 @@ impl<'y> Place<'y> {
 
     /// Returns why the two places cannot be used together, if they cannot.
     fn clash(&self, other: &Place<'_>) -> Option<String> {
-        if self.role == other.role || !self.address.meets(&other.address) {
+        // A specification may check the time of a simulation, too.
+        let is_checked_clock =
+            matches!((self.role, other.role), (Role::Source, Role::Clock) | (Role::Clock, Role::Source));
+        if self.role == other.role || is_checked_clock || !self.address.meets(&other.address) {
             return None;
         }
         let (reading, publishing) = match (self.role.reads(), other.role.reads()) {
@@ -69,6 +75,7 @@ impl<'y> Place<'y> {
         };
         let effect = match reading.role {
             Role::Progress => "be read as progress markers from",
+            Role::Clock => "be read as the time on",
             _ => "come back as messages of",
         };
         Some(format!(

@@ -47,6 +47,7 @@ impl<'y> OfTopic<'y> {
                 let settings = SubscriptionSettings {
                     qos: mqtt::qos("qos", item, mistakes),
                     retained: retained.unwrap_or(true),
+                    ..SubscriptionSettings::default()
                 };
                 Address::Mqtt(filter, settings, encoding)
             }

@@ -1,21 +1,38 @@
 //! The section `slow_consumer:` of a deployment.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use super::alignment::nanoseconds;
+use super::limits::bytes;
 use super::yaml::{Item, Mistakes, Synonyms};
+use super::{Address, Deployment};
+use crate::spool::{SpoolSettings, can_refuse};
 
 /// How long a consumer that accepts nothing is waited for, unless it is set.
 pub const WAIT: Duration = Duration::from_secs(3);
 /// The limits of the wait. Beyond ten seconds a participant of Zenoh or DDS counts as gone.
 const LIMITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Names that people write for settings of slow consumers.
-const SYNONYMS: Synonyms =
-    &[(&["timeout", "limit", "after", "max_wait"], "write `wait`, such as `wait: 3 s`")];
+/// The largest size of the file with the verdicts of a sink, unless it is set.
+const SPOOL_LIMIT: usize = 256 << 20;
+/// The folder of these files, unless it is set; beside the deployment.
+const SPOOL_DIRECTORY: &str = "spool";
 
-/// Reads the section `slow_consumer:`.
-pub(super) fn slow_consumer(item: Item<'_>, mistakes: &mut Mistakes) -> Duration {
+/// Names that people write for settings of slow consumers.
+const SYNONYMS: Synonyms = &[
+    (&["timeout", "after", "max_wait"], "write `wait`, such as `wait: 3 s`"),
+    (&["size", "max_size", "bytes"], "write `limit`, such as `limit: 256 MiB`"),
+    (&["folder", "path", "file", "dir"], "write `directory`"),
+];
+
+/// Reads the section `slow_consumer:`: the wait, and where verdicts are kept afterwards, unless they are dropped.
+pub(super) fn slow_consumer(
+    item: Item<'_>,
+    folder: &Path,
+    mistakes: &mut Mistakes,
+) -> (Duration, Option<SpoolSettings>) {
     let mut members = item.members("slow_consumer", mistakes);
     let mut wait = WAIT;
     if let Some(item) = members.get("wait")
@@ -26,13 +43,56 @@ pub(super) fn slow_consumer(item: Item<'_>, mistakes: &mut Mistakes) -> Duration
             Err(error) => mistakes.at(item, format!("`wait` of `slow_consumer` {error}")),
         }
     }
-    if let Some(item) = members.get("then")
-        && item.text("then", mistakes).is_some_and(|text| text != "drop")
+    let then = members.get("then").and_then(|item| Some((item, item.text("then", mistakes)?)));
+    let spools = match then.as_ref().map(|(item, text)| (*item, text.as_str())) {
+        Some((_, "spool")) => true,
+        None | Some((_, "drop")) => false,
+        Some((item, _)) => {
+            mistakes.at(item, "`then` of `slow_consumer` must be drop or spool");
+            true
+        }
+    };
+    let (mut limit, mut directory) = (SPOOL_LIMIT as u64, folder.join(SPOOL_DIRECTORY));
+    if let Some(item) = members.get("limit")
+        && let Some(text) = item.text("limit", mistakes)
     {
-        mistakes.at(item, "`then` of `slow_consumer` must be drop: there is no other choice yet");
+        match bytes(&text).filter(|bytes| *bytes >= 1 << 10) {
+            Some(bytes) => limit = bytes as u64,
+            None => mistakes
+                .at(item, "`limit` must be a whole number with a unit, from 1 KiB to 4 GiB, such as 256 MiB"),
+        }
+        if !spools {
+            mistakes.at(item, "`limit` belongs to `then: spool`");
+        }
+    }
+    if let Some(item) = members.get("directory")
+        && let Some(text) = item.text("directory", mistakes)
+    {
+        directory = folder.join(text);
+        if !spools {
+            mistakes.at(item, "`directory` belongs to `then: spool`");
+        }
     }
     members.finish(SYNONYMS, mistakes);
-    wait
+    (wait, spools.then_some(SpoolSettings { directory, limit }))
+}
+
+/// Warns of sinks for which nothing can be kept.
+pub(super) fn check_spool(item: Item<'_>, deployment: &Deployment, mistakes: &mut Mistakes) {
+    let idle: BTreeSet<String> = match deployment.spool {
+        Some(_) => deployment.outlets().filter(|sink| !can_refuse(sink)).map(Address::to_string).collect(),
+        None => return,
+    };
+    if let Some(first) = idle.first() {
+        let more = if idle.len() > 1 { format!(" and {} more", idle.len() - 1) } else { String::new() };
+        mistakes.warn(
+            item,
+            format!(
+                "`then: spool` keeps nothing for {first}{more}: Zenoh never refuses a message, but closes the \
+                 connection of a slow subscriber; only sinks on DDS and MQTT and standard output have files"
+            ),
+        );
+    }
 }
 
 /// Reads the time that a slow consumer is waited for.

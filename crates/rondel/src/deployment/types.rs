@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use rondel_decode::Encoding as PayloadEncoding;
 use rondel_decode::schema::{Schema, Type};
 use rondel_net::dds::{self, RawType, StringType, TopicType};
+use rondel_net::ros2::keys::DataKey;
 use rondel_net::ros2::{MessageType, TypeHash};
 use rondel_runtime::Input;
-use rondel_spec::Topic;
+use rondel_spec::{Definitions as _, NoDefinition, Topic, nearest};
 
 use super::{Address, Encoding};
 use crate::schemas::Schemas;
@@ -38,10 +40,11 @@ impl Typing<'_> {
             (Address::Dds(topic, TopicType::Text(_), qos), Some(name)) => {
                 let schema = self.schemas.schema(name);
                 let text = schema.as_ref().ok().and_then(text_member);
+                let dds_name = dds_name(name, schema.as_ref().ok());
                 match (schema, text) {
                     // A field of a declared type is meant, not JSON in its text.
                     (_, Some(member)) if declared.is_none() || self.has_encoding => {
-                        let text = StringType { name: dds_name(name), member, ..StringType::default() };
+                        let text = StringType { name: dds_name, member, ..StringType::default() };
                         Address::Dds(topic, TopicType::Text(text), qos)
                     }
                     (Ok(_), None) if self.has_encoding => {
@@ -50,15 +53,15 @@ impl Typing<'_> {
                         return Err(why);
                     }
                     (Ok(schema), _) => {
-                        let raw = RawType { name: Some(dds_name(name)), keyed: Some(has_key(&schema)) };
+                        let raw = RawType { name: Some(dds_name), keyed: Some(has_key(&schema)) };
                         Address::Dds(topic, TopicType::Raw(raw), qos)
                     }
                     (Err(_), _) if declared.is_some() && !self.has_encoding => {
-                        let raw = RawType { name: Some(dds_name(name)), keyed: None };
+                        let raw = RawType { name: Some(dds_name), keyed: None };
                         Address::Dds(topic, TopicType::Raw(raw), qos)
                     }
                     (Err(_), _) => {
-                        let text = StringType { name: dds_name(name), ..StringType::default() };
+                        let text = StringType { name: dds_name, ..StringType::default() };
                         let why = format!(
                             "no definition of {name} is known, so it is taken for a type with one string, JSON; \
                              otherwise name its definition with `schemas:`"
@@ -69,8 +72,10 @@ impl Typing<'_> {
                 }
             }
             (Address::Dds(topic, TopicType::Raw(_), qos), Some(name)) => {
-                let keyed = self.schemas.schema(name).ok().map(|schema| has_key(&schema));
-                Address::Dds(topic, TopicType::Raw(RawType { name: Some(dds_name(name)), keyed }), qos)
+                let schema = self.schemas.schema(name).ok();
+                let keyed = schema.as_ref().map(has_key);
+                let name = dds_name(name, schema.as_ref());
+                Address::Dds(topic, TopicType::Raw(RawType { name: Some(name), keyed }), qos)
             }
             (Address::Ros2(topic, encoding), Some(name)) => {
                 let named = MessageType::parse(name).map_err(|error| error.to_string())?;
@@ -82,6 +87,18 @@ impl Typing<'_> {
         };
         let Encoding::Of(encoding) = address.encoding() else { return Ok((address, None)) };
         input.encoding = encoding;
+        // On DDS publishers describe their types, in ROS 2 over Zenoh their nodes.
+        let on_dds = matches!(address, Address::Dds(..));
+        let is_described = match &address {
+            Address::Dds(..) => true,
+            Address::Ros2(..) => encoding.needs_schema(),
+            Address::Zenoh(key, _) => encoding == PayloadEncoding::Cdr && DataKey::parse(key).is_some(),
+            _ => false,
+        };
+        if let Some(meant) = declared.filter(|_| !on_dds).and_then(|name| self.meant(name)) {
+            let name = declared.unwrap_or_default();
+            return Err(format!("no definition of {name} is known; did you mean {meant}?"));
+        }
         if !encoding.needs_schema() {
             return match (&address, self.own) {
                 (Address::Dds(..), _) | (_, None) => Ok((address, None)),
@@ -91,8 +108,6 @@ impl Typing<'_> {
                 ),
             };
         }
-        // On DDS publishers describe their types.
-        let is_described = matches!(address, Address::Dds(..));
         let Some(name) = name else {
             if is_described {
                 return Ok((address, None));
@@ -110,6 +125,18 @@ impl Typing<'_> {
             }
             Err(_) if is_described && self.schemas.schema(name).is_err() => Ok((address, None)),
             Err(error) => Err(format!("the type of the messages cannot be used: {error}")),
+        }
+    }
+}
+
+impl Typing<'_> {
+    /// The type that is probably meant by a name of an unknown package.
+    fn meant(&self, name: &str) -> Option<String> {
+        match self.schemas.definition(name) {
+            Err(NoDefinition::UnknownPackage { alike }) => {
+                nearest(&name.replace('.', "/"), alike.iter().map(String::as_str)).map(str::to_owned)
+            }
+            _ => None,
         }
     }
 }
@@ -136,8 +163,12 @@ fn has_key(schema: &Schema) -> bool {
     schema.root().members.iter().any(|member| member.key)
 }
 
-/// The name of a type on DDS, where ROS 2 has names of its own: `std_msgs::msg::dds_::String_`.
-fn dds_name(name: &str) -> String {
+/// The name of a type on DDS, where ROS 2 has names of its own: `std_msgs::msg::dds_::String_`. Other types, of which
+/// there is a definition, have the name that it gives them.
+fn dds_name(name: &str, schema: Option<&Schema>) -> String {
+    if let Some(schema) = schema.filter(|schema| !schema.name().contains('/')) {
+        return schema.name().to_owned();
+    }
     MessageType::parse(&name.replace('.', "/")).map_or_else(|_| name.to_owned(), |named| named.dds())
 }
 

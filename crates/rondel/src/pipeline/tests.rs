@@ -1,6 +1,8 @@
 mod asleep;
+mod simulated;
 mod waiting;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -47,10 +49,12 @@ fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<S
     let pipeline = Pipeline::new(Parts {
         session: plan.start().unwrap(),
         clock,
+        simulated: None,
         topics: vec!["beat".into()],
         sinks: Sinks::new(sinks, VerdictWriter::new(plan.properties(), Format::Json, false), stdout),
         released: Vec::new(),
         notices: Vec::new(),
+        recorder: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,
@@ -84,21 +88,37 @@ fn time_brings_what_no_message_brings() {
     assert!(told.try_recv().is_err(), "nothing is certain yet");
     assert_eq!(poll(2_011), None);
     assert_eq!(told.try_recv(), Ok(SILENT.into()));
-    assert!(pipeline.end(false, Duration::ZERO).is_some());
+    assert!(pipeline.end(None, Duration::ZERO).is_some());
 }
 
 #[test]
 fn the_keeper_wakes_by_itself_and_ends_with_the_pipeline() {
-    let clock = Arc::new(SystemClock::default());
+    let clock = Arc::new(SystemClock);
     let (pipeline, told) = pipeline_of(alive(TimeModel::Dense, 50), clock);
     let pipeline = Arc::new(pipeline);
     let kept = Arc::clone(&pipeline);
-    let keeper = thread::spawn(move || kept.keep_time());
+    let keeper = thread::spawn(move || kept.keep_time(|| false));
     beat(&pipeline, r#"{"t": 5}"#);
     assert_eq!(told.recv(), Ok(ALIVE.into()));
     let brought = told.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(brought, r#"{"property":"alive","time":5.05,"verdict":"violated"}"#);
-    assert!(pipeline.end(false, Duration::from_secs(60)).is_some());
+    assert!(pipeline.end(None, Duration::from_secs(60)).is_some());
+    keeper.join().unwrap();
+}
+
+#[test]
+fn nothing_is_concluded_from_silence_while_a_network_does_not_know_what_is_missing() {
+    let clock = Arc::new(SystemClock);
+    let (pipeline, told) = pipeline_of(alive(TimeModel::Dense, 50), clock);
+    let pipeline = Arc::new(pipeline);
+    let (kept, asked) = (Arc::clone(&pipeline), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&asked);
+    let keeper = thread::spawn(move || kept.keep_time(|| counted.fetch_add(1, Ordering::Relaxed) < 3));
+    beat(&pipeline, r#"{"t": 5}"#);
+    assert_eq!(told.recv(), Ok(ALIVE.into()));
+    assert!(told.recv_timeout(Duration::from_secs(60)).unwrap().contains("violated"));
+    assert!(asked.load(Ordering::Relaxed) > 3);
+    assert!(pipeline.end(None, Duration::from_secs(60)).is_some());
     keeper.join().unwrap();
 }
 

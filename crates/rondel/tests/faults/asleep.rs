@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::stopped::end;
 use crate::support::Folder;
-use crate::support::network::{arguments, free_endpoint, zenoh};
+use crate::support::network::{arguments, dds, dds_domain, free_endpoint, zenoh};
 use crate::support::process::Process;
 
 const SPECIFICATION: &str = "topic state { n: int }\n\
@@ -66,4 +67,36 @@ fn a_monitor_that_was_stopped_blames_no_publisher() {
             assert!(is_withheld || property.get("withheld").is_none(), "{summary}");
         }
     }
+}
+
+/// After a stop that is longer than the lease of DDS, the reports about it reach a subscriber that was healthy all the
+/// time, and the outage has the span of the stop.
+#[test]
+fn reports_of_a_long_stop_reach_their_subscriber_on_dds() {
+    let (folder, domain) = (Folder::new(), dds_domain());
+    folder.file("p.rondel", SPECIFICATION);
+    let text = format!(
+        "specification: p.rondel\ndds: {{ domain: {domain}, interface: lo }}\n\
+         topics: {{ state: dds:state }}\nverdicts: {{ to: stdout }}\nalignment: {{ reports: \"dds:reports\" }}\n"
+    );
+    let deployment = folder.file("d.yaml", text);
+    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
+    run.wait_stderr("ready");
+    let mut reports = Process::rondel(arguments(&["tap", "dds:reports", "--format", "json"], &dds(&domain)));
+    reports.wait_stderr("ready");
+    let mut publisher =
+        Process::rondel(arguments(&["publish", "--to", "dds:state", "--wait", "60"], &dds(&domain)));
+    publisher.write(b"{\"n\":1}\n");
+    run.wait_stdout("alive");
+    run.signal("STOP");
+    std::thread::sleep(Duration::from_secs(13));
+    run.signal("CONT");
+    for kind in ["\"report\":\"paused\"", "\"report\":\"blind\"", "\"report\":\"outage\""] {
+        reports.wait_stdout(kind);
+    }
+    let (_, _, summary) = end(run);
+    let outages = summary["outages"].as_array().unwrap();
+    let lasted = |outage: &Value| outage["until"].as_f64().unwrap() - outage["from"].as_f64().unwrap();
+    assert!(!outages.is_empty() && outages.iter().all(|outage| lasted(outage) > 12.5), "{summary}");
+    publisher.finish();
 }

@@ -9,7 +9,7 @@
 //! | [`relay`], [`wire`] | connections that can be cut: TCP, and network namespaces for DDS |
 //! | [`run`], [`account`] | the course of a case; what was published, checked, delivered, lost and reported |
 //! | [`table`] | the results as Markdown |
-//! | [`stopped`], [`asleep`] | single cases, told step by step |
+//! | [`stopped`], [`spooled`], [`asleep`] | single cases, told step by step |
 //!
 //! A selection runs with the other tests. `make test-faults` runs all cases, or those that the environment selects,
 //! which CONTRIBUTING.md describes. Further variables: `RONDEL_FAULTS_PROGRAM`, the program instead of the one that
@@ -22,12 +22,15 @@
 
 mod account;
 mod asleep;
+#[path = "../../../rondel-net/tests/broker/mod.rs"]
+mod broker;
 mod case;
 mod feed;
 mod network;
 mod participant;
 mod relay;
 mod run;
+mod spooled;
 mod stopped;
 #[path = "../support/mod.rs"]
 mod support;

@@ -16,7 +16,7 @@ use crate::support::{Finished, Folder, RONDEL};
 const END: Duration = Duration::from_secs(7);
 
 /// One instance, whose parameter makes verdicts long: they fill the buffers of a connection soon.
-const SPECIFICATION: &str = "topic state { id: string, v: bool }\n\
+pub const SPECIFICATION: &str = "topic state { id: string, v: bool }\n\
                              property p for each id in (state.id) = state.v\n";
 
 /// Messages with their verdicts of 4 KiB each.
@@ -37,7 +37,7 @@ fn monitor(folder: &Folder, network: &str, options: &[String]) -> Process {
     run
 }
 
-fn tap(network: &str, options: &[String]) -> Process {
+pub fn tap(network: &str, options: &[String]) -> Process {
     let verdicts = format!("{network}:verdict");
     let mut tap = Process::rondel(arguments(&["tap", &verdicts, "--format", "json"], options));
     tap.wait_stderr("ready");
@@ -45,7 +45,12 @@ fn tap(network: &str, options: &[String]) -> Process {
 }
 
 /// Publishes messages on a thread, so many a second; returns what `rondel publish` leaves behind.
-fn publishing(to: &str, own: &[&str], options: &[String], count: usize) -> std::thread::JoinHandle<Finished> {
+pub fn publishing(
+    to: &str,
+    own: &[&str],
+    options: &[String],
+    count: usize,
+) -> std::thread::JoinHandle<Finished> {
     let arguments = arguments(&[&["publish", "--to", to, "--wait", "60"], own].concat(), options);
     std::thread::spawn(move || crate::support::rondel_with_input(arguments, &messages(count)))
 }
@@ -64,7 +69,7 @@ fn staying(options: &[String], count: usize) -> (Process, std::thread::JoinHandl
 }
 
 /// Asks a monitor to end, and returns the time that it took and its summary.
-fn end(run: Process) -> (Duration, Option<i32>, Value) {
+pub fn end(run: Process) -> (Duration, Option<i32>, Value) {
     let began = Instant::now();
     run.terminate();
     let finished = run.finish();

@@ -580,6 +580,13 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             .filter(|(_, numbered)| numbered.gap.is_none() && numbered.answers != Answers::No)
             .map(|(publisher, _)| (*publisher, self.next(table, *publisher)))
             .collect();
+        if reconnected {
+            // Whoever did not answer may have been cut off.
+            for numbered in table.publishers.values_mut().filter(|numbered| numbered.answers == Answers::No) {
+                numbered.answers = Answers::Unknown;
+                numbered.places.advanced = false;
+            }
+        }
         for (publisher, next) in silent {
             let Some(numbered) = table.publishers.get_mut(&publisher) else { continue };
             let silence = &mut numbered.silence;
@@ -590,17 +597,20 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             }
             let Some(answer) = silence.asked.as_ref().and_then(Asked::answer) else { continue };
             silence.asked = None;
+            let is_unknown = numbered.answers == Answers::Unknown;
+            if is_unknown && answer.is_err() && !numbered.places.advanced {
+                // At once, the other way.
+                numbered.places.advanced = true;
+                continue;
+            }
             // Asked less and less often.
             silence.wait = (silence.wait * 2).min(SILENCE.1);
             match answer {
-                Err(()) if numbered.answers == Answers::Unknown && !numbered.places.advanced => {
-                    numbered.places.advanced = true;
-                    silence.wait = SILENCE.0;
+                // Its connection may come back, so that even one that has never answered may answer then.
+                Err(()) => {
                     silence.since = Instant::now();
+                    numbered.places.advanced &= !is_unknown;
                 }
-                Err(()) if numbered.answers == Answers::Unknown => numbered.answers = Answers::No,
-                // Its connection may come back.
-                Err(()) => silence.since = Instant::now(),
                 Ok(answer) => {
                     numbered.answers = Answers::Yes;
                     let until = resend::read(&answer, |_, _, _| ()).map_or(next, |until| until as u32);

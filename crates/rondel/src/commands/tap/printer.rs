@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use rondel_decode::json::JsonDecoder;
+use rondel_decode::json::JsonForm;
+use rondel_decode::{Decoder, DecoderError, Encoding, MessageWriter};
 use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
-use rondel_net::adapter::{Drops, PublishError, Publisher, Receiver, Sample};
+use rondel_net::adapter::{Change, Drops, PublishError, Publisher, Receiver, Sample};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Account, Accounts, Notice, SystemClock, TimeSource};
 
@@ -51,6 +52,35 @@ impl Paper {
     }
 }
 
+/// How the messages of a topic are read.
+pub struct Reading {
+    /// Finds their time.
+    decoder: Decoder,
+    /// Writes them as JSON, where they are not.
+    writer: Option<MessageWriter>,
+    /// The largest text that is written, in bytes.
+    largest: usize,
+}
+
+impl Reading {
+    /// Reads messages as `binding` says, and shows them in this form.
+    ///
+    /// # Errors
+    /// A time field that the type does not have.
+    pub fn new(
+        topic: TopicId,
+        binding: &Binding,
+        form: JsonForm,
+        largest: usize,
+    ) -> Result<Reading, DecoderError> {
+        let input = &binding.input;
+        let writer = (input.encoding != Encoding::Json)
+            .then(|| MessageWriter::new(input.encoding, input.message_type.clone(), form));
+        let decoder = input.decoder(topic, &Projection::default())?;
+        Ok(Reading { decoder, writer: writer.transpose()?, largest })
+    }
+}
+
 /// Prints messages as they come.
 pub struct Printer {
     state: Mutex<State>,
@@ -58,16 +88,22 @@ pub struct Printer {
     times: Vec<TimeSource>,
     once: bool,
     count: u64,
+    /// Whether events of topics are printed.
+    events: bool,
 }
 
 struct State {
     paper: Paper,
-    decoders: Vec<JsonDecoder>,
+    readings: Vec<Reading>,
     block: Block,
+    /// The last message as JSON, if it came in another encoding.
+    json: Vec<u8>,
     /// The topics with a message.
     seen: Vec<bool>,
     received: u64,
+    /// Messages that are shown escaped: not JSON, and not of their type or encoding.
     no_json: u64,
+    undecodable: u64,
     accounts: Accounts,
     clock: SystemClock,
 }
@@ -78,27 +114,30 @@ impl Printer {
     pub fn new(
         (view, out): (View, Console),
         topics: Vec<String>,
-        bindings: &[Binding],
+        (bindings, readings): (&[Binding], Vec<Reading>),
         once: bool,
         count: u64,
         stop: mpsc::Sender<Stop>,
     ) -> Printer {
-        let decoders = bindings.iter().enumerate().map(|(i, binding)| {
-            let input = &binding.input;
-            JsonDecoder::new(TopicId(i as u32), &Projection::default(), input.time.field(), input.time_unit)
-        });
         let state = State {
             paper: Paper::new(view, out, stop),
-            decoders: decoders.collect(),
+            readings,
+            json: Vec::new(),
             block: Block::new(Layout { topics: topics.len(), ..Layout::default() }),
             seen: vec![false; topics.len()],
             received: 0,
             no_json: 0,
+            undecodable: 0,
             accounts: Accounts::new(topics.len()),
-            clock: SystemClock::default(),
+            clock: SystemClock,
         };
         let times = bindings.iter().map(|binding| binding.input.time.clone()).collect();
-        Printer { state: Mutex::new(state), topics, times, once, count }
+        Printer { state: Mutex::new(state), topics, times, once, count, events: false }
+    }
+
+    /// Prints events of topics as well, if `events`.
+    pub fn with_events(self, events: bool) -> Printer {
+        Printer { events, ..self }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -124,6 +163,17 @@ impl Printer {
         let done = state.received >= self.count || self.once && state.seen.iter().all(|seen| *seen);
         state.paper.print(done);
         state.accounts.pause(&state.clock);
+    }
+
+    /// Prints what a network reports of a topic beside its messages, if that is wanted. It counts as no message.
+    fn print_event(&self, name: &str, change: Change<'_>, time: Timestamp) {
+        if !self.events {
+            return;
+        }
+        let (event, holds) = change.event();
+        let paper = &mut self.state().paper;
+        paper.view.event(name, event.written(holds), time, &mut paper.text);
+        paper.print(false);
     }
 
     /// Notices of messages that were lost since the last call.
@@ -152,6 +202,9 @@ impl Printer {
         if state.no_json > 0 {
             summary += &format!(", {} not JSON", counted(state.no_json, "is", "are"));
         }
+        if state.undecodable > 0 {
+            summary += &format!(", {} undecodable", state.undecodable);
+        }
         let (missing, failure) = state.paper.end();
         (summary, missing, failure)
     }
@@ -159,7 +212,7 @@ impl Printer {
 
 impl State {
     fn show(&mut self, topic: TopicId, name: &str, of: &TimeSource, sample: &Sample<'_>) {
-        let payload = sample.payload;
+        let (payload, json) = (sample.payload, &mut self.json);
         let mut message = Message {
             topic: name,
             time: None,
@@ -176,19 +229,33 @@ impl State {
                 TimeSource::Field(_) => Timestamp::from_nanos(i64::MIN),
             };
             self.block.clear();
-            let decoded = self.decoders[topic.index()].decode(payload, before, &mut self.block);
-            let error = match decoded {
-                Ok(()) => std::str::from_utf8(payload).err().map(|error| error.to_string()),
-                Err(error) => Some(error.to_string()),
+            json.clear();
+            let Reading { decoder, writer, largest } = &mut self.readings[topic.index()];
+            let is_typed = writer.is_some();
+            let decoded = decoder.decode(payload, before, &mut self.block);
+            let error = match (decoded, writer) {
+                (Ok(()), None) => std::str::from_utf8(payload).err().map(|error| error.to_string()),
+                (Ok(()), Some(writer)) => match writer.write(payload, *largest, json) {
+                    Ok(()) => {
+                        message.payload = json;
+                        None
+                    }
+                    Err(error) => Some(error.to_string()),
+                },
+                (Err(error), _) => Some(error.to_string()),
             };
             let time = if error.is_none() { self.block.time(0) } else { before };
             message.time = Some(time).filter(|time| time.as_nanos() > i64::MIN);
             message.is_json = error.is_none();
             if let Some(error) = error {
-                self.no_json += 1;
-                if self.no_json == 1 {
+                let (count, what) = match is_typed {
+                    true => (&mut self.undecodable, "cannot be decoded"),
+                    false => (&mut self.no_json, "is not JSON"),
+                };
+                *count += 1;
+                if *count == 1 {
                     warn(&format!(
-                        "a message of {name} is not JSON ({error}), and is shown escaped; further ones are only counted"
+                        "a message of {name} {what} ({error}), and is shown escaped; further ones are only counted"
                     ));
                 }
             }
@@ -201,6 +268,10 @@ impl Receiver for Printer {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         self.print(topic, &self.topics[topic.index()], samples);
     }
+
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+        self.print_event(&self.topics[topic.index()], change, time);
+    }
 }
 
 /// Prints the messages of one topic of a pattern.
@@ -212,6 +283,10 @@ pub struct Named {
 impl Receiver for Named {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         self.printer.print(topic, &self.name, samples);
+    }
+
+    fn changed(&self, _: TopicId, change: Change<'_>, time: Timestamp) {
+        self.printer.print_event(&self.name, change, time);
     }
 }
 

@@ -10,7 +10,7 @@ use rondel_runtime::text::write_seconds;
 pub enum Form {
     /// The payload as it was published
     Raw,
-    /// One JSON object per line: topic, time, arrival, origin, data
+    /// One JSON object per line, which `rondel check` reads: topic, time, arrival, origin, data
     Json,
     /// One line of text per message, coloured on a terminal: time, topic, message
     Text,
@@ -26,9 +26,9 @@ pub struct Message<'a> {
     pub arrival: Timestamp,
     /// Its publisher and sequence number, if they are known.
     pub origin: Option<Origin>,
-    /// The payload.
+    /// The payload, or the message in JSON.
     pub payload: &'a [u8],
-    /// Whether the payload is JSON.
+    /// Whether this is JSON.
     pub is_json: bool,
 }
 
@@ -114,6 +114,28 @@ impl View {
                 } else {
                     out.extend_from_slice(escaped(payload).as_bytes());
                 }
+            }
+        }
+        out.push(b'\n');
+    }
+
+    /// Appends an event of a topic, with its line break; nothing where payloads are printed as they are.
+    pub fn event(&mut self, topic: &str, event: &str, time: Timestamp, out: &mut Vec<u8>) {
+        match self.form {
+            Form::Raw => return,
+            Form::Json => {
+                out.extend_from_slice(b"{\"topic\":");
+                quote(topic, out);
+                for name in ["time", "arrival"] {
+                    out.extend_from_slice(format!(",\"{name}\":").as_bytes());
+                    write_seconds(time, out);
+                }
+                out.extend_from_slice(format!(",\"event\":\"{event}\"}}").as_bytes());
+            }
+            Form::Text => {
+                self.time(Some(time), out);
+                self.topic(topic, self.width, out);
+                out.extend_from_slice(format!("  {event}").as_bytes());
             }
         }
         out.push(b'\n');

@@ -29,10 +29,12 @@ fn the_wait_for_a_consumer_is_no_silence() {
     let pipeline = Pipeline::new(Parts {
         session: plan.start().unwrap(),
         clock: clock.clone(),
+        simulated: None,
         topics: vec!["beat".into()],
         sinks: Sinks::new(sinks, writer, Console::new(Duration::from_secs(3))),
         released: Vec::new(),
         notices: vec![Sink::Network(Arc::new(Published(reported)))],
+        recorder: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,
@@ -44,7 +46,10 @@ fn the_wait_for_a_consumer_is_no_silence() {
     assert!(clock.now().as_nanos() >= 3_000_000_000);
     pipeline.state().poll();
     assert!(told.try_recv().is_err());
-    assert_eq!(notices.try_recv(), Ok(r#"{"from":0.0,"report":"paused","until":3.0}"#.into()));
+    assert_eq!(
+        notices.try_recv(),
+        Ok(r#"{"cause":"stopped","from":0.0,"report":"paused","until":3.0}"#.into())
+    );
     beat(&pipeline, r#"{"t": 6}"#);
     // From here on nothing comes, and nobody is waited for.
     for _ in 0..30 {
@@ -58,7 +63,8 @@ fn the_wait_for_a_consumer_is_no_silence() {
 
 #[test]
 fn notices_that_recur_are_shown_again_and_counted() {
-    let mut notices = Notices { sinks: Vec::new(), reported: HashMap::new() };
+    let (sinks, held) = (Vec::new(), VecDeque::new());
+    let mut notices = Notices { sinks, reported: HashMap::new(), held, since: None };
     let start = Instant::now();
     let mut shown = |seconds| {
         let mut notice = Notice::outage("mqtt", None, Timestamp::ZERO, None);

@@ -55,6 +55,7 @@ fn pipeline(
     Ok(Pipeline::new(Parts {
         session,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
+        simulated: None,
         topics: vec!["a".into(), "b".into()],
         sinks: Sinks::new(
             sinks,
@@ -63,6 +64,7 @@ fn pipeline(
         ),
         released: vec![sink(to)],
         notices: vec![sink(notices)],
+        recorder: None,
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,
@@ -141,7 +143,7 @@ fn said(
             }
         }
         from = end;
-        assert!(pipeline.end(goes_on, Duration::from_secs(60)).is_some());
+        assert!(pipeline.end(goes_on.then_some(true), Duration::from_secs(60)).is_some());
         if !goes_on {
             let Summary { properties, missing, alignment, .. } = pipeline.summary().0;
             let came: Vec<_> =
@@ -272,7 +274,7 @@ fn the_clock_waits_for_a_message() {
     let run = |state: Option<&[u8]>| pipeline(&plan, &clock, (&to, &reports), state).unwrap();
     let first = run(None);
     first.receive(TopicId(0), &[Sample::new(br#"{"t":5,"k":1,"x":2}"#, None, None)]);
-    assert!(first.end(true, Duration::from_secs(60)).is_some());
+    assert!(first.end(Some(true), Duration::from_secs(60)).is_some());
     let snapshot = first.snapshot(Vec::new());
     let second = run(Some(&snapshot));
     let before: Vec<String> = told.try_iter().chain(reported.try_iter()).collect();
@@ -283,7 +285,7 @@ fn the_clock_waits_for_a_message() {
     beat_on(&second, 1, r#"{"t":3605,"k":1,"x":2}"#);
     assert!(told.try_iter().any(|verdict| verdict.contains(r#""verdict":"violated""#)));
     assert_eq!(reported.try_iter().next(), None);
-    assert!(second.end(false, Duration::from_secs(60)).is_some());
+    assert!(second.end(None, Duration::from_secs(60)).is_some());
 }
 
 fn beat_on(pipeline: &Pipeline, topic: u32, payload: &str) {

@@ -1,0 +1,82 @@
+//! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`.
+
+use rondel_event::{Block, Projection, Rows, Segment, TopicEvent};
+
+use super::{LineErrorKind, Lines, Member, Members, Roots};
+use crate::json::{JsonError, Kind, Scanner, Writer, walk};
+
+/// Whether a field `event` is read, so that a flat line with this member is a message.
+pub(super) fn reads_field(projection: &Projection) -> bool {
+    let is_event = |segment: &Segment| matches!(segment, Segment::Key(key) if **key == *"event");
+    projection.fields.iter().any(|field| field.path.0.first().is_some_and(is_event))
+}
+
+impl Members {
+    /// Whether the line has the members of an event. The value of one of them decides, so that the shape of such a line
+    /// must not be learnt.
+    pub(super) fn may_be_event(&self) -> bool {
+        let is_message = self.data.or(self.message).or(self.payload).is_some();
+        self.event.is_some() && !is_message && !self.has_tst && !self.has_others
+    }
+
+    /// The event that a line is, and whether it holds; none if it is a message.
+    pub(super) fn event(&self, line: &[u8], roots: &Roots) -> Option<(TopicEvent, bool)> {
+        let event = self.event.filter(|event| event.kind == Kind::String && self.may_be_event())?;
+        if roots.reads_event && self.arrival.is_none() {
+            return None;
+        }
+        TopicEvent::read(std::str::from_utf8(&line[event.start + 1..event.end - 1]).ok()?)
+    }
+}
+
+impl Lines {
+    /// Whether a line is an event of a topic, whichever.
+    pub fn is_event(&self, line: &[u8]) -> bool {
+        let mut scanner = Scanner::new(line);
+        scanner.skip_space();
+        let members = Members::find(&mut scanner);
+        let roots = self.topics.first();
+        members.ok().zip(roots).is_some_and(|(members, roots)| members.event(line, roots).is_some())
+    }
+
+    /// Decodes a line that is an event of a topic, by the position of the topic. Where no event of it is read, the line
+    /// is counted like one on a topic that is not read.
+    pub(super) fn event(
+        &mut self,
+        line: &[u8],
+        members: &Members,
+        (topic, (event, holds)): (usize, (TopicEvent, bool)),
+        block: &mut Block,
+    ) -> Result<(), (usize, LineErrorKind)> {
+        let Some(id) = self.topics[topic].events else {
+            let name = self.topics[topic].names.first().map(String::as_str).unwrap_or_default();
+            let other = self.other(format!("events of {name}"));
+            self.shapes.count_other(Some(other), 1);
+            return Ok(());
+        };
+        let roots = &self.topics[id.index()];
+        // The same line with the event as its message.
+        let mut framed = b"{".to_vec();
+        for (name, member) in [("time", members.time), ("arrival", members.arrival)] {
+            if let Some(Member { start, end, .. }) = member {
+                framed.extend_from_slice(format!("\"{name}\":").as_bytes());
+                framed.extend_from_slice(&line[start..end]);
+                framed.push(b',');
+            }
+        }
+        framed.extend_from_slice(format!("\"data\":{}}}", event.message(holds)).as_bytes());
+        let row = block.push(id, self.time);
+        let time_unit = roots.time_unit;
+        let mut writer = Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0 };
+        let walked = walk(&mut Scanner::new(&framed), Some(&roots.data), 0, &mut writer);
+        let time = writer.time;
+        if let Err(JsonError { kind, .. }) = walked {
+            block.pop();
+            let at = members.time.or(members.arrival).map_or(0, |member| member.start);
+            return Err((at, LineErrorKind::Json(kind)));
+        }
+        block.set_time(row, time.unwrap_or(self.time));
+        self.untimed |= Rows::from(time.is_none()) << row;
+        Ok(())
+    }
+}

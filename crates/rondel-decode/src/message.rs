@@ -1,0 +1,101 @@
+//! Whole messages as JSON, whatever their encoding.
+
+use std::sync::Arc;
+
+use crate::binary::{self, BinaryFormat};
+use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
+use crate::error::{Fault, MessageErrorKind, Parsed};
+use crate::json::{JsonForm, check};
+use crate::{cdr, flatbuffers, protobuf};
+
+/// Writes the messages of a topic as JSON.
+#[derive(Clone, Debug)]
+pub struct MessageWriter {
+    encoding: Encoding,
+    message_type: Option<Arc<MessageType>>,
+    form: JsonForm,
+}
+
+impl MessageWriter {
+    /// A writer for messages in this encoding, and of this type where the encoding needs one.
+    ///
+    /// # Errors
+    /// A type that is missing or of another encoding.
+    pub fn new(
+        encoding: Encoding,
+        message_type: Option<Arc<MessageType>>,
+        form: JsonForm,
+    ) -> Result<MessageWriter, DecoderError> {
+        match message_type.as_deref().map(MessageType::encoding) {
+            Some(found) if found != encoding => Err(DecoderError::OtherType(encoding, found)),
+            None if encoding.needs_schema() => Err(DecoderError::NoType(encoding)),
+            _ => Ok(MessageWriter { encoding, message_type, form }),
+        }
+    }
+
+    /// Writes a message after what is in `out`, in at most `limit` bytes. A message in JSON is written as it is.
+    ///
+    /// Objects have the names and the order of the definition. Fields without a value are missing, fields that are
+    /// their default because they do not come are written.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the payload is not a message of the encoding and the type, every byte of it, or is too
+    /// large; `out` is as it was then.
+    pub fn write(&self, payload: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let (start, form) = (out.len(), self.form);
+        let mut target = Text { full: start.saturating_add(limit), form, out: &mut *out };
+        let written = match (self.encoding, self.message_type.as_deref()) {
+            (_, Some(MessageType::Cdr(schema))) => {
+                return cdr::write_json(schema, payload, form, limit, out).map_err(DecodeError::Cdr);
+            }
+            (_, Some(MessageType::Protobuf(of))) => protobuf::write_json(of, payload, &mut target),
+            (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
+            (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),
+            (Encoding::Msgpack, _) => binary::write_json(BinaryFormat::Msgpack, payload, &mut target),
+            _ => {
+                check(payload).map_err(DecodeError::Json)?;
+                out.extend_from_slice(payload);
+                return Ok(());
+            }
+        };
+        written.and_then(|()| target.room(payload.len())).map_err(|fault| {
+            out.truncate(start);
+            let mut error = fault.into_error();
+            if let MessageErrorKind::TooLarge(_) = error.kind {
+                error.kind = MessageErrorKind::TooLarge(limit);
+            }
+            DecodeError::Message(error)
+        })
+    }
+}
+
+/// The text of a message while it is written.
+pub(crate) struct Text<'o> {
+    /// The length that is too much.
+    full: usize,
+    pub(crate) form: JsonForm,
+    pub(crate) out: &'o mut Vec<u8>,
+}
+
+impl Text<'_> {
+    /// That more may be written. Every value asks, so that the work has the limit of the text.
+    pub(crate) fn room(&self, at: usize) -> Parsed<()> {
+        if self.out.len() > self.full { Err(Fault::new(at, MessageErrorKind::TooLarge(0))) } else { Ok(()) }
+    }
+
+    /// Writes a text, which must be UTF-8.
+    pub(crate) fn text(&mut self, text: &[u8], at: usize) -> Parsed<()> {
+        let text = std::str::from_utf8(text)
+            .map_err(|error| Fault::new(at + error.valid_up_to(), MessageErrorKind::NotText))?;
+        crate::json::write::quoted(text, self.out);
+        Ok(())
+    }
+
+    /// Writes a value of an enumeration with these constants, in ascending order.
+    pub(crate) fn enumeration(&mut self, value: i64, labels: &[(i64, Box<str>)]) {
+        match labels.binary_search_by_key(&value, |(value, _)| *value) {
+            Ok(at) if self.form.names => crate::json::write::quoted(&labels[at].1, self.out),
+            _ => crate::json::write::integer(value.into(), self.out),
+        }
+    }
+}

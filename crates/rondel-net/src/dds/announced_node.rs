@@ -1,0 +1,95 @@
+//! The node that a participant has in the graph of ROS 2, published for the tools and nodes there.
+//!
+//! A participant publishes its nodes with the ids of their readers and writers, and once more after each change. The last
+//! message is kept for participants that come later. The two participants of a run (see
+//! [`Participant`](super::Participant)) have a node each, since a name that occurs twice is a mistake in ROS 2.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use super::domain::Domain;
+use super::entity::{Entity, check};
+use super::{DeclareError, Durability, Publisher, PublisherSettings, RawType, TopicQos, TopicType};
+use crate::adapter::Publisher as _;
+use crate::ros2::discovery::{Gid, NodeEntities, ParticipantNodes, TOPIC, TYPE};
+use crate::ros2::{NodeName, TopicName};
+
+/// How long a reader is waited for that accepts nothing.
+const SLOW: Duration = Duration::from_millis(200);
+
+/// What others are told of the node of a participant.
+#[derive(Debug)]
+pub(super) struct AnnouncedNode {
+    nodes: Mutex<ParticipantNodes>,
+    publisher: Publisher,
+}
+
+impl AnnouncedNode {
+    /// Publishes a node without readers and writers, and lets the domain add them.
+    pub(super) fn create(domain: &Arc<Domain>, node: NodeName) -> Result<Arc<AnnouncedNode>, DeclareError> {
+        let raw = TopicType::Raw(RawType { name: Some(TYPE.to_owned()), keyed: Some(false) });
+        let durability = Some(Durability::TransientLocal);
+        let qos = TopicQos { durability, depth: Some(1), ..TopicQos::default() };
+        let settings = PublisherSettings { batching: false };
+        let limits = (Some(SLOW), 0);
+        // By its name only: the type that others have of this name is matched, whatever they describe.
+        let publisher = Publisher::create(Arc::clone(domain), TOPIC, ((&raw, &qos), None), settings, limits)?;
+        let gid = gid(domain.participant())?;
+        tracing::debug!(%node, "a node in the graph of ROS 2");
+        let nodes = vec![NodeEntities { node, readers: Vec::new(), writers: Vec::new() }];
+        let announced =
+            Arc::new(AnnouncedNode { nodes: Mutex::new(ParticipantNodes { gid, nodes }), publisher });
+        announced.change(|_| {});
+        domain.set_node(&announced);
+        Ok(announced)
+    }
+
+    /// Adds a reader or writer until what is returned is dropped; `None` if its topic is not one of ROS 2.
+    pub(super) fn add(self: Arc<Self>, topic: &str, entity: &Entity, publishes: bool) -> Option<Member> {
+        TopicName::from_dds(topic)?;
+        let gid = gid(entity.handle()).ok()?;
+        self.change(|node| node.entities(publishes).push(gid));
+        Some(Member { node: Arc::downgrade(&self), gid, publishes })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut NodeEntities)) {
+        // Published under the lock, so that the last message is the newest.
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(node) = nodes.nodes.first_mut() {
+            change(node);
+        }
+        if let Err(error) = self.publisher.publish(&nodes.write()) {
+            tracing::debug!("the graph of ROS 2 is not told of a change: {error}");
+        }
+    }
+}
+
+impl NodeEntities {
+    fn entities(&mut self, publishes: bool) -> &mut Vec<Gid> {
+        if publishes { &mut self.writers } else { &mut self.readers }
+    }
+}
+
+/// A reader or writer of a node. Dropping it takes it from the graph.
+#[derive(Debug)]
+pub(super) struct Member {
+    node: Weak<AnnouncedNode>,
+    gid: Gid,
+    publishes: bool,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(node) = self.node.upgrade() {
+            node.change(|node| node.entities(self.publishes).retain(|gid| *gid != self.gid));
+        }
+    }
+}
+
+/// The id of a participant, reader or writer.
+fn gid(entity: i32) -> Result<Gid, DeclareError> {
+    let mut guid = cyclors::dds_guid_t { v: [0; 16] };
+    // SAFETY: a live handle and a place for the id.
+    check(unsafe { cyclors::dds_get_guid(entity, &mut guid) }, "id of a DDS entity")?;
+    Ok(guid.v)
+}

@@ -1,0 +1,112 @@
+//! The type that a subscription declares for its messages, compared with those that publishers announce.
+
+use std::collections::BTreeSet;
+
+use rondel_decode::schema::Schema;
+
+use super::described::{AnnouncedType, Descriptor, RESOLVE};
+use super::domain::Domain;
+use super::publishers::DescribedType;
+
+/// Reasons that are remembered, so that each is said once.
+const SAID: usize = 64;
+
+/// The type by which the samples of a subscription are read.
+#[derive(Debug)]
+pub(super) struct Declared {
+    schema: Schema,
+    /// Its hash in ROS 2, which publishers there announce.
+    hash: Option<String>,
+    /// A description that agreed.
+    agreed: Option<DescribedType>,
+    said: BTreeSet<String>,
+}
+
+impl Declared {
+    pub(super) fn new(schema: Schema) -> Declared {
+        let hash = schema.rihs01();
+        Declared { schema, hash, agreed: None, said: BTreeSet::new() }
+    }
+
+    /// Compares the type that a publisher announces, and asks for its description, which may take some time.
+    ///
+    /// # Errors
+    /// The first difference. What is not known is none.
+    pub(super) fn check(
+        &mut self,
+        domain: &Domain,
+        announced: &AnnouncedType,
+        is_stopping: impl Fn() -> bool,
+    ) -> Result<(), String> {
+        let Some(described) = &announced.described else { return self.compare(announced, None) };
+        if self.agreed.as_ref().is_some_and(|agreed| agreed.is_same(described)) {
+            return Ok(());
+        }
+        let descriptor = Descriptor::resolve(domain, described, RESOLVE, is_stopping).ok();
+        self.compare(announced, descriptor.as_ref())?;
+        if descriptor.is_some() {
+            self.agreed = described.copy();
+        }
+        Ok(())
+    }
+
+    /// Compares the type that a publisher announces: by its description, or else by its hash.
+    ///
+    /// # Errors
+    /// The first difference. What is not known is none.
+    pub(super) fn compare(
+        &self,
+        announced: &AnnouncedType,
+        descriptor: Option<&Descriptor>,
+    ) -> Result<(), String> {
+        let (theirs, ours) = (announced.name.to_string_lossy(), self.schema.name());
+        let described = descriptor.and_then(|descriptor| descriptor.schema().ok());
+        if let Some(described) = described {
+            let difference = self.schema.difference(&described);
+            return difference.map_or(Ok(()), |difference| {
+                Err(format!("its type {theirs} is not the declared {ours}: {difference}"))
+            });
+        }
+        match (&self.hash, &announced.hash) {
+            (Some(ours_hash), Some(hash)) if ours_hash != hash => Err(format!(
+                "its type {theirs} is not the declared {ours}: its hash is {hash}, not {ours_hash}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says on which topic messages are refused, once for each reason.
+    pub(super) fn say(&mut self, topic: &str, reason: &str) {
+        if self.said.len() < SAID && self.said.insert(reason.to_owned()) {
+            tracing::warn!(%topic, "messages of a publisher cannot be received: {reason}; further ones are only counted");
+        } else {
+            tracing::debug!(%topic, "messages of another publisher cannot be received: {reason}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_compared_where_nothing_is_described() {
+        let schema = rondel_decode::schema::Library::ros().unwrap().schema("std_msgs/msg/String").unwrap();
+        let own = schema.rihs01();
+        let declared = Declared::new(schema);
+        let announced = |hash: Option<String>| AnnouncedType {
+            name: c"std_msgs::msg::dds_::String_".to_owned(),
+            keyed: false,
+            described: None,
+            hash,
+        };
+        assert_eq!(declared.compare(&announced(own.clone()), None), Ok(()));
+        assert_eq!(declared.compare(&announced(None), None), Ok(()));
+        let other = format!("RIHS01_{}", "0".repeat(64));
+        let expected = format!(
+            "its type std_msgs::msg::dds_::String_ is not the declared std_msgs/msg/String: its hash is {other}, not {}",
+            own.unwrap()
+        );
+        assert_eq!(declared.compare(&announced(Some(other)), None), Err(expected));
+    }
+}

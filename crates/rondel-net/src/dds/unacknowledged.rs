@@ -1,0 +1,166 @@
+//! Published samples that readers have not acknowledged yet.
+//!
+//! CycloneDDS tells only whether all samples of a writer are acknowledged. But it gives up its references to a sample as
+//! soon as that one is, so that a further reference to each tells which ones are, and has their bytes without a copy. A
+//! reader that is lost gives up the samples too: those that are older than [`SILENT`] when no reader is left were not
+//! acknowledged. A reader that closes leaves younger ones at most.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cyclors::{ddsi_serdata, ddsrt_iovec_t};
+
+use super::entity::Entity;
+use super::published::Form;
+use crate::adapter::now;
+use rondel_decode::cdr;
+
+/// Nanoseconds after which a reader that is there has acknowledged a sample.
+const SILENT: i64 = 1_000_000_000;
+
+/// A further reference to a sample of the library.
+#[derive(Debug)]
+pub(super) struct SampleReference {
+    data: *mut ddsi_serdata,
+    /// Its bytes.
+    part: ddsrt_iovec_t,
+}
+
+// SAFETY: the library counts references atomically, and does not change the bytes of a sample.
+unsafe impl Send for SampleReference {}
+
+impl SampleReference {
+    /// A reference to this sample beside that of the caller.
+    ///
+    /// # Safety
+    /// The sample is live, and the type that it belongs to outlives the reference.
+    pub(super) unsafe fn new(data: *mut ddsi_serdata) -> SampleReference {
+        let mut part = ddsrt_iovec_t { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: a live sample; the library fills in where its bytes are, and counts the reference.
+        let data = unsafe {
+            let size = cyclors::ddsi_serdata_size(data) as usize;
+            cyclors::ddsi_serdata_to_ser_ref(data, 0, size, &mut part)
+        };
+        SampleReference { data, part }
+    }
+
+    /// Whether the library has no reference any more.
+    fn is_alone(&self) -> bool {
+        // SAFETY: a live sample, whose counter is only used atomically; no reference to all of it is made.
+        let count = unsafe { AtomicU32::from_ptr(&raw mut (*self.data).refc.v) };
+        count.load(Ordering::Acquire) == 1
+    }
+
+    /// Nanoseconds since it was published.
+    fn age(&self) -> i64 {
+        // SAFETY: a live sample; its time is set before it is published.
+        now().as_nanos() - unsafe { (*self.data).timestamp.v }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: filled in by the library, valid until `drop`, and never written to.
+        unsafe { std::slice::from_raw_parts(self.part.iov_base.cast::<u8>(), self.part.iov_len) }
+    }
+}
+
+impl Drop for SampleReference {
+    fn drop(&mut self) {
+        // SAFETY: gives back the reference that `new` has got.
+        unsafe { cyclors::ddsi_serdata_to_ser_unref(self.data, &self.part) };
+    }
+}
+
+/// The samples of a writer that are not acknowledged.
+#[derive(Debug)]
+pub(super) struct Unacknowledged {
+    samples: Mutex<Samples>,
+    /// Whether the writer keeps samples after they are acknowledged.
+    keeps: bool,
+}
+
+/// In the order of publication, `lost` before `waiting`.
+#[derive(Debug, Default)]
+struct Samples {
+    /// Those that nobody acknowledges any more.
+    lost: VecDeque<SampleReference>,
+    waiting: VecDeque<SampleReference>,
+    /// Whether every reader was lost, and none has come since.
+    is_abandoned: bool,
+}
+
+impl Unacknowledged {
+    /// None yet.
+    pub(super) fn new(keeps: bool) -> Unacknowledged {
+        Unacknowledged { samples: Mutex::default(), keeps }
+    }
+
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a sample that was published.
+    pub(super) fn add(&self, sample: SampleReference, writer: &Entity) {
+        let mut samples = self.samples();
+        samples.look(writer);
+        samples.waiting.push_back(sample);
+    }
+
+    /// Passes over those that are acknowledged by now.
+    fn look(&self, writer: &Entity) -> MutexGuard<'_, Samples> {
+        let mut samples = self.samples();
+        // SAFETY: a live handle.
+        if self.keeps && unsafe { cyclors::dds_wait_for_acks(writer.handle(), 0) } >= 0 {
+            samples.waiting.clear();
+        }
+        samples.look(writer);
+        samples
+    }
+
+    /// Returns their number.
+    pub(super) fn count(&self, writer: &Entity) -> u64 {
+        let samples = self.look(writer);
+        (samples.lost.len() + samples.waiting.len()) as u64
+    }
+
+    /// Calls a function with the payload of each.
+    pub(super) fn visit(&self, writer: &Entity, form: Form, visit: &mut dyn FnMut(&[u8])) {
+        let samples = self.look(writer);
+        samples.lost.iter().chain(&samples.waiting).for_each(|sample| visit(payload(sample.bytes(), form)));
+    }
+
+    /// Removes those that nobody acknowledges any more, and calls a function with the payload of each.
+    pub(super) fn take_lost(&self, writer: &Entity, form: Form, visit: &mut dyn FnMut(&[u8])) {
+        let lost = std::mem::take(&mut self.look(writer).lost);
+        lost.iter().for_each(|sample| visit(payload(sample.bytes(), form)));
+    }
+}
+
+impl Samples {
+    #[inline]
+    fn look(&mut self, writer: &Entity) {
+        while self.waiting.front().is_some_and(SampleReference::is_alone) {
+            let Some(sample) = self.waiting.pop_front() else { return };
+            // What was published after a sample that is lost is lost, too.
+            if self.is_abandoned || sample.age() >= SILENT {
+                self.is_abandoned = !has_readers(writer);
+                self.lost.extend(self.is_abandoned.then_some(sample));
+            }
+        }
+    }
+}
+
+/// Whether a reader matches.
+#[cold]
+fn has_readers(writer: &Entity) -> bool {
+    // SAFETY: a live handle; no room for the handles of readers, whose number is returned.
+    unsafe { cyclors::dds_get_matched_subscriptions(writer.handle(), std::ptr::null_mut(), 0) > 0 }
+}
+
+/// The payload that was published as these bytes.
+fn payload(bytes: &[u8], form: Form) -> &[u8] {
+    match form {
+        Form::Text => cdr::string(bytes).unwrap_or_default(),
+        Form::FirstVersion | Form::SecondVersion => bytes,
+    }
+}

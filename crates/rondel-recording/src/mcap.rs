@@ -1,0 +1,342 @@
+//! Recordings in MCAP files: with chunks or without, with an index or without, whole or cut off.
+//!
+//! The index, or a walk over the heads of the records, shows the chunks. Those with a wanted topic and time are read,
+//! in the order of their first messages, and merged where their times overlap.
+
+mod chunk;
+mod file;
+mod index;
+mod records;
+mod write;
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use rondel_event::Timestamp;
+
+use crate::recording::{End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
+use chunk::{Decompressor, LARGEST};
+use file::Pieces;
+use index::{Index, Section};
+pub(crate) use records::MAGIC;
+use records::{HEAD, MESSAGE_HEAD, Records, op};
+pub use write::{Compression, McapWriter, MessageHead, WriterOptions};
+
+/// How many bytes of chunks with overlapping times are held at most; beyond, messages may come late.
+const OVERLAP: usize = 512 << 20;
+
+/// Stands for a channel that is not read, and for one that is not known.
+const UNREAD: u32 = u32::MAX;
+const UNKNOWN: u32 = u32::MAX - 1;
+
+/// An MCAP file that is being read.
+pub struct McapRecording {
+    file: Pieces,
+    topics: Vec<RecordedTopic>,
+    /// For every id of a channel the position of its topic, [`UNREAD`] or [`UNKNOWN`].
+    channels: Vec<u32>,
+    all_channels: Vec<u32>,
+    selection: Selection,
+    /// The sections to read, in the order of their first times.
+    waiting: VecDeque<Section>,
+    sections: Vec<Section>,
+    is_own: bool,
+    end: End,
+    open: Vec<OpenSection>,
+    decompressor: Decompressor,
+    raw: Vec<u8>,
+    /// Buffers of sections that are done.
+    spare: Vec<(Vec<u8>, Vec<Entry>)>,
+    /// What is to be reported, in order; a cut at the end.
+    faults: VecDeque<RecordingError>,
+    cut: Option<RecordingError>,
+    /// The section whose messages are returned.
+    current: Option<usize>,
+    position: u64,
+}
+
+/// A section whose messages are being returned.
+struct OpenSection {
+    records: Vec<u8>,
+    entries: Vec<Entry>,
+    next: usize,
+    /// Where it begins and ends in the file.
+    offset: u64,
+    end: u64,
+    /// Why the rest of it cannot be read.
+    fault: Option<RecordingError>,
+}
+
+/// A message in a section.
+#[derive(Clone, Copy)]
+struct Entry {
+    log_time: u64,
+    /// Where its payload begins and ends.
+    start: usize,
+    end: usize,
+    topic: u32,
+}
+
+impl McapRecording {
+    /// Opens a file and finds its topics.
+    ///
+    /// # Errors
+    /// [`RecordingError`] if it cannot be read at all.
+    pub fn open(path: &Path) -> Result<McapRecording, RecordingError> {
+        let mut file = Pieces::open(path)?;
+        let Index { sections, topics, of_channel, faults, cut, is_own, end, .. } = Index::read(&mut file)?;
+        let mut all_channels =
+            vec![UNKNOWN; of_channel.keys().next_back().map_or(0, |last| *last as usize + 1)];
+        for (channel, topic) in &of_channel {
+            all_channels[*channel as usize] = *topic as u32;
+        }
+        let path = || path.to_owned();
+        let faults = faults.into_iter().map(|(offset, reason)| RecordingError::Damage {
+            path: path(),
+            offset,
+            reason,
+            topics: Vec::new(),
+        });
+        let mut recording = McapRecording {
+            faults: faults.collect(),
+            cut: cut.map(|(offset, reason)| RecordingError::Cut { path: path(), offset, reason }),
+            channels: Vec::new(),
+            all_channels,
+            selection: Selection::of_topics(vec![true; topics.len()]),
+            waiting: VecDeque::new(),
+            sections,
+            topics,
+            is_own,
+            end,
+            file,
+            open: Vec::new(),
+            decompressor: Decompressor::default(),
+            raw: Vec::new(),
+            spare: Vec::new(),
+            current: None,
+            position: 0,
+        };
+        recording.choose();
+        Ok(recording)
+    }
+
+    /// Whether Rondel wrote the file.
+    pub(crate) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Applies the selection.
+    fn choose(&mut self) {
+        let McapRecording { all_channels, channels, selection, sections, waiting, .. } = self;
+        let chosen = |topic: &u32| match *topic {
+            UNKNOWN => UNKNOWN,
+            topic if selection.has_topic(topic as usize) => topic,
+            _ => UNREAD,
+        };
+        *channels = all_channels.iter().map(chosen).collect();
+        let is_read = |id: &u16| channels.get(*id as usize).is_none_or(|topic| *topic != UNREAD);
+        let is_wanted = |section: &&Section| {
+            let (start, end) = (timestamp(section.start), timestamp(section.end));
+            // Times that contradict each other say nothing.
+            let in_time = start > end || start <= selection.until && end >= selection.from;
+            in_time && section.channels.as_ref().is_none_or(|ids| ids.iter().any(is_read))
+        };
+        let mut chosen: Vec<Section> = sections.iter().filter(is_wanted).cloned().collect();
+        chosen.sort_by_key(|section| section.start);
+        *waiting = chosen.into();
+    }
+
+    /// Reads the next section.
+    fn load(&mut self, section: &Section) -> Result<(), RecordingError> {
+        let Section { offset, length, is_chunk, is_cut, .. } = *section;
+        let (mut records, mut entries) = self.spare.pop().unwrap_or_default();
+        entries.clear();
+        let mut fault = None;
+        if length > LARGEST {
+            records.clear();
+            fault = Some("a chunk is larger than 1 GiB".to_owned());
+        } else if is_chunk {
+            let mut raw = std::mem::take(&mut self.raw);
+            let read = self.file.read(offset + HEAD as u64, length as usize - HEAD, &mut raw);
+            let read = read.map(|()| self.decompressor.records(&raw, is_cut, &mut records));
+            self.raw = raw;
+            fault = read?.err().map(|fault| fault.0);
+        } else {
+            self.file.read(offset, length as usize, &mut records)?;
+        }
+        let found = self.list(&records, &mut entries);
+        // The end of a file that is cut off is reported by itself.
+        let fault = fault.or(found).filter(|_| !is_cut);
+        let fault = fault.map(|reason| {
+            let all = 0..self.topics.len();
+            let is_in = |topic: &usize| {
+                let channel = |id: &u16| self.all_channels.get(*id as usize) == Some(&(*topic as u32));
+                self.selection.has_topic(*topic)
+                    && section.channels.as_ref().is_none_or(|ids| ids.iter().any(channel))
+            };
+            let topics = all.filter(is_in).collect();
+            RecordingError::Damage { path: self.file.path().to_owned(), offset, reason, topics }
+        });
+        if !entries.is_sorted_by_key(|entry| entry.log_time) {
+            entries.sort_by_key(|entry| entry.log_time);
+        }
+        self.open.push(OpenSection { records, entries, next: 0, offset, end: offset + length, fault });
+        Ok(())
+    }
+
+    /// Lists the messages to read among records; returns what is wrong with the rest.
+    fn list(&self, records: &[u8], entries: &mut Vec<Entry>) -> Option<String> {
+        let from = u64::try_from(self.selection.from.as_nanos()).unwrap_or(0);
+        let until = u64::try_from(self.selection.until.as_nanos()).unwrap_or(0);
+        let (mut unknown, mut first) = (0_u64, 0);
+        for (at, kind, body) in Records::new(records) {
+            let body = match body {
+                Ok(body) => body,
+                Err(reason) => {
+                    return Some(format!("{reason}, {at} bytes after the beginning of its records"));
+                }
+            };
+            if kind != op::MESSAGE {
+                continue;
+            }
+            let Some((head, _)) = body.split_first_chunk::<MESSAGE_HEAD>() else {
+                return Some(format!(
+                    "a message is too short, {at} bytes after the beginning of its records"
+                ));
+            };
+            let channel = u16::from_le_bytes([head[0], head[1]]);
+            let topic = self.channels.get(channel as usize).copied().unwrap_or(UNKNOWN);
+            if topic == UNREAD {
+                continue;
+            }
+            if topic == UNKNOWN {
+                unknown += 1;
+                first = channel;
+                continue;
+            }
+            let log_time = head[6..].first_chunk().copied().map_or(0, u64::from_le_bytes);
+            if log_time >= from && log_time <= until {
+                let start = at + HEAD + MESSAGE_HEAD;
+                entries.push(Entry { log_time, start, end: at + HEAD + body.len(), topic });
+            }
+        }
+        (unknown > 0)
+            .then(|| format!("{unknown} messages are on channels that are not defined, such as {first}"))
+    }
+
+    /// Opens every section that may have the next message, and returns the position of the one that has it.
+    fn find(&mut self) -> Result<Option<usize>, RecordingError> {
+        loop {
+            let time = |section: &OpenSection| section.entries.get(section.next).map(|entry| entry.log_time);
+            let first = self
+                .open
+                .iter()
+                .enumerate()
+                .filter_map(|(i, section)| Some((time(section)?, section.offset, i)))
+                .min();
+            let held: usize = self.open.iter().map(|section| section.records.len()).sum();
+            let is_next = |section: &Section| match first {
+                Some((time, ..)) => section.start <= time && held < OVERLAP,
+                None => true,
+            };
+            if self.waiting.front().is_some_and(is_next)
+                && let Some(section) = self.waiting.pop_front()
+            {
+                self.load(&section)?;
+                self.close()?;
+                continue;
+            }
+            return Ok(first.map(|(_, _, i)| i));
+        }
+    }
+
+    /// Moves to the next message in whatever section it is.
+    fn advance_to_section(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        self.current = None;
+        if let Some(fault) = self.faults.pop_front() {
+            return Err(fault);
+        }
+        self.close()?;
+        let Some(current) = self.find()? else { return self.cut.take().map_or(Ok(None), Err) };
+        self.current = Some(current);
+        let section = &mut self.open[current];
+        section.next += 1;
+        Ok(Some(timestamp(section.entries[section.next - 1].log_time)))
+    }
+
+    /// Closes the sections that are done, and reports what is wrong with them.
+    fn close(&mut self) -> Result<(), RecordingError> {
+        let is_done = |section: &OpenSection| section.next >= section.entries.len();
+        while let Some(i) = self.open.iter().position(is_done) {
+            let OpenSection { records, entries, fault, end, .. } = self.open.swap_remove(i);
+            self.position = self.position.max(end);
+            self.spare.push((records, entries));
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Recording for McapRecording {
+    fn topics(&self) -> &[RecordedTopic] {
+        &self.topics
+    }
+
+    fn select(&mut self, selection: Selection) {
+        self.selection = selection;
+        self.choose();
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        // Mostly the next message is the next of the same section, before the first of any other.
+        if self.faults.is_empty()
+            && self.current.is_some()
+            && let [section] = &mut self.open[..]
+            && let Some(entry) = section.entries.get(section.next)
+            && self.waiting.front().is_none_or(|waiting| waiting.start > entry.log_time)
+        {
+            section.next += 1;
+            return Ok(Some(timestamp(entry.log_time)));
+        }
+        self.advance_to_section()
+    }
+
+    #[inline]
+    fn message(&self) -> Option<RecordedMessage<'_>> {
+        let section = self.open.get(self.current?)?;
+        let entry = section.entries.get(section.next.checked_sub(1)?)?;
+        let head = section.records.get(entry.start - MESSAGE_HEAD..entry.start)?;
+        let sequence = head[2..].first_chunk().copied().map_or(0, u32::from_le_bytes);
+        let published = head[14..].first_chunk().copied().map_or(0, u64::from_le_bytes);
+        Some(RecordedMessage {
+            topic: entry.topic as usize,
+            log_time: timestamp(entry.log_time),
+            publish_time: timestamp(if published == 0 { entry.log_time } else { published }),
+            sequence,
+            payload: section.records.get(entry.start..entry.end)?,
+        })
+    }
+
+    fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        // What the header of an unfinished chunk says is not known.
+        let whole = || self.sections.iter().filter(|section| !section.is_cut);
+        let first = whole().map(|section| section.start).min()?;
+        Some((timestamp(first), timestamp(whole().map(|section| section.end).max()?)))
+    }
+
+    fn end(&self) -> End {
+        self.end
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { position: self.position, size: self.file.size(), bytes_read: self.file.bytes_read() }
+    }
+}
+
+/// A time of an MCAP file, in nanoseconds.
+fn timestamp(time: u64) -> Timestamp {
+    Timestamp::from_nanos(i64::try_from(time).unwrap_or(i64::MAX))
+}

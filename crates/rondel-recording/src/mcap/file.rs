@@ -1,0 +1,96 @@
+//! A file that is read at any place, with a window for what is read piece by piece.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::recording::RecordingError;
+
+/// The window at first, and at most, where reading goes on behind it.
+const SMALL: usize = 4 << 10;
+const LARGE: usize = 256 << 10;
+
+/// A file and a window of it.
+pub(super) struct Pieces {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    window: Vec<u8>,
+    /// Where the window begins.
+    start: u64,
+    /// How many bytes the next window has.
+    next: usize,
+    bytes_read: u64,
+}
+
+impl Pieces {
+    pub(super) fn open(path: &Path) -> Result<Pieces, RecordingError> {
+        let failed = |source| RecordingError::Open { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+        }
+        let size = metadata.len();
+        Ok(Pieces {
+            path: path.to_owned(),
+            file,
+            size,
+            window: Vec::new(),
+            start: 0,
+            next: SMALL,
+            bytes_read: 0,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// Up to `length` bytes at a place: less at the end of the file.
+    pub(super) fn at(&mut self, offset: u64, length: usize) -> Result<&[u8], RecordingError> {
+        let wanted = length.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
+        let end = self.start + self.window.len() as u64;
+        if offset < self.start || offset + wanted as u64 > end {
+            // What is read one piece after the other is read in larger steps.
+            self.next = if offset >= self.start && offset <= end && !self.window.is_empty() {
+                (self.next * 2).min(LARGE)
+            } else {
+                SMALL
+            };
+            let mut window = std::mem::take(&mut self.window);
+            let read = self.read(offset, wanted.max(self.next), &mut window);
+            (self.window, self.start) = (window, offset);
+            read?;
+        }
+        let from = (offset - self.start) as usize;
+        Ok(&self.window[from.min(self.window.len())..(from + wanted).min(self.window.len())])
+    }
+
+    /// Reads up to `length` bytes at a place into a buffer, which is emptied first.
+    pub(super) fn read(
+        &mut self,
+        offset: u64,
+        length: usize,
+        into: &mut Vec<u8>,
+    ) -> Result<(), RecordingError> {
+        into.clear();
+        let length = length.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
+        into.reserve(length);
+        let read = self
+            .file
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| (&self.file).take(length as u64).read_to_end(into));
+        self.bytes_read += into.len() as u64;
+        let path = || self.path.clone();
+        read.map(drop).map_err(|source| RecordingError::Read { path: path(), offset, source })
+    }
+}

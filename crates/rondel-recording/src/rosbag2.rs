@@ -1,0 +1,204 @@
+//! Folders of rosbag2: `metadata.yaml`, and the files with messages that it names.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use saphyr::{LoadableYamlNode as _, Yaml};
+
+use crate::library::is_recording;
+use crate::mcap::McapRecording;
+use crate::merge::Merged;
+use crate::recording::{Recording, RecordingError};
+
+const METADATA: &str = "metadata.yaml";
+/// The largest `metadata.yaml` that is read, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// What `metadata.yaml` says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Metadata {
+    storage: String,
+    compression: String,
+    files: Vec<String>,
+}
+
+/// Whether a folder is one of rosbag2: it has `metadata.yaml`, or nothing but the MCAP files of one recorder, which it
+/// numbers from 0.
+pub(crate) fn is_bag(folder: &Path) -> bool {
+    if folder.join(METADATA).exists() {
+        return true;
+    }
+    let files = mcap_files(folder).unwrap_or_default();
+    let numbered = |path: &PathBuf| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        let (recorder, number) = name.rsplit_once('_')?;
+        Some((recorder.to_owned(), number.parse::<usize>().ok()?))
+    };
+    let Some(mut numbered) = files.iter().map(numbered).collect::<Option<Vec<_>>>() else { return false };
+    numbered.sort_by_key(|(_, number)| *number);
+    let is_next =
+        |(i, (recorder, number)): (usize, &(String, usize))| *number == i && *recorder == numbered[0].0;
+    !files.is_empty() && numbered.iter().enumerate().all(is_next) && beside(folder, &files).is_empty()
+}
+
+/// The recordings, and without `metadata.yaml` the folders, that lie in a folder beside the files of a bag.
+fn beside(folder: &Path, files: &[PathBuf]) -> Vec<PathBuf> {
+    let is_bare = !folder.join(METADATA).exists();
+    let is_hidden =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let is_other = |path: &PathBuf| {
+        !is_hidden(path)
+            && !files.contains(path)
+            && if path.is_dir() { is_bare } else { is_recording(path) && path.is_file() }
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut others: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_other).collect();
+    others.sort();
+    others
+}
+
+/// The MCAP files of a folder, in the order of their names.
+fn mcap_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let is_mcap = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "mcap");
+    let entries = fs::read_dir(folder)?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = paths.filter(is_mcap).filter(|path| path.is_file()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Opens a folder of rosbag2. Where `metadata.yaml` is missing, as after a crash, all MCAP files in it are read.
+///
+/// # Errors
+/// [`RecordingError`] if it is no such folder, or its messages are stored in a way that is not read.
+pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
+    let form = |reason: String| RecordingError::Form { path: folder.to_owned(), reason };
+    let path = folder.join(METADATA);
+    let mut faults = Vec::new();
+    let damage = |path: &Path, reason: &str| RecordingError::Damage {
+        path: path.to_owned(),
+        offset: 0,
+        reason: reason.to_owned(),
+        topics: Vec::new(),
+    };
+    let files: Vec<PathBuf> = if path.exists() {
+        let metadata = metadata(&path)?;
+        match metadata.storage.as_str() {
+            "mcap" | "" => {}
+            "sqlite3" => {
+                return Err(form(
+                    "this bag stores its messages in SQLite, which is not read; convert it to MCAP with \
+                     `ros2 bag convert` or `rosbags-convert`"
+                        .to_owned(),
+                ));
+            }
+            other => {
+                return Err(form(format!("this bag stores its messages in '{other}', which is not read")));
+            }
+        }
+        if !metadata.compression.is_empty() && !metadata.compression.eq_ignore_ascii_case("none") {
+            let mode = metadata.compression.to_lowercase();
+            return Err(form(format!(
+                "this bag is compressed by {mode}, which is not read; only the compression of MCAP itself is"
+            )));
+        }
+        // Older versions name files with their folder.
+        let place = |name: &String| {
+            let within = folder.join(name);
+            let by_name = Path::new(name).file_name().map(|name| folder.join(name));
+            if within.exists() { within } else { by_name.unwrap_or(within) }
+        };
+        let files: Vec<PathBuf> = metadata.files.iter().map(place).collect();
+        for other in beside(folder, &files) {
+            faults.push(damage(
+                &other,
+                "it is in the folder of a bag whose metadata.yaml does not name it, and not read",
+            ));
+        }
+        files
+    } else {
+        let files = mcap_files(folder);
+        let files = files.map_err(|source| RecordingError::Open { path: folder.to_owned(), source })?;
+        if files.is_empty() {
+            return Err(form(
+                "this folder is no recording: it has neither metadata.yaml nor MCAP files".to_owned(),
+            ));
+        }
+        files
+    };
+    let mut recordings: Vec<Box<dyn Recording>> = Vec::new();
+    // The files that `rondel record` splits have none beside them.
+    let mut is_own = true;
+    let (mut seen, mut unread) = (BTreeSet::new(), Vec::new());
+    for file in &files {
+        if !seen.insert(fs::canonicalize(file).unwrap_or_else(|_| file.clone())) {
+            faults.push(damage(file, "it is named twice, and read once"));
+            continue;
+        }
+        match McapRecording::open(file) {
+            Ok(recording) => {
+                is_own &= recording.is_own();
+                recordings.push(Box::new(recording));
+            }
+            Err(error) => unread.push(error),
+        }
+    }
+    if recordings.is_empty() {
+        return Err(unread
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| form("metadata.yaml names no file".to_owned())));
+    }
+    if !is_own && !path.exists() {
+        faults.insert(0, damage(&path, "it is missing; all MCAP files of the folder are read as one recording, by their numbers; name the files to check each"));
+    }
+    faults.extend(unread.into_iter().map(|error| damage(folder, &error.to_string())));
+    Ok(Merged::new(recordings, faults))
+}
+
+/// Reads `metadata.yaml`.
+fn metadata(path: &Path) -> Result<Metadata, RecordingError> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
+    read.map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+    parse(&text).map_err(|reason| RecordingError::Form { path: path.to_owned(), reason })
+}
+
+fn parse(text: &str) -> Result<Metadata, String> {
+    let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
+    let information = documents.first().and_then(|root| root.as_mapping_get("rosbag2_bagfile_information"));
+    let information = information.ok_or("it has no `rosbag2_bagfile_information`")?;
+    let text_of = |name: &str| {
+        information.as_mapping_get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    };
+    let files = information.as_mapping_get("relative_file_paths").and_then(|value| value.as_sequence());
+    let files = files.ok_or("it has no list `relative_file_paths`")?;
+    Ok(Metadata {
+        storage: text_of("storage_identifier"),
+        compression: text_of("compression_mode"),
+        files: files.iter().filter_map(|file| file.as_str()).map(str::to_owned).collect(),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_read_or_refused() {
+        let text = "rosbag2_bagfile_information:\n  version: 5\n  storage_identifier: mcap\n  \
+                    relative_file_paths:\n    - a_0.mcap\n    - a_1.mcap\n  compression_mode: \"\"\n";
+        let files = vec!["a_0.mcap".to_owned(), "a_1.mcap".to_owned()];
+        let expected = Metadata { storage: "mcap".to_owned(), compression: String::new(), files };
+        assert_eq!(parse(text).unwrap(), expected);
+        for wrong in ["", "a: [", "rosbag2_bagfile_information: 3", "- a"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        for cut in 0..text.len() {
+            let _ = parse(&text[..cut]);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Small plots as SVG: a verdict over time, and the signals around a violation.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::results::{Change, Outcome, Signal, seconds};
+
+const WIDTH: u32 = 640;
+/// The height of a verdict, and of one signal.
+const BAR: u32 = 18;
+const SIGNAL: u32 = 84;
+/// The room for the name of a signal and its scale.
+const MARGIN: i32 = 190;
+
+fn colour(verdict: Outcome) -> RGBColor {
+    match verdict {
+        Outcome::Satisfied => RGBColor(0x4c, 0xaf, 0x72),
+        Outcome::Violated => RGBColor(0xd6, 0x45, 0x45),
+        Outcome::Inconclusive | Outcome::Vacuous => RGBColor(0xc9, 0xc3, 0xb0),
+    }
+}
+
+/// The verdict over the time of a recording, as a bar.
+pub(crate) fn timeline(changes: &[Change], begin: i64, end: i64) -> String {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, BAR)).into_drawing_area();
+        let span = end.saturating_sub(begin).max(1) as f64;
+        let x = |time: i64| {
+            ((time.saturating_sub(begin)) as f64 / span * f64::from(WIDTH)).clamp(0.0, f64::from(WIDTH))
+        };
+        let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
+        for (change, until) in changes.iter().zip(ends) {
+            let (from, until) = (x(change.time_ns), x(until));
+            // A violation of an instant is seen, too.
+            let until = if change.verdict == Outcome::Violated { until.max(from + 2.0) } else { until };
+            let bar = [(from as i32, 0), (until.ceil() as i32, BAR as i32)];
+            // Drawing into memory does not fail.
+            let _ = area.draw(&Rectangle::new(bar, colour(change.verdict).filled()));
+        }
+        let _ = area.present();
+    }
+    svg
+}
+
+/// The signals as steps over one axis of time, with a line at the violation.
+pub(crate) fn signals(signals: &[Signal], at: i64) -> String {
+    let times = signals.iter().flat_map(|signal| signal.values.iter().map(|(time, _)| *time));
+    let (Some(first), Some(last)) = (times.clone().min(), times.chain([at]).max()) else {
+        return String::new();
+    };
+    let (begin, end) = (first.min(at), last.max(at));
+    let margin = (end.saturating_sub(begin) / 20).max(1);
+    let (begin, end) = (begin.saturating_sub(margin), end.saturating_add(margin));
+    let height = SIGNAL * signals.len() as u32 + 20;
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        let x = |time: i64| {
+            let room = f64::from(WIDTH as i32 - MARGIN - 10);
+            MARGIN
+                + ((time.saturating_sub(begin)) as f64 / end.saturating_sub(begin).max(1) as f64 * room)
+                    as i32
+        };
+        let text = |size: i32, h: HPos| {
+            ("sans-serif", size).into_font().color(&RGBColor(0x44, 0x44, 0x44)).pos(Pos::new(h, VPos::Center))
+        };
+        for (i, signal) in signals.iter().enumerate() {
+            let top = (i as u32 * SIGNAL) as i32 + 8;
+            let bottom = top + SIGNAL as i32 - 16;
+            let _ =
+                area.draw(&Text::new(shortened(&signal.name), (4, (top + bottom) / 2), text(12, HPos::Left)));
+            draw_signal(&area, signal, &x, (top, bottom), end, &text);
+        }
+        let line = [(x(at), 0), (x(at), height as i32 - 18)];
+        let _ = area.draw(&PathElement::new(line, colour(Outcome::Violated).stroke_width(1)));
+        let _ = area.draw(&Text::new(seconds(at), (x(at), height as i32 - 8), text(11, HPos::Center)));
+        let _ = area.present();
+    }
+    svg
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+fn draw_signal<'t>(
+    area: &Area<'_>,
+    signal: &Signal,
+    x: &dyn Fn(i64) -> i32,
+    (top, bottom): (i32, i32),
+    end: i64,
+    text: &dyn Fn(i32, HPos) -> TextStyle<'t>,
+) {
+    let _ = area.draw(&Rectangle::new(
+        [(MARGIN, top), (WIDTH as i32 - 10, bottom)],
+        RGBColor(0xdd, 0xdd, 0xdd).stroke_width(1),
+    ));
+    let number = |value: &serde_json::Value| match value {
+        serde_json::Value::Bool(value) => Some(f64::from(u8::from(*value))),
+        value => value.as_f64().filter(|number| number.is_finite()),
+    };
+    let numbers = signal.values.iter().filter_map(|(_, value)| number(value));
+    let (least, most) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), n| (a.min(n), b.max(n)));
+    let is_number = least <= most;
+    let y = |n: f64| {
+        let share = if most > least { (n - least) / (most - least) } else { 0.5 };
+        bottom - 6 - (share * f64::from(bottom - top - 12)) as i32
+    };
+    let blue = RGBColor(0x2f, 0x6f, 0xb0);
+    let ends = signal.values.iter().skip(1).map(|(time, _)| *time).chain([end]);
+    let mut before: Option<i32> = None;
+    for ((time, value), until) in signal.values.iter().zip(ends) {
+        let (from, until) = (x(*time), x(until));
+        match number(value) {
+            Some(n) => {
+                let y = y(n);
+                let start = before.map_or((from, y), |before| (from, before));
+                let _ = area.draw(&PathElement::new([start, (from, y), (until, y)], blue.stroke_width(2)));
+                before = Some(y);
+            }
+            None => {
+                before = None;
+                let shown = value.as_str().unwrap_or("?");
+                let _ = area.draw(&PathElement::new([(from, top), (from, bottom)], blue.mix(0.5)));
+                let at = (from + 3, (top + bottom) / 2);
+                let _ = area.draw(&Text::new(shortened(shown), at, text(11, HPos::Left)));
+            }
+        }
+    }
+    if is_number {
+        let _ = area.draw(&Text::new(short(most), (MARGIN - 4, top + 6), text(10, HPos::Right)));
+        if most > least {
+            let _ = area.draw(&Text::new(short(least), (MARGIN - 4, bottom - 6), text(10, HPos::Right)));
+        }
+    }
+}
+
+/// A number in few digits.
+fn short(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The end of a long name, which says most.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 24;
+    let length = name.chars().count();
+    if length <= MOST {
+        name.to_owned()
+    } else {
+        format!("…{}", name.chars().skip(length - MOST + 1).collect::<String>())
+    }
+}

@@ -1,0 +1,317 @@
+//! The results of a check, and their JSON form.
+
+use serde::{Deserialize, Serialize};
+
+/// The format of the JSON form; another number is another format.
+const FORMAT: u32 = 1;
+
+/// The results of all recordings against one specification. Times are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The number of the format.
+    rondel_report: u32,
+    /// The version of Rondel.
+    pub version: String,
+    /// The specification: a file, mostly.
+    pub specification: String,
+    /// Its properties, in order.
+    pub properties: Vec<Claim>,
+    /// The recordings, in the order in which they were named.
+    pub recordings: Vec<Recording>,
+}
+
+/// A property, as it was claimed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Its name.
+    pub name: String,
+    /// Where its name stands in the specification.
+    pub place: Option<Place>,
+    /// The line on which it is declared, without blanks around it.
+    pub text: String,
+    /// The value of `@severity`.
+    pub severity: Option<String>,
+    /// The values of `@requirement`.
+    pub requirements: Vec<String>,
+}
+
+/// A place in the text of a specification, counted from 1; columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The column of the first character.
+    pub column: usize,
+    /// The column behind the last character.
+    pub end_column: usize,
+}
+
+/// The results of one recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// Its name: a file, mostly.
+    pub name: String,
+    /// Why it was not read to its end, if it was not.
+    pub problem: Option<String>,
+    /// What else the reader of a report should know: parts that were skipped, values that could not be used.
+    pub remarks: Vec<String>,
+    /// The number of messages that were checked.
+    pub events: u64,
+    /// The time of the first message, if there is one.
+    pub begin: Option<i64>,
+    /// The time of the last message.
+    pub end: Option<i64>,
+    /// How long the check took, in seconds.
+    pub seconds: f64,
+    /// The results of the properties, in their order.
+    pub properties: Vec<Judged>,
+}
+
+/// How a property turned out in one recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was violated at no time, and what it needs was there.
+    Satisfied,
+    /// It holds, but about nothing: a topic or field that it needs never came, or its premise was never true.
+    Vacuous,
+    /// It could not be decided.
+    #[default]
+    Inconclusive,
+    /// It was violated.
+    Violated,
+}
+
+impl Outcome {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Satisfied => "satisfied",
+            Outcome::Vacuous => "vacuous",
+            Outcome::Inconclusive => "inconclusive",
+            Outcome::Violated => "violated",
+        }
+    }
+}
+
+/// The result of a property in one recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// How it turned out.
+    pub outcome: Outcome,
+    /// A remark on that.
+    pub remark: String,
+    /// Why it is vacuous, a sentence for each reason.
+    pub vacuous: Vec<String>,
+    /// Whether it is vacuous only as a premise was never true.
+    pub only_premise: bool,
+    /// Whether an assert judges it, which decides instead of it.
+    #[serde(default)]
+    pub is_asserted: bool,
+    /// Whether it is an assert: its verdict is about the whole recording, and holds for no time.
+    #[serde(default)]
+    pub is_assert: bool,
+    /// How often it became violated.
+    pub count: u64,
+    /// For how long it was violated in all; with parameters, for how long some instance was.
+    pub violated_ns: i64,
+    /// The longest time for which it was violated without a break.
+    pub longest_ns: i64,
+    /// The first violations, at most [`Judged::MOST_VIOLATIONS`].
+    pub violations: Vec<Violation>,
+    /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`].
+    pub changes: Vec<Change>,
+}
+
+impl Judged {
+    /// The number of violations that are kept.
+    pub const MOST_VIOLATIONS: usize = 20;
+    /// The number of changes of the verdict that are kept.
+    pub const MOST_CHANGES: usize = 2_000;
+}
+
+/// From this time on the verdict is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The time.
+    pub time_ns: i64,
+    /// The verdict: satisfied, inconclusive or violated.
+    pub verdict: Outcome,
+}
+
+/// A violation, with what caused it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Violation {
+    /// The time that it is about.
+    pub time_ns: i64,
+    /// The time at which it was certain.
+    pub certain_ns: i64,
+    /// The number of the message that decided it, from 0.
+    pub step: Option<u64>,
+    /// The parameters of the instance in brackets, or empty.
+    pub parameters: String,
+    /// The values of the quantified variables, by name.
+    pub values: Vec<(String, String)>,
+    /// The time points that caused it.
+    pub evidence: Vec<Moment>,
+    /// The fields that the property reads, before it and at it.
+    pub signals: Vec<Signal>,
+}
+
+/// A time point of the evidence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Its time.
+    pub time_ns: i64,
+    /// Whether it stands for the time right after that.
+    pub after: bool,
+    /// The topic of the message, if there is one.
+    pub topic: Option<String>,
+    /// Names and values; an unknown value is `None`.
+    pub values: Vec<(String, Option<String>)>,
+}
+
+/// A field over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The field.
+    pub name: String,
+    /// From each time on, the value: a number or a text.
+    pub values: Vec<(i64, serde_json::Value)>,
+}
+
+/// A report is not of the format that this version reads.
+#[derive(Debug)]
+pub struct UnknownFormat(String);
+
+impl std::fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "not a report of `rondel check --report json=FILE`: {}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+impl Results {
+    /// The results of a specification without any recording yet.
+    pub fn new(specification: &str, properties: Vec<Claim>) -> Results {
+        Results {
+            rondel_report: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            specification: specification.to_owned(),
+            properties,
+            recordings: Vec::new(),
+        }
+    }
+
+    /// The JSON form.
+    pub fn json(&self) -> String {
+        // A structure of texts and numbers always has a JSON form.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The results with this JSON form.
+    ///
+    /// # Errors
+    /// [`UnknownFormat`] if it is none, or of another format.
+    pub fn from_json(text: &str) -> Result<Results, UnknownFormat> {
+        #[derive(Deserialize)]
+        struct Head {
+            rondel_report: u32,
+        }
+        let head: Head = serde_json::from_str(text).map_err(|error| UnknownFormat(error.to_string()))?;
+        if head.rondel_report != FORMAT {
+            return Err(UnknownFormat(format!(
+                "its format is {}, this version of Rondel reads {FORMAT}",
+                head.rondel_report
+            )));
+        }
+        let results: Results =
+            serde_json::from_str(text).map_err(|error| UnknownFormat(error.to_string()))?;
+        match results.recordings.iter().find(|recording| !results.is_complete(recording)) {
+            Some(recording) => Err(UnknownFormat(format!("properties are missing in {}", recording.name))),
+            None => Ok(results),
+        }
+    }
+
+    /// Each property with its result in a recording. A recording that could not be read has none.
+    pub fn judged<'a>(&'a self, recording: &'a Recording) -> impl Iterator<Item = (&'a Claim, &'a Judged)> {
+        self.properties.iter().zip(&recording.properties)
+    }
+
+    fn is_complete(&self, recording: &Recording) -> bool {
+        let judged = recording.properties.len();
+        judged == self.properties.len() || judged == 0 && recording.problem.is_some()
+    }
+}
+
+/// A time in seconds with all its digits: `12.5 s`.
+pub(crate) fn seconds(nanos: i64) -> String {
+    let mut text = Vec::new();
+    rondel_runtime::text::write_seconds(rondel_event::Timestamp::from_nanos(nanos), &mut text);
+    // Digits are text.
+    String::from_utf8(text).unwrap_or_default() + " s"
+}
+
+impl Violation {
+    /// What was violated when, as a sentence without its end: `p[7] at 12.5 s, certain at 13 s, x = 3`.
+    pub fn sentence(&self, property: &str) -> String {
+        let mut text = format!("{property}{} violated at {}", self.parameters, seconds(self.time_ns));
+        if self.certain_ns != self.time_ns {
+            text += &format!(", certain at {}", seconds(self.certain_ns));
+        }
+        if let Some(step) = self.step {
+            text += &format!(", step {step}");
+        }
+        for (name, value) in &self.values {
+            text += &format!(", {name} = {value}");
+        }
+        text
+    }
+
+    /// The evidence as lines of text.
+    pub(crate) fn evidence_lines(&self) -> Vec<String> {
+        let line = |moment: &Moment| {
+            let after = if moment.after { "after " } else { "" };
+            let topic = moment.topic.as_ref().map_or_else(String::new, |topic| format!(" {topic}"));
+            let value = |(name, value): &(String, Option<String>)| {
+                format!("{name} = {}", value.as_deref().unwrap_or("?"))
+            };
+            let values: Vec<String> = moment.values.iter().map(value).collect();
+            format!("{after}{}{topic}: {}", seconds(moment.time_ns), values.join(", "))
+        };
+        self.evidence.iter().map(line).collect()
+    }
+}
+
+impl Results {
+    /// The name of the specification without its folder and ending.
+    pub(crate) fn stem(&self) -> String {
+        let path = std::path::Path::new(&self.specification);
+        path.file_stem()
+            .map_or_else(|| self.specification.clone(), |stem| stem.to_string_lossy().into_owned())
+    }
+}
+
+impl Judged {
+    /// Whether CI must not pass: an assert decides instead of the property that it judges, and unless `strict`, a premise that was never true alone does not count.
+    pub fn fails(&self, strict: bool) -> bool {
+        match self.outcome {
+            _ if self.is_asserted => false,
+            Outcome::Satisfied => false,
+            Outcome::Vacuous => strict || !self.only_premise,
+            Outcome::Inconclusive | Outcome::Violated => true,
+        }
+    }
+
+    /// A sentence about the result: why it is not simply satisfied.
+    pub(crate) fn sentence(&self, property: &str) -> String {
+        let mut text = format!("{property}: {}", self.outcome.as_str());
+        let remark = std::iter::once(self.remark.as_str()).filter(|remark| !remark.is_empty());
+        for part in remark.chain(self.vacuous.iter().map(String::as_str)) {
+            text += if text.ends_with(self.outcome.as_str()) { ": " } else { "; " };
+            text += part;
+        }
+        text
+    }
+}

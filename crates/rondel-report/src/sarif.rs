@@ -1,0 +1,137 @@
+//! SARIF 2.1.0 (OASIS), which code hosts show beside the lines of the specification: a rule for each property, a result
+//! for each violation, and for each property that is inconclusive or vacuous.
+
+use rondel_runtime::text::grouped;
+use serde_json::{Value, json};
+
+use crate::results::{Claim, Judged, Outcome, Recording, Results, Violation};
+
+/// The file. If `strict`, a premise that was never true fails.
+pub fn write(results: &Results, strict: bool) -> String {
+    let rules: Vec<Value> = results.properties.iter().map(rule).collect();
+    let mut found = Vec::new();
+    let mut notifications = Vec::new();
+    for recording in &results.recordings {
+        for (i, (claim, judged)) in results.judged(recording).enumerate() {
+            // An assert decides instead.
+            let own = if judged.is_asserted { "note" } else { level(claim) };
+            let result = |sentence: String, level: &str| {
+                json!({
+                    "ruleId": claim.name,
+                    "ruleIndex": i,
+                    "kind": if level == "none" { "open" } else { "fail" },
+                    "level": level,
+                    "message": {"text": format!("{sentence} in {}", recording.name)},
+                    "locations": [location(results, claim)],
+                    "properties": facts(claim, recording, judged),
+                })
+            };
+            found.extend(judged.violations.iter().map(|violation| {
+                let mut result = result(violation.sentence(&claim.name), own);
+                result["partialFingerprints"] =
+                    json!({"violation/v1": fingerprint(claim, recording, violation)});
+                let evidence = violation.evidence_lines();
+                if !evidence.is_empty() {
+                    result["message"]["text"] = format!(
+                        "{}\n{}",
+                        result["message"]["text"].as_str().unwrap_or_default(),
+                        evidence.join("\n")
+                    )
+                    .into();
+                }
+                result
+            }));
+            let more = judged.count.saturating_sub(judged.violations.len() as u64);
+            if more > 0 {
+                found.push(result(format!("{} violated {} more times", claim.name, grouped(more)), own));
+            }
+            if matches!(judged.outcome, Outcome::Inconclusive | Outcome::Vacuous) {
+                let level = if judged.fails(strict) { own } else { "none" };
+                found.push(result(judged.sentence(&claim.name), level));
+            }
+        }
+        if let Some(problem) = &recording.problem {
+            notifications.push(json!({
+                "level": "error",
+                "message": {"text": problem},
+                "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri(&recording.name)}}}],
+            }));
+        }
+    }
+    let artifacts: Vec<Value> = std::iter::once(&results.specification)
+        .chain(results.recordings.iter().map(|recording| &recording.name))
+        .map(|name| json!({"location": {"uri": uri(name)}}))
+        .collect();
+    let sarif = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "rondel", "version": results.version, "rules": rules}},
+            "artifacts": artifacts,
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": notifications.is_empty(),
+                "toolExecutionNotifications": notifications,
+            }],
+            "results": found,
+        }],
+    });
+    // A structure of texts and numbers always has a JSON form.
+    serde_json::to_string_pretty(&sarif).unwrap_or_default() + "\n"
+}
+
+fn rule(claim: &Claim) -> Value {
+    json!({
+        "id": claim.name,
+        "shortDescription": {"text": if claim.text.is_empty() { &claim.name } else { &claim.text }},
+        "defaultConfiguration": {"level": level(claim)},
+        "properties": {"tags": claim.requirements},
+    })
+}
+
+/// The level that belongs to a severity: an error, unless it is named a warning or a note.
+fn level(claim: &Claim) -> &'static str {
+    match claim.severity.as_deref().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "warning" | "warn" | "minor" | "low" => "warning",
+        "note" | "info" | "information" => "note",
+        _ => "error",
+    }
+}
+
+fn location(results: &Results, claim: &Claim) -> Value {
+    let mut place = json!({"artifactLocation": {"uri": uri(&results.specification)}});
+    if let Some(at) = claim.place {
+        place["region"] = json!({"startLine": at.line, "startColumn": at.column, "endColumn": at.end_column});
+    }
+    json!({"physicalLocation": place})
+}
+
+fn facts(claim: &Claim, recording: &Recording, judged: &Judged) -> Value {
+    json!({
+        "recording": recording.name,
+        "outcome": judged.outcome,
+        "violations": judged.count,
+        "requirements": claim.requirements,
+        "severity": claim.severity,
+    })
+}
+
+/// What makes a violation the same one in the next run.
+fn fingerprint(claim: &Claim, recording: &Recording, violation: &Violation) -> String {
+    format!("{}:{}{}:{}", recording.name, claim.name, violation.parameters, violation.time_ns)
+}
+
+/// A path as a reference in a URI: with everything but common characters as percent and two digits.
+fn uri(path: &str) -> String {
+    let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                uri.push(byte as char)
+            }
+            b'\\' => uri.push('/'),
+            other => uri += &format!("%{other:02X}"),
+        }
+    }
+    uri
+}

@@ -1,0 +1,398 @@
+//! The state of a check over all its recordings.
+
+use std::collections::HashSet;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rondel_event::Verdict;
+use rondel_recording::Opened;
+use rondel_runtime::{Emit, Session, SessionPlan, Summary};
+
+use super::Check;
+use super::parallel::{Found, Row};
+use crate::commands::deployment_file;
+use crate::output::{Format, Output, VerdictWriter};
+use crate::reports::{Ended, Reports};
+use crate::schemas::Schemas;
+use crate::summary::{Reasons, Unused, mistyped_values, never_stamped, standing, unstamped};
+use crate::{complain, exit, pipeline, terminal, warn};
+
+/// A recording was not read to its end, or not whole, for this reason, which has been shown.
+pub(super) struct Stopped {
+    pub(super) reason: String,
+    /// Whether what was asked for does not fit the recording, which itself may be in order.
+    pub(super) is_misuse: bool,
+}
+
+impl Stopped {
+    pub(super) fn because(reason: &str) -> Stopped {
+        complain(reason);
+        Stopped { reason: reason.to_owned(), is_misuse: false }
+    }
+
+    pub(super) fn misused(reason: &str) -> Stopped {
+        Stopped { is_misuse: true, ..Stopped::because(reason) }
+    }
+}
+
+/// The kinds of notices that were shown, by topic.
+pub(super) type Notices = HashSet<(&'static str, Option<u32>)>;
+
+/// What is known about a recording once it was read.
+pub(super) struct Read {
+    /// What could not be used, in sentences.
+    pub(super) remarks: Vec<String>,
+    /// The topics that the specification does not read, with their numbers of messages.
+    pub(super) others: Vec<(String, u64)>,
+    /// Whether it was read to its end.
+    pub(super) is_whole: bool,
+    /// Whether its recorder knows of messages that are missing in it.
+    pub(super) is_incomplete: bool,
+}
+
+/// Standard output, or what becomes a part of it.
+type Out = BufWriter<Box<dyn Write>>;
+
+/// The state over all recordings.
+pub(super) struct Checking<'a> {
+    pub(super) options: &'a Check,
+    pub(super) plan: SessionPlan,
+    /// The verdicts to print: with reports, the sessions emit more.
+    printed: Emit,
+    pub(super) schemas: Arc<Schemas>,
+    pub(super) is_deployment: bool,
+    pub(super) out: Output<Out>,
+    pub(super) colour: bool,
+    /// What was found so far.
+    pub(super) found: Found,
+    /// The name of the recording, if it stands before its first verdict.
+    pub(super) unnamed: Option<String>,
+    /// The reports that are wanted.
+    pub(super) reports: Option<Reports>,
+    /// The state from which the first recording continues.
+    pub(super) restored: Option<Session>,
+    /// Whether others are checked at the same time.
+    is_part: bool,
+}
+
+/// What a thread needs to check recordings.
+pub(super) struct Part<'a> {
+    options: &'a Check,
+    plan: SessionPlan,
+    printed: Emit,
+    schemas: Arc<Schemas>,
+    reports: Option<Reports>,
+}
+
+impl<'a> Part<'a> {
+    /// Begins a recording.
+    pub(super) fn start(&self, out: Out) -> Checking<'a> {
+        let (plan, schemas, reports) = (self.plan.clone(), Arc::clone(&self.schemas), self.reports.clone());
+        let out = Output::new(out);
+        Checking { is_part: true, out, ..Checking::new(self.options, plan, self.printed, schemas, reports) }
+    }
+}
+
+impl<'a> Checking<'a> {
+    pub(super) fn new(
+        options: &'a Check,
+        plan: SessionPlan,
+        printed: Emit,
+        schemas: Arc<Schemas>,
+        reports: Option<Reports>,
+    ) -> Checking<'a> {
+        Checking {
+            options,
+            plan,
+            printed,
+            schemas,
+            is_deployment: options.first.as_deref().is_some_and(deployment_file),
+            out: Output::new(BufWriter::with_capacity(1 << 16, Box::new(io::stdout()))),
+            colour: terminal::colours_stdout(),
+            found: Found::default(),
+            unnamed: None,
+            reports,
+            restored: None,
+            is_part: false,
+        }
+    }
+
+    /// The same check for another thread.
+    pub(super) fn part(&self) -> Part<'a> {
+        let (plan, schemas, reports) = (self.plan.clone(), Arc::clone(&self.schemas), self.reports.clone());
+        Part { options: self.options, plan, printed: self.printed, schemas, reports }
+    }
+
+    /// Checks all recordings, the first from a restored state if there is one, and returns the exit status.
+    pub(super) fn run(mut self, restored: Option<Session>) -> u8 {
+        let started = Instant::now();
+        self.restored = restored;
+        let recordings: &[PathBuf] = self.options.recordings();
+        match self.options.threads() {
+            1 => self.one_by_one(recordings),
+            threads => self.all_at_once(recordings, threads),
+        }
+        for (name, reason) in &self.options.unreadable {
+            self.found.unread.push(name.clone());
+            self.found.rows.push(Row::unread(name));
+            if let Some(reports) = &mut self.reports {
+                reports.unread(name, reason);
+            }
+        }
+        self.finish(started.elapsed())
+    }
+
+    pub(super) fn trace(&mut self, path: &Path, restored: Option<Session>) -> Result<(), Stopped> {
+        let name = self.options.name(path);
+        let several = self.options.recordings().len() > 1;
+        if several {
+            self.plan.set_recording(Some(&name));
+        }
+        let opened = self.options.open(path).map_err(|error| Stopped::because(&error.to_string()))?;
+        if several && self.options.format == Format::Text {
+            if self.options.quiet {
+                self.unnamed = Some(name.clone());
+            } else {
+                self.out.write(format!("{name}\n").as_bytes());
+            }
+        }
+        match opened {
+            Opened::Lines(reader) => self.lines(&name, reader, restored),
+            Opened::Messages(recording) => self.messages(path, recording, restored),
+        }
+    }
+
+    /// Evaluates what is left of a recording, or writes the snapshot.
+    pub(super) fn end(
+        &mut self,
+        session: &mut Session,
+        writer: &mut VerdictWriter,
+        reported: &mut Notices,
+        outcome: &mut Result<(), Stopped>,
+    ) {
+        let mut text = Vec::new();
+        session.flush();
+        self.emit(session, writer, reported, &mut text);
+        match &self.options.snapshot_to {
+            None => {
+                if outcome.is_err() {
+                    session.broke_off();
+                }
+                session.finish();
+                self.emit(session, writer, reported, &mut text);
+            }
+            Some(file) if outcome.is_ok() => *outcome = self.snapshot(file, session),
+            Some(file) => {
+                warn(&format!(
+                    "no snapshot was written to {}: the recording was not read to its end",
+                    file.display()
+                ));
+            }
+        }
+    }
+
+    /// Adds a recording to the summary and the reports, warns of values and messages that could not be used, after
+    /// `remarks`, and notes the topics that are not read. `unit` is what a message is in.
+    pub(super) fn account(
+        &mut self,
+        name: &str,
+        (session, started): (&Session, Instant),
+        unit: &str,
+        read: Read,
+    ) {
+        let summary = session.summary();
+        let (events, seconds) = (session.events(), started.elapsed().as_secs_f64());
+        let Read { mut remarks, others, is_whole, is_incomplete } = read;
+        self.found.events += events;
+        let is_incomplete = is_incomplete && self.plan.withholds();
+        self.found.unusable |= is_incomplete;
+        let several = self.options.recordings().len() > 1;
+        // The only violation may be among the missing messages.
+        let missing = (self.hides(&summary) || is_incomplete)
+            .then(|| "messages are missing in the recording".to_owned());
+        let mut unusable = never_stamped(&summary);
+        if several {
+            // With others, in which they had a time, these would not be named.
+            unusable.iter().for_each(|sentence| warn(&format!("{name}: {sentence}")));
+        }
+        if summary.counts.received == 0 && others.is_empty() && is_whole {
+            let sentence = "the recording has no message".to_owned();
+            warn(&format!("{name}: {sentence}"));
+            unusable = unusable.or(Some(sentence).filter(|_| several));
+        }
+        if summary.counts.mistyped > 0 {
+            remarks.insert(0, mistyped_values(summary.counts.mistyped));
+        }
+        remarks.extend(summary.omissions.iter().cloned());
+        if summary.counts.received == 0 && !others.is_empty() {
+            remarks.push(format!("no {unit} is on a topic of the specification"));
+            unusable = remarks.last().cloned();
+        }
+        self.found.unusable |= unusable.is_some();
+        remarks.iter().for_each(|remark| warn(&format!("{name}: {remark}")));
+        for (topic, count) in others {
+            *self.found.unused.entry(topic).or_default() += count;
+        }
+        if let Some(reports) = &mut self.reports {
+            let spec = &self.plan.specification().spec;
+            let reasons = Reasons { summary: &summary, spec, unused: Some(&self.found.unused) };
+            reports.end(name, &reasons, Ended { doubt: missing.or(unusable), remarks, events, seconds });
+        }
+        self.found.summary.merge(summary);
+    }
+
+    /// Whether nobody would see the rest: standard output is closed, and no file with a report depends on it.
+    pub(super) fn has_ended(&self) -> bool {
+        self.out.is_closed() && !self.outlives_output()
+    }
+
+    /// Whether the check goes on without standard output: its results go to files. What a snapshot contains must have
+    /// been printed.
+    fn outlives_output(&self) -> bool {
+        self.options.snapshot_to.is_none() && self.reports.as_ref().is_some_and(Reports::are_in_files)
+    }
+
+    /// Whether messages are missing, so that a violation may be.
+    pub(super) fn hides(&self, summary: &Summary) -> bool {
+        summary.lost() > 0 && self.plan.withholds()
+    }
+
+    /// Prints reports, and warns of the first notice of each kind.
+    #[inline]
+    pub(super) fn emit(
+        &mut self,
+        session: &mut Session,
+        writer: &mut VerdictWriter,
+        reported: &mut Notices,
+        text: &mut Vec<u8>,
+    ) {
+        if session.has_reports() {
+            let all = self.printed != Emit::Violations;
+            for report in session.reports() {
+                if let Some(reports) = &mut self.reports {
+                    reports.take(&report);
+                }
+                if all || report.verdict() == Verdict::Violated {
+                    writer.write(&report, text);
+                }
+            }
+            if !text.is_empty()
+                && let Some(name) = self.unnamed.take()
+            {
+                self.out.write(format!("{name}\n").as_bytes());
+            }
+            if self.reports.as_ref().is_none_or(|reports| !reports.take_output()) {
+                self.out.write(text);
+            }
+            text.clear();
+        }
+        if session.has_notices() {
+            for notice in session.notices() {
+                let is_first = reported.insert((notice.kind, notice.topic.map(|topic| topic.0)));
+                if is_first || notice.is_single() {
+                    warn(&pipeline::sentence(&notice));
+                }
+            }
+        }
+    }
+
+    /// Writes a snapshot, after the verdicts.
+    fn snapshot(&mut self, file: &Path, session: &mut Session) -> Result<(), Stopped> {
+        self.out.flush();
+        if self.out.failure().is_some() {
+            // A run that resumes there would never print what could not be printed here.
+            warn(&format!(
+                "no snapshot was written to {}: the verdicts could not be written",
+                file.display()
+            ));
+            return Ok(());
+        }
+        rondel_recording::durable::replace(file, &session.snapshot(&self.options.times())).map_err(|error| {
+            Stopped::because(&format!("cannot write the snapshot {}: {error}", file.display()))
+        })
+    }
+
+    /// A bar for files of this size, if someone may see it.
+    pub(super) fn progress_bar(&self, size: u64) -> Option<ProgressBar> {
+        if self.is_part || self.options.quiet || !io::stderr().is_terminal() {
+            return None;
+        }
+        let size = Some(size).filter(|size| *size > 16 << 20)?;
+        let style = ProgressStyle::with_template(
+            "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+        );
+        let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
+        Some(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+    }
+
+    fn finish(mut self, elapsed: Duration) -> u8 {
+        let stopped = !self.found.unread.is_empty();
+        for sentence in unstamped(&self.found.summary) {
+            warn(&sentence);
+        }
+        // A recording that could not be read at all has no summary.
+        if self.options.quiet {
+            let reasons = self.reasons();
+            let sentences = reasons.sentences(self.options.strict).into_iter().chain(reasons.unused());
+            // Other verdicts show this.
+            let undecided = match self.printed {
+                Emit::Violations => self.undecided(),
+                _ => Vec::new(),
+            };
+            sentences.chain(undecided).for_each(|sentence| warn(&sentence));
+        } else if !(stopped && self.found.events == 0) {
+            let json = self.options.summary == Format::Json;
+            let summary = if json { self.json(elapsed) } else { self.text(elapsed) };
+            let is_free = self.reports.as_ref().is_none_or(|reports| !reports.take_output());
+            if self.options.format == Format::Text && !json && is_free {
+                self.out.write(summary.as_bytes());
+            } else {
+                crate::say(summary.trim_end());
+            }
+        }
+        self.out.flush();
+        let outlives_output = self.outlives_output();
+        // Reports of a part would pass for those of the whole.
+        let is_cut_off = self.has_ended();
+        let unwritten =
+            self.reports.take().filter(|_| !is_cut_off).and_then(|reports| {
+                reports.write(&self.found.summary, self.options.strict, &mut self.out).err()
+            });
+        if let Some(error) = &unwritten {
+            complain(error);
+        }
+        // Where nothing could be read for that reason, the command is wrong and not a recording.
+        let is_misuse = stopped && self.found.misused == self.found.rows.len();
+        let status = if is_misuse { exit::USAGE } else { self.standing(&self.found.summary) };
+        match self.out.finish() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                complain(&format!("cannot write the verdicts: {error}"));
+                exit::TRACE
+            }
+            // The reader, such as `head`, has seen enough: no reason for an error message.
+            Err(_) if !outlives_output => exit::TRACE,
+            _ if stopped && !is_misuse || unwritten.is_some() => exit::TRACE,
+            _ => status,
+        }
+    }
+
+    /// A sentence for each property that is inconclusive at the end.
+    fn undecided(&self) -> Vec<String> {
+        let all = self.plan.properties().iter().zip(&self.found.summary.properties);
+        let sentences = all.filter_map(|(property, statistics)| match standing(statistics) {
+            _ if statistics.is_asserted => None,
+            (Verdict::Inconclusive, detail) => Some(format!("{}: {detail}", property.name)),
+            _ => None,
+        });
+        sentences.collect()
+    }
+
+    /// Why properties are vacuous.
+    pub(super) fn reasons(&self) -> Reasons<'_> {
+        let spec = &self.plan.specification().spec;
+        Reasons { summary: &self.found.summary, spec, unused: Some(&self.found.unused) }
+    }
+}

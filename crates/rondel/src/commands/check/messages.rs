@@ -1,0 +1,498 @@
+//! Recordings of messages as they were on a network.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use indicatif::ProgressBar;
+use rondel_decode::lines::{is_matched, is_pattern};
+use rondel_decode::{Encoding, MessageType};
+use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_recording::{
+    End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, shown,
+};
+use rondel_runtime::text::counted;
+use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
+
+use super::checking::{Checking, Notices, Read, Stopped};
+use super::{Check, OnError};
+use crate::commands::deployment_file;
+use crate::output::VerdictWriter;
+use crate::recorded_types::encoding;
+use crate::recorder::VERDICTS;
+use crate::schemas::Schemas;
+use crate::time_text::TimeText;
+use crate::warn;
+
+/// After so many messages time passes for topics that are silent, and the progress is shown.
+const STEP: u64 = 64;
+
+/// What is said where a pattern of `--topics` means no topic.
+const PATTERNS: &str = "; patterns are `*` for one level between slashes and `**` for any number, `$*` for a part of a \
+                        level (`/od$*`), or `+` and a last `#` as in MQTT";
+/// How often what time alone decides is looked for at the end; each time takes some deadlines.
+const POLLS: u32 = 100_000;
+
+/// Which time of a recorded message counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum StampOf {
+    /// When it was recorded
+    #[default]
+    Log,
+    /// When it was published
+    Publish,
+}
+
+/// How the topics of a recording are read.
+pub(super) struct Reading {
+    /// For each recorded topic the topic of the specification, if it is read.
+    topics: Vec<Option<TopicId>>,
+    /// The recorded topics that are read and cannot be decoded, with the reason.
+    undecodable: BTreeMap<usize, String>,
+}
+
+/// A message that could not be decoded, in words.
+struct Undecodable {
+    count: u64,
+    first: String,
+}
+
+impl Reading {
+    /// Finds the topics of the specification in a recording, and sets their encodings and types in the plan.
+    ///
+    /// # Errors
+    /// A sentence, if it is not clear which topic a formula is about.
+    pub(super) fn new(
+        check: &Check,
+        plan: &mut SessionPlan,
+        schemas: &Schemas,
+        recorded: &[RecordedTopic],
+    ) -> Result<Reading, String> {
+        let is_chosen = |topic: &RecordedTopic| {
+            check.topics.is_empty() || check.topics.iter().any(|name| is_named(name, &topic.name))
+        };
+        let is_formula = plan.specification().is_formula;
+        let is_deployment = check.first.as_deref().is_some_and(deployment_file);
+        let is_named_by_deployment =
+            is_deployment && recorded.iter().any(|topic| plan.topic_in_recording(&topic.name).is_some());
+        let target = |topic: &RecordedTopic| match is_formula {
+            // A deployment names the topic of its formula.
+            true if is_named_by_deployment => plan.topic_in_recording(&topic.name),
+            // Verdicts of the flight recorder are no messages.
+            true => (topic.name != VERDICTS).then_some(TopicId(0)),
+            false => plan.topic_in_recording(&topic.name),
+        };
+        let topics: Vec<Option<TopicId>> =
+            recorded.iter().map(|topic| target(topic).filter(|_| is_chosen(topic))).collect();
+        if is_formula {
+            let all = recorded.iter().zip(&topics).filter(|(_, target)| target.is_some());
+            let mut names: Vec<&str> = all.map(|(topic, _)| topic.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            if names.len() > 1 {
+                let names = names.join(", ");
+                return Err(format!("the formula is about one topic: choose it with --topics from {names}"));
+            }
+        }
+        let is_there = |name: &String| recorded.iter().any(|topic| is_named(name, &topic.name));
+        let (there, missing): (Vec<&String>, Vec<&String>) =
+            check.topics.iter().partition(|name| is_there(name));
+        if let Some(name) = missing.first() {
+            let mut all: Vec<&str> = recorded.iter().map(|topic| topic.name.as_str()).collect();
+            all.sort_unstable();
+            all.dedup();
+            let all = all.join(", ");
+            let patterns = if name.contains(['*', '?', '+', '#']) { PATTERNS } else { "" };
+            let sentence =
+                format!("--topics {name}: no topic of the recording has this name; it has {all}{patterns}");
+            if there.is_empty() {
+                return Err(sentence);
+            }
+            warn(&sentence);
+        }
+        let mut reading = Reading { topics, undecodable: BTreeMap::new() };
+        let mut first: BTreeMap<u32, &RecordedTopic> = BTreeMap::new();
+        for (i, topic) in recorded.iter().enumerate() {
+            let Some(target) = reading.topics[i] else { continue };
+            let known = first.get(&target.0);
+            let described = match known {
+                None => reading.describe(plan, schemas, target, topic),
+                Some(known) if (&known.encoding, &known.schema) == (&topic.encoding, &topic.schema) => Ok(()),
+                Some(known) => {
+                    let kind = |topic: &RecordedTopic| match &topic.schema {
+                        Some(schema) => format!("{} in {}", schema.name, topic.encoding),
+                        None => topic.encoding.clone(),
+                    };
+                    let (name, own, other) = (&known.name, kind(topic), kind(known));
+                    Err(format!("they are {own}, but messages on {name} before are {other}"))
+                }
+            };
+            match described {
+                Ok(()) => drop(first.entry(target.0).or_insert(topic)),
+                Err(reason) => drop(reading.undecodable.insert(i, reason)),
+            }
+        }
+        Ok(reading)
+    }
+
+    /// Sets the encoding and the type of the messages of a topic.
+    fn describe(
+        &self,
+        plan: &mut SessionPlan,
+        schemas: &Schemas,
+        target: TopicId,
+        topic: &RecordedTopic,
+    ) -> Result<(), String> {
+        let encoding = encoding(topic).ok_or_else(|| match topic.encoding.as_str() {
+            "" => "the recording does not say how they are encoded".to_owned(),
+            other => format!("the encoding '{other}' is not known"),
+        })?;
+        let message_type = if encoding.needs_schema() {
+            let declared = plan.specification().spec.topics.get(target.index());
+            let declared = declared.and_then(|topic| topic.type_name.as_deref());
+            if let (Some(schema), Some(declared)) = (&topic.schema, declared)
+                && type_name(&schema.name) != type_name(declared)
+            {
+                return Err(format!("they are {}, and the specification declares {declared}", schema.name));
+            }
+            let found = match (&topic.schema, declared) {
+                (Some(schema), _) => schemas.recorded(schema, encoding),
+                (None, Some(name)) => schemas.message_type(name, encoding),
+                (None, None) => Err("the recording has no definition of their type".to_owned()),
+            };
+            Some(Arc::new(found?))
+        } else {
+            None
+        };
+        let before = plan.input(target).map(|input| (input.encoding, input.message_type.clone()));
+        set(plan, target, encoding, message_type);
+        plan.check_encoding(target).map_err(|error| {
+            let (encoding, message_type) = before.unwrap_or_default();
+            set(plan, target, encoding, message_type);
+            error.to_string()
+        })
+    }
+}
+
+/// Whether a name or pattern of `--topics` means a recorded topic.
+fn is_named(name: &str, topic: &str) -> bool {
+    let bare = |text: &str| text.strip_prefix('/').unwrap_or(text).to_owned();
+    bare(name) == bare(topic) || is_pattern(name) && is_matched(name, topic)
+}
+
+/// The name of a type in one form, `nav_msgs/Odometry`: recorders and networks write it differently.
+fn type_name(name: &str) -> String {
+    let parts =
+        name.split("::").flat_map(|part| part.split('/')).filter(|part| !matches!(*part, "msg" | "dds_"));
+    let short = parts.collect::<Vec<_>>().join("/");
+    match short.strip_suffix('_') {
+        Some(own) if name.contains("dds_") => own.to_owned(),
+        _ => short,
+    }
+}
+
+fn set(plan: &mut SessionPlan, topic: TopicId, encoding: Encoding, message_type: Option<Arc<MessageType>>) {
+    plan.set_encoding(topic, encoding, message_type);
+}
+
+/// The sequence numbers of a recorded topic: they count if the second follows the first, until one goes back.
+#[derive(Clone, Copy, Debug, Default)]
+enum Numbers {
+    #[default]
+    None,
+    First(u32),
+    After(u32),
+    Unused,
+}
+
+impl Numbers {
+    /// The number of the message, if it counts.
+    #[inline]
+    fn see(&mut self, number: u32) -> bool {
+        let (next, counts) = match *self {
+            Numbers::None => (Numbers::First(number), true),
+            Numbers::First(before) if before.checked_add(1) == Some(number) => (Numbers::After(number), true),
+            Numbers::After(before) if number > before => (Numbers::After(number), true),
+            _ => (Numbers::Unused, false),
+        };
+        *self = next;
+        counts
+    }
+}
+
+impl Checking<'_> {
+    /// Checks a recording of messages.
+    pub(super) fn messages(
+        &mut self,
+        path: &Path,
+        mut recording: Box<dyn Recording>,
+        restored: Option<Session>,
+    ) -> Result<(), Stopped> {
+        let name = self.options.name(path);
+        let started = Instant::now();
+        let stop = |error: &dyn std::fmt::Display| Stopped::because(&format!("{name}: {error}"));
+        let misused = |error: &str| Stopped::misused(&format!("{name}: {error}"));
+        let schemas = Arc::clone(&self.schemas);
+        let reading = Reading::new(self.options, &mut self.plan, &schemas, recording.topics());
+        let Reading { topics, undecodable } = reading.map_err(|error| misused(&error))?;
+        for (topic, reason) in &undecodable {
+            warn(&format!(
+                "{name}: cannot decode the messages on {}: {reason}",
+                recording.topics()[*topic].name
+            ));
+        }
+        let selection = self.selection(&*recording, &topics).map_err(|error| misused(&error))?;
+        let last = selection.until;
+        recording.select(selection);
+        // After the last message time passes as in a live run: not where another part follows, or time is simulated.
+        let Check { snapshot_to, in_simulated_time, .. } = self.options;
+        let passes = restored.is_none() && snapshot_to.is_none() && !in_simulated_time;
+        // The times of each recording begin anew.
+        let clock = Arc::new(ManualClock::default());
+        let mut session = match restored {
+            Some(session) => session,
+            None => {
+                self.plan.set_clock(clock.clone());
+                self.plan.start().map_err(|error| stop(&error))?
+            }
+        };
+        if let Some(reports) = &mut self.reports {
+            reports.begin();
+        }
+        let is_aligned = self.plan.alignment().is_needed();
+        let publish = self.options.stamp == Some(StampOf::Publish) || self.is_deployment;
+        let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
+        let (mut reported, mut text) = (Notices::new(), Vec::new());
+        let mut numbers = vec![Numbers::default(); topics.len()];
+        let mut first_undecodable: Option<Undecodable> = None;
+        let bar = self.progress_bar(recording.progress().size);
+        let mut outcome = Ok(());
+        let mut count = 0_u64;
+        loop {
+            match recording.next() {
+                Ok(Some(RecordedMessage { topic, log_time, publish_time, sequence, payload })) => {
+                    let Some(target) = topics[topic] else { continue };
+                    let counts = numbers[topic].see(sequence);
+                    let origin = Origin { publisher: topic as u64, number: sequence.into() };
+                    let stamp = Stamp {
+                        source: Some(if publish { publish_time } else { log_time }),
+                        arrival: Some(log_time),
+                        origin: counts.then_some(origin),
+                    };
+                    clock.set(log_time);
+                    let pushed = if undecodable.contains_key(&topic) {
+                        session.push_undecodable(target, stamp);
+                        Ok(())
+                    } else {
+                        session.push(target, stamp, payload)
+                    };
+                    if let Err(error) = pushed {
+                        let bytes = payload.len();
+                        let said = || {
+                            let topic = recording.topics()[topic].name.clone();
+                            let time = TimeText::default().text(log_time);
+                            format!("on {topic} at {time}, of {bytes} bytes: {error}")
+                        };
+                        match &mut first_undecodable {
+                            Some(undecodable) => undecodable.count += 1,
+                            None => first_undecodable = Some(Undecodable { count: 1, first: said() }),
+                        }
+                    }
+                    count += 1;
+                    if count.is_multiple_of(STEP) {
+                        if is_aligned {
+                            session.poll();
+                        }
+                        if let Some(bar) = &bar {
+                            show(bar, recording.progress(), log_time);
+                        }
+                        if self.has_ended() {
+                            break;
+                        }
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    if let Err(stopped) = self.damaged(error, &topics, &mut session, &mut outcome) {
+                        outcome = Err(stopped);
+                        break;
+                    }
+                }
+            }
+            if session.has_reports() || session.has_notices() {
+                self.emit(&mut session, &mut writer, &mut reported, &mut text);
+            }
+        }
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        let recorded = recording.end();
+        let is_whole = outcome.is_ok() && !self.out.is_closed();
+        if let Some(until) = recorded.until.filter(|_| is_whole && passes) {
+            // The last messages count at the times at which they came.
+            session.flush();
+            clock.set(until.min(last));
+            for _ in 0..POLLS {
+                let due = session.poll();
+                self.emit(&mut session, &mut writer, &mut reported, &mut text);
+                if due.is_none_or(|due| due > clock.ticks()) {
+                    break;
+                }
+            }
+        }
+        self.end(&mut session, &mut writer, &mut reported, &mut outcome);
+        let unread = recording.topics().iter().zip(&topics).filter(|(_, target)| target.is_none());
+        let others = unread.map(|(topic, _)| (topic.name.clone(), topic.messages.unwrap_or(0))).collect();
+        let mut remarks = Vec::new();
+        if recorded.missing() > 0 {
+            remarks.push(missing(&recorded));
+        }
+        if let Some(Undecodable { count, first }) = first_undecodable {
+            let messages = counted(count, "message", "messages");
+            remarks.push(format!("cannot decode {messages}; the first is {first}"));
+        }
+        let accounts = session.summary().accounts;
+        for (topic, account) in self.plan.specification().spec.topics.iter().zip(&accounts) {
+            remarks.extend(account.sentence(&topic.name, &mut |time| TimeText::default().text(time)));
+        }
+        let is_incomplete = recorded.missing() > 0;
+        let read = Read { remarks, others, is_whole: outcome.is_ok(), is_incomplete };
+        self.account(&name, (&session, started), "message", read);
+        outcome
+    }
+
+    /// Takes note of a part that cannot be read. With an error, reading ends.
+    fn damaged(
+        &mut self,
+        error: RecordingError,
+        topics: &[Option<TopicId>],
+        session: &mut Session,
+        outcome: &mut Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        let skips = self.options.on_error == OnError::Skip;
+        match &error {
+            RecordingError::Damage { topics: missing, .. } => {
+                let targets: HashSet<TopicId> = missing.iter().filter_map(|topic| topics[*topic]).collect();
+                let mut targets: Vec<TopicId> = targets.into_iter().collect();
+                targets.sort();
+                if skips {
+                    warn(&error.to_string());
+                    self.found.damaged += 1;
+                    session.unreadable(&targets);
+                    return Ok(());
+                }
+                if targets.is_empty() {
+                    // No message is missing, so that all of them are checked.
+                    *outcome = Err(Stopped::because(&error.to_string()));
+                    return Ok(());
+                }
+            }
+            RecordingError::Cut { path, .. } => {
+                let file = path.display().to_string();
+                let said = format!("{error}; it is checked up to there");
+                if skips {
+                    warn(&said);
+                    self.found.cut.push(file);
+                } else {
+                    *outcome = Err(Stopped::because(&said));
+                    self.found.unread.push(file);
+                }
+                // Another of the recordings that are merged may be cut too.
+                return Ok(());
+            }
+            _ => {}
+        }
+        Err(Stopped::because(&error.to_string()))
+    }
+
+    /// The messages to read.
+    fn selection(&self, recording: &dyn Recording, topics: &[Option<TopicId>]) -> Result<Selection, String> {
+        let mut selection = Selection::of_topics(topics.iter().map(Option::is_some).collect());
+        let first = recording.span().map(|(first, _)| first).unwrap_or_default();
+        (selection.from, selection.until) = self.options.span(first)?;
+        Ok(selection)
+    }
+}
+
+impl Check {
+    /// The times of `--from` and `--to` in a recording that begins at this time.
+    ///
+    /// # Errors
+    /// A sentence if one is no time, or they are in the wrong order.
+    fn span(&self, first: Timestamp) -> Result<(Timestamp, Timestamp), String> {
+        let time = |option: &str, text: &Option<String>, otherwise: i64| {
+            match text {
+            None => Ok(Timestamp::from_nanos(otherwise)),
+            Some(text) => limit(text, first).ok_or_else(|| {
+                format!("{option} {text}: write seconds, a date and time such as 2026-11-22T18:04:13Z, or +SECONDS from the beginning")
+            }),
+        }
+        };
+        let span = (time("--from", &self.from, i64::MIN)?, time("--to", &self.to, i64::MAX)?);
+        let is_after = |text: &Option<String>| text.as_ref().is_some_and(|text| text.starts_with('+'));
+        // One after the beginning and one absolute: their order depends on the recording.
+        let is_known = first != Timestamp::default() || is_after(&self.from) == is_after(&self.to);
+        if span.0 > span.1 && is_known { Err("--from is after --to".to_owned()) } else { Ok(span) }
+    }
+
+    /// Finds what is wrong with the options that choose messages before any recording is checked.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(super) fn check_choice(&self) -> Result<(), String> {
+        self.span(Timestamp::default())?;
+        let given = [
+            (self.merge, "--merge"),
+            (self.from.is_some(), "--from"),
+            (self.to.is_some(), "--to"),
+            (!self.topics.is_empty(), "--topics"),
+        ];
+        let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) else { return Ok(()) };
+        let lines: Vec<&PathBuf> =
+            self.traces.iter().filter(|trace| rondel_recording::has_lines(trace)).collect();
+        let Some(first) = lines.first() else { return Ok(()) };
+        let more =
+            if lines.len() > 1 { format!(", as {} more have", lines.len() - 1) } else { String::new() };
+        Err(format!(
+            "{option} is for MCAP files and folders of rosbag2, but {} has JSON lines{more}",
+            shown(first)
+        ))
+    }
+}
+
+/// What the recorder of a recording knows to be missing in it, in words.
+fn missing(end: &End) -> String {
+    let End { lost, refused, unwritten, .. } = *end;
+    let reasons = [(lost, "lost before it"), (refused, "refused"), (unwritten, "not written")];
+    let reasons: Vec<String> = reasons
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, how)| counted(*count, how, how))
+        .collect();
+    let messages = counted(end.missing(), "message", "messages");
+    format!("the recording is not complete: its recorder missed {messages} ({})", reasons.join(", "))
+}
+
+/// A limit of times: seconds, a date and time, or seconds after the beginning with `+` before them.
+fn limit(text: &str, first: Timestamp) -> Option<Timestamp> {
+    let nanos = |text: &str| {
+        let seconds: f64 = text.trim().trim_end_matches('s').trim_end().parse().ok()?;
+        (seconds.is_finite() && seconds.abs() < 9e9).then_some((seconds * 1e9).round() as i64)
+    };
+    if let Some(after) = text.strip_prefix('+') {
+        return Some(Timestamp::from_nanos(first.as_nanos().checked_add(nanos(after)?)?));
+    }
+    if let Some(nanos) = nanos(text) {
+        return Some(Timestamp::from_nanos(nanos));
+    }
+    let date: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp::from_nanos(i64::try_from(date.as_nanosecond()).ok()?))
+}
+
+/// Shows where reading is, in bytes and in the time of the recording.
+fn show(bar: &ProgressBar, progress: Progress, time: Timestamp) {
+    bar.set_position(progress.position);
+    bar.set_message(TimeText::default().text(time));
+}

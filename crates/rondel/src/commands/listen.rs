@@ -1,0 +1,126 @@
+//! Commands that only listen: to the topics of a deployment, or to addresses.
+
+use std::path::PathBuf;
+
+use rondel_net::dds;
+use rondel_runtime::{Emit, Input};
+
+use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, Typing};
+use crate::networks::{NetworkArguments, NetworkSettings};
+use crate::schemas::Schemas;
+use crate::specification::Specification;
+
+/// The deployment without its sinks, and without networks that only sinks need. Progress markers and the clock of a
+/// simulation stay if it is `aligned`.
+pub(super) fn only_listens(
+    mut deployment: Deployment,
+    exit_on_unreachable: bool,
+    aligned: bool,
+) -> Deployment {
+    deployment.exit_on_unreachable |= exit_on_unreachable;
+    deployment.record = None;
+    deployment.sinks.iter_mut().for_each(Vec::clear);
+    deployment.alignment.reports.clear();
+    if !aligned {
+        deployment.alignment.progress = None;
+        deployment.clock = None;
+    }
+    deployment.synchronized = Some(Vec::new());
+    let NetworkSettings { zenoh, dds, mqtt, ros2 } = std::mem::take(&mut deployment.networks);
+    let mut needed = NetworkSettings { ros2, ..NetworkSettings::default() };
+    deployment.addresses().for_each(|address| needed.need(address));
+    deployment.networks = NetworkSettings {
+        zenoh: zenoh.filter(|_| needed.zenoh.is_some()),
+        dds: dds.filter(|_| needed.dds.is_some()),
+        // The session at the broker belongs to the monitor: who reads in it takes its messages away.
+        mqtt: mqtt.filter(|_| needed.mqtt.is_some()).map(|mut mqtt| {
+            (mqtt.settings.client_id, mqtt.settings.clean_start) = (None, true);
+            mqtt
+        }),
+        ros2: needed.ros2,
+    };
+    deployment
+}
+
+/// Addresses to listen to, and how their messages are read.
+pub(super) struct Listening<'a> {
+    /// The addresses.
+    pub(super) sources: &'a [String],
+    /// The times of messages.
+    pub(super) input: Input,
+    /// The type of messages.
+    pub(super) message_type: Option<&'a str>,
+    /// Files and folders of definitions.
+    pub(super) schemas: &'a [PathBuf],
+    /// How to join the networks.
+    pub(super) network: &'a NetworkArguments,
+    /// Why patterns of topics on DDS cannot be used.
+    pub(super) patterns: Result<(), &'static str>,
+}
+
+impl Listening<'_> {
+    /// The deployment that has these topics and nothing else.
+    ///
+    /// # Errors
+    /// Which address or setting cannot be; empty if it has been shown.
+    pub(super) fn deployment(&self) -> Result<Deployment, String> {
+        let schemas = Schemas::read(self.schemas)?;
+        let mut sources: Vec<Binding> = Vec::new();
+        for text in self.sources {
+            let pattern = text.strip_prefix("dds:").filter(|name| dds::is_pattern(name));
+            let address = match pattern {
+                Some(pattern) => {
+                    self.patterns.map_err(|why| format!("{text}: {why}"))?;
+                    dds::check_pattern(pattern).map_err(|error| error.to_string())?;
+                    Address::Dds(pattern.to_owned(), dds::TopicType::default(), dds::TopicQos::default())
+                }
+                None => Address::parse(text)?,
+            };
+            let address = match address {
+                Address::Stdout => {
+                    return Err(
+                        "stdout is not a topic; write zenoh:KEY, dds:TOPIC, mqtt:TOPIC or ros2:/TOPIC"
+                            .to_owned(),
+                    );
+                }
+                address => address,
+            };
+            let mut input = self.input.clone();
+            let own = self.message_type;
+            let typing = Typing { topic: None, own, has_encoding: false, schemas: &schemas };
+            let (address, doubt) = typing.complete(address, &mut input).map_err(|error| {
+                // What a deployment calls `type:` and `schemas:` are options here.
+                format!("{text}: {}", error.replace("`type:`", "--type").replace("`schemas:`", "--schemas"))
+            })?;
+            doubt.iter().for_each(|doubt| crate::warn(&format!("{text}: {doubt}")));
+            if sources.iter().any(|binding| binding.address == address) {
+                return Err(format!("{address} is listed twice"));
+            }
+            sources.push(Binding { address, input });
+        }
+        let network = self.network.with_wait();
+        let networks = network.settings(sources.iter().map(|binding| &binding.address))?;
+        let names = self.sources.iter().cloned();
+        Ok(Deployment {
+            specification: Specification::of_topics(names).map_err(|_| String::new())?,
+            networks,
+            emit: Emit::Change,
+            alignment: AlignmentSection::by_default(
+                &sources.iter().map(|binding| binding.input.clone()).collect::<Vec<_>>(),
+            ),
+            synchronized: Some(Vec::new()),
+            sources,
+            sinks: Vec::new(),
+            slow_consumer: network.slow_consumer.unwrap_or_default(),
+            spool: None,
+            record: None,
+            exit_on_unreachable: self.network.exit_on_unreachable,
+            missing_after: None,
+            limits: Limits::default(),
+            durability: None,
+            ids: false,
+            blind: Default::default(),
+            clock: None,
+        })
+    }
+}

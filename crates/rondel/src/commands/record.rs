@@ -1,0 +1,613 @@
+//! `rondel record`: writes messages to MCAP files as they arrive.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_net::adapter::{Outage, Problems, Receiver, Sample, now};
+use rondel_net::observe::{Observation, Observed, Observer};
+use rondel_net::{dds, ros2};
+use rondel_recording::Compression;
+use rondel_runtime::text::{counted, size};
+use rondel_runtime::{Account, Accounts, Input, Notice, SystemClock};
+use serde_json::json;
+
+use super::listen::{Listening, only_listens};
+use crate::deployment::{self, Address, Binding, Deployment};
+use crate::losses::{Seen, Undelivered, outage_json, outage_text};
+use crate::networks::{NetworkArguments, Networks};
+use crate::output::Format;
+use crate::pipeline::{Stop, sentence};
+use crate::recorder::{Channel, Disk, Job, Kept, Place, Ring, Status};
+use crate::time_text::TimeText;
+use crate::{complain, discover, exit, say, signals, warn};
+
+/// How long messages may wait for those that fill a segment.
+const SEAL: Duration = Duration::from_millis(100);
+/// After so many of these, losses are reported: once a second.
+const LOSSES: u32 = 10;
+/// How long to wait at the end for messages that are on their way, and for no message to come.
+const DRAIN: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_millis(20);
+/// How long a receiver may take to return from its last message, and files to be finished.
+const CLOSE: Duration = Duration::from_secs(3);
+const FINISH: Duration = Duration::from_secs(30);
+/// The topics that patterns may find.
+const TOPICS: usize = 10_000;
+/// The memory of messages that wait to be written, unless it is set.
+const MEMORY: usize = 64 << 20;
+
+/// Record the messages on topics into an MCAP file, as they are
+#[derive(Debug, Args)]
+pub struct Record {
+    /// The topics: zenoh:KEY or mqtt:TOPIC (wildcards allowed), dds:TOPIC or ros2:/TOPIC, with an encoding
+    /// that is not JSON dds+cdr:TOPIC; or a deployment (.yaml) for all its topics
+    #[arg(value_name = "ADDRESS", required = true)]
+    sources: Vec<String>,
+    /// The file; when it is split, FILE_0.mcap, FILE_1.mcap and so on
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Begin the next file when one has this size, such as 1 GiB
+    #[arg(long, value_name = "SIZE", value_parser = split_size)]
+    split_size: Option<u64>,
+    /// Begin the next file after this time, such as 10 min
+    #[arg(long, value_name = "DURATION", value_parser = split_time)]
+    split_time: Option<i64>,
+    /// How messages are compressed
+    #[arg(long, value_enum, default_value = "zstd")]
+    compression: Compressed,
+    /// The memory for messages that wait to be written (default: 64 MiB)
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<usize>,
+    /// Stop after N messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// The type of the messages, such as nav_msgs/msg/Odometry (default on DDS: that of the publisher)
+    #[arg(long = "type", value_name = "TYPE")]
+    message_type: Option<String>,
+    /// A file or folder with definitions of message types (may be repeated)
+    #[arg(long, value_name = "PATH")]
+    schemas: Vec<PathBuf>,
+    /// The format of the closing summary on standard error
+    #[arg(long, value_enum, default_value = "text")]
+    summary: Format,
+    #[command(flatten)]
+    network: NetworkArguments,
+}
+
+/// How messages are compressed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Compressed {
+    /// Small files
+    Zstd,
+    /// Less work
+    Lz4,
+    /// Not at all
+    None,
+}
+
+impl Record {
+    /// Records until a signal or the wanted number of messages, and returns the exit status.
+    pub fn run(self) -> u8 {
+        match self.deployment() {
+            Ok(deployment) => match self.record(deployment) {
+                Ok(status) | Err(status) => status,
+            },
+            Err(error) => {
+                if !error.is_empty() {
+                    complain(&error);
+                }
+                exit::USAGE
+            }
+        }
+    }
+
+    /// What to listen to. The error is empty if it has been shown.
+    fn deployment(&self) -> Result<Deployment, String> {
+        let file = self.sources.iter().find(|text| {
+            // The name of a topic may end in .yaml too.
+            super::deployment_file(Path::new(text)) && Address::parse(text).is_err()
+        });
+        let Some(file) = file else {
+            return Listening {
+                sources: &self.sources,
+                input: Input::default(),
+                message_type: self.message_type.as_deref(),
+                schemas: &self.schemas,
+                network: &self.network,
+                patterns: Ok(()),
+            }
+            .deployment();
+        };
+        if self.sources.len() > 1 {
+            return Err(format!("either addresses or one deployment, not {file} and others"));
+        }
+        let network = NetworkArguments {
+            exit_on_unreachable: self.network.exit_on_unreachable,
+            ..NetworkArguments::default()
+        };
+        if self.network != network || self.message_type.is_some() || !self.schemas.is_empty() {
+            return Err(
+                "networks and types are settings of the deployment file: --zenoh-*, --dds-*, --mqtt-*, --type and \
+                 --schemas belong to addresses"
+                    .to_owned(),
+            );
+        }
+        let mut deployment = Deployment::from_file(Path::new(file)).map_err(|_| String::new())?;
+        add_clock(&mut deployment)?;
+        Ok(only_listens(deployment, self.network.exit_on_unreachable, false))
+    }
+
+    /// The file to write.
+    fn place(&self) -> Result<Place, u8> {
+        let failed = |why: String| {
+            complain(&format!("cannot write {}: {why}", self.output.display()));
+            exit::TRACE
+        };
+        let folder = self.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(failed(format!("there is no folder {}", folder.display())));
+        }
+        let place = Place {
+            file: self.output.clone(),
+            compression: match self.compression {
+                Compressed::Zstd => Compression::Zstd,
+                Compressed::Lz4 => Compression::Lz4,
+                Compressed::None => Compression::None,
+            },
+            keep: None,
+            split: (self.split_size, self.split_time),
+        };
+        let first = place.name(0);
+        if first.exists() {
+            complain(&format!("{} exists already, and is not replaced", first.display()));
+            return Err(exit::USAGE);
+        }
+        Ok(place)
+    }
+
+    fn record(&self, mut deployment: Deployment) -> Result<u8, u8> {
+        let place = self.place()?;
+        let network = |error: String| {
+            complain(&error);
+            exit::NETWORK
+        };
+        let (stop, stopped) = mpsc::channel();
+        let asking = stop.clone();
+        // The receiver lives as long as this function: a later signal has nothing to stop.
+        let asked = signals::listen(move || _ = asking.send(Stop::Asked))
+            .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
+        discover::types(&mut deployment, || asked.yet())?;
+        let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
+        let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
+        let mut names: Vec<String> =
+            deployment.specification.spec.declared().iter().map(|topic| topic.name.clone()).collect();
+        // The specification does not know the topic of the time.
+        names.extend(sources.iter().skip(names.len()).map(|binding| binding.address.to_string()));
+        let channels: Vec<Channel> = sources.iter().map(Channel::of).collect();
+        let disk = Disk::start(channels.clone())
+            .map_err(|error| network(format!("cannot start a thread: {error}")))?;
+        disk.send(Job::Begin(Box::new(place), Vec::new(), Timestamp::from_nanos(i64::MIN)));
+        let (memory, count) = (self.memory.unwrap_or(MEMORY), self.count.unwrap_or(u64::MAX));
+        let tape = Arc::new(Tape::new(channels, disk, memory, (count, stop)));
+        let (mut subscriptions, mut observations) = (Vec::new(), Vec::new());
+        for (i, binding) in sources.iter().enumerate() {
+            match observe(&networks, i, binding, &tape).map_err(network)? {
+                Some(observation) => observations.push(observation),
+                None => subscriptions.push(subscribe(&networks, i, binding, &tape).map_err(network)?),
+            }
+        }
+        networks.begin();
+        let addresses = sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>();
+        say(&format!("ready: {}", addresses.join(", ")));
+        let undelivered = Undelivered::default();
+        let mut seen = Seen::new(&undelivered, names.clone());
+        let (mut looks, mut failed) = (0, false);
+        while stopped.recv_timeout(SEAL) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tape.seal();
+            looks = (looks + 1) % LOSSES;
+            if looks > 0 {
+                continue;
+            }
+            let losses = tape.losses(&names);
+            let others = seen.notices(&undelivered, networks.recovered(), networks.outages());
+            losses.into_iter().chain(others).for_each(|notice| warn(&sentence(&notice)));
+            if let Some(reason) = networks.failure() {
+                complain(&reason);
+                failed = true;
+                break;
+            }
+        }
+        let mut problems = Problems::default();
+        let drained = Instant::now() + DRAIN;
+        if asked.yet() {
+            for subscription in &subscriptions {
+                subscription.drain(QUIET, drained.saturating_duration_since(Instant::now()));
+            }
+        }
+        let (until, closed) = (now(), Instant::now() + CLOSE);
+        for subscription in &subscriptions {
+            subscription.close(closed.saturating_duration_since(Instant::now()));
+            let seen = subscription.problems();
+            problems.malformed += seen.malformed;
+            problems.lost += seen.lost;
+            problems.incompatible += seen.incompatible;
+            problems.duplicates += seen.duplicates;
+        }
+        drop((subscriptions, observations));
+        let (mut end, outages) = (tape.end(problems, until), networks.outages());
+        for (topic, recovered) in networks.recovered() {
+            if let Some(account) = end.accounts.get_mut(topic.index()) {
+                account.recovered = recovered.count;
+            }
+        }
+        networks.close_within(CLOSE);
+        say(&match self.summary {
+            Format::Text => end.text(&names, &outages),
+            Format::Json => end.json(&names, &outages),
+        });
+        Ok(end.status(failed))
+    }
+}
+
+/// Adds the topic `/clock` to those of a deployment whose time it is.
+///
+/// # Errors
+/// Why its type cannot be used.
+fn add_clock(deployment: &mut Deployment) -> Result<(), String> {
+    let Some(Address::Ros2(mut topic, encoding)) = deployment.clock.clone() else { return Ok(()) };
+    warn(
+        "with `use_sim_time`, log times are those of this machine, as without; the messages on /clock are recorded, too",
+    );
+    // All of them.
+    topic.qos.depth = None;
+    let address = Address::Ros2(topic, encoding);
+    if deployment.sources.iter().any(|binding| binding.address.meets(&address)) {
+        return Ok(());
+    }
+    let schema = deployment.specification.schemas.schema(ros2::clock::TYPE);
+    let schema = schema.map_err(|error| format!("{}: {error}", ros2::clock::TYPE))?;
+    let message_type = Some(Arc::new(rondel_decode::MessageType::Cdr(schema)));
+    let input = Input { encoding: rondel_decode::Encoding::Cdr, message_type, ..Input::default() };
+    deployment.sources.push(Binding { address, input });
+    Ok(())
+}
+
+/// Subscribes to the topic of a source.
+fn subscribe(
+    networks: &Networks,
+    topic: usize,
+    binding: &Binding,
+    tape: &Arc<Tape>,
+) -> Result<Box<dyn rondel_net::adapter::Subscription>, String> {
+    let id = TopicId(topic as u32);
+    match &binding.address {
+        Address::Dds(name, topic_type, qos) if dds::is_pattern(name) => {
+            let tape = Arc::clone(tape);
+            let named = move |name: &str| Arc::new(Named { tape: Arc::clone(&tape), name: name.to_owned() });
+            networks.subscribe_matching((name, topic_type, qos), id, named)
+        }
+        address => {
+            let schema = match binding.input.message_type.as_deref() {
+                Some(rondel_decode::MessageType::Cdr(schema)) => Some(schema),
+                _ => None,
+            };
+            networks.subscribe_of(address, schema, id, Arc::clone(tape))
+        }
+    }
+}
+
+/// Observes a pattern on Zenoh or MQTT, so that each message has the name of its topic; `None` for other addresses.
+fn observe(
+    networks: &Networks,
+    topic: usize,
+    binding: &Binding,
+    tape: &Arc<Tape>,
+) -> Result<Option<Observation>, String> {
+    let is_plain = matches!(binding.address.encoding(), rondel_net::address::Encoding::Of(_));
+    let tape = Arc::clone(tape);
+    let observer = move || -> Observer {
+        let id = TopicId(topic as u32);
+        Arc::new(move |observed: Observed<'_>| {
+            let Observed { topic, payload, source_time, origin } = observed;
+            let sample = Sample::new(payload, source_time, None).with_origin(origin);
+            tape.take(id, Some(topic), &[sample]);
+        })
+    };
+    match &binding.address {
+        Address::Zenoh(key, _) if is_plain && key.contains('*') => {
+            networks.observe_zenoh(key, &observer()).map(Some)
+        }
+        Address::Mqtt(filter, ..) if is_plain && filter.contains(['+', '#']) => {
+            networks.observe_mqtt(filter, &observer()).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What takes messages and passes them on to the disk.
+struct Tape(Mutex<State>);
+
+struct State {
+    ring: Ring,
+    disk: Disk,
+    accounts: Accounts,
+    clock: SystemClock,
+    channels: Vec<Channel>,
+    /// The topics that patterns found, with their numbers.
+    found: HashMap<String, u32>,
+    received: u64,
+    /// Messages that found no room in memory, or are on more topics than there may be.
+    refused: u64,
+    count: u64,
+    /// When the wanted number of messages was complete.
+    until: Option<Timestamp>,
+    stop: mpsc::Sender<Stop>,
+}
+
+impl Tape {
+    fn new(
+        channels: Vec<Channel>,
+        disk: Disk,
+        memory: usize,
+        (count, stop): (u64, mpsc::Sender<Stop>),
+    ) -> Tape {
+        Tape(Mutex::new(State {
+            ring: Ring::new(memory),
+            disk,
+            accounts: Accounts::new(channels.len()),
+            clock: SystemClock,
+            channels,
+            found: HashMap::new(),
+            received: 0,
+            refused: 0,
+            count,
+            until: None,
+            stop,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere does not make the counts wrong.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes messages of a source; of a pattern, `name` is their topic.
+    fn take(&self, topic: TopicId, name: Option<&str>, samples: &[Sample<'_>]) {
+        let state = &mut *self.state();
+        let Some(number) = name.map_or(Some(topic.0), |name| state.named(topic, name)) else {
+            state.refuse(samples.len() as u64, "there are too many topics");
+            return;
+        };
+        for sample in samples {
+            if state.received >= state.count {
+                return;
+            }
+            state.received += 1;
+            state.accounts.receive(topic, sample.origin, &state.clock);
+            state.keep(number, sample);
+            if state.received == state.count {
+                state.until = Some(sample.arrival());
+            }
+        }
+        state.accounts.pause(&state.clock);
+        if state.received >= state.count {
+            // Nobody waits any more when the run is ending already.
+            let _ = state.stop.send(Stop::Count);
+        }
+    }
+
+    /// Passes on what was taken since.
+    fn seal(&self) {
+        self.state().seal();
+    }
+
+    /// Notices of messages that were lost since the last call.
+    fn losses(&self, names: &[String]) -> Vec<Notice> {
+        let mut losses = self.state().accounts.losses();
+        for notice in &mut losses {
+            notice.topic_name = notice.topic.and_then(|topic| names.get(topic.index()).cloned());
+        }
+        losses
+    }
+
+    /// Ends recording; messages were taken up to a time.
+    fn end(&self, problems: Problems, until: Timestamp) -> Ended {
+        let state = &mut *self.state();
+        state.seal();
+        let accounts = state.accounts.all();
+        let lost: u64 = accounts.iter().map(|account| account.lost).sum();
+        let note = |name: &str, value: u64| (name.to_owned(), value.to_string());
+        let notes = vec![
+            note("received", state.received),
+            note("lost", lost + problems.lost),
+            note("refused", state.refused + problems.malformed),
+            ("until".to_owned(), state.until.unwrap_or(until).as_nanos().to_string()),
+        ];
+        state.disk.send(Job::End(notes));
+        let is_done = state.disk.end(FINISH);
+        let status = Arc::clone(state.disk.status());
+        let (received, refused, topics) = (state.received, state.refused, state.found.len());
+        Ended { accounts, problems, status, received, refused, topics, is_done }
+    }
+}
+
+impl State {
+    /// The number of a topic that a pattern found.
+    fn named(&mut self, of: TopicId, name: &str) -> Option<u32> {
+        if let Some(number) = self.found.get(name) {
+            return Some(*number);
+        }
+        if self.found.len() >= TOPICS {
+            return None;
+        }
+        let number = (self.channels.len() + self.found.len()) as u32;
+        let channel = self.channels.get(of.index())?.named(name);
+        self.found.insert(name.to_owned(), number);
+        self.disk.send(Job::Channel(number, channel));
+        Some(number)
+    }
+
+    fn keep(&mut self, topic: u32, sample: &Sample<'_>) {
+        let Sample { payload, source_time: source, origin, .. } = *sample;
+        if !self.ring.fits(payload) {
+            self.seal();
+        }
+        let origin: Option<Origin> = origin;
+        if self.ring.push(Kept { topic, arrival: sample.arrival(), source, origin, payload }).is_err() {
+            self.refuse(1, "the disk is too slow, or the message larger than the memory");
+        }
+    }
+
+    fn seal(&mut self) {
+        if let Some(segment) = self.ring.seal(now()) {
+            self.disk.send(Job::Write(segment, Timestamp::from_nanos(i64::MAX)));
+            // Only the writer holds it now.
+            self.ring.forget();
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, count: u64, why: &str) {
+        if self.refused == 0 {
+            warn(&format!("a message cannot be recorded: {why}; further ones are only counted"));
+        }
+        self.refused += count;
+    }
+}
+
+impl Receiver for Tape {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        self.take(topic, None, samples);
+    }
+}
+
+/// Takes the messages of one topic of a pattern.
+struct Named {
+    tape: Arc<Tape>,
+    name: String,
+}
+
+impl Receiver for Named {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        self.tape.take(topic, Some(&self.name), samples);
+    }
+}
+
+/// What was recorded.
+struct Ended {
+    accounts: Vec<Account>,
+    problems: Problems,
+    status: Arc<Status>,
+    received: u64,
+    refused: u64,
+    /// The topics that patterns found.
+    topics: usize,
+    is_done: bool,
+}
+
+impl Ended {
+    /// Messages that are missing by the numbers of their publishers, or as a network says.
+    fn lost(&self) -> u64 {
+        self.accounts.iter().map(|account| account.lost).sum::<u64>() + self.problems.lost
+    }
+
+    /// Messages that came and are in no file.
+    fn unwritten(&self) -> u64 {
+        self.status.lost.load(Ordering::Relaxed)
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused + self.problems.malformed
+    }
+
+    fn status(&self, failed: bool) -> u8 {
+        if self.status.failure().is_some() || !self.is_done || self.unwritten() > 0 {
+            exit::TRACE
+        } else if failed || self.lost() + self.refused() + self.problems.incompatible > 0 {
+            exit::NETWORK
+        } else {
+            exit::SATISFIED
+        }
+    }
+
+    fn text(&self, names: &[String], outages: &[Outage]) -> String {
+        let on = match self.topics {
+            0 => String::new(),
+            topics => format!(" on {}", counted(topics as u64, "topic of patterns", "topics of patterns")),
+        };
+        let mut text = format!("received {}{on}", counted(self.received, "message", "messages"));
+        text += &format!(", lost {}, refused {}", self.lost(), self.refused());
+        if self.problems.incompatible > 0 {
+            text += &format!(", publishers that do not match {}", self.problems.incompatible);
+        }
+        text += &format!("; wrote {}", self.status);
+        for (file, count) in self.status.files() {
+            let bytes = std::fs::metadata(&file).map_or(0, |metadata| metadata.len() as usize);
+            let messages = counted(count, "message", "messages");
+            text += &format!("\n  {}: {messages}, {}", file.display(), size(bytes));
+        }
+        for (name, account) in names.iter().zip(&self.accounts) {
+            text += &match account.received {
+                0 => format!("\n  {name}: NO MESSAGE"),
+                received => format!("\n  {name}: {}", counted(received, "message", "messages")),
+            };
+        }
+        let mut times = TimeText::default();
+        for (name, account) in names.iter().zip(&self.accounts) {
+            if let Some(sentence) = account.sentence(name, &mut |time| times.text(time)) {
+                text += &format!("\n  {sentence}");
+            }
+        }
+        for outage in outages {
+            text += &format!("\n  {}", outage_text(outage, &mut times));
+        }
+        if let Some(reason) = self.status.failure() {
+            text += &format!("\n  {reason}");
+        }
+        if !self.is_done {
+            text += "\n  writing did not end in time: the last file may not be finished";
+        }
+        text
+    }
+
+    fn json(&self, names: &[String], outages: &[Outage]) -> String {
+        let files = self.status.files();
+        let file =
+            |(file, count): &(PathBuf, u64)| json!({"file": file.display().to_string(), "messages": count});
+        let topics = names.iter().zip(&self.accounts).map(|(name, account)| account.json(name));
+        json!({
+            "received": self.received,
+            "lost": self.lost(),
+            "refused": self.refused(),
+            "incompatible": self.problems.incompatible,
+            "written": self.status.written.load(Ordering::Relaxed),
+            "unwritten": self.unwritten(),
+            "files": files.iter().map(file).collect::<Vec<_>>(),
+            "topics": topics.collect::<Vec<_>>(),
+            "outages": outages.iter().map(outage_json).collect::<Vec<_>>(),
+            "failure": self.status.failure(),
+            "finished": self.is_done,
+        })
+        .to_string()
+    }
+}
+
+fn split_size(text: &str) -> Result<u64, &'static str> {
+    let bytes = deployment::bytes(text).filter(|bytes| *bytes >= 1 << 10);
+    bytes.map(|bytes| bytes as u64).ok_or("must be a whole number with a unit, from 1 KiB to 4 GiB")
+}
+
+fn split_time(text: &str) -> Result<i64, &'static str> {
+    let nanos = deployment::nanoseconds(text).filter(|nanos| *nanos >= 1_000_000);
+    nanos.ok_or("must be a duration of at least 1 ms, such as 10 min")
+}
+
+fn memory(text: &str) -> Result<usize, &'static str> {
+    let bytes = deployment::bytes(text).filter(|bytes| *bytes >= 1 << 20);
+    bytes.ok_or("must be a whole number with a unit, from 1 MiB to 4 GiB, such as 64 MiB")
+}

@@ -1,0 +1,63 @@
+//! Whether the networks can say what properties ask of topics beside their messages.
+
+use rondel_event::{TopicEvent, TopicId};
+use rondel_net::ros2::Middleware;
+use rondel_spec::Spec;
+
+use super::{Address, Binding};
+
+/// Something that a network cannot say of a topic.
+pub struct Unheard {
+    /// The topic.
+    pub topic: TopicId,
+    /// A sentence about it.
+    pub text: String,
+    /// Whether the verdict would look as if all were well; otherwise it stays unknown, or is reported as vacuous.
+    pub misleads: bool,
+}
+
+/// Returns the events that properties read and that the networks of these sources cannot report.
+pub fn unheard(spec: &Spec, sources: &[Binding]) -> Vec<Unheard> {
+    let mut all = Vec::new();
+    for property in &spec.properties {
+        let until = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize)?.until);
+        let roots = [Some(property.formula), until].into_iter().flatten();
+        let events = roots.flat_map(|root| spec.events_read(root));
+        for (topic, event) in events {
+            if !all.contains(&(topic, event)) {
+                all.push((topic, event));
+            }
+        }
+    }
+    all.sort_unstable();
+    let unheard = |(topic, event): (TopicId, TopicEvent)| {
+        let (address, name) = (&sources.get(topic.index())?.address, &spec.topics[topic.index()].name);
+        let event_name = event.name();
+        let (network, deadline) = match address {
+            Address::Dds(_, _, qos) => (None, qos.deadline),
+            Address::Ros2(topic, _) if topic.may_be_on(Middleware::Dds) => (None, topic.qos.deadline),
+            Address::Ros2(..) => (Some("ROS 2 on Zenoh"), None),
+            Address::Zenoh(..) => (Some("Zenoh"), None),
+            Address::Mqtt(..) => (Some("MQTT"), None),
+            Address::Stdout => return None,
+        };
+        let (text, misleads) = match network {
+            Some(network) => {
+                let text = format!(
+                    "`{event_name}({name})` never comes: {network} does not report events of topics, only DDS does"
+                );
+                (text, false)
+            }
+            None if event == TopicEvent::MissedDeadline && deadline.is_none() => {
+                let text = format!(
+                    "`{event_name}({name})` can never be true, because topic '{name}' has no deadline: set one with \
+                     `qos: {{deadline: 100 ms}}` in a deployment"
+                );
+                (text, true)
+            }
+            None => return None,
+        };
+        Some(Unheard { topic, text, misleads })
+    };
+    all.into_iter().filter_map(unheard).collect()
+}

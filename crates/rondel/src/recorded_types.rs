@@ -1,0 +1,120 @@
+//! The types of messages that recordings describe themselves.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rondel_decode::flatbuffers::BinarySchema;
+use rondel_decode::protobuf::Descriptors;
+use rondel_decode::schema::Library;
+use rondel_decode::{Encoding, MessageType};
+use rondel_recording::{RecordedSchema, RecordedTopic, open_messages};
+
+use crate::warn;
+
+/// The types of some recordings by name. The first recording that has a type defines it.
+#[derive(Debug, Default)]
+pub struct RecordedTypes {
+    types: BTreeMap<String, (Encoding, Arc<RecordedSchema>, PathBuf)>,
+}
+
+impl RecordedTypes {
+    /// Reads the types of these recordings. One that cannot be read has none, which is shown: its types may be missing.
+    pub fn read(recordings: &[PathBuf]) -> RecordedTypes {
+        let mut types = BTreeMap::new();
+        for path in recordings {
+            let opened = open_messages(path).unwrap_or_else(|error| {
+                warn(&format!("the types of messages are not known: {error}"));
+                None
+            });
+            let Some(recording) = opened else { continue };
+            for topic in recording.topics() {
+                let Some((encoding, schema)) = encoding(topic).zip(topic.schema.as_ref()) else { continue };
+                let entry = || (encoding, Arc::clone(schema), path.clone());
+                types.entry(full_name(&schema.name)).or_insert_with(entry);
+            }
+        }
+        RecordedTypes { types }
+    }
+
+    /// Returns a type, unless no recording has it, with the recording.
+    ///
+    /// # Errors
+    /// Why its definition cannot be used.
+    pub fn find(&self, name: &str) -> Option<(Result<MessageType, String>, &Path)> {
+        let (encoding, schema, path) = self.types.get(&full_name(name))?;
+        Some((message_type(schema, *encoding), path))
+    }
+}
+
+/// A name as recordings have it: ROS 2 types as `package/msg/Type`.
+fn full_name(name: &str) -> String {
+    let name = name.replace("::", "/").replace("dds_/", "");
+    let name = if name.contains('/') { name } else { return name };
+    let name = name.strip_suffix('_').map_or(name.clone(), str::to_owned);
+    match name.split('/').collect::<Vec<_>>()[..] {
+        [package, own] => format!("{package}/msg/{own}"),
+        _ => name,
+    }
+}
+
+/// Returns the encoding of the messages of a recorded topic, if it is one that is decoded.
+pub fn encoding(topic: &RecordedTopic) -> Option<Encoding> {
+    match topic.encoding.as_str() {
+        "flatbuffer" => Some(Encoding::Flatbuffers),
+        name => Encoding::from_name(name),
+    }
+}
+
+/// Returns the type that a recording describes.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn message_type(schema: &RecordedSchema, encoding: Encoding) -> Result<MessageType, String> {
+    let RecordedSchema { name, encoding: language, data } = schema;
+    let said = |error: &dyn std::fmt::Display| format!("the definition of {name} cannot be used: {error}");
+    let text = || std::str::from_utf8(data).map_err(|_| said(&"it is not UTF-8 text"));
+    match (encoding, language.as_str()) {
+        (Encoding::Cdr, "ros2msg") => {
+            let mut library = Library::new();
+            library.add_msg(&full_name(name), text()?).map_err(|error| said(&error))?;
+            library.schema(name).map(MessageType::Cdr).map_err(|error| said(&error))
+        }
+        (Encoding::Cdr, "ros2idl" | "omgidl") => {
+            let mut library = Library::new();
+            for part in idl_parts(text()?) {
+                library.add_idl(&part, &|_| None).map_err(|error| said(&error))?;
+            }
+            library.schema(name).map(MessageType::Cdr).map_err(|error| said(&error))
+        }
+        (Encoding::Protobuf, "protobuf") => {
+            let set = Descriptors::from_bytes(data).map_err(|error| said(&error))?;
+            set.message(name).map(MessageType::Protobuf).map_err(|error| said(&error))
+        }
+        (Encoding::Flatbuffers, "flatbuffer") => {
+            let set = BinarySchema::from_bytes(data).map_err(|error| said(&error))?;
+            set.table(name).map(MessageType::Flatbuffers).map_err(|error| said(&error))
+        }
+        (_, "") => Err(format!("the recording has no definition of {name}")),
+        (_, other) => Err(said(&format!("it is in {other}, and the messages are in {encoding}"))),
+    }
+}
+
+/// The files in a text of IDL as ROS 2 records it: each after a line of `=` and a line `IDL: package/msg/Type`. Those
+/// that others refer to stand behind them, so they come in reverse.
+fn idl_parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for line in text.lines() {
+        if line.len() >= 20 && line.bytes().all(|byte| byte == b'=') {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut()
+            && !line.starts_with("IDL: ")
+        {
+            part.push_str(line);
+            part.push('\n');
+        }
+    }
+    parts.retain(|part| !part.trim().is_empty());
+    parts.reverse();
+    parts
+}

@@ -1,0 +1,415 @@
+//! The flight recorder: keeps the last messages, and writes them to a file when a property turns violated.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rondel_event::{Timestamp, TopicId, Verdict};
+use rondel_net::adapter::{Sample, now};
+use rondel_recording::{Compression, RecordedSchema};
+use rondel_runtime::Report;
+use rondel_runtime::text::{counted, size};
+use serde_json::{Value, json};
+
+use super::channels::Channel;
+use super::disk::{Disk, Job, Place, Status, file_name};
+use super::ring::{Kept, Ring};
+use crate::folder::check_writable;
+use crate::warn;
+
+/// A file ends at the latest so many times `after` behind its first violation.
+const LONGEST: i64 = 10;
+/// Stands for the verdicts among the topics.
+const VERDICTS_TOPIC: u32 = u32::MAX;
+/// The name of their topic.
+pub const VERDICTS: &str = "rondel/verdicts";
+
+/// What is recorded around violations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlightSettings {
+    /// How long before a violation and after it, in nanoseconds.
+    pub before: i64,
+    pub after: i64,
+    /// The number of files that are kept.
+    pub keep: usize,
+    /// Where they are written.
+    pub folder: PathBuf,
+    /// The bytes that messages may take.
+    pub memory: usize,
+}
+
+impl FlightSettings {
+    /// Checks whether files can be written in the folder, or the folder be made. Makes nothing.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), String> {
+        check_writable(&self.folder)
+            .map_err(|why| format!("cannot record in the folder {}: {why}", self.folder.display()))
+    }
+}
+
+/// Where a property is defined: the file, and its line.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The file of the specification.
+    pub file: String,
+    /// For each property its line, or 0.
+    pub lines: Vec<u32>,
+}
+
+/// Keeps the last messages and verdicts, and passes those around violations on to be written.
+pub struct FlightRecorder {
+    settings: FlightSettings,
+    origin: Origin,
+    ring: Ring,
+    disk: Disk,
+    incident: Option<Incident>,
+    text: Vec<u8>,
+    /// Messages that were not kept, since the memory was used up.
+    refused: u64,
+    /// Violations, and how many files did not reach back far enough, with the shortest reach in nanoseconds.
+    violations: u64,
+    short: u64,
+    shortest: i64,
+    /// When the last message arrived: it may be the one that violates.
+    last: Timestamp,
+}
+
+/// A file that is being written.
+struct Incident {
+    property: String,
+    first: Timestamp,
+    until: Timestamp,
+    violations: u64,
+    /// How far back the messages reach, in nanoseconds, if not as far as they should.
+    reach: Option<i64>,
+    refused: u64,
+}
+
+impl FlightRecorder {
+    /// Starts to keep the messages of these topics.
+    ///
+    /// # Errors
+    /// The folder cannot be made or written to, or a thread not be started.
+    pub fn start(
+        settings: FlightSettings,
+        channels: Vec<Channel>,
+        origin: Origin,
+    ) -> io::Result<FlightRecorder> {
+        std::fs::create_dir_all(&settings.folder)?;
+        // Better now than with the first violation.
+        check_writable(&settings.folder).map_err(io::Error::other)?;
+        let disk = Disk::start(channels)?;
+        disk.send(Job::Channel(VERDICTS_TOPIC, verdicts()));
+        let ring = Ring::new(settings.memory);
+        Ok(FlightRecorder {
+            settings,
+            origin,
+            ring,
+            disk,
+            incident: None,
+            text: Vec::new(),
+            refused: 0,
+            violations: 0,
+            short: 0,
+            shortest: i64::MAX,
+            last: Timestamp::from_nanos(i64::MAX),
+        })
+    }
+
+    /// Keeps a message that arrived at this time.
+    #[inline]
+    pub fn keep(&mut self, topic: TopicId, sample: &Sample<'_>, arrival: Timestamp) {
+        let Sample { payload, source_time: source, origin, .. } = *sample;
+        self.last = arrival;
+        self.push(Kept { topic: topic.0, arrival, source, origin, payload });
+    }
+
+    #[inline]
+    fn push(&mut self, kept: Kept<'_>) {
+        if !self.ring.fits(kept.payload) {
+            self.seal(kept.arrival);
+        }
+        if self.ring.push(kept).is_err() {
+            self.refuse();
+        }
+    }
+
+    /// From when on messages are in the file of a violation at this time: the last message always is.
+    fn begin(&self, now: Timestamp) -> Timestamp {
+        earlier(now, self.settings.before).min(self.last)
+    }
+
+    #[cold]
+    fn refuse(&mut self) {
+        self.refused += 1;
+        if self.refused == 1 {
+            let memory = size(self.settings.memory);
+            warn(&format!(
+                "the flight recorder cannot keep a message: {memory} of memory are used up; further ones are only \
+                 counted"
+            ));
+        }
+    }
+
+    /// Seals the segment that is full, and passes it on while a file is written.
+    #[cold]
+    fn seal(&mut self, now: Timestamp) {
+        let sealed = self.ring.seal(self.begin(now));
+        let (Some(segment), Some(incident)) = (sealed, &self.incident) else { return };
+        let until = incident.until;
+        self.disk.send(Job::Write(segment, until));
+        if now > until {
+            self.close(now);
+        }
+    }
+
+    /// Takes a verdict; if a property turns violated, what was kept is written to a file.
+    pub fn take(&mut self, report: &Report<'_>) {
+        let (now, mut text) = (now(), std::mem::take(&mut self.text));
+        self.tick(now);
+        text.clear();
+        self.write_verdict(report, now, &mut text);
+        self.push(Kept { topic: VERDICTS_TOPIC, arrival: now, source: None, origin: None, payload: &text });
+        self.text = text;
+        if report.verdict() == Verdict::Violated && report.changed() {
+            self.violated(&report.property().name, now);
+        }
+    }
+
+    fn violated(&mut self, property: &str, now: Timestamp) {
+        self.violations += 1;
+        let FlightSettings { before, after, .. } = self.settings;
+        if let Some(incident) = &mut self.incident {
+            incident.violations += 1;
+            let longest = later(incident.first, after.saturating_mul(LONGEST));
+            incident.until = later(now, after).min(longest);
+            return;
+        }
+        let from = self.begin(now);
+        self.ring.seal(from);
+        let segments: Vec<_> = self.ring.sealed().cloned().collect();
+        let begins = segments.first().map_or(now, |first| first.first);
+        let reach = now.as_nanos() - begins.as_nanos();
+        let is_short = self.ring.forgotten().is_some_and(|forgotten| forgotten >= from);
+        if is_short {
+            self.short += 1;
+            self.shortest = self.shortest.min(reach);
+            if self.short == 1 {
+                warn(&format!(
+                    "the flight recorder reaches back {} of {}: {} of memory are used up",
+                    seconds(reach),
+                    seconds(before),
+                    size(self.settings.memory)
+                ));
+            }
+        }
+        let place = Place {
+            file: self.settings.folder.join(file_name(now, property)),
+            compression: Compression::Zstd,
+            keep: Some(self.settings.keep),
+            split: (None, None),
+        };
+        self.disk.send(Job::Begin(Box::new(place), segments, from));
+        self.incident = Some(Incident {
+            property: property.to_owned(),
+            first: now,
+            until: later(now, after),
+            violations: 1,
+            reach: is_short.then_some(reach),
+            refused: self.refused,
+        });
+    }
+
+    /// Ends a file whose time is over.
+    pub fn tick(&mut self, now: Timestamp) {
+        if self.incident.as_ref().is_some_and(|incident| now > incident.until) {
+            self.seal(now);
+            self.close(now);
+        }
+    }
+
+    /// Ends the file, if one is being written.
+    fn close(&mut self, now: Timestamp) {
+        let Some(incident) = self.incident.take() else { return };
+        let Incident { property, first, until, violations, reach, refused } = incident;
+        let FlightSettings { before, after, .. } = self.settings;
+        let note = |name: &str, value: String| (name.to_owned(), value);
+        let mut notes = vec![
+            note("property", property),
+            note("time", format!("{}", first.as_nanos())),
+            note("violations", violations.to_string()),
+            note("before", seconds(before)),
+            note("after", seconds(after)),
+            note("not_kept", (self.refused - refused).to_string()),
+            note("until", until.min(now).as_nanos().to_string()),
+        ];
+        notes.extend(reach.map(|reach| note("reaches_back", seconds(reach))));
+        self.disk.send(Job::End(notes));
+    }
+
+    /// Ends recording: a file that is being written is finished with what there is. Returns what was recorded;
+    /// `is_done` is not set if writing took longer than `limit`.
+    pub fn end(mut self, limit: Duration) -> FlightSummary {
+        let now = now();
+        self.seal(now);
+        self.close(now);
+        let is_done = self.disk.end(limit);
+        let FlightRecorder { refused, violations, short, shortest, settings, .. } = self;
+        let status = Arc::clone(self.disk.status());
+        let shortest = (short > 0).then_some(shortest);
+        FlightSummary { status, refused, violations, short, shortest, settings, is_done }
+    }
+
+    /// Writes a verdict as a `foxglove.Log` with the members of an event.
+    fn write_verdict(&self, report: &Report<'_>, now: Timestamp, out: &mut Vec<u8>) {
+        let (nanos, property) = (now.as_nanos(), report.property());
+        let level = match (report.verdict(), property.severity.as_deref()) {
+            (Verdict::Satisfied, _) => 2,
+            (Verdict::Inconclusive, _) => 3,
+            (Verdict::Violated, Some("critical")) => 5,
+            (Verdict::Violated, _) => 4,
+        };
+        let mut verdict = Vec::new();
+        report.json(&mut verdict);
+        let quoted = |text: &str| Value::from(text).to_string();
+        let line = self.origin.lines.get(property.position as usize).copied().unwrap_or(0);
+        let (word, name) = (report.verdict().as_str(), &property.name);
+        let mut entries = format!("{{\"key\":\"property\",\"value\":{}}}", quoted(name));
+        let _ = write!(entries, ",{{\"key\":\"verdict\",\"value\":\"{word}\"}}");
+        let others = [("severity", &property.severity), ("requirement", &property.requirement)];
+        for (key, value) in others.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
+            let _ = write!(entries, ",{{\"key\":\"{key}\",\"value\":{}}}", quoted(value));
+        }
+        let head = format!(
+            "{{\"timestamp\":{{\"sec\":{},\"nsec\":{}}},\"level\":{level},\"message\":{},\"name\":{},\"file\":{},\
+             \"line\":{line},\"duration\":{{\"sec\":0,\"nsec\":0}},\"metadata\":[{entries}],\"verdict\":",
+            nanos.div_euclid(1_000_000_000),
+            nanos.rem_euclid(1_000_000_000),
+            quoted(&format!("{name}: {word}")),
+            quoted(name),
+            quoted(&self.origin.file),
+        );
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(&verdict);
+        out.push(b'}');
+    }
+}
+
+/// What a flight recorder recorded.
+#[derive(Debug)]
+pub struct FlightSummary {
+    status: Arc<Status>,
+    settings: FlightSettings,
+    refused: u64,
+    violations: u64,
+    short: u64,
+    shortest: Option<i64>,
+    is_done: bool,
+}
+
+impl FlightSummary {
+    /// Whether every message that should be in a file is in one.
+    pub fn is_complete(&self) -> bool {
+        let lost = self.status.lost.load(std::sync::atomic::Ordering::Relaxed);
+        self.is_done && lost + self.refused == 0 && self.status.failure().is_none()
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let order = std::sync::atomic::Ordering::Relaxed;
+        let files = self.status.files();
+        let files =
+            files.iter().map(|(file, count)| json!({"file": file.display().to_string(), "messages": count}));
+        json!({
+            "violations": self.violations,
+            "files": files.collect::<Vec<_>>(),
+            "removed": self.status.removed.load(order),
+            "written": self.status.written.load(order),
+            "lost": self.status.lost.load(order),
+            "not_kept": self.refused,
+            "short": self.short,
+            "reaches_back": self.shortest.map(|nanos| nanos as f64 / 1e9),
+            "failure": self.status.failure(),
+            "finished": self.is_done,
+        })
+    }
+
+    /// Sentences for the summary.
+    pub fn sentences(&self) -> Vec<String> {
+        let folder = self.settings.folder.display();
+        let mut all = Vec::new();
+        if self.violations > 0 {
+            let violations = counted(self.violations, "violation", "violations");
+            all.push(format!("recorded {violations}: {} in {folder}", self.status));
+        }
+        if let Some(reach) = self.shortest {
+            let files = counted(self.short, "file reaches", "files reach");
+            all.push(format!(
+                "{files} back less than {}, the shortest {}: {} of memory were used up",
+                seconds(self.settings.before),
+                seconds(reach),
+                size(self.settings.memory)
+            ));
+        }
+        if self.refused > 0 {
+            let messages = counted(self.refused, "message was", "messages were");
+            all.push(format!("{messages} not kept for recording: the memory was used up"));
+        }
+        all.extend(self.status.failure().map(|reason| format!("recording: {reason}")));
+        if !self.is_done {
+            all.push("recording did not end in time: the last file may not be finished".to_owned());
+        }
+        all
+    }
+}
+
+/// The topic of verdicts.
+fn verdicts() -> Channel {
+    let time =
+        json!({"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}});
+    let text = json!({"type": "string"});
+    let entry = json!({"type": "object", "properties": {"key": text, "value": text}});
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "foxglove.Log",
+        "description": "A verdict, as a log message with the members of an event",
+        "type": "object",
+        "properties": {
+            "timestamp": time,
+            "level": {"type": "integer"},
+            "message": text,
+            "name": text,
+            "file": text,
+            "line": {"type": "integer"},
+            "duration": time,
+            "metadata": {"type": "array", "items": entry},
+            "verdict": {"type": "object"},
+        },
+        "required": ["timestamp", "level", "message", "name", "file", "line"],
+    });
+    let schema = RecordedSchema {
+        name: "foxglove.Log".to_owned(),
+        encoding: "jsonschema".to_owned(),
+        data: schema.to_string().into_bytes(),
+    };
+    let name = VERDICTS.to_owned();
+    Channel { name, encoding: "json", schema: Some(Arc::new(schema)), metadata: Vec::new() }
+}
+
+fn earlier(time: Timestamp, nanos: i64) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_sub(nanos))
+}
+
+fn later(time: Timestamp, nanos: i64) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_add(nanos))
+}
+
+/// A duration in seconds, to the millisecond.
+fn seconds(nanos: i64) -> String {
+    let millis = (nanos as f64 / 1e6).round() / 1e3;
+    format!("{millis} s")
+}

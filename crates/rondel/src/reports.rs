@@ -1,0 +1,302 @@
+//! The reports of a check: which are wanted, what goes into them, and where they are written.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rondel_event::Verdict;
+use rondel_report::{Claim, Collector, Outcome, Place, Recording, Results, github, html, junit, sarif, tap};
+use rondel_runtime::{Report, Summary, VacuousKind};
+
+use crate::output::Output;
+use crate::specification::Specification;
+use crate::summary::{Reasons, standing};
+
+/// A report that `--report` asks for: `junit=FILE`, or `tap` for standard output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    form: Form,
+    /// Where it is written; standard output if `None`.
+    file: Option<PathBuf>,
+}
+
+/// The forms of reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Junit,
+    Sarif,
+    Tap,
+    Github,
+    Json,
+    Html,
+}
+
+const FORMS: [(&str, Form); 6] = [
+    ("junit", Form::Junit),
+    ("sarif", Form::Sarif),
+    ("tap", Form::Tap),
+    ("github", Form::Github),
+    ("json", Form::Json),
+    ("html", Form::Html),
+];
+
+impl std::str::FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Wanted, String> {
+        let (name, file) = match text.split_once('=') {
+            Some((name, file)) => (name, Some(file)),
+            None => (text, None),
+        };
+        let names: Vec<&str> = FORMS.iter().map(|(name, _)| *name).collect();
+        let form = FORMS.iter().find(|(known, _)| *known == name).map(|(_, form)| *form);
+        let form = form
+            .ok_or_else(|| format!("`{name}` is no form of a report; the forms are {}", names.join(", ")))?;
+        match file {
+            Some("") => Err(format!("the file is missing: write {name}=FILE, or {name} for standard output")),
+            file => Ok(Wanted { form, file: file.filter(|file| *file != "-").map(PathBuf::from) }),
+        }
+    }
+}
+
+impl Wanted {
+    /// Whether standard output belongs to this report, so that nothing else is written there.
+    fn takes_output(&self) -> bool {
+        // Annotations stand between other lines of a log.
+        self.file.is_none() && self.form != Form::Github
+    }
+
+    fn text(&self, results: &Results, strict: bool) -> String {
+        match self.form {
+            Form::Junit => junit::write(results, strict),
+            Form::Sarif => sarif::write(results, strict),
+            Form::Tap => tap::write(results, strict),
+            Form::Github => github::write(results, strict),
+            Form::Json => results.json(),
+            Form::Html => html::write(results),
+        }
+    }
+}
+
+/// Why there can be no reports.
+pub struct Refused {
+    /// In a sentence.
+    pub reason: String,
+    /// Whether the options are wrong, and not the place where a report shall be written.
+    pub is_misuse: bool,
+}
+
+/// The reports of a check while it runs.
+#[derive(Clone)]
+pub struct Reports {
+    wanted: Vec<Wanted>,
+    results: Results,
+    /// The verdicts of the recording that is being checked.
+    collector: Option<Collector>,
+}
+
+impl Reports {
+    /// The reports that are wanted of a specification; none if no report is.
+    ///
+    /// # Errors
+    /// [`Refused`] if a file cannot be written, or two reports are written to the same place.
+    pub fn new(wanted: &[Wanted], specification: &Specification) -> Result<Option<Reports>, Refused> {
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        for (i, one) in wanted.iter().enumerate() {
+            if wanted[..i].iter().any(|other| other.file == one.file) {
+                let place =
+                    one.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
+                let reason = format!("two reports would be written to {place}");
+                return Err(Refused { reason, is_misuse: true });
+            }
+            // Better now than after an hour of checking.
+            let writable = one.file.as_deref().map_or(Ok(()), writable);
+            writable.map_err(|reason| Refused { reason, is_misuse: false })?;
+        }
+        let results = Results::new(&specification.source, claims(specification));
+        Ok(Some(Reports { wanted: wanted.to_vec(), results, collector: None }))
+    }
+
+    /// Whether standard output belongs to a report.
+    pub fn take_output(&self) -> bool {
+        self.wanted.iter().any(Wanted::takes_output)
+    }
+
+    /// Whether all reports are written to files, so that none needs standard output.
+    pub fn are_in_files(&self) -> bool {
+        self.wanted.iter().all(|wanted| wanted.file.is_some())
+    }
+
+    /// Begins a recording.
+    pub fn begin(&mut self) {
+        self.collector = Some(Collector::new(self.results.properties.len()));
+    }
+
+    /// Takes a verdict on the recording.
+    #[inline]
+    pub fn take(&mut self, report: &Report<'_>) {
+        if let Some(collector) = &mut self.collector {
+            collector.take(report);
+        }
+    }
+
+    /// Ends the recording with this name.
+    pub fn end(&mut self, name: &str, reasons: &Reasons<'_>, ended: Ended) {
+        let summary = reasons.summary;
+        let Some(collector) = self.collector.take() else { return };
+        let judge = |i: usize| {
+            let (verdict, remark) =
+                summary.properties.get(i).map_or((Verdict::Inconclusive, String::new()), standing);
+            let vacuous = reasons.of(i);
+            let outcome = match verdict {
+                Verdict::Violated => Outcome::Violated,
+                Verdict::Inconclusive => Outcome::Inconclusive,
+                Verdict::Satisfied if ended.doubt.is_some() => Outcome::Inconclusive,
+                Verdict::Satisfied if vacuous.is_empty() => Outcome::Satisfied,
+                Verdict::Satisfied => Outcome::Vacuous,
+            };
+            let remark = match &ended.doubt {
+                Some(doubt) if verdict == Verdict::Satisfied => doubt.clone(),
+                _ => remark,
+            };
+            (outcome, remark, vacuous.into_iter().map(|reason| reason.text).collect())
+        };
+        let mut properties = collector.finish(summary.span.map(|(_, end)| end), judge);
+        for (i, judged) in properties.iter_mut().enumerate() {
+            let reasons = summary.vacuous(i);
+            judged.is_asserted = summary.properties.get(i).is_some_and(|statistics| statistics.is_asserted);
+            judged.is_assert = summary.properties.get(i).is_some_and(|statistics| statistics.is_assert());
+            judged.only_premise = reasons.iter().all(|reason| reason.kind == VacuousKind::Premise);
+        }
+        self.results.recordings.push(Recording {
+            name: name.to_owned(),
+            problem: None,
+            remarks: ended.remarks,
+            events: ended.events,
+            begin: summary.span.map(|(begin, _)| begin.as_nanos()),
+            end: summary.span.map(|(_, end)| end.as_nanos()),
+            seconds: ended.seconds,
+            properties,
+        });
+    }
+
+    /// Notes that the recording with this name was not read to its end, or not at all.
+    pub fn unread(&mut self, name: &str, problem: &str) {
+        let problem = Some(problem.to_owned());
+        match self.results.recordings.last_mut() {
+            Some(last) if last.name == name && last.problem.is_none() => last.problem = problem,
+            _ => {
+                let recording = Recording { name: name.to_owned(), problem, ..Recording::default() };
+                self.results.recordings.push(recording);
+            }
+        }
+    }
+
+    /// Takes the results of the recordings that were checked, to be put among those of others.
+    pub fn take_recordings(&mut self) -> Vec<Recording> {
+        std::mem::take(&mut self.results.recordings)
+    }
+
+    /// Sets the results of all recordings.
+    pub fn set_recordings(&mut self, recordings: Vec<Recording>) {
+        self.results.recordings = recordings;
+    }
+
+    /// Writes all reports, with the summary over all recordings.
+    ///
+    /// # Errors
+    /// A sentence if one could not be written; the others are.
+    pub fn write<W: Write>(
+        mut self,
+        whole: &Summary,
+        strict: bool,
+        out: &mut Output<W>,
+    ) -> Result<(), String> {
+        // A topic that came in another recording is not missing: that is no failure of the check.
+        for recording in &mut self.results.recordings {
+            for (i, judged) in recording.properties.iter_mut().enumerate() {
+                if judged.outcome == Outcome::Vacuous && whole.vacuous(i).is_empty() {
+                    judged.outcome = Outcome::Satisfied;
+                    judged.remark = format!("in this recording vacuous: {}", judged.vacuous.join("; "));
+                    judged.vacuous.clear();
+                }
+            }
+        }
+        let mut failed = Vec::new();
+        for wanted in &self.wanted {
+            let text = wanted.text(&self.results, strict);
+            let written = match &wanted.file {
+                Some(file) => rondel_recording::durable::replace(file, text.as_bytes())
+                    .map_err(|error| format!("cannot write the report {}: {error}", file.display())),
+                None => {
+                    // A failure is seen when the output ends.
+                    out.write(text.as_bytes());
+                    Ok(())
+                }
+            };
+            failed.extend(written.err());
+        }
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+    }
+}
+
+/// How the reading of a recording ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// Why it shows nothing although no property is violated, if so: messages are missing, for example.
+    pub doubt: Option<String>,
+    /// What was skipped or could not be used.
+    pub remarks: Vec<String>,
+    /// The number of messages that were checked.
+    pub events: u64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// Whether a file can be written where it shall be.
+fn writable(file: &Path) -> Result<(), String> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if file.is_dir() {
+        return Err(format!("cannot write the report {}: it is a folder", file.display()));
+    }
+    if !folder.is_dir() {
+        return Err(format!(
+            "cannot write the report {}: there is no folder {}",
+            file.display(),
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The properties as they are claimed.
+pub fn claims(specification: &Specification) -> Vec<Claim> {
+    let text = &specification.text;
+    let claim = |(i, property): (usize, &rondel_spec::Property)| {
+        let values = |name: &str| {
+            let own = property.attributes.iter().filter(|(own, value)| own == name && !value.is_empty());
+            own.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        let span = specification.spec.places.property(i);
+        let line = |at: usize| text.get(..at).unwrap_or(text);
+        let place = span.map(|span| {
+            let before = line(span.start);
+            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+            let width = text.get(span.start..span.end).map_or(0, |name| name.chars().count());
+            Place { line: before.matches('\n').count() + 1, column, end_column: column + width }
+        });
+        Claim {
+            name: property.name.clone(),
+            place,
+            text: place
+                .and_then(|place| text.lines().nth(place.line - 1))
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+            severity: values("severity").into_iter().next(),
+            requirements: values("requirement"),
+        }
+    };
+    specification.spec.properties.iter().enumerate().map(claim).collect()
+}

@@ -1,0 +1,100 @@
+//! All spools of a run, and what its summary says of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rondel_runtime::text::{counted, grouped};
+use serde_json::{Value, json};
+
+use super::{Spool, SpoolSettings};
+use crate::deployment::Address;
+
+/// Whether a sink can refuse a message: Zenoh does not, it closes the connection of a slow subscriber.
+pub fn can_refuse(sink: &Address) -> bool {
+    sink.holds_back() || *sink == Address::Stdout
+}
+
+/// The spools of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Spools(Vec<Arc<Spool>>);
+
+impl Spools {
+    /// Opens the spools of sinks, unless nothing is to be kept; only those that can refuse a message have one.
+    ///
+    /// # Errors
+    /// The path, and why it cannot be used.
+    pub fn open<'a>(
+        settings: Option<&SpoolSettings>,
+        sinks: impl Iterator<Item = &'a Address>,
+    ) -> Result<Spools, String> {
+        let Some(settings) = settings else { return Ok(Spools::default()) };
+        settings.check()?;
+        let mut spools = Spools::default();
+        for name in sinks.filter(|sink| can_refuse(sink)).map(Address::to_string) {
+            if spools.of(&name).is_none() {
+                spools.0.push(settings.open(&name)?);
+            }
+        }
+        Ok(spools)
+    }
+
+    /// The spool of a sink, if it has one.
+    pub fn of(&self, sink: &str) -> Option<Arc<Spool>> {
+        self.0.iter().find(|spool| spool.sink == sink).cloned()
+    }
+
+    /// The number of verdicts that wait.
+    pub fn waiting(&self) -> u64 {
+        self.0.iter().map(|spool| spool.state().file.len()).sum()
+    }
+
+    /// As JSON: an array of the spools that were used.
+    pub fn json(&self) -> Value {
+        let one = |spool: &Arc<Spool>| {
+            let state = spool.state();
+            let (waiting, path): (_, &Path) = (state.file.len(), state.file.path());
+            (state.earlier + state.kept + waiting > 0).then(|| {
+                json!({
+                    "sink": spool.sink,
+                    "earlier": state.earlier,
+                    "kept": state.kept,
+                    "published": state.delivered,
+                    "waiting": waiting,
+                    "unconfirmed": state.unconfirmed(),
+                    "file": path,
+                })
+            })
+        };
+        self.0.iter().filter_map(one).collect()
+    }
+
+    /// A sentence for each spool that was used.
+    pub fn sentences(&self) -> Vec<String> {
+        let one = |spool: &Arc<Spool>| {
+            let state = spool.state();
+            let waiting = state.file.len();
+            let sources = [(state.earlier, "of an earlier run"), (state.kept, "kept for a slow consumer")];
+            let mut parts: Vec<String> = sources
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{} {what}", grouped(*count)))
+                .collect();
+            if !parts.is_empty() {
+                parts.push(format!("{} published", grouped(state.delivered)));
+            }
+            let sent = match state.unconfirmed() {
+                0 => String::new(),
+                unconfirmed => format!(" ({} of them sent, but not confirmed)", grouped(unconfirmed)),
+            };
+            if waiting > 0 {
+                parts.push(format!(
+                    "{} in {}{sent}, and the next run publishes them",
+                    counted(waiting, "verdict waits", "verdicts wait"),
+                    state.file.path().display()
+                ));
+            }
+            (!parts.is_empty()).then(|| format!("{}: {}", spool.sink, parts.join(", ")))
+        };
+        self.0.iter().filter_map(one).collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! Events of topics that a network reports: properties name them, `tap` records them, `check` reads the recording.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use support::network::{dds_domain, independent, python};
+use support::process::Process;
+use support::{Folder, rondel};
+
+const SPECIFICATION: &str = r#"topic track "track" { id: int }
+property on_time = not missed_deadline(track)
+property kept = not disposed(track)
+property lives = alive(track)
+"#;
+
+/// A publisher of another program misses its deadline, disposes of an instance, and is gone.
+#[test]
+fn a_publisher_of_dds_misses_its_deadline_and_is_gone() {
+    let Some(python) = python("a_publisher_of_dds_misses_its_deadline_and_is_gone") else { return };
+    let (domain, folder) = (dds_domain(), Folder::new());
+    folder.file("track.rondel", SPECIFICATION);
+    let deployment = format!(
+        "specification: track.rondel\ndds: {{ domain: {domain}, interface: lo }}\n\
+         topics: {{ track: {{ source: dds:track, encoding: cdr, qos: {{ deadline: 300 ms }} }} }}\n"
+    );
+    let file = folder.file("rondel.yaml", deployment);
+    let own = ["track", "--domain", &domain, "--kind", "track", "--deadline", "0.2", "--silence", "1"];
+    let mut publisher = independent(&python, "dds_typed.py", &own);
+    publisher.wait_stdout("ready");
+    let mut run = Process::rondel(["run", &file]);
+    run.wait_stderr("ready");
+    let mut tap = Process::rondel(["tap", "--format", "json", "--events", &file]);
+    // The deadline of a reader counts from the first message that it receives.
+    tap.wait_stdout("\"event\":\"alive\"");
+    publisher.write(b"wait 2\n");
+    publisher.wait_stdout("matched");
+    publisher.write(b"write 1 1\n");
+    // Nothing more comes.
+    run.wait_stdout("violated      on_time");
+    tap.wait_stdout("\"event\":\"missed_deadline\"");
+    publisher.write(b"dispose 1\n");
+    run.wait_stdout("violated      kept");
+    tap.wait_stdout("\"event\":\"disposed\"");
+    publisher.kill();
+    run.wait_stdout("violated      lives");
+    tap.wait_stdout("\"event\":\"not_alive\"");
+    run.terminate();
+    run.finish().expect_status(0);
+    tap.terminate();
+    let tapped = tap.finish();
+    // The end of the only instance is no message.
+    tapped.expect_stderr(&["instance was disposed of or without publishers"]);
+    assert!(!tapped.stderr.contains("without payload"), "{}", tapped.stderr);
+    let recording = folder.file("track.jsonl", &tapped.stdout);
+    let checked = rondel(["check", "-q", &folder.path("track.rondel"), &recording]);
+    checked.expect_status(1);
+    for property in ["on_time", "kept", "lives"] {
+        assert!(checked.stdout.contains(&format!("violated      {property} ")), "{}", checked.stdout);
+    }
+}
+
+/// What a network cannot report is said before anything runs.
+#[test]
+fn events_that_never_come_are_refused_or_warned_of() {
+    let folder = Folder::new();
+    folder.file("track.rondel", SPECIFICATION);
+    let deployment = |name: &str, rest: &str| {
+        folder.file(name, format!("specification: track.rondel\ntopics: {{ track: {rest} }}\n"))
+    };
+    let without = deployment("dds.yaml", "dds:track");
+    rondel(["validate", &without])
+        .expect_status(2)
+        .expect_stderr(&["`missed_deadline(track)` can never be true", "qos: {deadline: 100 ms}"]);
+    let mqtt = deployment("mqtt.yaml", "mqtt:track");
+    rondel(["validate", &mqtt])
+        .expect_stderr(&["`alive(track)` never comes: MQTT does not report events of topics, only DDS does"]);
+    let short = rondel(["run", &folder.path("track.rondel"), "--topic", "dds:track"]);
+    short.expect_status(2).expect_stderr(&["`missed_deadline(track)` can never be true"]);
+}
+
+/// A recording without any event says nothing about events: the verdict is vacuous.
+#[test]
+fn a_recording_without_events_is_vacuous() {
+    let folder = Folder::new();
+    let specification = folder.file("track.rondel", SPECIFICATION);
+    let silent = folder.file("silent.jsonl", "{\"topic\":\"track\",\"time\":1,\"id\":2}\n");
+    rondel(["check", "-q", &specification, &silent])
+        .expect_status(4)
+        .expect_stderr(&["on_time, kept, lives are vacuous: no event came on `track`"]);
+    let lines =
+        "{\"topic\":\"track\",\"time\":0,\"event\":\"alive\"}\n{\"topic\":\"track\",\"time\":1,\"id\":2}\n";
+    let heard = folder.file("heard.jsonl", lines);
+    rondel(["check", "-q", &specification, &heard]).expect_status(0);
+}
