@@ -16,7 +16,7 @@ use crate::doubt::Doubts;
 use crate::future::{Decision, Delayed, Levels, Pending, Room, Scratch};
 use crate::linear::{Held, LineRows, Linear};
 use crate::program::Program;
-use crate::report::{Report, ReportKeys, SliceStatus, in_order};
+use crate::report::{Report, ReportKeys, SliceStatus, Withheld, in_order};
 use crate::section::{Moments, Section};
 use crate::serial::{ByItself, Outcome, Rowed, SavedSerial, Serial};
 use crate::slice::saved::SavedInstances;
@@ -586,7 +586,7 @@ impl Monitor {
                     after: false,
                     back: 0,
                     robustness: serial.robustness(section, formula, row, 0, verdict),
-                    withheld: crate::report::Withheld::No,
+                    withheld: Withheld::No,
                     key: None,
                     order: at(row),
                 }
@@ -723,7 +723,7 @@ impl Monitor {
                     after: false,
                     back: 0,
                     robustness: serial.robustness(section, formula, row, 0, verdict),
-                    withheld: crate::report::Withheld::No,
+                    withheld: Withheld::No,
                     key: None,
                     order: if is_event { at(next) } else { before(next) },
                 };
@@ -786,7 +786,7 @@ impl Monitor {
                     after: true,
                     back: 0,
                     robustness,
-                    withheld: crate::report::Withheld::No,
+                    withheld: Withheld::No,
                     key: None,
                     order: order + 1,
                 });

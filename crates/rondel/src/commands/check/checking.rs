@@ -17,7 +17,7 @@ use crate::commands::deployment_file;
 use crate::output::{Format, Output, VerdictWriter};
 use crate::reports::{Ended, Reports};
 use crate::schemas::Schemas;
-use crate::summary::{Reasons, Unused, mistyped_values, never_stamped, standing, unstamped};
+use crate::summary::{Reasons, mistyped_values, never_stamped, standing, unstamped};
 use crate::{complain, exit, pipeline, terminal, warn};
 
 /// A recording was not read to its end, or not whole, for this reason, which has been shown.

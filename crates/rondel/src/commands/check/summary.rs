@@ -19,6 +19,7 @@ impl Checking<'_> {
             &self.found.summary;
         let seconds = |time: Timestamp| time.as_nanos() as f64 / 1e9;
         let resumed = self
+            .found
             .summary
             .seam
             .map(|(from, until)| serde_json::json!({"from": seconds(from), "until": seconds(until)}));
