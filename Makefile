@@ -54,7 +54,7 @@ uninstall: ## remove what `make install` has installed (the same PREFIX and DEST
 test: setup .venv/ready ## check format and lints, run all tests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked --no-fail-fast
+	scripts/test-workspace
 	scripts/test-install $(TARGET)/debug/rondel
 
 test-long: setup ## compare the engine with the definitions on many random cases (RONDEL_CASES=200 times as many as `make test`)
