@@ -10,7 +10,7 @@ pub const USAGE: u8 = 2;
 pub const TRACE: u8 = 3;
 /// Nothing was violated, but at least one property was never decided, was inconclusive at the end, or needs
 /// a topic or a field that never came: then a name may be misspelt. With `--strict`, also if a premise was
-/// never true.
+/// never true, or if the time of a simulation stood at the end.
 pub const INCONCLUSIVE: u8 = 4;
 /// A network could not be joined, or was left with something undelivered.
 pub const NETWORK: u8 = 5;
