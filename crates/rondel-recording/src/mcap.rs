@@ -3,9 +3,11 @@
 //! The index, or a walk over the heads of the records, shows the chunks. Those with a wanted topic and time are read,
 //! in the order of their first messages, and merged where their times overlap.
 
+mod ahead;
 mod chunk;
 mod file;
 mod index;
+mod load;
 mod records;
 mod write;
 
@@ -15,27 +17,27 @@ use std::path::Path;
 use rondel_event::Timestamp;
 
 use crate::recording::{End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
-use chunk::{Decompressor, LARGEST};
+use ahead::Ahead;
 use file::Pieces;
 use index::{Index, Section};
+use load::{Buffers, Entry, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
 pub(crate) use records::MAGIC;
-use records::{HEAD, MESSAGE_HEAD, Records, op};
+use records::MESSAGE_HEAD;
 pub use write::{Compression, McapWriter, MessageHead, WriterOptions};
 
 /// How many bytes of chunks with overlapping times are held at most; beyond, messages may come late.
 const OVERLAP: usize = 512 << 20;
 
-/// Stands for a channel that is not read, and for one that is not known.
-const UNREAD: u32 = u32::MAX;
-const UNKNOWN: u32 = u32::MAX - 1;
-
 /// An MCAP file that is being read.
 pub struct McapRecording {
-    file: Pieces,
+    loader: Loader,
+    /// The thread that loads sections, if there is one.
+    ahead: Option<Ahead>,
+    /// How many sections were read.
+    loaded: u64,
     topics: Vec<RecordedTopic>,
-    /// For every id of a channel the position of its topic, [`UNREAD`] or [`UNKNOWN`].
+    /// For every id of a channel the position of its topic, or [`UNKNOWN`].
     channels: Vec<u32>,
-    all_channels: Vec<u32>,
     selection: Selection,
     /// The sections to read, in the order of their first times.
     waiting: VecDeque<Section>,
@@ -43,16 +45,13 @@ pub struct McapRecording {
     is_own: bool,
     end: End,
     open: Vec<OpenSection>,
-    decompressor: Decompressor,
-    raw: Vec<u8>,
-    /// Buffers of sections that are done.
-    spare: Vec<(Vec<u8>, Vec<Entry>)>,
     /// What is to be reported, in order; a cut at the end.
     faults: VecDeque<RecordingError>,
     cut: Option<RecordingError>,
     /// The section whose messages are returned.
     current: Option<usize>,
     position: u64,
+    bytes_read: u64,
 }
 
 /// A section whose messages are being returned.
@@ -67,16 +66,6 @@ struct OpenSection {
     fault: Option<RecordingError>,
 }
 
-/// A message in a section.
-#[derive(Clone, Copy)]
-struct Entry {
-    log_time: u64,
-    /// Where its payload begins and ends.
-    start: usize,
-    end: usize,
-    topic: u32,
-}
-
 impl McapRecording {
     /// Opens a file and finds its topics.
     ///
@@ -85,11 +74,11 @@ impl McapRecording {
     pub fn open(path: &Path) -> Result<McapRecording, RecordingError> {
         let mut file = Pieces::open(path)?;
         let Index { sections, topics, of_channel, faults, cut, is_own, end, .. } = Index::read(&mut file)?;
-        let mut all_channels =
-            vec![UNKNOWN; of_channel.keys().next_back().map_or(0, |last| *last as usize + 1)];
+        let mut channels = vec![UNKNOWN; of_channel.keys().next_back().map_or(0, |last| *last as usize + 1)];
         for (channel, topic) in &of_channel {
-            all_channels[*channel as usize] = *topic as u32;
+            channels[*channel as usize] = *topic as u32;
         }
+        let bytes_read = file.bytes_read();
         let path = || path.to_owned();
         let faults = faults.into_iter().map(|(offset, reason)| RecordingError::Damage {
             path: path(),
@@ -100,21 +89,20 @@ impl McapRecording {
         let mut recording = McapRecording {
             faults: faults.collect(),
             cut: cut.map(|(offset, reason)| RecordingError::Cut { path: path(), offset, reason }),
-            channels: Vec::new(),
-            all_channels,
+            channels,
             selection: Selection::of_topics(vec![true; topics.len()]),
             waiting: VecDeque::new(),
             sections,
             topics,
             is_own,
             end,
-            file,
+            loader: Loader::new(file),
+            ahead: None,
+            loaded: 0,
             open: Vec::new(),
-            decompressor: Decompressor::default(),
-            raw: Vec::new(),
-            spare: Vec::new(),
             current: None,
             position: 0,
+            bytes_read,
         };
         recording.choose();
         Ok(recording)
@@ -127,13 +115,14 @@ impl McapRecording {
 
     /// Applies the selection.
     fn choose(&mut self) {
-        let McapRecording { all_channels, channels, selection, sections, waiting, .. } = self;
+        (self.ahead, self.loaded) = (None, 0);
+        let selection = &self.selection;
         let chosen = |topic: &u32| match *topic {
             UNKNOWN => UNKNOWN,
             topic if selection.has_topic(topic as usize) => topic,
             _ => UNREAD,
         };
-        *channels = all_channels.iter().map(chosen).collect();
+        let channels: Vec<u32> = self.channels.iter().map(chosen).collect();
         let is_read = |id: &u16| channels.get(*id as usize).is_none_or(|topic| *topic != UNREAD);
         let is_wanted = |section: &&Section| {
             let (start, end) = (timestamp(section.start), timestamp(section.end));
@@ -141,87 +130,39 @@ impl McapRecording {
             let in_time = start > end || start <= selection.until && end >= selection.from;
             in_time && section.channels.as_ref().is_none_or(|ids| ids.iter().any(is_read))
         };
-        let mut chosen: Vec<Section> = sections.iter().filter(is_wanted).cloned().collect();
+        let mut chosen: Vec<Section> = self.sections.iter().filter(is_wanted).cloned().collect();
         chosen.sort_by_key(|section| section.start);
-        *waiting = chosen.into();
+        self.waiting = chosen.into();
+        let time = |time: Timestamp| u64::try_from(time.as_nanos()).unwrap_or(0);
+        self.loader.wanted = Wanted { channels, from: time(selection.from), until: time(selection.until) };
     }
 
     /// Reads the next section.
     fn load(&mut self, section: &Section) -> Result<(), RecordingError> {
-        let Section { offset, length, is_chunk, is_cut, .. } = *section;
-        let (mut records, mut entries) = self.spare.pop().unwrap_or_default();
-        entries.clear();
-        let mut fault = None;
-        if length > LARGEST {
-            records.clear();
-            fault = Some("a chunk is larger than 1 GiB".to_owned());
-        } else if is_chunk {
-            let mut raw = std::mem::take(&mut self.raw);
-            let read = self.file.read(offset + HEAD as u64, length as usize - HEAD, &mut raw);
-            let read = read.map(|()| self.decompressor.records(&raw, is_cut, &mut records));
-            self.raw = raw;
-            fault = read?.err().map(|fault| fault.0);
-        } else {
-            self.file.read(offset, length as usize, &mut records)?;
+        self.loaded += 1;
+        // Not for the first: one of many merged recordings may have its messages much later than others.
+        if self.loaded == 2 {
+            self.ahead = Ahead::start(&self.loader, std::iter::once(section).chain(&self.waiting));
         }
-        let found = self.list(&records, &mut entries);
-        // The end of a file that is cut off is reported by itself.
-        let fault = fault.or(found).filter(|_| !is_cut);
+        let loaded = match &mut self.ahead {
+            Some(ahead) => ahead.next(),
+            None => self.loader.load(section),
+        };
+        let Loaded { buffers: Buffers { records, entries }, fault, bytes_read } = loaded?;
+        self.bytes_read += bytes_read;
+        let Section { offset, length, .. } = *section;
         let fault = fault.map(|reason| {
             let all = 0..self.topics.len();
             let is_in = |topic: &usize| {
-                let channel = |id: &u16| self.all_channels.get(*id as usize) == Some(&(*topic as u32));
+                let channel = |id: &u16| self.channels.get(*id as usize) == Some(&(*topic as u32));
                 self.selection.has_topic(*topic)
                     && section.channels.as_ref().is_none_or(|ids| ids.iter().any(channel))
             };
             let topics = all.filter(is_in).collect();
-            RecordingError::Damage { path: self.file.path().to_owned(), offset, reason, topics }
+            RecordingError::Damage { path: self.loader.path().to_owned(), offset, reason, topics }
         });
-        if !entries.is_sorted_by_key(|entry| entry.log_time) {
-            entries.sort_by_key(|entry| entry.log_time);
-        }
         self.open.push(OpenSection { records, entries, next: 0, offset, end: offset + length, fault });
         Ok(())
-    }
-
-    /// Lists the messages to read among records; returns what is wrong with the rest.
-    fn list(&self, records: &[u8], entries: &mut Vec<Entry>) -> Option<String> {
-        let from = u64::try_from(self.selection.from.as_nanos()).unwrap_or(0);
-        let until = u64::try_from(self.selection.until.as_nanos()).unwrap_or(0);
-        let (mut unknown, mut first) = (0_u64, 0);
-        for (at, kind, body) in Records::new(records) {
-            let body = match body {
-                Ok(body) => body,
-                Err(reason) => {
-                    return Some(format!("{reason}, {at} bytes after the beginning of its records"));
-                }
-            };
-            if kind != op::MESSAGE {
-                continue;
-            }
-            let Some((head, _)) = body.split_first_chunk::<MESSAGE_HEAD>() else {
-                return Some(format!(
-                    "a message is too short, {at} bytes after the beginning of its records"
-                ));
-            };
-            let channel = u16::from_le_bytes([head[0], head[1]]);
-            let topic = self.channels.get(channel as usize).copied().unwrap_or(UNKNOWN);
-            if topic == UNREAD {
-                continue;
-            }
-            if topic == UNKNOWN {
-                unknown += 1;
-                first = channel;
-                continue;
-            }
-            let log_time = head[6..].first_chunk().copied().map_or(0, u64::from_le_bytes);
-            if log_time >= from && log_time <= until {
-                let start = at + HEAD + MESSAGE_HEAD;
-                entries.push(Entry { log_time, start, end: at + HEAD + body.len(), topic });
-            }
-        }
-        (unknown > 0)
-            .then(|| format!("{unknown} messages are on channels that are not defined, such as {first}"))
     }
 
     /// Opens every section that may have the next message, and returns the position of the one that has it.
@@ -270,7 +211,11 @@ impl McapRecording {
         while let Some(i) = self.open.iter().position(is_done) {
             let OpenSection { records, entries, fault, end, .. } = self.open.swap_remove(i);
             self.position = self.position.max(end);
-            self.spare.push((records, entries));
+            let buffers = Buffers { records, entries };
+            match &self.ahead {
+                Some(ahead) => ahead.give_back(buffers),
+                None => self.loader.spare.push(buffers),
+            }
             if let Some(fault) = fault {
                 return Err(fault);
             }
@@ -332,7 +277,7 @@ impl Recording for McapRecording {
     }
 
     fn progress(&self) -> Progress {
-        Progress { position: self.position, size: self.file.size(), bytes_read: self.file.bytes_read() }
+        Progress { position: self.position, size: self.loader.size(), bytes_read: self.bytes_read }
     }
 }
 

@@ -43,6 +43,12 @@ impl Pieces {
         })
     }
 
+    /// The same file once more, with which it shares the position: only one of them may read at a time.
+    pub(super) fn again(&self) -> io::Result<Pieces> {
+        let (path, file) = (self.path.clone(), self.file.try_clone()?);
+        Ok(Pieces { path, file, window: Vec::new(), start: 0, next: SMALL, bytes_read: 0, ..*self })
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

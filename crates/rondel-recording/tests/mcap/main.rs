@@ -344,3 +344,44 @@ writer.finish()
     }
     assert_eq!(compared, 6000);
 }
+
+/// A thread reads ahead in files of more than a mebibyte: chunks that overlap in time, one of them damaged.
+#[test]
+fn what_is_read_ahead_comes_in_order_and_with_its_faults() {
+    const CHUNKS: u64 = 40;
+    const DAMAGED: u64 = 17;
+    let mut writer = Writer::new();
+    writer.add(&definitions());
+    let (mut expected, mut seed) = (Vec::new(), 1_u64);
+    for i in 0..CHUNKS {
+        // Each chunk reaches into the times of the next.
+        let times: Vec<u64> = (0..15).map(|k| 100 * i + 10 * k).collect();
+        let mut payload = || {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (seed >> 56) as u8
+            };
+            (0..4096).map(|_| next()).collect::<Vec<u8>>()
+        };
+        let records: Vec<u8> = times.iter().flat_map(|time| message(1, 0, *time, &payload())).collect();
+        let mut chunk = Chunk::new("zstd", &records, (times[0], times[14]));
+        if i == DAMAGED {
+            chunk.crc ^= 1;
+        } else {
+            expected.extend(times);
+        }
+        writer.chunk(&chunk, &[(1, 15)]);
+    }
+    expected.sort_unstable();
+    let bytes = writer.finish(Some(&definitions()));
+    assert!(bytes.len() > 1_500_000, "{} bytes are read without a thread", bytes.len());
+    let file = File::new(&bytes);
+    let (messages, errors) = file.read();
+    assert_eq!(times(&messages), expected);
+    assert!(errors.len() == 1 && errors[0].contains("the checksum of a chunk is wrong"), "{errors:?}");
+    // Given up in the middle.
+    let mut recording = file.open().unwrap();
+    for _ in 0..100 {
+        recording.next().unwrap().unwrap();
+    }
+}
