@@ -8,9 +8,6 @@ use rondel_event::TopicId;
 use rondel_spec::{BinaryOp, UnaryOp};
 
 use crate::chain::ChainColumn;
-use crate::relation::source::Relation as Quantified;
-use crate::slice::by_value::Source as ByValue;
-use crate::translate::MachineSource;
 
 /// The word that a node computes, or its complement. Negation is thus free, and a formula and its
 /// negation are one node.
@@ -507,12 +504,6 @@ pub(crate) struct Graph {
     nodes: Vec<Node>,
     /// The nodes with their hashes.
     index: HashTable<(u64, NodeId)>,
-    /// What the nodes of machines stand for.
-    machines: Vec<MachineSource>,
-    /// What the nodes of quantified formulas stand for.
-    relations: Vec<Quantified>,
-    /// What the nodes of those stand for that are evaluated by value.
-    by_value: Vec<ByValue>,
     overflow: bool,
 }
 
@@ -521,66 +512,9 @@ impl Graph {
     pub(crate) const LIMIT: usize = 1 << 31;
 
     pub(crate) fn new() -> Graph {
-        let mut graph = Graph {
-            nodes: Vec::new(),
-            index: HashTable::new(),
-            machines: Vec::new(),
-            relations: Vec::new(),
-            by_value: Vec::new(),
-            overflow: false,
-        };
+        let mut graph = Graph { nodes: Vec::new(), index: HashTable::new(), overflow: false };
         graph.add(Node::False);
         graph
-    }
-
-    pub(crate) fn machines(&self) -> &[MachineSource] {
-        &self.machines
-    }
-
-    /// The machine of a node that is one.
-    pub(crate) fn machine_of(&self, node: NodeId) -> Option<&MachineSource> {
-        match self.nodes.get(node.index())? {
-            Node::Machine { machine, .. } => self.machines.get(*machine as usize),
-            _ => None,
-        }
-    }
-
-    /// A machine with these operands. No two are the same: they have names.
-    pub(crate) fn add_machine(&mut self, machine: MachineSource, operands: Box<[NodeId]>) -> NodeId {
-        self.machines.push(machine);
-        self.add(Node::Machine { machine: self.machines.len() as u32 - 1, operands })
-    }
-
-    pub(crate) fn relations(&self) -> &[Quantified] {
-        &self.relations
-    }
-
-    /// A quantified formula with these operands; one like it, if there is one.
-    pub(crate) fn add_relation(&mut self, relation: Quantified, operands: Box<[NodeId]>) -> Wire {
-        let known = self.relations.iter().position(|other| *other == relation);
-        let fields = relation.fields.clone();
-        let number = known.unwrap_or_else(|| {
-            self.relations.push(relation);
-            self.relations.len() - 1
-        });
-        self.wire(Node::Quantified { relation: number as u32, operands, fields })
-    }
-
-    pub(crate) fn by_value(&self) -> &[ByValue] {
-        &self.by_value
-    }
-
-    /// A quantified formula that is evaluated by value: where some value certainly makes it hold, and where one
-    /// possibly does. There is one for each node of the specification.
-    pub(crate) fn add_by_value(&mut self, source: ByValue) -> [Wire; 2] {
-        let mut operands: Vec<NodeId> = source.inputs.iter().map(|wire| wire.node()).collect();
-        operands.sort_unstable();
-        operands.dedup();
-        let fields = source.fields.clone();
-        self.by_value.push(source);
-        let number = self.by_value.len() as u32 - 1;
-        let certain = self.wire(Node::ByValue { number, operands: operands.into(), fields });
-        [certain, self.wire(Node::ByValuePossibly(certain.node()))]
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {

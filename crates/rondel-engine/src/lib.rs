@@ -46,7 +46,7 @@
 //! | `translate` | from the nodes of a specification to the engine's own operators |
 //! | `graph` | these operators as a graph in which equal parts are one node |
 //! | `schedule` | the nodes that properties need, in the order of evaluation |
-//! | `program`, `section` | registers, state and instructions |
+//! | `assemble`, `section`, `program` | registers, state and instructions |
 //! | `monitor`, `serial`, `run` | drive a program over events and time |
 //! | `words`, `values`, `columns` | the operations of instructions on truths and values |
 //! | `timed`, `ranges`, `window`, `robust` | bounds in time, measurements and robustness |
@@ -57,6 +57,7 @@
 //! | `doubt` | verdicts that are inconclusive as messages were not seen |
 //! | `snapshot` | the state of a monitor as bytes |
 
+mod assemble;
 mod chain;
 mod columns;
 mod delay;

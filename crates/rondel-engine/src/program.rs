@@ -5,13 +5,14 @@ use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueTy
 use rondel_spec::{Chain, Finality, Property, Spec, TimeModel, Topic};
 
 use crate::CompileError;
+use crate::assemble::Ordered;
 use crate::chain::ChainPlan;
 use crate::doubt::{ReachPlan, finality};
 use crate::graph::Node;
 use crate::instruction::Instruction;
 use crate::linear::LinearPlan;
 use crate::quantifier::Quantifier;
-use crate::section::{Moments, Ordered, Section};
+use crate::section::{Moments, Section};
 use crate::slice::Sliced;
 use crate::slice::divide::divide;
 use crate::translate::{FieldRead, Lines, Translator, groups};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rondel_event::{Read, Slot, TopicId, ValueType};
 use rondel_spec::{ExprId, Property, Slice, Spec, TimeModel};
 
+use crate::assemble::Ordered;
 use crate::program::Binding;
 use crate::quantifier::Quantifier;
-use crate::section::{Moments, Ordered};
+use crate::section::Moments;
 use crate::slice::key_tests::decided;
 use crate::slice::keys::KeyPlan;
 use crate::slice::{DEFAULT_LIMIT, SlicePlan, Sliced};

@@ -29,10 +29,11 @@ use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
 
 use super::{Meaning, Rails, Translator, Truth};
 use crate::CompileError;
+use crate::assemble::Ordered;
 use crate::graph::{Node, Wire};
 use crate::quantifier::{Evaluation, Quantifier};
 use crate::relation::literal::Scope;
-use crate::section::{Moments, Ordered};
+use crate::section::Moments;
 use crate::slice::by_value::Source;
 
 /// What a formula is at moments without a message of its values.
@@ -334,15 +335,18 @@ impl Translator<'_> {
                 fields.push(self.field(*topic, path, Read::Value(value_type)));
             }
         }
-        let [certain, possible] = self.graph.add_by_value(Source {
-            section: Arc::new(section),
-            types,
-            topics: topics.into_iter().map(|(topic, _)| topic).collect(),
-            fields: fields.into(),
-            inputs: wires,
-            positive,
-            model: self.model,
-        });
+        let [certain, possible] = self.sources.add_by_value(
+            &mut self.graph,
+            Source {
+                section: Arc::new(section),
+                types,
+                topics: topics.into_iter().map(|(topic, _)| topic).collect(),
+                fields: fields.into(),
+                inputs: wires,
+                positive,
+                model: self.model,
+            },
+        );
         // Between events no value is touched.
         let nothing = Rails::both(Wire::FALSE);
         let at = Rails { certain, possible };

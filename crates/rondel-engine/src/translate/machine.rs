@@ -34,7 +34,10 @@ impl Translator<'_> {
     ) -> Result<Meaning, CompileError> {
         let node = self.machine(id, machine)?;
         let after = self.graph.add(Node::MachineAfter(node));
-        let may_be_unknown = self.graph.machine_of(node).is_some_and(|source| source.plan.repeats);
+        let may_be_unknown = match self.graph.nodes()[node.index()] {
+            Node::Machine { machine, .. } => self.sources.machine(machine).plan.repeats,
+            _ => false,
+        };
         let [at, after] = [node, after].map(|column| {
             let mut is = |state: i64| {
                 let state = self.graph.add(Node::Constant(Constant::Int(state)));
@@ -164,7 +167,7 @@ impl Translator<'_> {
         let operands: Box<[NodeId]> = operands.into_iter().collect();
         let variables = declared.variables.iter().map(|variable| variable.initial.clone()).collect();
         let initial = if (declared.initial as usize) < declared.states.len() { declared.initial } else { 0 };
-        self.graph.add_machine(MachineSource { plan, initial, variables }, operands)
+        self.sources.add_machine(&mut self.graph, MachineSource { plan, initial, variables }, operands)
     }
 
     /// An expression over the data of a machine. What does not mention that is a register.

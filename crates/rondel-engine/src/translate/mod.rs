@@ -12,6 +12,7 @@ mod measured;
 mod operands;
 mod relation;
 mod robust;
+mod sources;
 mod values;
 
 use std::collections::HashMap;
@@ -31,10 +32,13 @@ pub(crate) use linear::{Lines, groups};
 pub(crate) use machine::MachineSource;
 use operands::Operands;
 pub(crate) use robust::Robustness;
+pub(crate) use sources::Sources;
 
 /// Properties of a specification as a graph.
 pub(crate) struct Translation {
     pub(crate) graph: Graph,
+    /// What some of its nodes stand for.
+    pub(crate) sources: Sources,
     /// What the graph reads from messages. Not all of it need be used.
     pub(crate) fields: Vec<FieldRead>,
     /// The formula of every property that was asked for, in that order.
@@ -171,6 +175,7 @@ pub(crate) struct Translator<'a> {
     /// The model of what is being translated.
     model: TimeModel,
     graph: Graph,
+    sources: Sources,
     fields: Vec<FieldRead>,
     fields_at: HashMap<(TopicId, Path), Vec<FieldId>>,
     /// For every node what it has become in this model, if it has been asked for.
@@ -210,6 +215,7 @@ impl<'a> Translator<'a> {
             keys: &[],
             model: TimeModel::Steps,
             graph: Graph::new(),
+            sources: Sources::default(),
             fields: Vec::new(),
             fields_at: HashMap::new(),
             done: Vec::new(),
@@ -343,6 +349,7 @@ impl<'a> Translator<'a> {
     pub(crate) fn finish(self) -> Translation {
         Translation {
             graph: self.graph,
+            sources: self.sources,
             fields: self.fields,
             formulas: self.formulas,
             robust: self.robust,

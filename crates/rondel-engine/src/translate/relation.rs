@@ -138,7 +138,7 @@ impl<'a> Translator<'a> {
         operands.sort_unstable();
         operands.dedup();
         let dense = self.model == TimeModel::Dense;
-        let at = self.graph.add_relation(relation, operands.into());
+        let at = self.sources.add_relation(&mut self.graph, relation, operands.into());
         let after = if dense { self.graph.wire(Node::After(at.node())) } else { at };
         Ok(Sides { at, after })
     }
