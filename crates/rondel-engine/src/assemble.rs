@@ -3,6 +3,7 @@
 use rondel_event::{Block, Slot, TopicId};
 use rondel_spec::TimeModel;
 
+use crate::columns::{Held, Latched};
 use crate::delay::Delay;
 use crate::extreme::Greatest;
 use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Reach, Relation, Sides, Wire};
@@ -16,7 +17,7 @@ use crate::robust;
 use crate::schedule::{Schedule, schedule};
 use crate::section::{Deadline, Lasting, Margin, Moments, Section};
 use crate::slice::by_value::ByValue;
-use crate::state::{Held, Latched, RegisterPlan, State};
+use crate::state::{RegisterPlan, State};
 use crate::timed::{NEVER, TimedRecently, TimedSince, distance};
 use crate::translate::{
     FieldRead, MachineSource, Rails, RobustFuture, Robustness, Sources, Translation, Truth,

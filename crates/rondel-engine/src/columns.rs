@@ -5,12 +5,43 @@
 use rondel_event::{Block, Column, Rows};
 use rondel_spec::{BinaryOp, UnaryOp};
 
-use crate::run::Step;
-use crate::state::{Held, Latched};
+use serde::{Deserialize, Serialize};
+
+use crate::rows::RowView;
+use crate::texts::TextColumn;
 use crate::words;
 
 /// One value for every row of a block.
 pub(crate) type Values<T> = [T; Block::CAPACITY];
+
+/// The last value of a field.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Held<T> {
+    pub(crate) value: T,
+    /// 0 or 1.
+    pub(crate) known: u64,
+}
+
+/// What a latch gives, and what it will give at the next tick.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Latched<T> {
+    pub(crate) now: T,
+    pub(crate) next: T,
+}
+
+/// The columns that are computed for a block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Columns {
+    pub(crate) ints: Vec<Values<i64>>,
+    pub(crate) floats: Vec<Values<f64>>,
+    /// For each of the integers the rows that may have another value than the row before, or where nobody
+    /// says, all. The first row in use always may.
+    pub(crate) int_steps: Vec<Rows>,
+    pub(crate) float_steps: Vec<Rows>,
+    pub(crate) texts: Vec<TextColumn>,
+    /// The other sides of columns.
+    pub(crate) seconds: Vec<Values<f64>>,
+}
 
 /// The operands of an instruction, which stand before its output.
 #[inline(always)]
@@ -93,22 +124,22 @@ pub(crate) fn hold<T: Copy>(
     (out, steps): (&mut Values<T>, &mut Rows),
     column: &Column<T>,
     held: &mut Held<T>,
-    step: &Step<'_>,
+    view: &RowView<'_>,
 ) -> Rows {
-    let Step { len, rows, .. } = *step;
-    let (present, valid) = (step.of_events(column.present), step.of_events(column.valid));
+    let RowView { len, rows, .. } = *view;
+    let (present, valid) = (view.of_events(column.present), view.of_events(column.valid));
     let valid = valid & present & rows;
     let n = len as usize;
     if valid == rows {
-        let start = step.start as usize;
+        let start = view.start as usize;
         out[..n].copy_from_slice(&column.values[start..start + n]);
     } else if valid.count_ones() <= FEW {
-        fill(out, valid, held.value, n, |i| column.values[step.event_row(i)]);
+        fill(out, valid, held.value, n, |i| column.values[view.event_row(i)]);
     } else {
         let mut value = held.value;
         for (i, out) in out[..n].iter_mut().enumerate() {
             if valid >> i & 1 == 1 {
-                value = column.values[step.event_row(i)];
+                value = column.values[view.event_row(i)];
             }
             *out = value;
         }

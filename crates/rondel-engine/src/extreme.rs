@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::columns::Values;
-use crate::window::{Blind, Stamps, age};
+use crate::stamps::{Blind, Stamps, age};
 
 /// The greatest of the values that are at least `lower` and at most `upper` old. Stamps as in
 /// [`window`](crate::window).

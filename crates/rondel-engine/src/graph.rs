@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Not;
 
 use hashbrown::HashTable;
-use rondel_event::TopicId;
+use rondel_event::{Rows, TopicId};
 use rondel_spec::{BinaryOp, UnaryOp};
 
 use crate::chain::ChainColumn;
@@ -60,6 +60,12 @@ impl Wire {
     #[inline(always)]
     pub(crate) fn flip(self) -> u64 {
         0_u64.wrapping_sub(u64::from(self.0 & 1))
+    }
+
+    /// Its truths, given those of all nodes.
+    #[inline(always)]
+    pub(crate) fn read(self, words: &[Rows]) -> Rows {
+        words[self.word()] ^ self.flip()
     }
 }
 

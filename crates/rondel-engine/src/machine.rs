@@ -11,9 +11,9 @@ pub(crate) mod leap;
 use rondel_event::{Block, Rows, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::columns::Columns;
 use crate::machine::leap::{LIMIT, Leap, Request, UNKNOWN};
 use crate::scalar::{Reading, Scalar};
-use crate::state::Columns;
 use crate::texts::{TextColumn, TextRef};
 use crate::timed::instant;
 

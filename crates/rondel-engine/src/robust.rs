@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::columns::Values;
-use crate::window::{Blind, Stamps, age};
+use crate::stamps::{Blind, Stamps, age};
 
 #[inline(always)]
 fn min(a: f64, b: f64) -> f64 {

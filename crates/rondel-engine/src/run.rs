@@ -1,70 +1,33 @@
 //! The instructions of a section run over rows that follow each other.
 
-use rondel_event::{Block, Rows, Slot, TopicId};
+use rondel_event::{Rows, Slot, TopicId};
 
 use crate::chain::{ChainColumn, ChainRows};
 use crate::columns;
+use crate::columns::Columns;
 use crate::delay::Delay;
-use crate::graph::Wire;
 use crate::instruction::Instruction;
 use crate::linear::LineRows;
 use crate::machine::{MachineRows, MachineState, Moment};
 use crate::ranges::Ranges;
 use crate::relation::source::Reading as Registered;
 use crate::relation::state::RelationState;
+use crate::rows::RowView;
 use crate::scalar::Reading;
 use crate::section::{Lasting, Section};
 use crate::slice::by_value::Divided;
-use crate::state::{Columns, Registers, State, ValueState};
+use crate::state::{Registers, State, ValueState};
 use crate::timed::{self, Moments, Sides, TimedRecently, TimedSince};
 use crate::values;
-use crate::window::Stamps;
 use crate::words::{self, Recently};
-
-/// The word that a wire stands for.
-#[inline(always)]
-pub(crate) fn read(words: &[Rows], wire: Wire) -> Rows {
-    words[wire.word()] ^ wire.flip()
-}
 
 /// What a block is evaluated with.
 #[derive(Clone, Copy)]
 pub(crate) struct Step<'a> {
     pub(crate) section: &'a Section,
-    pub(crate) block: &'a Block,
-    /// The first row of the block that is evaluated; what is computed of it stands in row 0.
-    pub(crate) start: u32,
-    /// The rows that are events.
-    pub(crate) events: Rows,
-    pub(crate) len: u32,
-    pub(crate) rows: Rows,
-    /// The number of the first row.
-    pub(crate) position: u64,
-    pub(crate) moments: Moments<'a>,
+    pub(crate) view: RowView<'a>,
     pub(crate) chains: &'a [ChainRows],
     pub(crate) lines: &'a [LineRows],
-}
-
-impl<'a> Step<'a> {
-    /// What a word of the block says of these rows.
-    #[inline(always)]
-    pub(crate) fn of_events(&self, word: Rows) -> Rows {
-        let word = word >> self.start;
-        if self.events == self.rows { word } else { words::spread(word, self.events) }
-    }
-
-    /// The row of the block that an event of these rows is.
-    #[inline(always)]
-    pub(crate) fn event_row(&self, row: usize) -> usize {
-        let before = (self.events & words::low(row as u64)).count_ones();
-        (self.start + before) as usize
-    }
-
-    /// Where its rows are in time, or in steps.
-    #[inline(always)]
-    pub(crate) fn stamps(&self, timed: bool) -> Stamps<'a> {
-        if timed { Stamps::Times(self.moments.times) } else { Stamps::Positions(self.position) }
-    }
 }
 
 /// What the loop works on, as slices: were they reached through vectors, each would have to be
@@ -121,7 +84,7 @@ impl<'a> Frame<'a> {
     /// Runs instructions, the first of which computes the word `first`.
     #[inline(always)]
     pub(crate) fn run(&mut self, instructions: &[Instruction], first: usize) {
-        let len = self.step.len;
+        let len = self.step.view.len;
         let mut next = 0;
         while let Some(instruction) = instructions.get(next) {
             // Sorts that are many and take no longer than a jump have loops of their own: nearly all of their
@@ -130,7 +93,7 @@ impl<'a> Frame<'a> {
                 Instruction::And { .. } => {
                     let words = &mut *self.words;
                     while let Some(&Instruction::And { a, b }) = instructions.get(next) {
-                        words[first + next] = read(words, a) & read(words, b);
+                        words[first + next] = a.read(words) & b.read(words);
                         next += 1;
                     }
                 }
@@ -138,16 +101,17 @@ impl<'a> Frame<'a> {
                     let (words, bits) = (&mut *self.words, &mut *self.bits);
                     while let Some(&Instruction::Shift { x, by, state }) = instructions.get(next) {
                         let history = &mut bits[state as usize];
-                        let x = read(words, x);
+                        let x = x.read(words);
                         words[first + next] = words::shift(x, by.into(), *history);
                         *history = words::remember(*history, x, len);
                         next += 1;
                     }
                 }
                 Instruction::Recently { .. } => {
-                    let (words, recently, rows) = (&mut *self.words, &mut *self.recently, self.step.rows);
+                    let (words, recently, rows) =
+                        (&mut *self.words, &mut *self.recently, self.step.view.rows);
                     while let Some(&Instruction::Recently { x, state }) = instructions.get(next) {
-                        words[first + next] = recently[state as usize].step(read(words, x), len, rows);
+                        words[first + next] = recently[state as usize].step(x.read(words), len, rows);
                         next += 1;
                     }
                 }
@@ -170,10 +134,10 @@ impl<'a> Frame<'a> {
     /// The word of an instruction that has no loop of its own; its column, if it has one, is written.
     #[inline(always)]
     fn evaluate(&mut self, instruction: &Instruction) -> Rows {
-        let Step { block, len, rows, position, .. } = self.step;
+        let RowView { block, len, rows, position, .. } = self.step.view;
         match *instruction {
             Instruction::False => 0,
-            Instruction::On { topic } => self.step.of_events(block.topic_rows(TopicId(topic))),
+            Instruction::On { topic } => self.step.view.of_events(block.topic_rows(TopicId(topic))),
             Instruction::Carried { slot } => {
                 let present = match slot {
                     Slot::Bool(column) => block.bools(column).present,
@@ -181,31 +145,27 @@ impl<'a> Frame<'a> {
                     Slot::Float(column) => block.floats(column).present,
                     Slot::String(column) => block.strings(column).present,
                 };
-                self.step.of_events(present)
+                self.step.view.of_events(present)
             }
             Instruction::HeldBool { column, value, state: i } => {
                 let column = block.bools(column);
                 let is = if value { column.values } else { !column.values };
                 let bit = &mut self.bits[i as usize];
-                let present = self.step.of_events(column.present);
-                let set = self.step.of_events(column.present & column.valid & is);
+                let present = self.step.view.of_events(column.present);
+                let set = self.step.view.of_events(column.present & column.valid & is);
                 let out = words::since(!present, set, *bit);
                 *bit = words::last(out, len);
                 out
             }
             Instruction::Since { p, q, state: i } => {
                 let bit = &mut self.bits[i as usize];
-                let out = words::since(read(self.words, p), read(self.words, q), *bit);
+                let out = words::since(p.read(self.words), q.read(self.words), *bit);
                 *bit = words::last(out, len);
                 out
             }
-            Instruction::Delay { x, forget, state: i } => self.delays[i as usize].step(
-                read(self.words, x),
-                read(self.words, forget),
-                position,
-                len,
-                rows,
-            ),
+            Instruction::Delay { x, forget, state: i } => {
+                self.delays[i as usize].step(x.read(self.words), forget.read(self.words), position, len, rows)
+            }
             Instruction::Together
             | Instruction::TimedRecently { .. }
             | Instruction::TimedSince { .. }
@@ -231,7 +191,7 @@ impl<'a> Frame<'a> {
     /// The instructions that take longer than a call.
     #[inline(never)]
     fn longer(&mut self, instruction: &Instruction) -> Rows {
-        let moments = self.step.moments;
+        let moments = self.step.view.moments;
         match *instruction {
             Instruction::Together => {
                 let Moments { times, before } = moments;
@@ -244,21 +204,21 @@ impl<'a> Frame<'a> {
                 out
             }
             Instruction::TimedRecently { q, q_after, state, second } => {
-                let q = Sides { at: read(self.words, q), after: read(self.words, q_after) };
+                let q = Sides { at: q.read(self.words), after: q_after.read(self.words) };
                 let out = self.timed_recently[state as usize].step(q, moments);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::TimedSince { operands, state, second } => {
                 let [p, q] = self.step.section.operands[operands as usize]
-                    .map(|x| Sides { at: read(self.words, x.at), after: read(self.words, x.after) });
+                    .map(|x| Sides { at: x.at.read(self.words), after: x.after.read(self.words) });
                 let out = self.timed_since[state as usize].step(p, q, moments);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::LookAhead { operands, state } => {
                 let [p, q] = self.step.section.operands[operands as usize]
-                    .map(|x| Sides { at: read(self.words, x.at), after: read(self.words, x.after) });
+                    .map(|x| Sides { at: x.at.read(self.words), after: x.after.read(self.words) });
                 self.ranges[state as usize].extend(p, q, moments);
                 0
             }
@@ -292,7 +252,8 @@ impl<'a> Frame<'a> {
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::ByValue { number, second } => {
                 let by_value = &self.step.section.by_value[number as usize];
-                let [certain, possible] = self.divided[number as usize].step(by_value, self.step, self.words);
+                let [certain, possible] =
+                    self.divided[number as usize].step(by_value, self.step.view, self.words);
                 self.seconds[second as usize] = possible;
                 certain
             }
@@ -303,7 +264,8 @@ impl<'a> Frame<'a> {
 
     /// The truth of a quantified formula.
     fn quantified(&mut self, relation: u32, second: u32) -> Rows {
-        let Step { section, block, start, events, len, position, moments, .. } = self.step;
+        let Step { section, view, .. } = self.step;
+        let RowView { block, start, events, len, position, moments, .. } = view;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &*self.values.buffers);
         let reading = Registered { words, columns, block, start, events, buffers };
         let state = &mut self.relations[relation as usize];
@@ -315,10 +277,10 @@ impl<'a> Frame<'a> {
     /// The truth that a time is so long ago at most.
     fn lasting(&mut self, x: u32, state: u32, second: u32) -> Rows {
         let Lasting { known, span } = self.step.section.lasting[state as usize];
-        let known = read(self.words, known);
+        let known = known.read(self.words);
         let until = &mut self.lasting[state as usize];
         let mut out = Sides::default();
-        for (row, &time) in self.step.moments.times.iter().enumerate() {
+        for (row, &time) in self.step.view.moments.times.iter().enumerate() {
             let (from, place) = (self.columns.ints[x as usize][row], timed::instant(time));
             let is_known = known >> row & 1 == 1;
             *until = if is_known { timed::later(timed::instant(from), span) } else { timed::NEVER };
@@ -331,19 +293,19 @@ impl<'a> Frame<'a> {
 
     /// Where a line has a sign. Between the rows of the block it goes on as after the one before.
     fn line(&mut self, line: u32, sign: u8, side: u8, state: u32) -> Rows {
-        let Step { lines, events, len, .. } = self.step;
+        let Step { lines, view: RowView { events, len, .. }, .. } = self.step;
         // Moments that time alone brings have none.
         let LineRows { at, after } = lines.get(line as usize).copied().unwrap_or_default();
         let bit = &mut self.bits[state as usize];
         let sign = usize::from(sign);
-        let out = words::since(!events, self.step.of_events(after[sign]) & events, *bit);
+        let out = words::since(!events, self.step.view.of_events(after[sign]) & events, *bit);
         *bit = words::last(out, len);
-        if side == 1 { out } else { self.step.of_events(at[sign]) & events | out & !events }
+        if side == 1 { out } else { self.step.view.of_events(at[sign]) & events | out & !events }
     }
 
     /// A column of a chain.
     fn chain(&mut self, chain: u32, column: ChainColumn, state: u32, out: u32) -> Rows {
-        let Step { chains, events, len, .. } = self.step;
+        let Step { chains, view: RowView { events, len, .. }, .. } = self.step;
         let rows = chains.get(chain as usize);
         let last = &mut self.chains[state as usize];
         let mut known = 0;
@@ -351,7 +313,7 @@ impl<'a> Frame<'a> {
             if let Some(rows) = rows
                 && events >> row & 1 == 1
             {
-                *last = rows.get(column, self.step.event_row(row));
+                *last = rows.get(column, self.step.view.event_row(row));
             }
             *out = last.unwrap_or(0);
             known |= Rows::from(last.is_some()) << row;
@@ -362,12 +324,13 @@ impl<'a> Frame<'a> {
     /// Takes a machine through the rows.
     #[inline(never)]
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
-        let Step { section, block, position, moments: Moments { times, mut before }, .. } = self.step;
+        let Step { section, view: RowView { block, position, moments, .. }, .. } = self.step;
+        let Moments { times, mut before } = moments;
         let reading =
             Reading { words: self.words, columns: self.columns, block, buffers: &self.values.buffers };
         let rows = &mut self.machine_rows[machine as usize];
         for (row, &time) in times.iter().enumerate() {
-            let is_event = self.step.events >> row & 1 == 1;
+            let is_event = self.step.view.events >> row & 1 == 1;
             let position = position.saturating_add(row as u64);
             let moment = Moment { row, is_event, time, before, position };
             self.machines[machine as usize].step(&section.machines[machine as usize], &reading, moment, rows);

@@ -4,9 +4,8 @@
 use rondel_event::{Block, Comparison, Rows, Value, ValueType};
 use rondel_spec::{BinaryOp, UnaryOp};
 
+use crate::columns::Columns;
 use crate::graph::{NodeId, Wire};
-use crate::run::read;
-use crate::state::Columns;
 
 /// An expression. Its value is none where it is unknown.
 #[derive(Clone, Debug)]
@@ -50,7 +49,7 @@ impl Scalar {
         let truth = |x: &Scalar| x.truth(reading, row, side, variables);
         match self {
             Scalar::Truth(rails) => {
-                let [certain, possible] = rails[side].map(|wire| read(reading.words, wire) >> row & 1 == 1);
+                let [certain, possible] = rails[side].map(|wire| wire.read(reading.words) >> row & 1 == 1);
                 if certain { Some(true) } else { (!possible).then_some(false) }
             }
             Scalar::Not(x) => truth(x).map(|x| !x),
@@ -82,7 +81,7 @@ impl Scalar {
         match self {
             Scalar::Column(value_type, sides) => {
                 let (column, known) = sides[side];
-                (read(reading.words, known) >> row & 1 == 1).then_some(())?;
+                (known.read(reading.words) >> row & 1 == 1).then_some(())?;
                 reading.column(*value_type, column as usize, row)
             }
             Scalar::Variable(variable) => variables.get(*variable as usize).cloned().flatten(),

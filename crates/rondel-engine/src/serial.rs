@@ -16,7 +16,8 @@ use crate::premise::Untried;
 use crate::ranges::Ranges;
 use crate::relation::state::RelationState;
 use crate::robust;
-use crate::run::{Frame, Step, read};
+use crate::rows::RowView;
+use crate::run::{Frame, Step};
 use crate::section::{self, Deadline, Margin, Section};
 use crate::settled::{Settled, can_settle, settle};
 use crate::slice::by_value::Divided;
@@ -240,15 +241,17 @@ impl Serial {
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
             section,
-            block: no_block,
+            view: RowView {
+                block: no_block,
+                start: 0,
+                events: Rows::MAX,
+                len: Block::CAPACITY as u32,
+                rows: Rows::MAX,
+                position: 0,
+                moments: Moments { times: &[], before: 0 },
+            },
             chains: &[],
             lines: &[],
-            start: 0,
-            events: Rows::MAX,
-            len: Block::CAPACITY as u32,
-            rows: Rows::MAX,
-            position: 0,
-            moments: Moments { times: &[], before: 0 },
         };
         let constant = &section.instructions[..section.constant];
         Frame::new(step, &mut serial.state, &mut serial.divided, &mut serial.registers).run(constant, 0);
@@ -305,24 +308,22 @@ impl Serial {
             None => &section.instructions[section.constant..],
             Some(settled) => &settled.instructions,
         };
-        let step = Step {
-            section,
+        let view = RowView {
             block,
             start,
             events,
             len,
-            chains,
-            lines,
             rows: words::low(len.into()),
             position: self.position,
             moments: Moments { times, before: self.time },
         };
+        let step = Step { section, view, chains, lines };
         Frame::new(step, &mut self.state, &mut self.divided, &mut self.registers)
             .run(instructions, section.constant);
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
         for &instruction in &section.keeps_text {
-            values::keep_text(instruction, step, &self.registers.columns, &mut self.state.values);
+            values::keep_text(instruction, view, &self.registers.columns, &mut self.state.values);
         }
         if !self.untried.is_empty() {
             self.look_for_premises(section, len, times);
@@ -359,7 +360,7 @@ impl Serial {
     fn look_at(&mut self, section: &Section, rows: [Rows; 2]) {
         let (words, settled) = (&self.registers.words, &self.settled);
         let found = |wire| settled.as_ref().map_or(wire, |settled| settled.wire(wire));
-        self.untried.look(&section.premises, rows, |wire| read(words, found(wire)));
+        self.untried.look(&section.premises, rows, |wire| found(wire).read(words));
     }
 
     /// There is time after the last moment.
@@ -385,9 +386,9 @@ impl Serial {
         let formulas = self.settled.as_ref().map_or(&section.formulas, |settled| &settled.formulas);
         for (formula, (truth, last)) in formulas.iter().zip(&mut self.last).enumerate() {
             let Rails { certain, possible } = truth.at;
-            let satisfied = read(words, certain) & rows;
+            let satisfied = certain.read(words) & rows;
             // Most are settled, and the other word is far away.
-            let violated = rows & !if certain == possible { satisfied } else { read(words, possible) };
+            let violated = rows & !if certain == possible { satisfied } else { possible.read(words) };
             let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
             let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
             if changed != 0 || all {
@@ -469,13 +470,13 @@ impl Serial {
 
     /// The rails of a truth at the rows that were evaluated last.
     pub(crate) fn words(&self, Rails { certain, possible }: Rails) -> [Rows; 2] {
-        [read(&self.registers.words, certain), read(&self.registers.words, possible)]
+        [certain.read(&self.registers.words), possible.read(&self.registers.words)]
     }
 
     #[inline(always)]
     fn sides(&self, Rails { certain, possible }: Rails, rows: Rows) -> (Rows, Rows) {
         let words = &self.registers.words;
-        (read(words, certain) & rows, !read(words, possible) & rows)
+        (certain.read(words) & rows, !possible.read(words) & rows)
     }
 
     /// The robustness of a property in a row that was evaluated last, at it (side 0) or on the span that
@@ -617,7 +618,7 @@ pub(crate) fn levels(
     side: usize,
 ) -> Levels {
     let rails = if side == 0 { truth.at } else { truth.after };
-    let truth = [rails.certain, rails.possible].map(|wire| read(&registers.words, wire) >> row & 1 == 1);
+    let truth = [rails.certain, rails.possible].map(|wire| wire.read(&registers.words) >> row & 1 == 1);
     match margin {
         Margin::Truth => Levels::of_truth(truth),
         Margin::Levels(sides) => {

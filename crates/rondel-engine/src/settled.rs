@@ -95,7 +95,7 @@ impl Settled {
 
     /// The words of all instructions of the section, given those that it has computed.
     pub(crate) fn words<'a>(&'a self, words: &'a [Rows]) -> impl Iterator<Item = Rows> + 'a {
-        self.words.iter().map(|&wire| crate::run::read(words, wire))
+        self.words.iter().map(|&wire| wire.read(words))
     }
 }
 

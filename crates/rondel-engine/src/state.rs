@@ -1,11 +1,11 @@
-use crate::columns::Values;
+use crate::columns::{Columns, Held, Latched};
 use crate::delay::Delay;
 use crate::extreme::Greatest;
 use crate::machine::{MachineRows, MachineState};
 use crate::ranges::Ranges;
 use crate::relation::state::RelationState;
 use crate::robust::{self, DenseSince};
-use crate::texts::{self, TextColumn};
+use crate::texts;
 use crate::timed::{TimedRecently, TimedSince};
 use crate::window::Window;
 use crate::words::Recently;
@@ -84,21 +84,6 @@ pub(crate) struct ValueState {
     pub(crate) buffers: Vec<Vec<u8>>,
 }
 
-/// The last value of a field.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Held<T> {
-    pub(crate) value: T,
-    /// 0 or 1.
-    pub(crate) known: u64,
-}
-
-/// What a latch gives, and what it will give at the next tick.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Latched<T> {
-    pub(crate) now: T,
-    pub(crate) next: T,
-}
-
 /// What is computed for one block. Nothing in it but the constants outlives the block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
@@ -141,18 +126,4 @@ impl RegisterPlan {
             },
         }
     }
-}
-
-/// The columns among them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Columns {
-    pub(crate) ints: Vec<Values<i64>>,
-    pub(crate) floats: Vec<Values<f64>>,
-    /// For each of the integers the rows that may have another value than the row before, or where nobody
-    /// says, all. The first row in use always may.
-    pub(crate) int_steps: Vec<Rows>,
-    pub(crate) float_steps: Vec<Rows>,
-    pub(crate) texts: Vec<TextColumn>,
-    /// The other sides of columns.
-    pub(crate) seconds: Vec<Values<f64>>,
 }

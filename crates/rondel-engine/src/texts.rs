@@ -3,7 +3,7 @@
 
 use rondel_event::{Block, Rows, StringColumn};
 
-use crate::run::Step;
+use crate::rows::RowView;
 
 /// Where a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,11 @@ impl TextRef {
 
 /// The last text of a field, given where it is valid.
 #[inline(always)]
-pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, step: &Step<'_>) {
+pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, view: &RowView<'_>) {
     let mut text = TextRef::Kept { buffer };
-    for (row, out) in out[..step.len as usize].iter_mut().enumerate() {
+    for (row, out) in out[..view.len as usize].iter_mut().enumerate() {
         if valid >> row & 1 == 1 {
-            text = TextRef::Fresh { column, row: step.event_row(row) as u8 };
+            text = TextRef::Fresh { column, row: view.event_row(row) as u8 };
         }
         *out = text;
     }
@@ -93,7 +93,7 @@ pub(crate) fn keep(text: TextRef, buffer: u32, block: &Block, buffers: &mut [Vec
 
 /// The rows that carry the field, and those where it is text.
 #[inline(always)]
-pub(crate) fn masks(column: &StringColumn, step: &Step<'_>) -> (Rows, Rows) {
-    let present = step.of_events(column.present) & step.rows;
-    (present, step.of_events(column.valid) & present)
+pub(crate) fn masks(column: &StringColumn, view: &RowView<'_>) -> (Rows, Rows) {
+    let present = view.of_events(column.present) & view.rows;
+    (present, view.of_events(column.valid) & present)
 }

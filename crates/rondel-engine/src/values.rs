@@ -2,11 +2,13 @@
 
 use rondel_event::Rows;
 
+use crate::columns::Columns;
 use crate::columns::{self, split};
 use crate::graph::Kind;
 use crate::instruction::Instruction;
-use crate::run::{Step, read};
-use crate::state::{Columns, ValueState};
+use crate::rows::RowView;
+use crate::run::Step;
+use crate::state::ValueState;
 use crate::texts::{self, TextRef};
 use crate::window::Operands;
 use crate::words;
@@ -20,7 +22,7 @@ pub(crate) fn evaluate(
     columns: &mut Columns,
     values: &mut ValueState,
 ) -> Rows {
-    let Step { block, len, .. } = step;
+    let RowView { block, len, .. } = step.view;
     let rows = words::low(len.into());
     let Columns { ints, floats, int_steps, float_steps, texts, seconds } = columns;
     match *instruction {
@@ -43,7 +45,7 @@ pub(crate) fn evaluate(
         }
 
         Instruction::Time { out } => {
-            for (out, &time) in ints[out as usize].iter_mut().zip(step.moments.times) {
+            for (out, &time) in ints[out as usize].iter_mut().zip(step.view.moments.times) {
                 *out = time;
             }
             Rows::MAX
@@ -51,10 +53,10 @@ pub(crate) fn evaluate(
         Instruction::Latency { out } => {
             let mut known = 0;
             for (i, out) in ints[out as usize].iter_mut().enumerate().take(len as usize) {
-                if step.events >> i & 1 == 0 {
+                if step.view.events >> i & 1 == 0 {
                     continue;
                 }
-                let row = step.event_row(i);
+                let row = step.view.event_row(i);
                 let latency = block
                     .arrival(row)
                     .and_then(|arrival| arrival.as_nanos().checked_sub(block.time(row).as_nanos()));
@@ -110,16 +112,16 @@ pub(crate) fn evaluate(
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
             let out = out as usize;
-            columns::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &step)
+            columns::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &step.view)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
             let out = out as usize;
-            columns::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &step)
+            columns::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &step.view)
         }
         Instruction::HeldText { column, state, buffer, out } => {
-            let (present, valid) = texts::masks(block.strings(column), &step);
-            texts::hold(&mut texts[out as usize], column, valid, buffer, &step);
+            let (present, valid) = texts::masks(block.strings(column), &step.view);
+            texts::hold(&mut texts[out as usize], column, valid, buffer, &step.view);
             let bit = &mut values.known_texts[state as usize];
             let known = words::since(!present, valid, *bit);
             *bit = words::last(known, len);
@@ -127,48 +129,48 @@ pub(crate) fn evaluate(
         }
         Instruction::SelectInt { condition, a, b, out } => {
             let (before, out) = split(ints, out);
-            columns::select(out, read(words, condition), &before[a as usize], &before[b as usize], len);
+            columns::select(out, condition.read(words), &before[a as usize], &before[b as usize], len);
             Rows::MAX
         }
         Instruction::SelectFloat { condition, a, b, out } => {
             let (before, out) = split(floats, out);
-            columns::select(out, read(words, condition), &before[a as usize], &before[b as usize], len);
+            columns::select(out, condition.read(words), &before[a as usize], &before[b as usize], len);
             Rows::MAX
         }
         Instruction::SelectText { condition, a, b, out } => {
             let (before, out) = split(texts, out);
-            columns::select(out, read(words, condition), &before[a as usize], &before[b as usize], len);
+            columns::select(out, condition.read(words), &before[a as usize], &before[b as usize], len);
             Rows::MAX
         }
         Instruction::LatchInt { x, clock, state, out } => {
             let latched = &mut values.latched_ints[state as usize];
             let (before, column) = split(ints, out);
             let out = (column, &mut int_steps[out as usize]);
-            columns::latch(out, &before[x as usize], read(words, clock), latched, len);
+            columns::latch(out, &before[x as usize], clock.read(words), latched, len);
             Rows::MAX
         }
         Instruction::LatchFloat { x, clock, state, out } => {
             let latched = &mut values.latched_floats[state as usize];
             let (before, column) = split(floats, out);
             let out = (column, &mut float_steps[out as usize]);
-            columns::latch(out, &before[x as usize], read(words, clock), latched, len);
+            columns::latch(out, &before[x as usize], clock.read(words), latched, len);
             Rows::MAX
         }
         Instruction::LatchText { x, clock, buffer, out } => {
             let (before, out) = split(texts, out);
-            texts::latch(out, &before[x as usize], read(words, clock), buffer, len);
+            texts::latch(out, &before[x as usize], clock.read(words), buffer, len);
             Rows::MAX
         }
         Instruction::SampledInt { x, clock, state, out } => {
             let (before, out) = split(ints, out);
             let sampled = &mut values.sampled[state as usize];
-            columns::sample(out, &before[x as usize], read(words, clock), sampled, len);
+            columns::sample(out, &before[x as usize], clock.read(words), sampled, len);
             Rows::MAX
         }
         Instruction::Window { window, out } => {
             let Operands { x, samples, known, timed } = step.section.windows[window as usize];
-            let rows = [read(words, samples), read(words, known)];
-            let stamps = step.stamps(timed);
+            let rows = [samples.read(words), known.read(words)];
+            let stamps = step.view.stamps(timed);
             let window = &mut values.windows[window as usize];
             match window.kind() {
                 Kind::Float => {
@@ -194,13 +196,13 @@ pub(crate) fn evaluate(
         Instruction::Greatest { x, timed, state, out } => {
             let (before, out) = split(floats, out);
             let (greatest, unknown) = &mut values.greatest[state as usize];
-            greatest.step(out, &before[x as usize], step.stamps(timed), len, *unknown);
+            greatest.step(out, &before[x as usize], step.view.stamps(timed), len, *unknown);
             Rows::MAX
         }
         Instruction::RobustSince { p, q, timed, state, out } => {
             let (before, out) = split(floats, out);
             let operands = [&before[p as usize], &before[q as usize]];
-            values.robust_since[state as usize].step(out, operands, step.stamps(timed), len);
+            values.robust_since[state as usize].step(out, operands, step.view.stamps(timed), len);
             Rows::MAX
         }
         Instruction::RobustDense { operands, state, second, out } => {
@@ -209,7 +211,7 @@ pub(crate) fn evaluate(
                 .map(|sides| sides.map(|x| &before[x as usize]));
             let second = &mut seconds[second as usize];
             let since = &mut values.robust_dense[state as usize];
-            for (i, &time) in step.moments.times.iter().enumerate() {
+            for (i, &time) in step.view.moments.times.iter().enumerate() {
                 [out[i], second[i]] = since.moment(time, p.map(|p| p[i]), q.map(|q| q[i]));
             }
             Rows::MAX
@@ -227,19 +229,19 @@ pub(crate) fn evaluate(
 /// Copies what a later block may ask for.
 pub(crate) fn keep_text(
     instruction: Instruction,
-    step: Step<'_>,
+    view: RowView<'_>,
     columns: &Columns,
     values: &mut ValueState,
 ) {
-    let last = |column: u32| columns.texts[column as usize][step.len as usize - 1];
+    let last = |column: u32| columns.texts[column as usize][view.len as usize - 1];
     match instruction {
         Instruction::HeldText { buffer, out, .. } => {
-            texts::keep(last(out), buffer, step.block, &mut values.buffers);
+            texts::keep(last(out), buffer, view.block, &mut values.buffers);
         }
         Instruction::LatchText { x, buffer, out, .. } => {
             // What it gives now may be what it was to give next: copy that first.
-            texts::keep(last(out), buffer, step.block, &mut values.buffers);
-            texts::keep(last(x), buffer + 1, step.block, &mut values.buffers);
+            texts::keep(last(out), buffer, view.block, &mut values.buffers);
+            texts::keep(last(x), buffer + 1, view.block, &mut values.buffers);
         }
         _ => {}
     }

@@ -7,9 +7,8 @@ use rondel_spec::{ExprId, TimeModel};
 use super::plan::Plan;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
+use crate::columns::Columns;
 use crate::graph::{FieldId, NodeId, Wire};
-use crate::run::read;
-use crate::state::Columns;
 use crate::timed::{Moments, Sides};
 use crate::words::low;
 
@@ -163,7 +162,7 @@ impl RowSource<'_> {
     }
 
     fn is_set(&self, wire: Wire) -> bool {
-        read(self.reading.words, wire) >> self.row & 1 == 1
+        wire.read(self.reading.words) >> self.row & 1 == 1
     }
 }
 

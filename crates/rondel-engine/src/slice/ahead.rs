@@ -6,8 +6,8 @@ use rondel_spec::TimeModel;
 
 use crate::columns::rows_where;
 use crate::future::{Decision, Levels, Range, Room, Scratch};
+use crate::graph::Wire;
 use crate::relation::told::{hear, learn};
-use crate::run::read;
 use crate::section::{Moments, Section};
 use crate::serial::Outcome;
 use crate::slice::batch::{Batch, write};
@@ -62,7 +62,7 @@ impl Ahead {
             let past = root.pasts.get(i).and_then(|&i| future.pasts.get(i as usize));
             past.map_or(Range::PENDING, |past| {
                 let rails = side(past);
-                Range::known(read(words, rails.certain), read(words, rails.possible))
+                Range::known(rails.certain.read(words), rails.possible.read(words))
             })
         };
         let range = root.evaluate(past, |_| Range::PENDING, &mut self.ranges);
@@ -151,7 +151,7 @@ impl Batch<'_> {
                     Some((given, relations.asking(relation as usize, records[word][row])?))
                 });
                 let bit = |rails: Rails| {
-                    let rail = |wire| (read(words, wire) >> row & 1) as u8;
+                    let rail = |wire: Wire| (wire.read(words) >> row & 1) as u8;
                     rail(rails.certain) | rail(rails.possible) << 1
                 };
                 ahead.at.clear();

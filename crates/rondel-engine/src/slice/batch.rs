@@ -4,7 +4,8 @@ use rondel_event::{Block, Rows};
 use rondel_spec::TimeModel;
 
 use crate::premise::Untried;
-use crate::run::{Step, read};
+use crate::rows::RowView;
+use crate::run::Step;
 use crate::section::{self, Deadline, Section};
 use crate::serial::Outcome;
 use crate::slice::ahead::Ahead;
@@ -61,19 +62,9 @@ impl Batch<'_> {
         let moments = Moments { times, before: 0 };
         // To what has no state the rows are those of the block.
         let all = Rows::MAX;
+        let view = RowView { block: self.block, start: 0, events: all, len, rows: all, position: 0, moments };
         let mut frame = Frame {
-            step: Step {
-                section,
-                block: self.block,
-                start: 0,
-                events: all,
-                len,
-                rows: all,
-                position: 0,
-                moments,
-                chains: &[],
-                lines: &[],
-            },
+            step: Step { section, view, chains: &[], lines: &[] },
             rows,
             inputs: self.inputs,
             events: self.counts,
@@ -130,7 +121,7 @@ impl Batch<'_> {
     fn judge(&mut self, outcomes: &mut [Outcome]) {
         let rows = self.rows;
         let words = &self.registers.words;
-        let sides = |rails: Rails| [read(words, rails.certain), !read(words, rails.possible)];
+        let sides = |rails: Rails| [rails.certain.read(words), !rails.possible.read(words)];
         let dense = self.section.moments == section::Moments::Dense;
         let verdicts = self.table.layout.places.verdicts as usize;
         let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
@@ -153,7 +144,7 @@ impl Batch<'_> {
         let mut rows = self.rows;
         for_each(self.rows, |row| rows &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
         let words = &self.registers.words;
-        self.untried.look(&self.section.premises, [rows; 2], |wire| read(words, wire));
+        self.untried.look(&self.section.premises, [rows; 2], |wire| wire.read(words));
     }
 
     /// Goes on to the spans that follow the last moments of the instances, now that there is time before

@@ -9,7 +9,7 @@ use rondel_event::{Block, Rows, Slot, TopicId, ValueType};
 use rondel_spec::TimeModel;
 
 use crate::graph::{FieldId, Wire};
-use crate::run::{Step, read};
+use crate::rows::RowView;
 use crate::section::Section;
 use crate::slice::keys::{KeyPlan, for_each};
 use crate::slice::saved::SavedInstances;
@@ -106,15 +106,15 @@ impl Divided {
     /// The rows at which some value certainly makes the formula what it must be, and those at which one
     /// possibly does: no other than that of the message.
     #[inline(never)]
-    pub(crate) fn step(&mut self, by_value: &ByValue, step: Step<'_>, words: &[Rows]) -> [Rows; 2] {
-        let Step { block, start, events, len, position, moments, .. } = step;
+    pub(crate) fn step(&mut self, by_value: &ByValue, view: RowView<'_>, words: &[Rows]) -> [Rows; 2] {
+        let RowView { block, start, events, len, position, moments, .. } = view;
         let events = events & low(len.into());
         if events == 0 {
             return [0, 0];
         }
         let Divided { instances, inputs, times } = self;
         for (input, wire) in inputs.iter_mut().zip(&by_value.inputs) {
-            *input = gather(read(words, *wire), events) << start;
+            *input = gather(wire.read(words), events) << start;
         }
         if by_value.sliced.section.reads_time {
             let mut row = start as usize;

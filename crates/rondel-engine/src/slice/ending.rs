@@ -2,7 +2,6 @@
 
 use rondel_event::{Block, Rows};
 
-use crate::run::read;
 use crate::section::{Moments, Section};
 use crate::serial::Outcome;
 use crate::slice::keys::for_each;
@@ -29,9 +28,9 @@ impl Instances {
             && let Some(until) = sliced.section.formulas.last()
         {
             let words = &self.registers.words;
-            ended = read(words, until.at.certain) & rows;
+            ended = until.at.certain.read(words) & rows;
             if sliced.section.moments == Moments::Dense {
-                ended |= read(words, until.after.certain) & rows;
+                ended |= until.after.certain.read(words) & rows;
             }
             for_each(ended, |row| {
                 if self.lanes.instances[row] == TEMPLATE {

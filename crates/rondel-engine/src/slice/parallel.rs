@@ -8,22 +8,24 @@
 
 use rondel_event::{Rows, Slot, TopicId};
 
+use crate::columns::Columns;
 use crate::columns::{Values, rows_where, split};
 use crate::graph::Kind;
 use crate::instruction::Instruction;
 use crate::machine::{self, MachineRows};
-use crate::run::{Step, read};
+use crate::rows::RowView;
+use crate::run::Step;
 use crate::scalar::Reading;
 use crate::slice::keys::{self, KeptKey, KeyPlan, Keys, for_each, read_text};
 use crate::slice::lanes::Words;
 use crate::slice::record::{KEY, Layout, POSITION, Truths};
 use crate::slice::sides::Sides;
 use crate::slice::table::TEMPLATE;
-use crate::state::Columns;
+use crate::stamps::Stamps;
 use crate::texts::{self, TextRef};
 use crate::timed::{self, Moments, later};
 use crate::values;
-use crate::window::{Operands, Stamps};
+use crate::window::Operands;
 
 /// What the loop works on.
 pub(super) struct Frame<'a> {
@@ -51,7 +53,7 @@ impl Frame<'_> {
     /// The word of an instruction; its column, if it has one, is written.
     #[inline(always)]
     pub(super) fn evaluate(&mut self, instruction: &Instruction) -> Rows {
-        let Step { block, .. } = self.step;
+        let block = self.step.view.block;
         match *instruction {
             Instruction::False => 0,
             Instruction::On { topic } => block.topic_rows(TopicId(topic)),
@@ -66,9 +68,9 @@ impl Frame<'_> {
                 let is = if value { column.values } else { !column.values };
                 self.since(state, !column.present, column.present & column.valid & is)
             }
-            Instruction::And { a, b } => read(self.words, a) & read(self.words, b),
-            Instruction::Since { p, q, state } => self.since(state, read(self.words, p), read(self.words, q)),
-            Instruction::Shift { x, by, state } => self.shift(read(self.words, x), by.into(), state),
+            Instruction::And { a, b } => a.read(self.words) & b.read(self.words),
+            Instruction::Since { p, q, state } => self.since(state, p.read(self.words), q.read(self.words)),
+            Instruction::Shift { x, by, state } => self.shift(x.read(self.words), by.into(), state),
             Instruction::Outer { input } => self.inputs.get(input as usize).copied().unwrap_or(0),
             _ => self.evaluate_other(instruction),
         }
@@ -76,13 +78,13 @@ impl Frame<'_> {
 
     #[inline(never)]
     fn evaluate_other(&mut self, instruction: &Instruction) -> Rows {
-        let Step { block, len, .. } = self.step;
+        let RowView { block, len, .. } = self.step.view;
         let rows = self.rows;
         let n = len as usize;
         match *instruction {
-            Instruction::Recently { x, state } => self.recently(read(self.words, x), state),
+            Instruction::Recently { x, state } => self.recently(x.read(self.words), state),
             Instruction::Delay { x, forget, state } => {
-                self.delay(read(self.words, x), read(self.words, forget), state)
+                self.delay(x.read(self.words), forget.read(self.words), state)
             }
             Instruction::HeldInt { column, state, out } => {
                 let at = self.layout.places.held_ints[state as usize];
@@ -125,7 +127,7 @@ impl Frame<'_> {
                 self.known(self.layout.places.known_texts[state as usize], present, valid)
             }
             Instruction::LatchInt { x, clock, state, out } => {
-                let clock = read(self.words, clock);
+                let clock = clock.read(self.words);
                 let (now, next) = pair(self.records, self.layout.places.latched_ints[state as usize]);
                 let (before, out) = split(&mut self.columns.ints, out);
                 let x = &before[x as usize];
@@ -137,7 +139,7 @@ impl Frame<'_> {
                 Rows::MAX
             }
             Instruction::LatchFloat { x, clock, state, out } => {
-                let clock = read(self.words, clock);
+                let clock = clock.read(self.words);
                 let (now, next) = pair(self.records, self.layout.places.latched_floats[state as usize]);
                 let (before, out) = split(&mut self.columns.floats, out);
                 let x = &before[x as usize];
@@ -149,7 +151,7 @@ impl Frame<'_> {
                 Rows::MAX
             }
             Instruction::LatchText { clock, buffer, out, .. } => {
-                let clock = read(self.words, clock);
+                let clock = clock.read(self.words);
                 let [now, next] = [buffer, buffer + 1]
                     .map(|buffer| &self.records[self.layout.places.buffers[buffer as usize] as usize]);
                 let out = &mut self.columns.texts[out as usize];
@@ -160,7 +162,7 @@ impl Frame<'_> {
                 Rows::MAX
             }
             Instruction::SampledInt { x, clock, state, out } => {
-                let clock = read(self.words, clock);
+                let clock = clock.read(self.words);
                 let kept = &mut self.records[self.layout.places.sampled[state as usize] as usize];
                 let (before, out) = split(&mut self.columns.ints, out);
                 let x = &before[x as usize];
@@ -177,7 +179,7 @@ impl Frame<'_> {
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::Together => self.together(),
             Instruction::TimedRecently { q, q_after, state, second } => {
-                let q = timed::Sides { at: read(self.words, q), after: read(self.words, q_after) };
+                let q = timed::Sides { at: q.read(self.words), after: q_after.read(self.words) };
                 let out = self.timed_recently(q, state);
                 self.seconds[second as usize] = out.after;
                 out.at
@@ -259,8 +261,8 @@ impl Frame<'_> {
                 out
             }
             Truths::Word(word) => {
-                let history = &mut self.records[word as usize][..self.step.len as usize];
-                let out = rows_where(self.step.len, |i| history[i] >> (by - 1) & 1 == 1);
+                let history = &mut self.records[word as usize][..self.step.view.len as usize];
+                let out = rows_where(self.step.view.len, |i| history[i] >> (by - 1) & 1 == 1);
                 let mask = !(u64::MAX << by);
                 for (i, history) in history.iter_mut().enumerate() {
                     *history = (*history << 1 | x >> i & 1) & mask;
@@ -272,7 +274,7 @@ impl Frame<'_> {
 
     /// The rows whose instance has a key: not the template's.
     fn have_key(&self) -> Rows {
-        !rows_where(self.step.len, |row| self.instances[row] == TEMPLATE)
+        !rows_where(self.step.view.len, |row| self.instances[row] == TEMPLATE)
     }
 
     /// A key of the instance of a row: as a word, or as text.
@@ -287,8 +289,8 @@ impl Frame<'_> {
 
     fn together(&self) -> Rows {
         let Some(word) = self.layout.places.time else { return 0 };
-        let (before, times) = (&self.records[word as usize], self.step.moments.times);
-        rows_where(self.step.len, |i| times[i] == before[i] as i64)
+        let (before, times) = (&self.records[word as usize], self.step.view.moments.times);
+        rows_where(self.step.view.len, |i| times[i] == before[i] as i64)
     }
 
     fn timed_recently(&mut self, q: timed::Sides, state: u32) -> timed::Sides {
@@ -297,7 +299,7 @@ impl Frame<'_> {
         let open = std::mem::replace(&mut self.bits[at.open as usize], q.after);
         // Mostly there is none that was open, and nobody has to be asked whether it ends here.
         let closing = if open == 0 { 0 } else { open & !self.together() };
-        let times = self.step.moments.times;
+        let times = self.step.view.moments.times;
         let until = &mut self.records[at.until as usize];
         if closing != 0 {
             for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
@@ -318,10 +320,8 @@ impl Frame<'_> {
     }
 
     fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {
-        let [p, q] = self.step.section.operands[operands as usize].map(|sides| timed::Sides {
-            at: read(self.words, sides.at),
-            after: read(self.words, sides.after),
-        });
+        let [p, q] = self.step.section.operands[operands as usize]
+            .map(|sides| timed::Sides { at: sides.at.read(self.words), after: sides.after.read(self.words) });
         let word = self.layout.places.timed_since[state as usize] as usize;
         let initial = &self.step.section.initial.timed_since[state as usize];
         let Some(time) = self.layout.places.time else { return timed::Sides::default() };
@@ -331,7 +331,7 @@ impl Frame<'_> {
                 |sides: timed::Sides| timed::Sides { at: sides.at >> row & 1, after: sides.after >> row & 1 };
             let (p, q) = (of(p), of(q));
             let before = self.records[time as usize][row] as i64;
-            let moments = Moments { times: &self.step.moments.times[row..=row], before };
+            let moments = Moments { times: &self.step.view.moments.times[row..=row], before };
             let reference = &mut self.records[word][row];
             if *reference == 0 {
                 if q == timed::Sides::default() {
@@ -355,8 +355,8 @@ impl Frame<'_> {
     fn recently(&mut self, q: Rows, state: u32) -> Rows {
         let span = self.step.section.initial.recently[state as usize].span;
         let left = &mut self.records[self.layout.places.recently[state as usize] as usize];
-        let out = q | rows_where(self.step.len, |i| left[i] != 0);
-        for (i, left) in left.iter_mut().enumerate().take(self.step.len as usize) {
+        let out = q | rows_where(self.step.view.len, |i| left[i] != 0);
+        for (i, left) in left.iter_mut().enumerate().take(self.step.view.len as usize) {
             *left = if q >> i & 1 == 1 { span } else { left.saturating_sub(1) };
         }
         out
@@ -398,7 +398,7 @@ impl Frame<'_> {
     /// Takes the windows of the instances to their next moments.
     fn window(&mut self, window: u32, out: u32) -> Rows {
         let Operands { x, samples, known, timed } = self.step.section.windows[window as usize];
-        let (samples, known) = (read(self.words, samples), read(self.words, known));
+        let (samples, known) = (samples.read(self.words), known.read(self.words));
         let word = self.layout.places.windows[window as usize] as usize;
         let initial = &self.step.section.initial.values.windows[window as usize];
         let sides = &mut *self.sides;
@@ -412,7 +412,10 @@ impl Frame<'_> {
             let Some(window) = sides.windows.get_mut(*reference) else { return };
             let position = self.records[POSITION][row];
             let (stamps, now) = match timed {
-                true => (Stamps::Times(&self.step.moments.times[row..=row]), self.step.moments.times[row]),
+                true => (
+                    Stamps::Times(&self.step.view.moments.times[row..=row]),
+                    self.step.view.moments.times[row],
+                ),
                 false => (Stamps::Positions(position), position.min(i64::MAX as u64) as i64),
             };
             let rows = [samples >> row & 1, known >> row & 1];
@@ -443,7 +446,7 @@ impl Frame<'_> {
 
     /// Takes the machines of the instances to their next moments.
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
-        let Step { section, block, moments, .. } = self.step;
+        let Step { section, view: RowView { block, moments, .. }, .. } = self.step;
         let rows = self.rows;
         let word = self.layout.places.machines[machine as usize] as usize;
         let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
@@ -489,7 +492,7 @@ impl Frame<'_> {
             }
             let own = self.sides.own_text(*reference);
             let buffers = &mut self.sides.values.buffers;
-            texts::keep(text, own as u32, self.step.block, buffers);
+            texts::keep(text, own as u32, self.step.view.block, buffers);
             *reference = own;
             if known >> row & 1 == 0 || buffers[own as usize].is_empty() {
                 self.sides.free_text(own);

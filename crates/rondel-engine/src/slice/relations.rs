@@ -143,7 +143,7 @@ impl Frame<'_> {
         let (words, columns, buffers) = (&*self.words, &*self.columns, &values.buffers[..]);
         // To a formula the rows are those of the block.
         let reading =
-            Reading { words, columns, block: self.step.block, start: 0, events: Rows::MAX, buffers };
+            Reading { words, columns, block: self.step.view.block, start: 0, events: Rows::MAX, buffers };
         let mut out = Sides::default();
         for_each(self.rows, |row| {
             let reference = &mut self.records[word][row];
@@ -155,7 +155,7 @@ impl Frame<'_> {
                 *reference = relations.pools[k].add(state);
             }
             let Some(state) = relations.pools[k].get_mut(*reference) else { return };
-            let time = self.step.moments.times.get(row).copied().unwrap_or(0);
+            let time = self.step.view.moments.times.get(row).copied().unwrap_or(0);
             let [at, after] = of.row(state, &reading, row, (self.records[POSITION][row], time));
             out.at |= Rows::from(at) << row;
             out.after |= Rows::from(after) << row;
