@@ -80,6 +80,7 @@ mod report;
 mod robust;
 mod rows;
 mod run;
+mod saved;
 mod scalar;
 mod schedule;
 mod section;

@@ -79,7 +79,7 @@ pub(crate) struct Place {
     /// The two transitions that were possible at once, if that happened.
     pub(crate) ambiguous: Option<(u32, u32)>,
     /// The values of its variables; none where the value is unknown.
-    #[serde(with = "crate::snapshot::values")]
+    #[serde(with = "crate::saved::values")]
     pub(crate) variables: Vec<Option<Value>>,
 }
 

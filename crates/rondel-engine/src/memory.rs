@@ -9,13 +9,10 @@ use crate::section::{Deadline, Moments, Section};
 use crate::slice::Sliced;
 use crate::slice::keys::KeptKey;
 use crate::slice::record::Layout;
+use crate::slice::table::FOUND;
 use crate::state::State;
 use crate::timed::TimedRecently;
 use crate::words::Recently;
-
-/// What a key costs in the table that finds its instance: a slot of eight bytes, and between a third and
-/// five thirds of one that is empty.
-pub(crate) const FOUND: usize = 16;
 
 /// What is kept for properties that are evaluated together, from one event to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]

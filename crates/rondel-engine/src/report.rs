@@ -1,7 +1,5 @@
 use rondel_event::{Block, Rows, Timestamp, Value, Verdict};
 
-use crate::serial::Outcome;
-
 /// A verdict that a monitor has given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
@@ -105,6 +103,32 @@ pub struct SliceStatus<'a> {
     pub full: Option<usize>,
     /// How many events have been left out in this run because their key was longer than 64 KiB.
     pub too_long: u64,
+}
+
+/// The verdicts of one property at some rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The rows where it is satisfied.
+    pub(crate) satisfied: Rows,
+    /// The rows where it is violated. Rows in neither set are inconclusive.
+    pub(crate) violated: Rows,
+    /// The rows where the verdict is another than at the moment before. At the very first it always
+    /// counts as changed.
+    pub(crate) changed: Rows,
+}
+
+impl Outcome {
+    /// The verdict in `row`.
+    #[inline(always)]
+    pub(crate) fn verdict(&self, row: usize) -> Verdict {
+        if self.satisfied >> row & 1 == 1 {
+            Verdict::Satisfied
+        } else if self.violated >> row & 1 == 1 {
+            Verdict::Violated
+        } else {
+            Verdict::Inconclusive
+        }
+    }
 }
 
 /// Adds a report for every property and row in `rows` where its verdict has changed, and for all that `every` has for

@@ -184,7 +184,13 @@ impl<'a> Frame<'a> {
             | Instruction::Quantified { .. }
             | Instruction::ByValue { .. } => self.longer(instruction),
             // What works on columns costs more than a call, and stays out of this loop.
-            _ => values::evaluate(instruction, self.step, self.words, self.columns, self.values),
+            _ => values::evaluate(
+                instruction,
+                (self.step.section, self.step.view),
+                self.words,
+                self.columns,
+                self.values,
+            ),
         }
     }
 

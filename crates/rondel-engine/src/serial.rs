@@ -15,6 +15,7 @@ use crate::machine::{MachinePlan, MachineState};
 use crate::premise::Untried;
 use crate::ranges::Ranges;
 use crate::relation::state::RelationState;
+use crate::report::Outcome;
 use crate::robust;
 use crate::rows::RowView;
 use crate::run::{Frame, Step};
@@ -89,32 +90,6 @@ pub(crate) struct Rowed<'a> {
     pub(crate) chains: &'a [ChainRows],
     /// What the straight lines are in each row of the block.
     pub(crate) lines: &'a [LineRows],
-}
-
-/// The verdicts of one property at some rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    /// The rows where it is satisfied.
-    pub(crate) satisfied: Rows,
-    /// The rows where it is violated. Rows in neither set are inconclusive.
-    pub(crate) violated: Rows,
-    /// The rows where the verdict is another than at the moment before. At the very first it always
-    /// counts as changed.
-    pub(crate) changed: Rows,
-}
-
-impl Outcome {
-    /// The verdict in `row`.
-    #[inline(always)]
-    pub(crate) fn verdict(&self, row: usize) -> Verdict {
-        if self.satisfied >> row & 1 == 1 {
-            Verdict::Satisfied
-        } else if self.violated >> row & 1 == 1 {
-            Verdict::Violated
-        } else {
-            Verdict::Inconclusive
-        }
-    }
 }
 
 /// What of a [`Serial`] goes into a snapshot.

@@ -7,7 +7,7 @@ use crate::columns::{self, split};
 use crate::graph::Kind;
 use crate::instruction::Instruction;
 use crate::rows::RowView;
-use crate::run::Step;
+use crate::section::Section;
 use crate::state::ValueState;
 use crate::texts::{self, TextRef};
 use crate::window::Operands;
@@ -17,12 +17,12 @@ use crate::words;
 #[inline(never)]
 pub(crate) fn evaluate(
     instruction: &Instruction,
-    step: Step<'_>,
+    (section, view): (&Section, RowView<'_>),
     words: &[Rows],
     columns: &mut Columns,
     values: &mut ValueState,
 ) -> Rows {
-    let RowView { block, len, .. } = step.view;
+    let RowView { block, len, .. } = view;
     let rows = words::low(len.into());
     let Columns { ints, floats, int_steps, float_steps, texts, seconds } = columns;
     match *instruction {
@@ -45,7 +45,7 @@ pub(crate) fn evaluate(
         }
 
         Instruction::Time { out } => {
-            for (out, &time) in ints[out as usize].iter_mut().zip(step.view.moments.times) {
+            for (out, &time) in ints[out as usize].iter_mut().zip(view.moments.times) {
                 *out = time;
             }
             Rows::MAX
@@ -53,10 +53,10 @@ pub(crate) fn evaluate(
         Instruction::Latency { out } => {
             let mut known = 0;
             for (i, out) in ints[out as usize].iter_mut().enumerate().take(len as usize) {
-                if step.view.events >> i & 1 == 0 {
+                if view.events >> i & 1 == 0 {
                     continue;
                 }
-                let row = step.view.event_row(i);
+                let row = view.event_row(i);
                 let latency = block
                     .arrival(row)
                     .and_then(|arrival| arrival.as_nanos().checked_sub(block.time(row).as_nanos()));
@@ -68,12 +68,12 @@ pub(crate) fn evaluate(
             known
         }
         Instruction::ConstantInt { constant, out } => {
-            ints[out as usize].fill(step.section.ints[constant as usize]);
+            ints[out as usize].fill(section.ints[constant as usize]);
             int_steps[out as usize] = 1;
             Rows::MAX
         }
         Instruction::ConstantFloat { constant, out } => {
-            floats[out as usize].fill(step.section.floats[constant as usize]);
+            floats[out as usize].fill(section.floats[constant as usize]);
             float_steps[out as usize] = 1;
             Rows::MAX
         }
@@ -112,16 +112,16 @@ pub(crate) fn evaluate(
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
             let out = out as usize;
-            columns::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &step.view)
+            columns::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &view)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
             let out = out as usize;
-            columns::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &step.view)
+            columns::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &view)
         }
         Instruction::HeldText { column, state, buffer, out } => {
-            let (present, valid) = texts::masks(block.strings(column), &step.view);
-            texts::hold(&mut texts[out as usize], column, valid, buffer, &step.view);
+            let (present, valid) = texts::masks(block.strings(column), &view);
+            texts::hold(&mut texts[out as usize], column, valid, buffer, &view);
             let bit = &mut values.known_texts[state as usize];
             let known = words::since(!present, valid, *bit);
             *bit = words::last(known, len);
@@ -168,9 +168,9 @@ pub(crate) fn evaluate(
             Rows::MAX
         }
         Instruction::Window { window, out } => {
-            let Operands { x, samples, known, timed } = step.section.windows[window as usize];
+            let Operands { x, samples, known, timed } = section.windows[window as usize];
             let rows = [samples.read(words), known.read(words)];
-            let stamps = step.view.stamps(timed);
+            let stamps = view.stamps(timed);
             let window = &mut values.windows[window as usize];
             match window.kind() {
                 Kind::Float => {
@@ -196,22 +196,22 @@ pub(crate) fn evaluate(
         Instruction::Greatest { x, timed, state, out } => {
             let (before, out) = split(floats, out);
             let (greatest, unknown) = &mut values.greatest[state as usize];
-            greatest.step(out, &before[x as usize], step.view.stamps(timed), len, *unknown);
+            greatest.step(out, &before[x as usize], view.stamps(timed), len, *unknown);
             Rows::MAX
         }
         Instruction::RobustSince { p, q, timed, state, out } => {
             let (before, out) = split(floats, out);
             let operands = [&before[p as usize], &before[q as usize]];
-            values.robust_since[state as usize].step(out, operands, step.view.stamps(timed), len);
+            values.robust_since[state as usize].step(out, operands, view.stamps(timed), len);
             Rows::MAX
         }
         Instruction::RobustDense { operands, state, second, out } => {
             let (before, out) = split(floats, out);
-            let [p, q] = step.section.robust_operands[operands as usize]
-                .map(|sides| sides.map(|x| &before[x as usize]));
+            let [p, q] =
+                section.robust_operands[operands as usize].map(|sides| sides.map(|x| &before[x as usize]));
             let second = &mut seconds[second as usize];
             let since = &mut values.robust_dense[state as usize];
-            for (i, &time) in step.view.moments.times.iter().enumerate() {
+            for (i, &time) in view.moments.times.iter().enumerate() {
                 [out[i], second[i]] = since.moment(time, p.map(|p| p[i]), q.map(|q| q[i]));
             }
             Rows::MAX

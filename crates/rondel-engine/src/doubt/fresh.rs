@@ -87,7 +87,7 @@ pub(super) struct Fresh {
     #[serde(skip)]
     monitor: Option<Box<(Monitor, Block)>>,
     /// The last verdict, if it is known.
-    #[serde(with = "crate::snapshot::verdict")]
+    #[serde(with = "crate::saved::verdict")]
     last: Option<Verdict>,
     /// Whether nothing depends any more on what was before.
     pub(super) is_over: bool,

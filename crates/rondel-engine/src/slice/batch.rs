@@ -4,10 +4,10 @@ use rondel_event::{Block, Rows};
 use rondel_spec::TimeModel;
 
 use crate::premise::Untried;
+use crate::report::Outcome;
 use crate::rows::RowView;
 use crate::run::Step;
 use crate::section::{self, Deadline, Section};
-use crate::serial::Outcome;
 use crate::slice::ahead::Ahead;
 use crate::slice::keys::{KeyPlan, Keys, for_each};
 use crate::slice::lanes::{Lanes, Words};

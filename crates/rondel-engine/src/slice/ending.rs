@@ -2,8 +2,8 @@
 
 use rondel_event::{Block, Rows};
 
+use crate::report::Outcome;
 use crate::section::{Moments, Section};
-use crate::serial::Outcome;
 use crate::slice::keys::for_each;
 use crate::slice::record::BITS;
 use crate::slice::table::TEMPLATE;

@@ -232,7 +232,13 @@ impl Frame<'_> {
                 self.have_key()
             }
             // What has no state.
-            _ => values::evaluate(instruction, self.step, self.words, self.columns, &mut self.sides.values),
+            _ => values::evaluate(
+                instruction,
+                (self.step.section, self.step.view),
+                self.words,
+                self.columns,
+                &mut self.sides.values,
+            ),
         }
     }
 

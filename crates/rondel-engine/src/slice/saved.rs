@@ -22,7 +22,7 @@ pub(crate) struct SavedInstances {
     unkeyed: u64,
     beyond_limit: u64,
     /// The first key beyond the limit; nothing if there was none.
-    #[serde(with = "crate::snapshot::values")]
+    #[serde(with = "crate::saved::values")]
     first: Vec<Option<Value>>,
     /// When to look at which instance. Their records say so too, but not where one was to be looked at sooner: that
     /// makes no difference to what is found, but to when somebody is asked for the time.

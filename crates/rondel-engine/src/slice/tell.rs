@@ -4,8 +4,8 @@ use rondel_event::{Block, Rows, Timestamp};
 use rondel_spec::TimeModel;
 
 use crate::monitor::{at, before, step_before};
+use crate::report::Outcome;
 use crate::report::{Report, ReportKey, ReportKeys, in_order};
-use crate::serial::Outcome;
 use crate::slice::ahead::{self, EVENT};
 use crate::slice::ending::Unfinished;
 use crate::slice::{Moment, Place, Sliced};

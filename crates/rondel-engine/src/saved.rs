@@ -1,0 +1,60 @@
+//! The saved form of types of other crates, which know nothing of bytes: for `#[serde(with = …)]`.
+
+/// Values of machines: a word of another crate, which knows nothing of bytes.
+pub(crate) mod values {
+    use rondel_event::Value;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    enum Saved {
+        Unknown,
+        Bool(bool),
+        Int(i64),
+        Float(f64),
+        Time(i64),
+        Duration(i64),
+        String(Box<str>),
+    }
+
+    pub(crate) fn serialize<S: Serializer>(values: &[Option<Value>], to: S) -> Result<S::Ok, S::Error> {
+        let saved = |value: &Option<Value>| match value {
+            None => Saved::Unknown,
+            Some(Value::Bool(x)) => Saved::Bool(*x),
+            Some(Value::Int(x)) => Saved::Int(*x),
+            Some(Value::Float(x)) => Saved::Float(*x),
+            Some(Value::Time(x)) => Saved::Time(*x),
+            Some(Value::Duration(x)) => Saved::Duration(*x),
+            Some(Value::String(x)) => Saved::String(x.clone()),
+        };
+        values.iter().map(saved).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<Value>>, D::Error> {
+        let value = |saved| match saved {
+            Saved::Unknown => None,
+            Saved::Bool(x) => Some(Value::Bool(x)),
+            Saved::Int(x) => Some(Value::Int(x)),
+            Saved::Float(x) => Some(Value::Float(x)),
+            Saved::Time(x) => Some(Value::Time(x)),
+            Saved::Duration(x) => Some(Value::Duration(x)),
+            Saved::String(x) => Some(Value::String(x)),
+        };
+        Ok(Vec::<Saved>::deserialize(from)?.into_iter().map(value).collect())
+    }
+}
+
+/// A verdict, or none yet.
+pub(crate) mod verdict {
+    use rondel_event::Verdict;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    const ALL: [Verdict; 3] = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
+
+    pub(crate) fn serialize<S: Serializer>(verdict: &Option<Verdict>, to: S) -> Result<S::Ok, S::Error> {
+        ALL.iter().position(|known| Some(*known) == *verdict).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Verdict>, D::Error> {
+        Ok(Option::<usize>::deserialize(from)?.and_then(|i| ALL.get(i).copied()))
+    }
+}
