@@ -7,6 +7,7 @@ use crate::columns::{Held, Latched};
 use crate::delay::Delay;
 use crate::extreme::Greatest;
 use crate::graph::{Constant, FieldId, Graph, Kind, Node, NodeId, Reach, Relation, Sides, Wire};
+use crate::inner::InnerPlan;
 use crate::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::premise::Premise;
@@ -16,7 +17,6 @@ use crate::relation::state::RelationState;
 use crate::robust;
 use crate::schedule::{Schedule, schedule};
 use crate::section::{Deadline, Lasting, Margin, Moments, Section};
-use crate::slice::by_value::ByValue;
 use crate::state::{RegisterPlan, State};
 use crate::timed::{NEVER, TimedRecently, TimedSince, distance};
 use crate::translate::{
@@ -179,7 +179,7 @@ fn section(
         windows: Vec::new(),
         robust_operands: Vec::new(),
         relations: Vec::new(),
-        by_value: Vec::new(),
+        inner: Vec::new(),
         deadlines: Vec::new(),
         shortest: u64::MAX,
         state: State::default(),
@@ -237,7 +237,7 @@ fn section(
         has_levels,
         robust_operands: assembly.robust_operands,
         relations: assembly.relations,
-        by_value: assembly.by_value,
+        inner: assembly.inner,
         premises,
         deadlines: assembly.deadlines,
         shortest: assembly.shortest,
@@ -269,7 +269,7 @@ struct Assembly<'a> {
     windows: Vec<Operands>,
     robust_operands: Vec<[[u32; 2]; 2]>,
     relations: Vec<Quantified>,
-    by_value: Vec<ByValue>,
+    inner: Vec<Box<dyn InnerPlan>>,
     deadlines: Vec<Deadline>,
     shortest: u64,
     state: State,
@@ -511,7 +511,7 @@ impl Assembly<'_> {
             }
             Node::ByValue { number, .. } => {
                 let source = self.sources.by_value(number).clone();
-                let number = push(&mut self.by_value, source.placed(wire, slot));
+                let number = push(&mut self.inner, Box::new(source.placed(wire, slot)));
                 I::ByValue { number, second: add(&mut registers.seconds) }
             }
             Node::ByValuePossibly(of) => match self.instructions[place[of.index()] as usize] {

@@ -66,6 +66,7 @@ mod error;
 mod extreme;
 mod future;
 mod graph;
+mod inner;
 mod instruction;
 mod linear;
 mod machine;

@@ -1,15 +1,10 @@
 //! How much a monitor remembers.
 
-use rondel_event::{Value, ValueType};
+use rondel_event::Value;
 
 use crate::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineState};
-use crate::program::Program;
 use crate::section::{Deadline, Moments, Section};
-use crate::slice::Sliced;
-use crate::slice::keys::KeptKey;
-use crate::slice::record::Layout;
-use crate::slice::table::FOUND;
 use crate::state::State;
 use crate::timed::TimedRecently;
 use crate::words::Recently;
@@ -35,80 +30,64 @@ pub struct Memory {
     pub changes_alone: bool,
 }
 
-impl Program {
-    /// What a monitor of it keeps.
-    pub fn memory(&self) -> Vec<Memory> {
-        let undivided = self.sections.iter().map(undivided);
-        undivided.chain(self.sliced.iter().map(divided)).collect()
+impl Section {
+    /// What a monitor keeps of it.
+    pub(crate) fn memory(&self) -> Memory {
+        let State { bits, recently, timed_recently, machines, values, .. } = &self.initial;
+        let pairs = values.held_ints.len()
+            + values.held_floats.len()
+            + values.latched_ints.len()
+            + values.latched_floats.len();
+        let words = bits.len() + values.known_texts.len() + values.sampled.len() + 2 * pairs;
+        let bytes = words * size_of::<u64>()
+            + recently.len() * size_of::<Recently>()
+            + timed_recently.len() * size_of::<TimedRecently>()
+            + machines.iter().map(of_machine).sum::<usize>();
+        // A scout remembers the same fields once more.
+        let scout = self.scout.as_ref().map_or(0, |scout| scout.memory().bytes);
+        let linear = self.linear.as_ref().map_or(0, |plan| plan.bytes());
+        Memory { bytes: bytes + scout + linear, ..self.memory_beside() }
+    }
+
+    /// The same without the bytes that are there in any case.
+    pub(crate) fn memory_beside(&self) -> Memory {
+        let State { delays, timed_since, ranges, relations, values, .. } = &self.initial;
+        let robust = values.robust_since.len() + values.robust_dense.len() + values.greatest.len();
+        let texts = self.keeps_text.iter().map(|instruction| match instruction {
+            Instruction::LatchText { .. } => 2,
+            _ => 1,
+        });
+        let by_time = self.properties_ahead().any(|(_, time)| time != rondel_spec::TimeModel::Steps);
+        let is_alone = |deadline: &Deadline| {
+            let timed = |plan: &MachinePlan| {
+                plan.leaving.iter().flatten().any(|transition| transition.after.is_some())
+            };
+            self.moments == Moments::Dense
+                && match deadline {
+                    Deadline::Machine(machine) => self.machines.get(*machine as usize).is_some_and(timed),
+                    _ => true,
+                }
+        };
+        Memory {
+            properties: self.all_properties().collect(),
+            by_key: false,
+            bytes: 0,
+            texts: texts.sum(),
+            queues: delays.len()
+                + timed_since.len()
+                + values.windows.len()
+                + ranges.len()
+                + robust
+                + self.properties_ahead().count()
+                + usize::from(self.linear.is_some()),
+            quantified: relations.len(),
+            by_value: self.inner.iter().map(|plan| plan.bytes()).sum(),
+            changes_alone: self.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
+        }
     }
 }
 
-fn of_section(section: &Section) -> Memory {
-    let State { delays, timed_since, ranges, relations, values, .. } = &section.initial;
-    let robust = values.robust_since.len() + values.robust_dense.len() + values.greatest.len();
-    let texts = section.keeps_text.iter().map(|instruction| match instruction {
-        Instruction::LatchText { .. } => 2,
-        _ => 1,
-    });
-    let by_time = section.properties_ahead().any(|(_, time)| time != rondel_spec::TimeModel::Steps);
-    let is_alone = |deadline: &Deadline| {
-        let timed =
-            |plan: &MachinePlan| plan.leaving.iter().flatten().any(|transition| transition.after.is_some());
-        section.moments == Moments::Dense
-            && match deadline {
-                Deadline::Machine(machine) => section.machines.get(*machine as usize).is_some_and(timed),
-                _ => true,
-            }
-    };
-    Memory {
-        properties: section.all_properties().collect(),
-        by_key: false,
-        bytes: 0,
-        texts: texts.sum(),
-        queues: delays.len()
-            + timed_since.len()
-            + values.windows.len()
-            + ranges.len()
-            + robust
-            + section.properties_ahead().count()
-            + usize::from(section.linear.is_some()),
-        quantified: relations.len(),
-        by_value: section.by_value.iter().map(|by_value| divided(by_value.sliced()).bytes).sum(),
-        changes_alone: section.deadlines.iter().any(is_alone) || !ranges.is_empty() || by_time,
-    }
-}
-
-fn undivided(section: &Section) -> Memory {
-    let State { bits, recently, timed_recently, machines, values, .. } = &section.initial;
-    let pairs = values.held_ints.len()
-        + values.held_floats.len()
-        + values.latched_ints.len()
-        + values.latched_floats.len();
-    let words = bits.len() + values.known_texts.len() + values.sampled.len() + 2 * pairs;
-    let bytes = words * size_of::<u64>()
-        + recently.len() * size_of::<Recently>()
-        + timed_recently.len() * size_of::<TimedRecently>()
-        + machines.iter().map(of_machine).sum::<usize>();
-    // A scout remembers the same fields once more.
-    let scout = section.scout.as_ref().map_or(0, |scout| undivided(scout).bytes);
-    let linear = section.linear.as_ref().map_or(0, |plan| plan.bytes());
-    Memory { bytes: bytes + scout + linear, ..of_section(section) }
-}
-
-fn divided(Sliced { section, plan }: &Sliced) -> Memory {
-    let record = Layout::new(section).words * size_of::<u64>();
-    // A key of several words is beside the record. A text may be short enough to be one; nobody knows yet.
-    let beside = if plan.keys.is_word() { 0 } else { size_of::<KeptKey>() };
-    let machines: usize = section.initial.machines.iter().map(of_machine).sum();
-    let memory = of_section(section);
-    Memory {
-        by_key: true,
-        bytes: record + FOUND + beside + machines,
-        texts: memory.texts + usize::from(plan.keys.types.contains(&ValueType::String)),
-        ..memory
-    }
-}
-
-fn of_machine(machine: &MachineState) -> usize {
+/// What a machine takes, in bytes.
+pub(crate) fn of_machine(machine: &MachineState) -> usize {
     size_of::<MachineState>() + machine.place.variables.len() * size_of::<Option<Value>>()
 }

@@ -11,6 +11,7 @@ use crate::doubt::{ReachPlan, finality};
 use crate::graph::Node;
 use crate::instruction::Instruction;
 use crate::linear::LinearPlan;
+use crate::memory::Memory;
 use crate::quantifier::Quantifier;
 use crate::section::{Moments, Section};
 use crate::slice::Sliced;
@@ -195,6 +196,12 @@ impl Program {
     pub fn node_count(&self) -> usize {
         let sliced = self.sliced.iter().map(|sliced| &*sliced.section);
         self.sections.iter().chain(sliced).map(|section| section.instructions.len() - section.constant).sum()
+    }
+
+    /// What a monitor of it keeps.
+    pub fn memory(&self) -> Vec<Memory> {
+        let whole = self.sections.iter().map(Section::memory);
+        whole.chain(self.sliced.iter().map(Sliced::memory)).collect()
     }
 }
 

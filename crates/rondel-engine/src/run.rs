@@ -6,6 +6,7 @@ use crate::chain::{ChainColumn, ChainRows};
 use crate::columns;
 use crate::columns::Columns;
 use crate::delay::Delay;
+use crate::inner::Inner;
 use crate::instruction::Instruction;
 use crate::linear::LineRows;
 use crate::machine::{MachineRows, MachineState, Moment};
@@ -15,7 +16,6 @@ use crate::relation::state::RelationState;
 use crate::rows::RowView;
 use crate::scalar::Reading;
 use crate::section::{Lasting, Section};
-use crate::slice::by_value::Divided;
 use crate::state::{Registers, State, ValueState};
 use crate::timed::{self, Moments, Sides, TimedRecently, TimedSince};
 use crate::values;
@@ -47,7 +47,7 @@ pub(crate) struct Frame<'a> {
     machines: &'a mut [MachineState],
     machine_rows: &'a mut [MachineRows],
     relations: &'a mut [RelationState],
-    divided: &'a mut [Divided],
+    inner: &'a mut [Box<dyn Inner>],
     columns: &'a mut Columns,
     values: &'a mut ValueState,
 }
@@ -57,7 +57,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn new(
         step: Step<'a>,
         state: &'a mut State,
-        divided: &'a mut [Divided],
+        inner: &'a mut [Box<dyn Inner>],
         registers: &'a mut Registers,
     ) -> Frame<'a> {
         Frame {
@@ -75,7 +75,7 @@ impl<'a> Frame<'a> {
             machines: &mut state.machines,
             machine_rows: &mut registers.machines,
             relations: &mut state.relations,
-            divided,
+            inner,
             columns: &mut registers.columns,
             values: &mut state.values,
         }
@@ -257,9 +257,7 @@ impl<'a> Frame<'a> {
             }
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::ByValue { number, second } => {
-                let by_value = &self.step.section.by_value[number as usize];
-                let [certain, possible] =
-                    self.divided[number as usize].step(by_value, self.step.view, self.words);
+                let [certain, possible] = self.inner[number as usize].step(self.step.view, self.words);
                 self.seconds[second as usize] = possible;
                 certain
             }

@@ -4,12 +4,12 @@ use rondel_event::{Slot, TopicId, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::graph::{Sides, Wire};
+use crate::inner::InnerPlan;
 use crate::instruction::Instruction;
 use crate::linear::LinearPlan;
 use crate::machine::MachinePlan;
 use crate::premise::Premise;
 use crate::relation::source::Relation as Quantified;
-use crate::slice::by_value::ByValue;
 use crate::state::{RegisterPlan, State};
 use crate::translate::{Future, RobustFuture, Truth};
 use crate::window::Operands;
@@ -61,7 +61,7 @@ pub(crate) struct Section {
     /// The columns of dense robustness, each for both sides.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Quantified>,
-    pub(crate) by_value: Vec<ByValue>,
+    pub(crate) inner: Vec<Box<dyn InnerPlan>>,
     /// The premises of its properties.
     pub(crate) premises: Vec<Premise>,
     /// The operators whose changes between events matter.
@@ -124,7 +124,7 @@ impl Section {
             && self.deadlines.iter().all(is_machine)
             && self.scout.is_none()
             && self.linear.is_none()
-            && self.by_value.is_empty()
+            && self.inner.is_empty()
             && self.relations.is_empty()
             && self.windows.is_empty()
             && !self.looks_ahead()

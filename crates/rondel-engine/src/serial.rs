@@ -9,6 +9,7 @@ use rondel_event::{Block, Rows, Slot, Verdict};
 use crate::chain::ChainRows;
 use crate::delay::Delay;
 use crate::future::{Delayed, Levels, Pending};
+use crate::inner::Inner;
 use crate::linear::LineRows;
 use crate::machine::leap::{self, Request};
 use crate::machine::{MachinePlan, MachineState};
@@ -21,8 +22,6 @@ use crate::rows::RowView;
 use crate::run::{Frame, Step};
 use crate::section::{self, Deadline, Margin, Section};
 use crate::settled::{Settled, can_settle, settle};
-use crate::slice::by_value::Divided;
-use crate::slice::saved::SavedInstances;
 use crate::state::{Registers, State, ValueState};
 use crate::timed::{self, Moments, TimedSince};
 use crate::translate::{Rails, Truth};
@@ -54,7 +53,7 @@ pub(crate) struct Serial {
     /// The same of those whose robustness is asked for.
     pub(crate) delayed: Vec<Delayed>,
     /// The instances of the quantified formulas that are evaluated by value.
-    divided: Vec<Divided>,
+    inner: Vec<Box<dyn Inner>>,
     /// What is left of the section now that its fields are known; none where all of it is evaluated.
     pub(crate) settled: Option<Arc<Settled>>,
     /// After how many blocks it is settled next, and how many more after the time after that; 0 is never.
@@ -98,7 +97,8 @@ pub(crate) struct SavedSerial {
     state: State,
     pending: Vec<Pending>,
     delayed: Vec<Delayed>,
-    divided: Vec<SavedInstances>,
+    /// Of each formula with instances.
+    inner: Vec<Vec<u8>>,
     scout: Option<Box<SavedSerial>>,
     position: u64,
     time: i64,
@@ -129,7 +129,7 @@ impl Serial {
             words,
             pending: self.pending.clone(),
             delayed: self.delayed.clone(),
-            divided: self.divided.iter().map(Divided::saved).collect(),
+            inner: self.inner.iter().map(|inner| inner.saved()).collect(),
             scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
             position: self.position,
             time: self.time,
@@ -145,7 +145,7 @@ impl Serial {
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
         let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
-        let SavedSerial { levels, words, ints, floats, divided, untried, .. } = saved;
+        let SavedSerial { levels, words, ints, floats, inner, untried, .. } = saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -164,9 +164,8 @@ impl Serial {
             && levels.len() == self.levels.len()
             && (words.len(), ints.len(), floats.len())
                 == (own_words.len(), columns.ints.len(), columns.floats.len())
-            && divided.len() == self.divided.len()
-            && (self.divided.iter_mut().zip(&section.by_value).zip(divided))
-                .all(|((own, by_value), saved)| own.restore(by_value, saved))
+            && inner.len() == self.inner.len()
+            && self.inner.iter_mut().zip(inner).all(|(own, saved)| own.restore(&saved))
             && self.untried.restore(untried, section.premises.len());
         if !fits {
             return false;
@@ -206,7 +205,7 @@ impl Serial {
                 .iter()
                 .map(|future| Delayed::new(&future.plan, Pending::LIMIT))
                 .collect(),
-            divided: section.by_value.iter().map(|by_value| Divided::new(by_value, no_block)).collect(),
+            inner: section.inner.iter().map(|plan| plan.start(no_block)).collect(),
             settled: None,
             settles: if can_settle(section) { [Serial::SETTLES; 2] } else { [0; 2] },
             doubted: Vec::new(),
@@ -229,7 +228,7 @@ impl Serial {
             lines: &[],
         };
         let constant = &section.instructions[..section.constant];
-        Frame::new(step, &mut serial.state, &mut serial.divided, &mut serial.registers).run(constant, 0);
+        Frame::new(step, &mut serial.state, &mut serial.inner, &mut serial.registers).run(constant, 0);
         serial
     }
 
@@ -293,7 +292,7 @@ impl Serial {
             moments: Moments { times, before: self.time },
         };
         let step = Step { section, view, chains, lines };
-        Frame::new(step, &mut self.state, &mut self.divided, &mut self.registers)
+        Frame::new(step, &mut self.state, &mut self.inner, &mut self.registers)
             .run(instructions, section.constant);
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
@@ -580,7 +579,7 @@ impl Serial {
         let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
         let ahead = self.pending.iter().map(Pending::kept).chain(self.delayed.iter().map(Delayed::kept));
         let relations = relations.iter().map(RelationState::kept);
-        let relations = relations.chain(self.divided.iter().map(Divided::kept));
+        let relations = relations.chain(self.inner.iter().map(|inner| inner.kept()));
         delays.iter().map(Delay::kept).chain(timed).chain(ahead).chain(relations).max().unwrap_or(0)
     }
 }

@@ -10,7 +10,7 @@ use crate::program::Program;
 /// The kind of a monitor's snapshot.
 const MONITOR: &snapshot::Kind = b"RONDELss";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 18;
+const VERSION: u32 = 19;
 
 impl Monitor {
     /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives

@@ -9,6 +9,7 @@ use rondel_event::{Block, Rows, Slot, TopicId, ValueType};
 use rondel_spec::TimeModel;
 
 use crate::graph::{FieldId, Wire};
+use crate::inner::{Inner, InnerPlan};
 use crate::rows::RowView;
 use crate::section::Section;
 use crate::slice::keys::{KeyPlan, for_each};
@@ -55,7 +56,7 @@ impl Source {
 }
 
 /// A formula that is evaluated by value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ByValue {
     sliced: Sliced,
     inputs: Vec<Wire>,
@@ -63,10 +64,18 @@ pub(crate) struct ByValue {
     model: TimeModel,
 }
 
-impl ByValue {
-    /// The formula behind the quantifiers, divided by the values.
-    pub(crate) fn sliced(&self) -> &Sliced {
-        &self.sliced
+impl InnerPlan for ByValue {
+    fn start(&self, no_event: &Block) -> Box<dyn Inner> {
+        Box::new(Divided {
+            instances: Instances::new(&self.sliced, no_event),
+            inputs: vec![0; self.inputs.len()],
+            times: [0; _],
+            by_value: self.clone(),
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.sliced.memory().bytes
     }
 }
 
@@ -77,42 +86,36 @@ pub(crate) struct Divided {
     /// What it is told of the rows of a block.
     inputs: Vec<Rows>,
     times: [i64; Block::CAPACITY],
+    by_value: ByValue,
 }
 
-impl Divided {
-    /// Before the first event.
-    pub(crate) fn new(by_value: &ByValue, no_event: &Block) -> Divided {
-        Divided {
-            instances: Instances::new(&by_value.sliced, no_event),
-            inputs: vec![0; by_value.inputs.len()],
-            times: [0; _],
-        }
+impl Inner for Divided {
+    fn saved(&self) -> Vec<u8> {
+        // Plain data always serialises.
+        postcard::to_stdvec(&self.instances.saved()).unwrap_or_default()
     }
 
-    pub(crate) fn saved(&self) -> SavedInstances {
-        self.instances.saved()
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        let saved = postcard::from_bytes::<SavedInstances>(saved);
+        saved.is_ok_and(|saved| self.instances.restore(&self.by_value.sliced.section, saved))
     }
 
-    /// Takes over what was saved; false if it does not belong here.
-    pub(crate) fn restore(&mut self, by_value: &ByValue, saved: SavedInstances) -> bool {
-        self.instances.restore(&by_value.sliced.section, saved)
-    }
-
-    /// How many instances there are.
-    pub(crate) fn kept(&self) -> usize {
+    fn kept(&self) -> usize {
         usize::try_from(self.instances.live()).unwrap_or(usize::MAX)
     }
 
-    /// The rows at which some value certainly makes the formula what it must be, and those at which one
-    /// possibly does: no other than that of the message.
-    #[inline(never)]
-    pub(crate) fn step(&mut self, by_value: &ByValue, view: RowView<'_>, words: &[Rows]) -> [Rows; 2] {
+    fn copy(&self) -> Box<dyn Inner> {
+        Box::new(self.clone())
+    }
+
+    /// Certainly where some value makes the formula what it must be: no other than that of the message does.
+    fn step(&mut self, view: RowView<'_>, words: &[Rows]) -> [Rows; 2] {
         let RowView { block, start, events, len, position, moments, .. } = view;
         let events = events & low(len.into());
         if events == 0 {
             return [0, 0];
         }
-        let Divided { instances, inputs, times } = self;
+        let Divided { instances, inputs, times, by_value } = self;
         for (input, wire) in inputs.iter_mut().zip(&by_value.inputs) {
             *input = gather(wire.read(words), events) << start;
         }

@@ -35,11 +35,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use rondel_event::{Block, Rows, TopicId, Value, Verdict};
+use rondel_event::{Block, Rows, TopicId, Value, ValueType, Verdict};
 
 use crate::columns::rows_where;
 use crate::future::{Delayed, Pending};
 use crate::machine::{MachinePlan, MachineState};
+use crate::memory::{Memory, of_machine};
 use crate::premise::Untried;
 use crate::report::Outcome;
 use crate::report::SliceStatus;
@@ -49,13 +50,13 @@ use crate::slice::ahead::{Ahead, Told};
 use crate::slice::batch::Batch;
 use crate::slice::by_itself::ByItself;
 use crate::slice::ending::Unfinished;
-use crate::slice::keys::{KeyPlan, Keys, for_each};
+use crate::slice::keys::{KeptKey, KeyPlan, Keys, for_each};
 use crate::slice::lanes::Lanes;
-use crate::slice::record::{BITS, UNPLANNED};
+use crate::slice::record::{BITS, Layout, UNPLANNED};
 use crate::slice::relations::Relations;
 use crate::slice::robust::Measured;
 use crate::slice::sides::Sides;
-use crate::slice::table::{TEMPLATE, Table};
+use crate::slice::table::{FOUND, TEMPLATE, Table};
 use crate::slice::waiting::Waits;
 use crate::state::Registers;
 
@@ -88,7 +89,7 @@ pub(crate) struct SlicePlan {
 
 /// A section that is divided by key. If its instances end at a condition, that is the formula after those
 /// of the properties.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sliced {
     pub(crate) section: Arc<Section>,
     pub(crate) plan: Arc<SlicePlan>,
@@ -98,6 +99,22 @@ impl Sliced {
     /// Whether instances end at a condition.
     fn ends(&self) -> bool {
         self.section.formulas.len() > self.section.properties.len()
+    }
+
+    /// What an instance keeps.
+    pub(crate) fn memory(&self) -> Memory {
+        let Sliced { section, plan } = self;
+        let record = Layout::new(section).words * size_of::<u64>();
+        // A key of several words is beside the record. A text may be short enough to be one; nobody knows yet.
+        let beside = if plan.keys.is_word() { 0 } else { size_of::<KeptKey>() };
+        let machines: usize = section.initial.machines.iter().map(of_machine).sum();
+        let memory = section.memory_beside();
+        Memory {
+            by_key: true,
+            bytes: record + FOUND + beside + machines,
+            texts: memory.texts + usize::from(plan.keys.types.contains(&ValueType::String)),
+            ..memory
+        }
     }
 }
 
