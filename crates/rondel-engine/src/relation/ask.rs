@@ -196,7 +196,7 @@ impl Asked<'_, '_> {
     fn some(&mut self, id: ExprId, variable: VariableId, of: ExprId, positive: bool) -> Result<u32, Refusal> {
         let lefts = [Rail::Certain, Rail::Possible].map(|rail| {
             let literal = Conjunct::Literal(Literal { node: of, positive, rail });
-            let part = self.compiler.exists(id, variable, vec![literal])?;
+            let part = self.compiler.exists(id, &[variable], vec![literal])?;
             self.member(id, part)
         });
         let [certain, possible] = lefts;

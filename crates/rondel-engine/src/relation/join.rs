@@ -20,6 +20,9 @@ pub(crate) struct Conjuncts {
     conditions: Vec<Condition>,
     /// They are none of these by themselves; with tuples from the others each way may be.
     ways: Vec<(Literal, Vec<Vec<Conjunct>>)>,
+    /// That some values of a variable make this hold which others bind, or that none do; and why it is not finite by
+    /// itself.
+    quantified: Vec<(Literal, Refusal)>,
 }
 
 impl Conjuncts {
@@ -58,11 +61,15 @@ impl Conjuncts {
             } else if compiler.is_test(literal.node) {
                 gathered.tests.push(literal);
             } else {
-                match compiler.meaning(literal)? {
-                    Meaning::In(part) => gathered.finite.push(part),
-                    Meaning::NotIn(part) => gathered.infinite.push((part, literal.node)),
-                    Meaning::All(conjuncts) => open.extend(conjuncts),
-                    Meaning::Any(ways) => gathered.ways.push((literal, ways)),
+                match compiler.meaning(literal) {
+                    Ok(Meaning::In(part)) => gathered.finite.push(part),
+                    Ok(Meaning::NotIn(part)) => gathered.infinite.push((part, literal.node)),
+                    Ok(Meaning::All(conjuncts)) => open.extend(conjuncts),
+                    Ok(Meaning::Any(ways)) => gathered.ways.push((literal, ways)),
+                    Err(refusal) if compiler.quantifies(literal.node) => {
+                        gathered.quantified.push((literal, refusal));
+                    }
+                    Err(refusal) => return Err(refusal),
                 }
             }
         }
@@ -94,7 +101,10 @@ impl Conjuncts {
     }
 
     fn conditions_only(&self) -> bool {
-        self.infinite.is_empty() && self.tests.is_empty() && self.ways.is_empty()
+        self.infinite.is_empty()
+            && self.tests.is_empty()
+            && self.ways.is_empty()
+            && self.quantified.is_empty()
     }
 
     /// What is left when all parts that bind are joined.
@@ -109,19 +119,35 @@ impl Conjuncts {
             let chain = self.chain(compiler, node, scan)?;
             return self.rest(compiler, node, chain);
         }
+        if let Some((literal, refusal)) = self.quantified.pop() {
+            let among = compiler.quantified_among(so_far, literal, refusal)?;
+            return compiler.conjunction(node, [self.others(so_far), vec![among]].concat());
+        }
         let Some((_, ways)) = self.ways.pop() else {
             return Err(self.unbound(compiler, node, &bound));
         };
-        let mut others = vec![Conjunct::In(so_far)];
-        others.extend(self.infinite.iter().map(|(part, _)| Conjunct::NotIn(*part)));
-        others
-            .extend(self.tests.iter().chain(self.ways.iter().map(|(l, _)| l)).map(|l| Conjunct::Literal(*l)));
+        let others = self.others(so_far);
         let ways = ways.into_iter().map(|way| [others.clone(), way].concat()).collect();
         compiler.union(node, ways)
     }
 
+    /// What is joined, and what is left.
+    fn others(&self, so_far: PartId) -> Vec<Conjunct> {
+        let literals = self.ways.iter().map(|(literal, _)| literal);
+        let literals = literals.chain(self.quantified.iter().map(|(literal, _)| literal));
+        let mut others = vec![Conjunct::In(so_far)];
+        others.extend(self.infinite.iter().map(|(part, _)| Conjunct::NotIn(*part)));
+        others.extend(self.tests.iter().chain(literals).map(|literal| Conjunct::Literal(*literal)));
+        others
+    }
+
     /// Why what is left cannot be tested.
     fn unbound(&self, compiler: &Compiler<'_>, node: ExprId, bound: &[VariableId]) -> Refusal {
+        if let ([], [], [], [(_, refusal)]) =
+            (&self.infinite[..], &self.tests[..], &self.ways[..], &self.quantified[..])
+        {
+            return *refusal;
+        }
         let free = |variables: &[VariableId]| variables.iter().find(|v| !bound.contains(v)).copied();
         let literals = self.tests.iter().chain(self.ways.iter().map(|(literal, _)| literal));
         let of_literals = literals.filter_map(|l| Some((l.node, free(compiler.scope.free(l.node))?)));
@@ -275,6 +301,39 @@ impl Conjuncts {
             let output = variables.iter().map(column).collect();
             so_far = compiler.add(node, Op::Join(left, right, output), variables, true)?;
         }
+    }
+}
+
+impl Compiler<'_> {
+    /// Whether a node says that some, or all, values of a variable make something hold.
+    fn quantifies(&self, node: ExprId) -> bool {
+        matches!(self.scope.spec.nodes[node.index()], Expr::Exists(..) | Expr::ForAll(..))
+    }
+
+    /// What a quantified formula says of the tuples of a part, of which its free variables may be some of the columns:
+    /// `a(x) and exists y. p` is `exists y. a(x) and p`, and `a(x) and not exists y. p` is `a(x) and not exists y. a(x)
+    /// and p`.
+    fn quantified_among(
+        &mut self,
+        so_far: PartId,
+        literal: Literal,
+        refusal: Refusal,
+    ) -> Result<Conjunct, Refusal> {
+        let Literal { node, positive, rail } = literal;
+        let (variable, body, is_some) = match self.scope.spec.nodes[node.index()] {
+            Expr::Exists(variable, body) => (variable, body, positive),
+            Expr::ForAll(variable, body) => (variable, body, !positive),
+            _ => return Err(refusal),
+        };
+        let bound = &self.part(so_far).variables;
+        if self.scope.free(node).iter().any(|free| !bound.contains(free)) || bound.contains(&variable) {
+            return Err(refusal);
+        }
+        // What no value makes hold is negated, which is about the other rail.
+        let (positive, rail) = if is_some { (positive, rail) } else { (!positive, rail.opposite()) };
+        let body = Conjunct::Literal(Literal { node: body, positive, rail });
+        let part = self.exists(node, &[variable], vec![Conjunct::In(so_far), body]).map_err(|_| refusal)?;
+        Ok(if is_some { Conjunct::In(part) } else { Conjunct::NotIn(part) })
     }
 }
 

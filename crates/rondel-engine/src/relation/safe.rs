@@ -98,7 +98,24 @@ impl<'a> Compiler<'a> {
         let part = match rest.is_empty() {
             true => self.add(whole, Op::Unit, Vec::new(), false)?,
             false => {
-                let part = self.conjunction(whole, rest)?;
+                let part = match self.conjunction(whole, rest.clone()) {
+                    Ok(part) => part,
+                    Err(refusal) => {
+                        let mut variables: Vec<VariableId> = Vec::new();
+                        for conjunct in &rest {
+                            match conjunct {
+                                Conjunct::Literal(literal) => variables.extend(self.scope.free(literal.node)),
+                                Conjunct::In(part) | Conjunct::NotIn(part) => {
+                                    variables.extend(&self.part(*part).variables);
+                                }
+                                Conjunct::NotFirst(_) => {}
+                            }
+                        }
+                        variables.sort_unstable();
+                        variables.dedup();
+                        self.exists(whole, &variables, rest).map_err(|_| refusal)?
+                    }
+                };
                 self.some_of(whole, part)?
             }
         };
@@ -267,15 +284,15 @@ impl<'a> Compiler<'a> {
         self.add(node, Op::Union(parts), variables, lasts)
     }
 
-    /// The tuples for which some value of the variable makes the conjuncts hold.
+    /// The tuples for which some values of the variables make the conjuncts hold.
     pub(crate) fn exists(
         &mut self,
         node: ExprId,
-        variable: VariableId,
+        variables: &[VariableId],
         conjuncts: Vec<Conjunct>,
     ) -> Result<PartId, Refusal> {
         self.enter(node)?;
-        let part = self.exists_anew(node, variable, conjuncts);
+        let part = self.exists_anew(node, variables, conjuncts);
         self.depth -= 1;
         part
     }
@@ -283,13 +300,14 @@ impl<'a> Compiler<'a> {
     fn exists_anew(
         &mut self,
         node: ExprId,
-        variable: VariableId,
+        variables: &[VariableId],
         conjuncts: Vec<Conjunct>,
     ) -> Result<PartId, Refusal> {
         let conjuncts = self.flatten(&conjuncts);
+        let speaks = |free: &[VariableId]| free.iter().any(|variable| variables.contains(variable));
         let mentions = |compiler: &Self, conjunct: &Conjunct| match conjunct {
-            Conjunct::Literal(literal) => compiler.scope.free(literal.node).contains(&variable),
-            Conjunct::In(part) | Conjunct::NotIn(part) => compiler.part(*part).variables.contains(&variable),
+            Conjunct::Literal(literal) => speaks(compiler.scope.free(literal.node)),
+            Conjunct::In(part) | Conjunct::NotIn(part) => speaks(&compiler.part(*part).variables),
             Conjunct::NotFirst(_) => false,
         };
         let (with, without): (Vec<_>, Vec<_>) = conjuncts.iter().partition(|c| mentions(self, c));
@@ -301,24 +319,64 @@ impl<'a> Compiler<'a> {
         {
             let mut parts = Vec::new();
             for way in ways {
-                parts.push(self.exists(node, variable, way)?);
+                parts.push(self.exists(node, variables, way)?);
             }
             parts.sort_unstable();
             parts.dedup();
             return if let [part] = parts[..] { Ok(part) } else { self.union_of(node, parts) };
         }
         if !without.is_empty() {
-            // What does not speak of the variable need not be asked for each of its values.
-            if let Ok(part) = self.exists(node, variable, with) {
+            // What does not speak of the variables need not be asked for each of their values.
+            if let Ok(part) = self.exists(node, variables, with) {
                 let both = [vec![Conjunct::In(part)], without].concat();
                 if let Ok(part) = self.conjunction(node, both) {
                     return Ok(part);
                 }
             }
+        } else if let [Conjunct::Literal(literal)] = with[..]
+            && let Err(refusal) = self.finite(literal)
+        {
+            return self.inside(node, variables, literal).unwrap_or(Err(refusal));
         }
-        let of = self.conjunction(node, conjuncts)?;
-        let column = place(&self.part(of).variables, variable);
-        self.without_column(node, of, column)
+        let mut of = self.conjunction(node, conjuncts)?;
+        for variable in variables {
+            if self.part(of).variables.contains(variable) {
+                let column = place(&self.part(of).variables, *variable);
+                of = self.without_column(node, of, column)?;
+            }
+        }
+        Ok(of)
+    }
+
+    /// The same of a single operator of the past, with the quantifier inside it: that some value was there once, and
+    /// that once there was some value, is the same. So no values need to be kept.
+    fn inside(
+        &mut self,
+        node: ExprId,
+        variables: &[VariableId],
+        literal: Literal,
+    ) -> Option<Result<PartId, Refusal>> {
+        let Literal { node: of, positive, rail } = literal;
+        let on = |node| Conjunct::Literal(Literal { node, positive, rail });
+        let (bounds, left, right) = match (&self.scope.spec.nodes[of.index()], positive) {
+            (Expr::Once(bounds, x), true) | (Expr::Historically(bounds, x), false) => (*bounds, None, *x),
+            (Expr::Since(bounds, p, q), true)
+                if !self.scope.free(*p).iter().any(|variable| variables.contains(variable)) =>
+            {
+                (*bounds, Some(*p), *q)
+            }
+            (Expr::Previously(x), true) => {
+                let part = self.exists(node, variables, vec![on(*x)]);
+                return Some(part.and_then(|part| self.previously(node, part)));
+            }
+            (Expr::Exists(variable, x), true) | (Expr::ForAll(variable, x), false) => {
+                let all = [variables, &[*variable]].concat();
+                return Some(self.exists(node, &all, vec![on(*x)]));
+            }
+            _ => return None,
+        };
+        let part = self.exists(node, variables, vec![on(right)]);
+        Some(part.and_then(|part| self.since(of, bounds, left, part, rail)))
     }
 
     pub(crate) fn conjunction(&mut self, node: ExprId, conjuncts: Vec<Conjunct>) -> Result<PartId, Refusal> {

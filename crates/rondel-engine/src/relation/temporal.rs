@@ -16,6 +16,9 @@ const OF_SINCE: (&str, &str) = (
     "bind it in the second operand, or quantify it inside the first",
 );
 
+/// Larger formulas are not looked at.
+const TIMELESS: usize = 64;
+
 impl Compiler<'_> {
     /// What a literal with variables means that is neither a conjunction, nor a disjunction, nor a
     /// comparison.
@@ -26,11 +29,35 @@ impl Compiler<'_> {
         let own = if positive { rail } else { rail.opposite() };
         let signed = |part| if positive { Meaning::In(part) } else { Meaning::NotIn(part) };
         let spec = self.scope.spec;
+        // What depends on values of variables alone holds at every time point, or at none.
+        if let Expr::Once(Bounds { lower: 0, .. }, x) | Expr::Historically(Bounds { lower: 0, .. }, x) =
+            &spec.nodes[node.index()]
+            && self.is_timeless(*x)
+        {
+            return Ok(Meaning::All(vec![Conjunct::Literal(Literal { node: *x, positive, rail })]));
+        }
+        if let Expr::Previously(x) = &spec.nodes[node.index()]
+            && self.is_timeless(*x)
+        {
+            let (is_later, of) = (Conjunct::NotFirst(positive), Literal { node: *x, positive, rail });
+            let of = Conjunct::Literal(of);
+            return Ok(match positive {
+                true => Meaning::All(vec![is_later, of]),
+                false => Meaning::Any(vec![vec![is_later], vec![of]]),
+            });
+        }
         Ok(match &spec.nodes[node.index()] {
             Expr::Bind { topic, fields } => signed(self.bind(node, *topic, fields)?),
             Expr::Once(bounds, x) => {
-                let right = self.finite(Literal { node: *x, positive: true, rail: own })?;
-                signed(self.since(node, *bounds, None, right, own)?)
+                match self.finite(Literal { node: *x, positive: true, rail: own }) {
+                    Ok(right) => signed(self.since(node, *bounds, None, right, own)?),
+                    Err(refusal) => {
+                        // It is `not historically not`.
+                        let negation = Literal { node: *x, positive: false, rail: own.opposite() };
+                        let all = self.all_the_time(node, *bounds, negation, refusal)?;
+                        if positive { Meaning::NotIn(all) } else { Meaning::In(all) }
+                    }
+                }
             }
             Expr::Since(bounds, p, q) => {
                 let right = self.finite(Literal { node: *q, positive: true, rail: own })?;
@@ -43,18 +70,9 @@ impl Compiler<'_> {
                         let once = self.since(node, *bounds, None, right, own.opposite())?;
                         if positive { Meaning::NotIn(once) } else { Meaning::In(once) }
                     }
-                    Err(_) => {
-                        let of = self.finite(Literal { node: *x, positive: true, rail: own })?;
-                        if bounds.lower > 0 {
-                            return refuse(
-                                "`historically` with a lower bound holds for every value at first",
-                                "start the bounds at 0, or join it with `and` to an atom that binds the variable",
-                            );
-                        }
-                        let upper = bounds.upper.map(|upper| self.ticks(upper));
-                        let of = self.lasting(node, of)?;
-                        let variables = self.part(of).variables.clone();
-                        signed(self.add(node, Op::Lasting(of, upper), variables, true)?)
+                    Err(refusal) => {
+                        let of = Literal { node: *x, positive: true, rail: own };
+                        signed(self.all_the_time(node, *bounds, of, refusal)?)
                     }
                 }
             }
@@ -73,11 +91,11 @@ impl Compiler<'_> {
             },
             Expr::Exists(variable, body) => {
                 let body = Conjunct::Literal(Literal { node: *body, positive: true, rail: own });
-                signed(self.exists(node, *variable, vec![body])?)
+                signed(self.exists(node, &[*variable], vec![body])?)
             }
             Expr::ForAll(variable, body) => {
                 let body = Literal { node: *body, positive: false, rail: own.opposite() };
-                let part = self.exists(node, *variable, vec![Conjunct::Literal(body)])?;
+                let part = self.exists(node, &[*variable], vec![Conjunct::Literal(body)])?;
                 if positive { Meaning::NotIn(part) } else { Meaning::In(part) }
             }
             Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
@@ -99,6 +117,49 @@ impl Compiler<'_> {
                 );
             }
         })
+    }
+
+    /// Whether a formula depends on values of variables alone.
+    fn is_timeless(&self, root: ExprId) -> bool {
+        let mut open = vec![root];
+        for _ in 0..TIMELESS {
+            let Some(node) = open.pop() else { return true };
+            let expr = &self.scope.spec.nodes[node.index()];
+            match expr {
+                Expr::Not(_)
+                | Expr::And(..)
+                | Expr::Or(..)
+                | Expr::Compare(..)
+                | Expr::StartsWith(..)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::ToFloat(_)
+                | Expr::Literal(_)
+                | Expr::Variable(..) => open.extend(expr.operands()),
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The tuples for which a literal has held at all time points within bounds.
+    fn all_the_time(
+        &mut self,
+        node: ExprId,
+        bounds: Bounds,
+        of: Literal,
+        refusal: Refusal,
+    ) -> Result<PartId, Refusal> {
+        let of = self.finite(of).map_err(|_| refusal)?;
+        let variables = self.part(of).variables.clone();
+        if bounds.lower > 0 || bounds.upper.is_some_and(|upper| upper < bounds.lower) {
+            let why = "over bounds that start later than the present, this holds for every value at first";
+            let help = "start the bounds at 0, or write the operator about an atom that binds the variable";
+            return Err(Refusal::of(node, why, help).about(variables.first().copied()));
+        }
+        let upper = bounds.upper.map(|upper| self.ticks(upper));
+        let of = self.lasting(node, of)?;
+        self.add(node, Op::Lasting(of, upper), variables, true)
     }
 
     pub(crate) fn previously(&mut self, node: ExprId, of: PartId) -> Result<PartId, Refusal> {
@@ -131,7 +192,7 @@ impl Compiler<'_> {
         if self.model == TimeModel::Dense { bound.saturating_mul(2) } else { bound }
     }
 
-    fn since(
+    pub(crate) fn since(
         &mut self,
         node: ExprId,
         bounds: Bounds,
@@ -152,7 +213,7 @@ impl Compiler<'_> {
             }
             None => Vec::new(),
         };
-        if upper.is_none() && left.is_empty() && !self.unbounded {
+        if upper.is_none() && left.is_empty() && !self.unbounded && !variables.is_empty() {
             let variable = variables.first().copied();
             let why = "without an upper bound, every value ever received would be kept";
             let help = "add an upper bound, or write `@unbounded` before the property (`--unbounded` for a single formula) to keep all values";
@@ -164,7 +225,7 @@ impl Compiler<'_> {
         }
         if self.part(right).lasts {
             match (self.model, lower, left.is_empty()) {
-                (TimeModel::Dense, _, false) => {
+                (TimeModel::Dense, 1.., false) => {
                     let why = "in dense time, the second operand of this `since` must be an event, and this condition lasts";
                     let help = "use an atom as the second operand, or measure in points with `@time(points)`";
                     return Err(Refusal::of(node, why, help).about(variables.first().copied()));

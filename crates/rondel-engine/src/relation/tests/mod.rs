@@ -5,6 +5,7 @@ mod apart;
 mod by_value;
 mod definition;
 mod random;
+mod share;
 mod witness;
 
 use std::collections::HashMap;
@@ -73,10 +74,10 @@ impl Source for Told<'_> {
     }
 }
 
-fn compile(spec: &Spec, rail: Rail, model: TimeModel) -> Result<Plan, Refusal> {
+fn compile(spec: &Spec, rail: Rail, model: TimeModel, unbounded: bool) -> Result<Plan, Refusal> {
     let scope = Scope::new(spec);
     let known = |node: ExprId| matches!(spec.nodes[node.index()], Expr::Literal(_) | Expr::On(_));
-    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, true, &known)
+    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, unbounded, &known)
 }
 
 /// The truth of the last node at every message.
@@ -139,19 +140,22 @@ fn by_program(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) 
     Some(run_program(&program_of(spec, model, "")?, trace, cuts))
 }
 
-/// A program, evaluated as it says.
+/// A program, evaluated as it says; one that keeps every value only if that must be.
 fn program_of(spec: &Spec, model: TimeModel, plan: &str) -> Option<Arc<Program>> {
-    let mut property = Property::new("p", ExprId(spec.nodes.len() as u32 - 1));
-    property.time = model;
-    property.attributes.push(("unbounded".into(), String::new()));
-    property.attributes.push(("plan".into(), plan.to_owned()));
-    let spec = Spec { properties: vec![property], ..spec.clone() };
-    match Program::compile(&spec) {
-        Ok(program) => Some(Arc::new(program)),
-        // A closed part can be one that cannot be monitored.
-        Err(CompileError::NotMonitorable { .. }) => None,
-        Err(error) => panic!("{error}"),
-    }
+    let compiled = |unbounded: &[(String, String)]| {
+        let mut property = Property::new("p", ExprId(spec.nodes.len() as u32 - 1));
+        property.time = model;
+        property.attributes = unbounded.to_vec();
+        property.attributes.push(("plan".into(), plan.to_owned()));
+        let spec = Spec { properties: vec![property], ..spec.clone() };
+        match Program::compile(&spec) {
+            Ok(program) => Some(Arc::new(program)),
+            // A closed part can be one that cannot be monitored.
+            Err(CompileError::NotMonitorable { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    compiled(&[]).or_else(|| compiled(&[("unbounded".into(), String::new())]))
 }
 
 /// What it says at every message.
@@ -203,8 +207,16 @@ fn write(program: &Program, block: &mut Block, message: &Message) {
 
 /// Whether it could be monitored.
 fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
-    let rails = [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model));
-    let [Ok(certain), Ok(possible)] = rails else { return false };
+    // With bounds other plans may be made than without.
+    let bounded = [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, false));
+    let rails = match bounded {
+        [Ok(certain), Ok(possible)] => [certain, possible],
+        _ => match [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, true)) {
+            [Ok(certain), Ok(possible)] => [certain, possible],
+            _ => return false,
+        },
+    };
+    let [certain, possible] = rails;
     let definition = Definition::new(spec, trace, model);
     let root = ExprId(spec.nodes.len() as u32 - 1);
     let expected: Vec<_> =
