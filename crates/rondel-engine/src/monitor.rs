@@ -486,6 +486,15 @@ impl Monitor {
             .fold(0, u64::saturating_add)
     }
 
+    /// How many values quantified formulas have forgotten because there were more than their `@limit`: verdicts that
+    /// depend on such a value are inconclusive.
+    pub fn forgotten(&self) -> u64 {
+        let sections = self.program.sections.iter().zip(&self.sections);
+        let relations =
+            sections.flat_map(|(section, own)| section.relations.iter().zip(&own.state.relations));
+        relations.map(|(relation, state)| state.forgotten(&relation.plan)).fold(0, u64::saturating_add)
+    }
+
     /// How many events were evaluated before the next numbers had come that they waited for, because too many
     /// waited: properties whose numbers run straight took these to be unknown. For each group of properties that
     /// wait for the same fields.

@@ -569,6 +569,12 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
         let verdicts = counted(monitor.given_up(), "verdict is", "verdicts are");
         sentences.push(format!("{verdicts} inconclusive because too many obligations were pending"));
     }
+    if monitor.forgotten() > 0 {
+        let values = counted(monitor.forgotten(), "value", "values");
+        sentences.push(format!(
+            "{values} of quantified formulas forgotten at their @limit: verdicts that depend on them are inconclusive"
+        ));
+    }
     if monitor.hurried() > 0 {
         let messages = counted(monitor.hurried(), "message was", "messages were");
         sentences.push(format!(

@@ -92,6 +92,11 @@ impl<'a> Compiler<'a> {
         let time = if self.model == TimeModel::Steps { TimeModel::Points } else { self.model };
         let formula = future::Plan::new(time, &nodes)
             .map_err(|_| Refusal::of(whole, "it has too many future operators", DIVIDE))?;
+        if self.plan.forgets() {
+            let why = "beside a future operator, an operator of the past without an upper bound cannot have a limit";
+            let help = "add an upper bound, or write `@unbounded` before the property in place of `@limit`";
+            return Err(Refusal::of(whole, why, help));
+        }
         let part = self.add(whole, Op::Ask { of, pasts }, bound, true)?;
         self.plan.roots.push(Root { conditions: Vec::new(), part });
         self.plan.ask = Some(Box::new(Ask { number, formula }));

@@ -1,7 +1,7 @@
 //! Tuples led through stages, one after the other: from what an event says to all that agrees with it.
 
 use super::batch::Batch;
-use super::plan::{Lookup, Part, Stage};
+use super::plan::{Lookup, Part, Rail, Stage};
 use super::state::{Keyed, PartState, Tick};
 use super::term::{Context, Source};
 
@@ -13,7 +13,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) is_first: bool,
 }
 
-/// Leads the tuples of `of` through the stages.
+/// Leads the tuples of `of` through the stages. Returns whether any tuple may arrive, as it is not known which there are.
 pub(crate) fn run<S: Source>(
     of: &Batch,
     Plan { stages, output, is_first }: &Plan<'_>,
@@ -21,19 +21,21 @@ pub(crate) fn run<S: Source>(
     parts: &[Part],
     tick: &Tick<'_, S>,
     out: &mut Batch,
-) {
+) -> bool {
     if of.is_empty() {
-        return;
+        return false;
     }
     let wanted = if *is_first { 0 } else { output.iter().map(|&slot| slot as usize + 1).max().unwrap_or(0) };
-    let mut chain = Chain { output, wanted, earlier, parts, context: tick.context(), slots: Vec::new(), out };
+    let (context, slots) = (tick.context(), Vec::new());
+    let mut chain = Chain { output, wanted, earlier, parts, context, slots, out, is_vague: false };
     for (tuple, _) in of.iter() {
         chain.slots.clear();
         chain.slots.extend_from_slice(tuple);
         if chain.lead(stages) && *is_first {
-            return;
+            return chain.is_vague;
         }
     }
+    let is_vague = chain.is_vague;
     let filled = |stage: &Stage| match stage {
         Stage::Assign(_) => 1,
         Stage::With(_, binds) => binds.len(),
@@ -43,6 +45,7 @@ pub(crate) fn run<S: Source>(
     if output.len() < slots {
         out.consolidate();
     }
+    is_vague
 }
 
 struct Chain<'a, S> {
@@ -54,6 +57,7 @@ struct Chain<'a, S> {
     context: Context<'a, S>,
     slots: Vec<u64>,
     out: &'a mut Batch,
+    is_vague: bool,
 }
 
 impl<'a, S: Source> Chain<'a, S> {
@@ -77,6 +81,15 @@ impl<'a, S: Source> Chain<'a, S> {
                 let key = Keyed::new(&self.slots, &lookup.slots);
                 let part: &'a PartState = &self.earlier[lookup.part.index()];
                 let lasts = self.parts[lookup.part.index()].lasts;
+                match part.vague(&self.parts[lookup.part.index()]) {
+                    Some(Rail::Certain) => return false,
+                    Some(Rail::Possible) if binds.is_empty() => return self.lead(stages),
+                    Some(Rail::Possible) => {
+                        self.is_vague = true;
+                        return true;
+                    }
+                    None => {}
+                }
                 let is_one_enough = filled >= self.wanted;
                 let mut any = false;
                 let mut with = |tuple: &[u64]| {
@@ -97,6 +110,11 @@ impl<'a, S: Source> Chain<'a, S> {
             Stage::Without(lookup) => {
                 let key = Keyed::new(&self.slots, &lookup.slots);
                 let part = &self.earlier[lookup.part.index()];
+                match part.vague(&self.parts[lookup.part.index()]) {
+                    Some(Rail::Possible) => return false,
+                    Some(Rail::Certain) => return self.lead(stages),
+                    None => {}
+                }
                 let found = if self.parts[lookup.part.index()].lasts {
                     part.table.as_ref().is_some_and(|table| table.has(lookup.access, key.key()))
                 } else {

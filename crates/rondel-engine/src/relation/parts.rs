@@ -4,7 +4,7 @@ use rondel_event::ValueType;
 use rondel_spec::{ExprId, VariableId};
 
 use super::literal::{DIVIDE, Refusal};
-use super::plan::{Left, Op, Part, PartId};
+use super::plan::{Left, Most, Op, Part, PartId, Rail};
 use super::safe::Compiler;
 use super::table::Access;
 
@@ -45,8 +45,35 @@ impl Compiler<'_> {
                 *back = access(&mut indexes, variables.len(), &lookup.slots);
             }
         }
-        self.plan.parts.push(Part { op, variables, is_text, lasts, is_kept: false, indexes });
+        let vague = self.vague(node, &op)?;
+        self.plan.parts.push(Part { op, variables, is_text, lasts, is_kept: false, indexes, vague });
         Ok(PartId(self.plan.parts.len() as u32 - 1))
+    }
+
+    /// What an operator is taken for where what it rests on is not known any more.
+    fn vague(&self, node: ExprId, op: &Op) -> Result<Option<Rail>, Refusal> {
+        if let Op::Since { most: Some(Most { rail: Rail::Possible, .. }), .. } = op {
+            return Ok(Some(Rail::Possible));
+        }
+        let mut found = [false; 2];
+        op.for_each_operand(|part, is_same| match (self.part(part).vague, is_same) {
+            (Some(Rail::Possible), true) | (Some(Rail::Certain), false) => found[0] = true,
+            (Some(Rail::Certain), true) | (Some(Rail::Possible), false) => found[1] = true,
+            (None, _) => {}
+        });
+        match found {
+            [false, false] => Ok(None),
+            [true, false] => Ok(Some(Rail::Possible)),
+            [false, true] => Ok(Some(Rail::Certain)),
+            [true, true] => {
+                let why = "it would keep every value ever received, and a limit cannot be applied here";
+                Err(Refusal::of(
+                    node,
+                    why,
+                    "add upper bounds to the operators of the past, or split the formula",
+                ))
+            }
+        }
     }
 
     /// The part as one that lasts.

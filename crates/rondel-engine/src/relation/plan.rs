@@ -59,6 +59,51 @@ pub(crate) struct Part {
     /// Whether its tuples are kept in a table for those that look them up.
     pub(crate) is_kept: bool,
     pub(crate) indexes: Vec<Vec<u32>>,
+    /// What is taken for it once something that it rests on has forgotten values: all tuples, as each of them may be in
+    /// it, or none, as none is certain to be. Nothing if that cannot come to be.
+    pub(crate) vague: Option<Rail>,
+}
+
+impl Part {
+    /// Whether it forgets values when there are too many.
+    pub(crate) fn forgets(&self) -> bool {
+        matches!(self.op, Op::Since { most: Some(_), .. })
+    }
+}
+
+/// How many values an operator keeps that has no upper bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Keep {
+    /// None: it is refused.
+    #[default]
+    Bounded,
+    /// The same, where a limit cannot be applied.
+    Strict,
+    /// The latest ones, so many. Of others it is then unknown whether they were there.
+    Latest(u64),
+    All,
+}
+
+impl Keep {
+    /// As the attributes of a property say.
+    pub(crate) fn of(attributes: &[(String, String)], is_divided: bool) -> Keep {
+        let value = |wanted: &str| attributes.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        let latest = |limit: &String| limit.replace('_', "").parse().ok().map(Keep::Latest);
+        match (value("unbounded"), is_divided, value("limit")) {
+            (Some(_), ..) => Keep::All,
+            // There it limits the instances.
+            (None, true, _) => Keep::Strict,
+            (None, false, Some(limit)) => latest(limit).unwrap_or_default(),
+            (None, false, None) => Keep::Bounded,
+        }
+    }
+}
+
+/// Of an operator without an upper bound, how many tuples it keeps, and which side it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Most {
+    pub(crate) tuples: u64,
+    pub(crate) rail: Rail,
 }
 
 /// How a part comes from others.
@@ -93,7 +138,8 @@ pub(crate) enum Op {
     /// The tuples of what lasts that pass.
     Select(PartId, Vec<Condition>),
     /// `left since[lower,upper] right`, without a left side `once`.
-    Since { lower: i64, upper: Option<i64>, left: Vec<Left>, right: PartId },
+    /// With `most` it keeps only so many of the latest tuples.
+    Since { lower: i64, upper: Option<i64>, left: Vec<Left>, right: PartId, most: Option<Most> },
     /// The tuples that have been in what lasts all the time, for so long.
     Lasting(PartId, Option<i64>),
     /// The tuples of a part of which something is asked that looks ahead; for each past of that, on both
@@ -299,6 +345,50 @@ pub(crate) struct Root {
 }
 
 impl Op {
+    /// Calls `f` with the parts that it is made of, and whether it has more tuples if they do, or fewer.
+    pub(crate) fn for_each_operand(&self, mut f: impl FnMut(PartId, bool)) {
+        let member = |left: &Left, f: &mut dyn FnMut(PartId, bool)| {
+            if let Left::Member { lookup, wanted, .. } = left {
+                f(lookup.part, *wanted);
+            }
+        };
+        match self {
+            Op::Unit | Op::Bind(_) => {}
+            Op::Chain { of, stages, .. } => {
+                f(*of, true);
+                for stage in stages {
+                    match stage {
+                        Stage::With(lookup, _) => f(lookup.part, true),
+                        Stage::Without(lookup) => f(lookup.part, false),
+                        Stage::Test(_) | Stage::Assign(_) => {}
+                    }
+                }
+            }
+            Op::Union(parts) => parts.iter().for_each(|part| f(*part, true)),
+            Op::Project(of, _)
+            | Op::Previously(of)
+            | Op::Changes(of)
+            | Op::Scan(of)
+            | Op::Delay(of, _)
+            | Op::Select(of, _)
+            | Op::Lasting(of, _) => f(*of, true),
+            Op::Join(left, right, _) => [left, right].into_iter().for_each(|side| f(side.part, true)),
+            Op::Without(left, right) => {
+                f(left.part, true);
+                f(right.part, false);
+            }
+            Op::Apart { sides, .. } => sides.iter().for_each(|side| f(side.part, true)),
+            Op::Since { left, right, .. } => {
+                f(*right, true);
+                left.iter().for_each(|left| member(left, &mut f));
+            }
+            Op::Ask { of, pasts } => {
+                f(*of, true);
+                pasts.iter().flatten().flatten().for_each(|left| member(left, &mut f));
+            }
+        }
+    }
+
     /// The parts that it is made of.
     pub(crate) fn operands_mut(&mut self) -> Vec<&mut PartId> {
         match self {
@@ -332,6 +422,11 @@ impl Op {
 }
 
 impl Plan {
+    /// Whether it may come to forget values, so that what rests on them is unknown.
+    pub(crate) fn forgets(&self) -> bool {
+        self.parts.iter().any(Part::forgets)
+    }
+
     /// In dense time, in nanoseconds: nothing changes by itself sooner than so long after a moment.
     pub(crate) fn soonest(&self) -> u64 {
         let of_part = |part: &Part| match part.op {

@@ -13,7 +13,7 @@ use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
 
 use super::join::Conjuncts;
 use super::literal::{Conjunct, DIVIDE, Literal, Refusal, Scope};
-use super::plan::{Condition, Op, PartId, Plan, Rail, Root};
+use super::plan::{Condition, Keep, Op, PartId, Plan, Rail, Root};
 use super::value::place;
 
 /// How deeply operators with variables may be nested.
@@ -22,8 +22,8 @@ const LIMIT: usize = 200;
 pub(crate) struct Compiler<'a> {
     pub(crate) scope: &'a Scope<'a>,
     pub(crate) model: TimeModel,
-    /// Whether relations may grow without bound.
-    pub(crate) unbounded: bool,
+    /// How many values may be kept without bound in time.
+    pub(crate) keep: Keep,
     pub(crate) two_valued: &'a dyn Fn(ExprId) -> bool,
     pub(crate) plan: Plan,
     known: HashMap<Literal, Result<PartId, Refusal>>,
@@ -34,11 +34,11 @@ impl<'a> Compiler<'a> {
     pub(crate) fn new(
         scope: &'a Scope<'a>,
         model: TimeModel,
-        unbounded: bool,
+        keep: Keep,
         two_valued: &'a dyn Fn(ExprId) -> bool,
     ) -> Compiler<'a> {
         let (plan, known) = (Plan::default(), HashMap::new());
-        Compiler { scope, model, unbounded, two_valued, plan, known, depth: 0 }
+        Compiler { scope, model, keep, two_valued, plan, known, depth: 0 }
     }
 
     /// The plan of a closed `exists` or `forall`.
@@ -47,10 +47,10 @@ impl<'a> Compiler<'a> {
         node: ExprId,
         rail: Rail,
         model: TimeModel,
-        unbounded: bool,
+        keep: Keep,
         two_valued: &'a dyn Fn(ExprId) -> bool,
     ) -> Result<Plan, Refusal> {
-        let mut compiler = Compiler::new(scope, model, unbounded, two_valued);
+        let mut compiler = Compiler::new(scope, model, keep, two_valued);
         let literal = match &scope.spec.nodes[node.index()] {
             Expr::Exists(_, body) => Literal { node: *body, positive: true, rail },
             Expr::ForAll(_, body) => {

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Left, Lookup, Part, PartId};
+use super::plan::{Left, Lookup, Most, Part, PartId};
 use super::reel::Reel;
 use super::state::{Keyed, PartState, Tick};
 use super::table::{Access, NONE, Table};
@@ -26,6 +26,8 @@ pub(crate) struct SinceState {
     cut: u64,
     watch: Watch,
     doomed: Vec<u32>,
+    /// How many tuples were forgotten because there were too many.
+    pub(crate) forgotten: u64,
 }
 
 /// A `since` as it is planned.
@@ -34,6 +36,7 @@ pub(crate) struct Since<'a> {
     pub(crate) upper: Option<i64>,
     pub(crate) left: &'a [Left],
     pub(crate) right: PartId,
+    pub(crate) most: Option<Most>,
 }
 
 impl SinceState {
@@ -48,8 +51,9 @@ impl SinceState {
     /// From here on all is done on trial; what is small is given away to be put back.
     pub(crate) fn try_out(&mut self) -> SinceState {
         self.waiting.try_out();
-        let SinceState { fresh, cut, watch, .. } = self;
-        SinceState { fresh: fresh.clone(), cut: *cut, watch: watch.clone(), ..SinceState::default() }
+        let SinceState { fresh, cut, watch, forgotten, .. } = self;
+        let (fresh, watch) = (fresh.clone(), watch.clone());
+        SinceState { fresh, cut: *cut, watch, forgotten: *forgotten, ..SinceState::default() }
     }
 
     pub(crate) fn confirm(&mut self) {
@@ -59,6 +63,7 @@ impl SinceState {
     pub(crate) fn take_back(&mut self, before: SinceState) {
         self.waiting.take_back();
         (self.fresh, self.cut, self.watch) = (before.fresh, before.cut, before.watch);
+        self.forgotten = before.forgotten;
     }
 
     /// Whether no time of a tuple is kept.
@@ -158,6 +163,17 @@ impl Since<'_> {
             if number >= meta.cut.max(state.cut) {
                 (meta.present, meta.time, meta.tick) = (true, time, number);
                 table.link_last(row);
+            }
+        }
+        if let Some(most) = self.most {
+            let most = usize::try_from(most.tuples).unwrap_or(usize::MAX);
+            for _ in most..table.len() {
+                // Those that hold, or are not old enough, are not in the list.
+                let Some((row, _)) = table.first() else { break };
+                table.touch(row);
+                table.meta(row).present = false;
+                table.unlink(row);
+                state.forgotten = state.forgotten.saturating_add(1);
             }
         }
         if let Some(upper) = self.upper {

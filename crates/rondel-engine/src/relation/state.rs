@@ -13,7 +13,7 @@ use super::apart::{self, Counts};
 use super::asking::Asking;
 use super::batch::Batch;
 use super::chain;
-use super::plan::{Condition, Op, Part, PartId, Plan, Side};
+use super::plan::{Condition, Op, Part, PartId, Plan, Rail, Side};
 use super::reel::Reel;
 use super::since::{Since, SinceState};
 use super::table::{Meta, Table};
@@ -51,8 +51,10 @@ pub(crate) struct PartState {
     /// How many tuples it has.
     size: i64,
     own: Own,
-    /// The size, and what was small of its own, before what is done on trial.
-    before: Option<Box<(i64, Own)>>,
+    /// Whether it is [vague](Part::vague).
+    is_vague: bool,
+    /// The size, whether it was vague, and what was small of its own, before what is done on trial.
+    before: Option<Box<(i64, bool, Own)>>,
 }
 
 /// What an operator keeps besides a table.
@@ -143,7 +145,7 @@ impl RelationState {
                 _ => Own::Nothing,
             };
             let table = (own_table || part.is_kept).then(|| Table::new(arity, &part.indexes));
-            PartState { out: Batch::new(arity), table, size: 0, own, before: None }
+            PartState { out: Batch::new(arity), table, size: 0, own, is_vague: false, before: None }
         };
         RelationState {
             parts: plan.parts.iter().map(part).collect(),
@@ -185,7 +187,12 @@ impl RelationState {
         }
         let context = tick.context();
         let root = plan.roots.iter().find(|root| {
-            parts[root.part.index()].size > 0 && root.conditions.iter().all(|c| context.holds(c, &[]))
+            let state = &parts[root.part.index()];
+            let has_tuple = match state.vague(&plan.parts[root.part.index()]) {
+                None => state.size > 0,
+                Some(rail) => rail == Rail::Possible,
+            };
+            has_tuple && root.conditions.iter().all(|c| context.holds(c, &[]))
         });
         let holds = root.is_some();
         witnesses.note(plan, (now, holds), texts, || {
@@ -255,8 +262,10 @@ impl RelationState {
     /// The first tick at which something changes by itself.
     fn deadline(&self, plan: &Plan) -> Option<i64> {
         let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
-            (Op::Since { lower, upper, left, right }, Own::Since(own)) => {
-                let since = Since { lower: *lower, upper: *upper, left, right: *right };
+            // It is not evaluated any more.
+            _ if state.is_vague && !part.forgets() => None,
+            (Op::Since { lower, upper, left, right, most }, Own::Since(own)) => {
+                let since = Since { lower: *lower, upper: *upper, left, right: *right, most: *most };
                 own.deadline(&since, state.table.as_ref()?)
             }
             (Op::Lasting(_, Some(upper)), _) => {
@@ -288,6 +297,18 @@ impl RelationState {
         gone.is_some() && self.parts.iter().zip(&plan.parts).all(is_bare)
     }
 
+    /// How many values were forgotten because there were too many: of the relations of what is certain, as those of
+    /// what is possible forget the same.
+    pub(crate) fn forgotten(&self, plan: &Plan) -> u64 {
+        let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
+            (Op::Since { most: Some(most), .. }, Own::Since(own)) if most.rail == Rail::Certain => {
+                own.forgotten
+            }
+            _ => 0,
+        };
+        self.parts.iter().zip(&plan.parts).map(of_part).fold(0, u64::saturating_add)
+    }
+
     /// Whether there was no moment so far.
     pub(crate) fn is_first(&self) -> bool {
         self.number == 0
@@ -317,6 +338,12 @@ impl RelationState {
 }
 
 impl PartState {
+    /// What is taken for it, if it is not known any more which tuples it has.
+    #[inline(always)]
+    pub(crate) fn vague(&self, part: &Part) -> Option<Rail> {
+        part.vague.filter(|_| self.is_vague)
+    }
+
     fn step<S: Source>(&mut self, part: &Part, parts: &[Part], earlier: &[PartState], tick: &Tick<'_, S>) {
         let out_of = |of: &PartId| &earlier[of.index()].out;
         if !matches!(part.op, Op::Bind(_)) {
@@ -325,13 +352,26 @@ impl PartState {
         if matches!(part.op, Op::Ask { .. }) {
             return;
         }
+        if part.vague.is_some() {
+            let mut is_vague = false;
+            match &part.op {
+                // Of the others it is found out for each tuple.
+                Op::Chain { of, .. } => is_vague = earlier[of.index()].is_vague,
+                op => op.for_each_operand(|part, _| is_vague |= earlier[part.index()].is_vague),
+            }
+            // What lasts may have been built up from what is not known.
+            self.is_vague = is_vague || part.lasts && self.is_vague;
+            if is_vague || self.is_vague && !part.forgets() {
+                return;
+            }
+        }
         let mut is_settled = false;
         match &part.op {
             Op::Bind(_) | Op::Ask { .. } => {}
             Op::Unit => self.out.push(&[], 1),
             Op::Chain { of, stages, output, is_first } => {
                 let how = chain::Plan { stages, output, is_first: *is_first };
-                chain::run(out_of(of), &how, earlier, parts, tick, &mut self.out);
+                self.is_vague = chain::run(out_of(of), &how, earlier, parts, tick, &mut self.out);
             }
             Op::Union(of) if !part.lasts => {
                 of.iter().for_each(|of| self.out.extend(out_of(of)));
@@ -439,12 +479,13 @@ impl PartState {
                 }
                 settle(table, &mut self.out);
             }
-            Op::Since { lower, upper, left, right } => {
+            Op::Since { lower, upper, left, right, most } => {
                 is_settled = true;
                 let (Some(table), Own::Since(own)) = (&mut self.table, &mut self.own) else { return };
-                let since = Since { lower: *lower, upper: *upper, left, right: *right };
+                let since = Since { lower: *lower, upper: *upper, left, right: *right, most: *most };
                 since.step(own, table, earlier, parts, tick);
                 settle(table, &mut self.out);
+                self.is_vague |= part.vague.is_some() && own.forgotten > 0;
             }
             Op::Lasting(of, upper) => {
                 is_settled = true;
@@ -546,7 +587,7 @@ impl PartState {
                 Own::Nothing
             }
         };
-        self.before = Some(Box::new((self.size, own)));
+        self.before = Some(Box::new((self.size, self.is_vague, own)));
     }
 
     fn confirm(&mut self) {
@@ -564,8 +605,8 @@ impl PartState {
 
     fn take_back(&mut self) {
         let Some(before) = self.before.take() else { return };
-        let (size, own) = *before;
-        self.size = size;
+        let (size, is_vague, own) = *before;
+        (self.size, self.is_vague) = (size, is_vague);
         self.table.iter_mut().for_each(Table::take_back);
         match (&mut self.own, own) {
             (Own::Since(since), Own::Since(before)) => since.take_back(before),

@@ -5,7 +5,7 @@ use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
 
 use super::literal::{Conjunct, Literal, Meaning, Refusal};
 use super::parts::position;
-use super::plan::{Atom, Condition, FieldRead, Left, Lookup, Op, PartId, Rail};
+use super::plan::{Atom, Condition, FieldRead, Keep, Left, Lookup, Most, Op, PartId, Rail};
 use super::safe::Compiler;
 use super::table::Access;
 use super::value::place;
@@ -213,10 +213,19 @@ impl Compiler<'_> {
             }
             None => Vec::new(),
         };
-        if upper.is_none() && left.is_empty() && !self.unbounded && !variables.is_empty() {
+        let is_endless = upper.is_none() && left.is_empty() && !variables.is_empty();
+        let most = match self.keep {
+            Keep::Latest(tuples) if is_endless => Some(Most { tuples, rail }),
+            _ => None,
+        };
+        if is_endless && self.keep <= Keep::Strict {
             let variable = variables.first().copied();
             let why = "without an upper bound, every value ever received would be kept";
-            let help = "add an upper bound, or write `@unbounded` before the property (`--unbounded` for a single formula) to keep all values";
+            let help = if self.keep == Keep::Bounded {
+                "add an upper bound; or write `@limit(100000)` before the property to keep that many values, or `@unbounded` (`--unbounded` for a single formula) to keep all"
+            } else {
+                "add an upper bound, or write `@unbounded` before the property (`--unbounded` for a single formula) to keep all values"
+            };
             return Err(Refusal::of(node, why, help).about(variable));
         }
         if self.model == TimeModel::Dense && !self.is_instant(right) {
@@ -240,7 +249,7 @@ impl Compiler<'_> {
                 _ => right = self.scan(node, right)?,
             }
         }
-        self.add(node, Op::Since { lower, upper, left, right }, variables, true)
+        self.add(node, Op::Since { lower, upper, left, right, most }, variables, true)
     }
 
     /// Whether it is empty between events.

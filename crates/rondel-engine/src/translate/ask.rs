@@ -191,12 +191,12 @@ impl Translator<'_> {
         make: impl FnOnce(&mut Compiler<'_>) -> Result<(), Refusal>,
     ) -> Result<Plan, CompileError> {
         let scope = self.scope();
-        let (model, unbounded) = (self.model, self.unbounded[whole.index()]);
+        let (model, keep) = (self.model, self.keep[whole.index()]);
         let done = &self.done;
         let two_valued = |node: ExprId| {
             done.get(node.index()).copied().flatten().is_some_and(|(meaning, _)| meaning.is_known())
         };
-        let mut compiler = Compiler::new(&scope, model, unbounded, &two_valued);
+        let mut compiler = Compiler::new(&scope, model, keep, &two_valued);
         make(&mut compiler).map_err(not_monitorable)?;
         Ok(compiler.plan.pruned())
     }

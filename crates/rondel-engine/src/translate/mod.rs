@@ -26,6 +26,7 @@ use crate::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
 use crate::premise::Premise;
 use crate::quantifier::Quantifier;
 use crate::relation::literal::Scope;
+use crate::relation::plan::Keep;
 use future::look_ahead;
 pub(crate) use future::{Future, RobustFuture};
 pub(crate) use linear::{Lines, groups};
@@ -187,7 +188,7 @@ pub(crate) struct Translator<'a> {
     /// The variables of all nodes, if there are any.
     scope: Option<Rc<Scope<'a>>>,
     /// For every node whether a relation in it may keep every value ever seen.
-    unbounded: Vec<bool>,
+    keep: Vec<Keep>,
     /// For every node whether a quantifier in it is to be evaluated by relations in any case.
     by_relations: Vec<bool>,
     quantifiers: Vec<Quantifier>,
@@ -223,7 +224,7 @@ impl<'a> Translator<'a> {
             robust: Vec::new(),
             margins: HashMap::new(),
             scope: None,
-            unbounded: Vec::new(),
+            keep: Vec::new(),
             by_relations: Vec::new(),
             quantifiers: Vec::new(),
             variables: Vec::new(),
@@ -256,7 +257,7 @@ impl<'a> Translator<'a> {
         self.margins.clear();
         self.machines.clear();
         let mut needed = vec![false; spec.nodes.len()];
-        self.unbounded = needed.clone();
+        self.keep = vec![Keep::Bounded; needed.len()];
         self.by_relations = needed.clone();
         for &property in properties {
             let property = &spec.properties[property as usize];
@@ -264,8 +265,8 @@ impl<'a> Translator<'a> {
             match needed.get_mut(formula.index()) {
                 Some(needed) => {
                     *needed = true;
-                    let unbounded = property.attributes.iter().any(|(name, _)| name == "unbounded");
-                    self.unbounded[formula.index()] |= unbounded;
+                    let keep = Keep::of(&property.attributes, property.slice.is_some());
+                    self.keep[formula.index()] = self.keep[formula.index()].max(keep);
                     let by_relations = property
                         .attributes
                         .iter()
@@ -278,18 +279,25 @@ impl<'a> Translator<'a> {
             for premise in &property.premises {
                 if let Some(needed) = needed.get_mut(premise.index()) {
                     *needed = true;
-                    self.unbounded[premise.index()] |= self.unbounded[formula.index()];
+                    self.keep[premise.index()] = self.keep[premise.index()].max(self.keep[formula.index()]);
                     self.by_relations[premise.index()] |= self.by_relations[formula.index()];
                 }
             }
         }
+        // What is unknown because a value was forgotten must not be taken for false.
+        let mut collapses = vec![false; spec.nodes.len()];
         for (i, expr) in spec.nodes.iter().enumerate().rev() {
             if needed[i] {
+                collapses[i] |= !self.keeps_unknown(ExprId(i as u32), expr);
+                if collapses[i] && self.keep[i] != Keep::All {
+                    self.keep[i] = Keep::Strict;
+                }
                 for operand in self.asked_for(ExprId(i as u32), expr)? {
                     // A node that is not there, or not before this one, is reported when this one is translated.
                     if let Some(needed) = needed.get_mut(operand.index()) {
                         *needed = true;
-                        self.unbounded[operand.index()] |= self.unbounded[i];
+                        self.keep[operand.index()] = self.keep[operand.index()].max(self.keep[i]);
+                        collapses[operand.index()] |= collapses[i];
                         self.by_relations[operand.index()] |= self.by_relations[i];
                     }
                 }

@@ -50,6 +50,39 @@ impl<'a> Translator<'a> {
         Ok(inputs)
     }
 
+    /// Whether what is unknown in the operands of a node is unknown in it, or does not matter.
+    pub(super) fn keeps_unknown(&mut self, id: ExprId, expr: &Expr) -> bool {
+        match expr {
+            Expr::Not(_)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Once(..)
+            | Expr::Historically(..)
+            | Expr::Since(..)
+            | Expr::Previously(_)
+            | Expr::Next(_)
+            | Expr::Eventually(..)
+            | Expr::Always(..)
+            | Expr::Until(..) => true,
+            Expr::Exists(..) | Expr::ForAll(..) => {
+                let scope = self.scope();
+                let (mut seen, mut open) = (HashSet::from([id]), vec![id]);
+                while let Some(node) = open.pop() {
+                    let Some(expr) = self.spec.nodes.get(node.index()) else { continue };
+                    if matches!(expr, Expr::Definitely(_)) {
+                        return false;
+                    }
+                    let below =
+                        expr.operands().filter(|operand| *operand < node && !scope.is_closed(*operand));
+                    open.extend(below.filter(|operand| seen.insert(*operand)));
+                }
+                true
+            }
+            // An operand that is no truth has no quantifier that it could be unknown because of.
+            _ => false,
+        }
+    }
+
     /// The truth of a quantified formula.
     pub(super) fn quantified(&mut self, id: ExprId) -> Result<Meaning, CompileError> {
         let scope = self.scope();
@@ -58,16 +91,18 @@ impl<'a> Translator<'a> {
                 Refusal::of(id, "no quantifier binds the variable", "put `exists` or `forall` before it");
             return Err(not_monitorable(refusal.about(Some(variable))));
         }
-        let (model, unbounded) = (self.model, self.unbounded[id.index()]);
+        let (model, keep) = (self.model, self.keep[id.index()]);
         let done = &self.done;
         let two_valued = |node: ExprId| {
             done.get(node.index()).copied().flatten().is_some_and(|(meaning, _)| meaning.is_known())
         };
-        let plan = |rail| {
-            Compiler::compile(&scope, id, rail, model, unbounded, &two_valued).map_err(not_monitorable)
-        };
+        let plan =
+            |rail| Compiler::compile(&scope, id, rail, model, keep, &two_valued).map_err(not_monitorable);
         let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
-        if let Some(division) = self.division(id) {
+        // By value nothing is forgotten.
+        if !certain.forgets()
+            && let Some(division) = self.division(id)
+        {
             return Ok(Meaning::Truth(self.by_value(division)?));
         }
         let one = certain == possible;

@@ -97,31 +97,31 @@ pub(super) fn chooses_time(attributes: &[Attribute]) -> bool {
 }
 
 impl Checker<'_> {
-    /// Reports invalid attributes of a declaration.
-    pub(super) fn check_attributes(&mut self, attributes: &[Attribute], divided: bool) {
+    /// Reports invalid attributes of a declaration; `@limit` unless it has instances or may have quantifiers.
+    pub(super) fn check_attributes(&mut self, attributes: &[Attribute], limited: bool) {
         for (i, attribute) in attributes.iter().enumerate() {
             let name = attribute.name.text.as_str();
             let diagnostic = match AttributeValue::named(name) {
                 None => unknown(attribute),
                 Some(takes) if !takes.fits(attribute) => Some(invalid_value(attribute, takes)),
-                Some(_) => duplicate(attribute, &attributes[..i]).or_else(|| {
-                    let message = "`@limit` counts instances, and this declaration has no `for each`";
-                    (name == "limit" && !divided).then(|| {
-                        Diagnostic::new(Code::InvalidAttribute, attribute.span, message).help(
-                            "remove `@limit`, or add a parameter: `property p for each id in topic.id = …`",
-                        )
-                    })
-                }),
+                Some(_) => duplicate(attribute, &attributes[..i])
+                    .or_else(|| (name == "limit" && !limited).then(|| unlimited(attribute))),
             };
             self.diagnostics.extend(diagnostic);
         }
     }
 
     /// Reports attributes that apply to quantifiers on declarations without quantifiers.
-    pub(super) fn check_quantified(&mut self, name: &Name, attributes: &[Attribute], roots: Vec<ExprId>) {
+    pub(super) fn check_quantified(
+        &mut self,
+        name: &Name,
+        attributes: &[Attribute],
+        roots: Vec<ExprId>,
+        divided: bool,
+    ) {
         let about = |attribute: &&Attribute| {
             let name = attribute.name.text.as_str();
-            matches!(name, "unbounded" | "plan")
+            (matches!(name, "unbounded" | "plan") || name == "limit" && !divided)
                 && AttributeValue::named(name).is_some_and(|takes| takes.fits(attribute))
         };
         let mut about = attributes.iter().filter(about).peekable();
@@ -130,6 +130,10 @@ impl Checker<'_> {
         }
         let is_machine = self.ast.machines.iter().any(|machine| machine.name.span == name.span);
         for attribute in about {
+            if attribute.name.text == "limit" {
+                self.diagnostics.push(unlimited(attribute));
+                continue;
+            }
             let written = attribute.span.of(self.text);
             let name = &name.text;
             let message = match is_machine {
@@ -156,6 +160,13 @@ impl Checker<'_> {
         }
         false
     }
+}
+
+/// Returns the error for a limit where there is nothing to limit.
+fn unlimited(attribute: &Attribute) -> Diagnostic {
+    let message = "`@limit` counts instances, and this declaration has no `for each`";
+    let help = "remove `@limit`, or add a parameter: `property p for each id in topic.id = …`";
+    Diagnostic::new(Code::InvalidAttribute, attribute.span, message).help(help)
 }
 
 /// Returns a warning for an unknown attribute that resembles a known one.

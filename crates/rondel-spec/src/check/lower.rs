@@ -27,16 +27,17 @@ impl Checker<'_> {
                 PropertySource::Property(i) => self.lower_property(&ast.properties[i]),
                 PropertySource::Machine(i) => {
                     let machine = &ast.machines[i];
-                    self.check_attributes(&machine.attributes, machine.each.is_some());
+                    self.check_attributes(&machine.attributes, true);
                     let formula = self.lower_errors(i);
-                    self.check_quantified(&machine.name, &machine.attributes, vec![formula]);
+                    let divided = machine.each.is_some();
+                    self.check_quantified(&machine.name, &machine.attributes, vec![formula], divided);
                     let Machine { slice, time, .. } = self.graph.spec().machines[i];
                     self.push_property(&machine.name, &machine.attributes, formula, slice, time);
                 }
                 PropertySource::Chain(i) => {
                     let chain = &ast.chains[i];
                     self.check_attributes(&chain.attributes, true);
-                    self.check_quantified(&chain.name, &chain.attributes, Vec::new());
+                    self.check_quantified(&chain.name, &chain.attributes, Vec::new(), true);
                     if let Some((formula, slice, time)) = self.lower_chain(i) {
                         self.push_property(&chain.name, &chain.attributes, formula, slice, time);
                     }
@@ -65,7 +66,7 @@ impl Checker<'_> {
     }
 
     fn lower_property(&mut self, property: &ast::Property) {
-        self.check_attributes(&property.attributes, property.each.is_some());
+        self.check_attributes(&property.attributes, true);
         self.begin(&property.name, &property.attributes);
         let units = self.units_of(property.body.nodes());
         let model = self.model(&property.attributes, units);
@@ -79,7 +80,8 @@ impl Checker<'_> {
         self.diagnostics.extend(warning);
         // A constant formula has been reported.
         if self.graph.constant(formula).is_none() {
-            self.check_quantified(&property.name, &property.attributes, vec![formula]);
+            let divided = property.each.is_some();
+            self.check_quantified(&property.name, &property.attributes, vec![formula], divided);
         }
         self.push_property(&property.name, &property.attributes, formula, slice, model);
     }

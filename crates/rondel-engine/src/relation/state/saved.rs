@@ -24,7 +24,7 @@ impl PartState {
             (Some(table), Some(own)) => table.complete(own),
             (table, own) => table.is_none() && own.is_none(),
         };
-        let before = self.before.as_deref().map(|(_, own)| own);
+        let before = self.before.as_deref().map(|(.., own)| own);
         has_table
             && self.own.fits(own, self.table.as_ref())
             && match (&mut self.own, &own.own) {

@@ -19,7 +19,7 @@ fn pairs_that_differ_agree_with_the_definition() {
         let model = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
         let [monitored, counted, named] = counts.get();
         let is_monitored = assert_agreement(&spec, &trace, model, &cuts);
-        let plan = compile(&spec, Rail::Certain, model, true);
+        let plan = compile(&spec, Rail::Certain, model, Keep::All);
         let is_counted =
             plan.is_ok_and(|plan| plan.parts.iter().any(|part| matches!(part.op, Op::Apart { .. })));
         let [is_named, _] = assert_witnesses(&spec, &trace, model, "relations", &cuts);
@@ -45,7 +45,7 @@ fn cost(formula: &str) -> usize {
             fields: vec![("a", Value::Int(i.into()))],
         })
         .collect();
-    let plan = compile(&spec, Rail::Certain, TimeModel::Points, true).unwrap();
+    let plan = compile(&spec, Rail::Certain, TimeModel::Points, Keep::All).unwrap();
     let mut state = RelationState::new(&plan);
     let one = |message: &Message| {
         let definition = Definition::new(&spec, std::slice::from_ref(message), TimeModel::Points);

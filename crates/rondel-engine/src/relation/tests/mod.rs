@@ -4,6 +4,7 @@ mod ahead;
 mod apart;
 mod by_value;
 mod definition;
+mod limit;
 mod random;
 mod share;
 mod witness;
@@ -18,7 +19,7 @@ use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
 use super::literal::{Refusal, Scope};
-use super::plan::{FieldRead, Plan, Rail};
+use super::plan::{FieldRead, Keep, Plan, Rail};
 use super::safe::Compiler;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
@@ -74,10 +75,10 @@ impl Source for Told<'_> {
     }
 }
 
-fn compile(spec: &Spec, rail: Rail, model: TimeModel, unbounded: bool) -> Result<Plan, Refusal> {
+fn compile(spec: &Spec, rail: Rail, model: TimeModel, keep: Keep) -> Result<Plan, Refusal> {
     let scope = Scope::new(spec);
     let known = |node: ExprId| matches!(spec.nodes[node.index()], Expr::Literal(_) | Expr::On(_));
-    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, unbounded, &known)
+    Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, keep, &known)
 }
 
 /// The truth of the last node at every message.
@@ -208,10 +209,10 @@ fn write(program: &Program, block: &mut Block, message: &Message) {
 /// Whether it could be monitored.
 fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
     // With bounds other plans may be made than without.
-    let bounded = [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, false));
+    let bounded = [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, Keep::Bounded));
     let rails = match bounded {
         [Ok(certain), Ok(possible)] => [certain, possible],
-        _ => match [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, true)) {
+        _ => match [Rail::Certain, Rail::Possible].map(|rail| compile(spec, rail, model, Keep::All)) {
             [Ok(certain), Ok(possible)] => [certain, possible],
             _ => return false,
         },
