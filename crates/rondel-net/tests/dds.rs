@@ -188,6 +188,25 @@ fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
 /// The receiver publishes on a topic whose subscriber is slow, with caches far too small for the samples sent. With a
 /// common receive thread for subscriptions and publishers, this is a deadlock.
 #[test]
+fn what_is_acknowledged_is_not_handed_back() {
+    let settings = settings();
+    let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
+    let (string, counter) = (StringType::default(), Arc::new(Counter::default()));
+    let _subscription = a.subscribe("test/acks", &string, TOPIC, Arc::clone(&counter)).unwrap();
+    let publisher = b.publisher("test/acks", &string, BATCHING).unwrap();
+    publisher.hand_back();
+    assert!(publisher.wait_matched(LIMIT));
+    for round in 0..60 {
+        publish_numbers(&publisher, round * 30..(round + 1) * 30);
+        assert!(publisher.flush(LIMIT));
+        // The library may have references to them yet.
+        assert_eq!(publisher.unconfirmed(), Some(0), "round {round}");
+    }
+    publisher.take_abandoned(&mut |_| panic!("nobody has left"));
+    counter.assert_all(60 * 30);
+}
+
+#[test]
 fn an_echo_under_back_pressure_is_no_deadlock() {
     let settings = Settings { reader_queue: 100, ..settings() };
     let string = StringType::default();

@@ -1,15 +1,19 @@
 //! Published samples that readers have not acknowledged yet.
 //!
-//! CycloneDDS tells only whether all samples of a writer are acknowledged. But it gives up its references to a sample as
-//! soon as that one is, so that a further reference to each tells which ones are, and has their bytes without a copy. A
-//! reader that is lost gives up the samples too: those that are older than [`SILENT`] when no reader is left were not
-//! acknowledged. A reader that closes leaves younger ones at most.
+//! CycloneDDS tells only whether all samples of a writer are acknowledged. But it gives up its references to a sample
+//! once that one is, so that a further reference to each tells which ones are, and has their bytes without a copy. It
+//! keeps references a while longer than it must: a retransmission may be queued, or a thread stands before giving them
+//! up. So both are asked: everything is acknowledged if CycloneDDS says so, and otherwise what it has given up.
+//!
+//! A reader that is lost gives up the samples too: those that are older than [`SILENT`], and that readers were there for
+//! of which none is left, were not acknowledged. A reader that closes leaves younger ones at most.
 
 use std::collections::VecDeque;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cyclors::{ddsi_serdata, ddsrt_iovec_t};
+use cyclors::{dds_instance_handle_t, ddsi_serdata, ddsrt_iovec_t};
 
 use super::entity::Entity;
 use super::published::Form;
@@ -85,6 +89,8 @@ struct Samples {
     /// Those that nobody acknowledges any more.
     lost: VecDeque<SampleReference>,
     waiting: VecDeque<SampleReference>,
+    /// The readers that matched when they were looked at last. One that returns has another handle.
+    readers: Vec<dds_instance_handle_t>,
     /// Whether every reader was lost, and none has come since.
     is_abandoned: bool,
 }
@@ -102,18 +108,16 @@ impl Unacknowledged {
     /// Adds a sample that was published.
     pub(super) fn add(&self, sample: SampleReference, writer: &Entity) {
         let mut samples = self.samples();
-        samples.look(writer);
         samples.waiting.push_back(sample);
+        if samples.pass_young() {
+            samples.look(writer, self.keeps);
+        }
     }
 
     /// Passes over those that are acknowledged by now.
     fn look(&self, writer: &Entity) -> MutexGuard<'_, Samples> {
         let mut samples = self.samples();
-        // SAFETY: a live handle.
-        if self.keeps && unsafe { cyclors::dds_wait_for_acks(writer.handle(), 0) } >= 0 {
-            samples.waiting.clear();
-        }
-        samples.look(writer);
+        samples.look(writer, self.keeps);
         samples
     }
 
@@ -137,24 +141,70 @@ impl Unacknowledged {
 }
 
 impl Samples {
+    /// Passes over young samples that the library has given up. Returns whether the readers have to be looked at.
     #[inline]
-    fn look(&mut self, writer: &Entity) {
-        while self.waiting.front().is_some_and(SampleReference::is_alone) {
-            let Some(sample) = self.waiting.pop_front() else { return };
-            // What was published after a sample that is lost is lost, too.
-            if self.is_abandoned || sample.age() >= SILENT {
-                self.is_abandoned = !has_readers(writer);
-                self.lost.extend(self.is_abandoned.then_some(sample));
+    fn pass_young(&mut self) -> bool {
+        while let Some(first) = self.waiting.front().filter(|_| !self.is_abandoned) {
+            if !first.is_alone() {
+                return false;
             }
+            if first.age() >= SILENT {
+                return true;
+            }
+            self.waiting.pop_front();
+        }
+        self.is_abandoned
+    }
+
+    /// Passes over those that are acknowledged, and sets aside those that nobody acknowledges any more.
+    #[cold]
+    fn look(&mut self, writer: &Entity, keeps: bool) {
+        // First: a reader that is still there afterwards was there, and has acknowledged everything.
+        let is_acknowledged = is_acknowledged(writer);
+        let present = readers(writer);
+        self.take(&present, is_acknowledged, keeps);
+        self.readers = present;
+    }
+
+    fn take(&mut self, present: &[dds_instance_handle_t], is_acknowledged: bool, keeps: bool) {
+        let is_left = !self.readers.is_empty() && !self.readers.iter().any(|one| present.contains(one));
+        // What was published after a sample that is lost is lost, too.
+        let is_old = self.waiting.front().is_some_and(|first| first.age() >= SILENT);
+        let is_lost = self.is_abandoned && present.is_empty() || is_left && is_old;
+        if is_lost && !keeps {
+            self.lost.extend(self.waiting.drain(..));
+            self.is_abandoned = present.is_empty();
+            return;
+        }
+        self.is_abandoned = false;
+        if is_acknowledged && (keeps || !present.is_empty() && !is_left) {
+            self.waiting.clear();
+        }
+        while self.waiting.front().is_some_and(SampleReference::is_alone) {
+            self.waiting.pop_front();
         }
     }
 }
 
-/// Whether a reader matches.
-#[cold]
-fn has_readers(writer: &Entity) -> bool {
-    // SAFETY: a live handle; no room for the handles of readers, whose number is returned.
-    unsafe { cyclors::dds_get_matched_subscriptions(writer.handle(), std::ptr::null_mut(), 0) > 0 }
+/// Whether every reader that matches has acknowledged everything.
+fn is_acknowledged(writer: &Entity) -> bool {
+    // SAFETY: a live handle.
+    unsafe { cyclors::dds_wait_for_acks(writer.handle(), 0) >= 0 }
+}
+
+/// The readers that match.
+fn readers(writer: &Entity) -> Vec<dds_instance_handle_t> {
+    let mut readers = Vec::new();
+    loop {
+        let room = if readers.is_empty() { ptr::null_mut() } else { readers.as_mut_ptr() };
+        // SAFETY: a live handle, and room for so many handles of readers, whose number is returned; it may be none.
+        let count = unsafe { cyclors::dds_get_matched_subscriptions(writer.handle(), room, readers.len()) };
+        let (count, length) = (usize::try_from(count).unwrap_or(0), readers.len());
+        readers.resize(count, 0);
+        if count <= length {
+            return readers;
+        }
+    }
 }
 
 /// The payload that was published as these bytes.

@@ -142,7 +142,8 @@ fn a_dds_consumer_whose_lease_expires_gets_what_it_has_not_acknowledged() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
     let mut run = run(&deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB"));
-    let lease = ["--dds-lease", "2 s"].map(str::to_owned);
+    // Long enough for a busy machine.
+    let lease = ["--dds-lease", "4 s"].map(str::to_owned);
     let short: Vec<String> = dds(&domain).into_iter().chain(lease).collect();
     let mut stopped = tap("dds", &short);
     let publisher = publishing("dds:state", &["--rate", "10"], &dds(&domain), 60);
