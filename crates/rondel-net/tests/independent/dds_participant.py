@@ -36,6 +36,16 @@ def open_participant(arguments):
     return participant
 
 
+def reader_count(writer):
+    """Returns how many readers match a writer."""
+    while True:
+        try:
+            return len(writer.get_matched_subscriptions())
+        except IndexError:
+            # One has come since the package made room for them.
+            continue
+
+
 def open_topic(arguments):
     """Returns a participant and a topic whose type is a structure with one string, `data`."""
     participant = open_participant(arguments)

@@ -10,7 +10,7 @@ import time
 from cyclonedds.pub import DataWriter
 from cyclonedds.util import duration
 
-from dds_participant import RELIABLE, open_topic, participant_arguments
+from dds_participant import RELIABLE, open_topic, participant_arguments, reader_count
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("name", help="topic to publish on")
@@ -34,7 +34,7 @@ def payloads():
 participant, topic, Text = open_topic(arguments)
 writer = DataWriter(participant, topic, qos=RELIABLE)
 deadline = time.monotonic() + arguments.timeout
-while not writer.get_matched_subscriptions():
+while not reader_count(writer):
     if time.monotonic() > deadline:
         sys.exit(f"no reader of {arguments.name} within {arguments.timeout} s")
     time.sleep(0.01)

@@ -15,7 +15,7 @@ from cyclonedds.idl.types import int32, uint32
 from cyclonedds.pub import DataWriter
 from cyclonedds.topic import Topic
 
-from dds_participant import RELIABLE, open_topic, participant_arguments
+from dds_participant import RELIABLE, open_topic, participant_arguments, reader_count
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("name", help="topic of the texts, by its name in DDS")
@@ -40,7 +40,7 @@ texts = DataWriter(participant, topic, qos=RELIABLE)
 best_effort = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1))
 clocks = DataWriter(participant, Topic(participant, "rt/clock", Clock), qos=best_effort)
 deadline = time.monotonic() + 30
-while not (texts.get_matched_subscriptions() and clocks.get_matched_subscriptions()):
+while not (reader_count(texts) and reader_count(clocks)):
     if time.monotonic() > deadline:
         sys.exit("no readers")
     time.sleep(0.01)

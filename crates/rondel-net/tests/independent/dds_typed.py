@@ -24,7 +24,7 @@ from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
-from dds_participant import open_participant, participant_arguments
+from dds_participant import open_participant, participant_arguments, reader_count
 
 
 class Mode(IdlEnum, typename="demo.Mode"):
@@ -201,7 +201,7 @@ for line in sys.stdin:
     if command == "wait":
         deadline = time.monotonic() + arguments.timeout
         readers = int(rest[0]) if rest else 1
-        while len(writer.get_matched_subscriptions()) < readers:
+        while reader_count(writer) < readers:
             if time.monotonic() > deadline:
                 sys.exit(f"no reader of {arguments.name} within {arguments.timeout} s")
             time.sleep(0.005)
