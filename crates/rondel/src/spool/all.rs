@@ -53,10 +53,11 @@ impl Spools {
         let one = |spool: &Arc<Spool>| {
             let state = spool.state();
             let (waiting, path): (_, &Path) = (state.file.len(), state.file.path());
-            (state.earlier + state.kept + waiting > 0).then(|| {
+            (state.earlier + state.kept + state.damaged + waiting > 0).then(|| {
                 json!({
                     "sink": spool.sink,
                     "earlier": state.earlier,
+                    "damaged": state.damaged,
                     "kept": state.kept,
                     "published": state.delivered,
                     "waiting": waiting,
@@ -81,6 +82,9 @@ impl Spools {
                 .collect();
             if !parts.is_empty() {
                 parts.push(format!("{} published", grouped(state.delivered)));
+            }
+            if state.damaged > 0 {
+                parts.push(format!("{} damaged and lost", grouped(state.damaged)));
             }
             let sent = match state.unconfirmed() {
                 0 => String::new(),

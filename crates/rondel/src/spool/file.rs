@@ -1,23 +1,50 @@
 //! A queue of payloads in a file, which outlives the process.
 //!
-//! The file begins with [`MAGIC`] and the place of the first payload that waits (8 bytes, little-endian as everything);
-//! payloads follow, each after its length (4 bytes). A payload that was sent waits until it is confirmed. The file is
-//! deleted when nothing waits any more. Payloads that were confirmed are overwritten by those that wait once they are
-//! half of the file, so that it stays within its limit.
+//! The file begins with [`MAGIC`], the place of the first [record](super::record) that waits (8 bytes, little-endian as
+//! everything), its number and the checksum of these two (4 bytes each). A payload that was sent waits until it is
+//! confirmed. The file is deleted when nothing waits any more. Payloads that were confirmed are overwritten by those that
+//! wait once they are half of the file, so that it stays within its limit.
+//!
+//! Files of the version before have no checksums: they begin with [`UNCHECKED`] and the place, and each payload follows
+//! its length (4 bytes). Such a file is used on until nothing waits in it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use super::record::{self, HEAD, Head, PART};
+
 /// The first bytes of a file, with the version of the format.
-const MAGIC: &[u8; 8] = b"rondels1";
+const MAGIC: &[u8; 8] = b"rondels2";
+/// The first bytes of a file without checksums.
+const UNCHECKED: &[u8; 8] = b"rondels1";
 /// Bytes before the first payload.
-const BEGIN: u64 = 16;
-/// Bytes of the length of a payload.
+const BEGIN: u64 = 24;
+/// The same without checksums.
+const UNCHECKED_BEGIN: u64 = 16;
+/// Bytes of the length of a payload without checksums.
 const LENGTH: u64 = 4;
-/// Bytes that are moved at a time.
-const PART: usize = 1 << 20;
+
+/// What is the next payload to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// There is none.
+    Nothing,
+    /// The one that was read.
+    Payload,
+    /// One that is not what was written: it was damaged since the file was opened.
+    Damaged,
+}
+
+/// What of a file was damaged when it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// The number of payloads, at least.
+    pub payloads: u64,
+    /// Whether it is not known which ones were confirmed: those come again.
+    pub begin: bool,
+}
 
 /// Payloads that wait in a file.
 #[derive(Debug)]
@@ -27,9 +54,14 @@ pub struct SpoolFile {
     file: Option<File>,
     /// The largest size of the file in bytes.
     limit: u64,
+    /// Whether it has checksums.
+    is_checked: bool,
     /// The place of the first payload that waits, and the end of the last.
     begin: u64,
     end: u64,
+    /// The number of the next payload that is added.
+    number: u32,
+    damage: Damage,
     count: u64,
     /// The place of the first payload that was not sent, and how many before it wait.
     next: u64,
@@ -45,8 +77,11 @@ impl SpoolFile {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
+        let (damage, file) = (Damage::default(), None);
+        let (begin, end, next) = (BEGIN, BEGIN, BEGIN);
+        let (number, count, sent) = (0, 0, 0);
         let mut spool =
-            SpoolFile { path, file: None, limit, begin: BEGIN, end: BEGIN, count: 0, next: BEGIN, sent: 0 };
+            SpoolFile { path, file, limit, is_checked: true, begin, end, number, damage, count, next, sent };
         match OpenOptions::new().read(true).write(true).open(&spool.path) {
             Ok(file) => spool.resume(file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -62,20 +97,37 @@ impl SpoolFile {
     /// Finds the payloads of an earlier run. One that was not written to its end is left out.
     fn resume(&mut self, file: File) -> io::Result<()> {
         lock(&file)?;
-        let (size, mut head) = (file.metadata()?.len(), [0; BEGIN as usize]);
-        if size > 0 {
-            let no_spool = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not a spool of verdicts");
-            file.read_exact_at(&mut head, 0).map_err(no_spool)?;
+        let size = file.metadata()?.len();
+        let mut head = Vec::new();
+        head.resize(BEGIN.min(size) as usize, 0);
+        file.read_exact_at(&mut head, 0)?;
+        let no_spool = || io::Error::new(io::ErrorKind::InvalidData, "it is not a spool of verdicts");
+        let place = head
+            .get(MAGIC.len()..)
+            .and_then(|rest| rest.first_chunk())
+            .map(|place| u64::from_le_bytes(*place));
+        match place {
+            _ if size == 0 => {}
+            Some(_) if head.starts_with(MAGIC) && size >= BEGIN => {
+                let begin = begin_of(&head).filter(|(begin, _)| (BEGIN..=size).contains(begin));
+                self.damage.begin = begin.is_none();
+                self.find_checked(&file, begin, size)?;
+            }
+            Some(begin) if head.starts_with(UNCHECKED) && (UNCHECKED_BEGIN..=size).contains(&begin) => {
+                self.is_checked = false;
+                (self.begin, self.end) = (begin, begin);
+                while let Some(length) = length_at(&file, self.end, size)? {
+                    self.end += LENGTH + length;
+                    self.count += 1;
+                }
+                self.damage.payloads = u64::from(!is_end(&file, self.end, size)?);
+            }
+            _ => return Err(no_spool()),
         }
-        let (magic, begin) = head.split_at(MAGIC.len());
-        let begin = begin.try_into().map_or(0, u64::from_le_bytes);
-        if size > 0 && (magic != MAGIC || !(BEGIN..=size).contains(&begin)) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a spool of verdicts"));
-        }
-        (self.begin, self.end, self.next) = (begin.max(BEGIN), begin.max(BEGIN), begin.max(BEGIN));
-        while let Some(length) = length_at(&file, self.end, size)? {
-            self.end += LENGTH + length;
-            self.count += 1;
+        self.next = self.begin;
+        if self.count > 0 && self.end < size {
+            // Nothing of it may be taken for a payload behind those that are added.
+            file.set_len(self.end)?;
         }
         self.file = Some(file);
         if self.count == 0 {
@@ -84,14 +136,72 @@ impl SpoolFile {
         Ok(())
     }
 
+    /// Finds payloads with checksums from where the first one waits, which has a number. Those that are damaged become
+    /// gaps.
+    fn find_checked(&mut self, file: &File, begin: Option<(u64, u32)>, size: u64) -> io::Result<()> {
+        let (mut at, mut expected) = begin.map_or((BEGIN, None), |(begin, number)| (begin, Some(number)));
+        let mut part = Vec::new();
+        self.begin = at;
+        while at < size {
+            if let Some(head) = Head::read(file, at, size)? {
+                if !head.is_gap && !head.has_payload(file, at, &mut part)? {
+                    let gap = Head { is_gap: true, number: head.number.wrapping_add(1), ..head };
+                    file.write_all_at(&gap.to_bytes(), at)?;
+                    self.damage.payloads += 1;
+                } else if !head.is_gap {
+                    self.count += 1;
+                }
+                expected = Some(head.number.wrapping_add(u32::from(!head.is_gap)));
+                at += head.size();
+                continue;
+            }
+            // Behind at least as many bytes as a gap needs.
+            let (mut from, mut found) = (at + 1, None);
+            while let Some((place, head)) = record::find(file, from, size, &mut part)? {
+                found = Head::gap(place - at, head.number).map(|gap| (place, head, gap));
+                if found.is_some() {
+                    break;
+                }
+                from = place + 1;
+            }
+            let Some((place, head, gap)) = found else {
+                self.damage.payloads += u64::from(!record::is_unwritten(file, at, size)?);
+                break;
+            };
+            let missing = expected.map_or(1, |expected| u64::from(head.number.wrapping_sub(expected)));
+            // More than there was room for was not there.
+            let is_possible = (1..=(place - at) / HEAD).contains(&missing);
+            self.damage.payloads += if is_possible { missing } else { 1 };
+            file.write_all_at(&gap.to_bytes(), at)?;
+            at = place;
+        }
+        (self.end, self.number) = (at, expected.unwrap_or(0));
+        Ok(())
+    }
+
     fn create(&mut self) -> io::Result<&File> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path)?;
         lock(&file)?;
         file.set_len(0)?;
         self.forget();
-        file.write_all_at(MAGIC, 0)?;
-        file.write_all_at(&BEGIN.to_le_bytes(), MAGIC.len() as u64)?;
+        file.write_all_at(&head_of(BEGIN, self.number), 0)?;
         Ok(self.file.insert(file))
+    }
+
+    /// What was damaged when it was opened.
+    pub fn damage(&self) -> Damage {
+        self.damage
+    }
+
+    /// The record at a place: the bytes of its head, and the head, of which a file without checksums knows the length.
+    fn record(&self, file: &File, place: u64) -> io::Result<(u64, Head)> {
+        if self.is_checked {
+            let head = Head::read(file, place, self.end)?.ok_or(io::ErrorKind::InvalidData)?;
+            return Ok((HEAD, head));
+        }
+        let length = length_at(file, place, self.end)?.and_then(|length| u32::try_from(length).ok());
+        let length = length.ok_or(io::ErrorKind::InvalidData)?;
+        Ok((LENGTH, Head { length, number: 0, checksum: 0, is_gap: false }))
     }
 
     fn remove(&mut self) {
@@ -105,6 +215,7 @@ impl SpoolFile {
     /// Nothing waits.
     fn forget(&mut self) {
         (self.begin, self.end, self.count, self.next, self.sent) = (BEGIN, BEGIN, 0, BEGIN, 0);
+        self.is_checked = true;
     }
 
     /// The file.
@@ -137,62 +248,93 @@ impl SpoolFile {
     /// # Errors
     /// The file cannot be written; the payload is not in it.
     pub fn push(&mut self, payload: &[u8]) -> io::Result<bool> {
-        let size = LENGTH + payload.len() as u64;
         let Some(length) = u32::try_from(payload.len()).ok().filter(|length| *length > 0) else {
             return Ok(false);
         };
+        let size = self.head_size() + u64::from(length);
         if self.end + size > self.limit {
-            let waiting = self.end - self.begin;
-            if self.begin - BEGIN < waiting || BEGIN + waiting + size > self.limit {
+            let (first, waiting) = (self.first(), self.end - self.begin);
+            if self.begin - first < waiting || first + waiting + size > self.limit {
                 return Ok(false);
             }
             self.move_to_begin()?;
         }
-        let end = self.end;
-        let file = match &self.file {
-            Some(file) => file,
-            None => self.create()?,
-        };
-        // The length last: a payload without one is not there.
-        file.write_all_at(payload, end + LENGTH)?;
-        file.write_all_at(&length.to_le_bytes(), end)?;
+        if self.file.is_none() {
+            self.create()?;
+        }
+        let Some(file) = &self.file else { return Ok(false) };
+        // The head last: a payload without one is not there.
+        file.write_all_at(payload, self.end + self.head_size())?;
+        if self.is_checked {
+            file.write_all_at(&Head::of(payload, length, self.number).to_bytes(), self.end)?;
+        } else {
+            file.write_all_at(&length.to_le_bytes(), self.end)?;
+        }
+        self.number = self.number.wrapping_add(1);
         self.end += size;
         self.count += 1;
         Ok(true)
+    }
+
+    /// Bytes before a payload.
+    fn head_size(&self) -> u64 {
+        if self.is_checked { HEAD } else { LENGTH }
+    }
+
+    /// The place of the first payload of the file.
+    fn first(&self) -> u64 {
+        if self.is_checked { BEGIN } else { UNCHECKED_BEGIN }
+    }
+
+    /// Notes in the file which payload is the first that waits.
+    fn write_begin(&self, file: &File, begin: u64, number: u32) -> io::Result<()> {
+        if self.is_checked {
+            file.write_all_at(&head_of(begin, number), 0)
+        } else {
+            file.write_all_at(&begin.to_le_bytes(), UNCHECKED.len() as u64)
+        }
     }
 
     /// Moves what waits to the begin of the file: it does not overlap what it overwrites.
     fn move_to_begin(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let mut part = vec![0; PART];
-        let (from, waiting) = (self.begin, self.end - self.begin);
+        let (from, first, waiting) = (self.begin, self.first(), self.end - self.begin);
+        let (_, head) = self.record(file, from)?;
         let mut moved = 0;
         while moved < waiting {
             let part = &mut part[..PART.min(usize::try_from(waiting - moved).unwrap_or(PART))];
             file.read_exact_at(part, from + moved)?;
-            file.write_all_at(part, BEGIN + moved)?;
+            file.write_all_at(part, first + moved)?;
             moved += part.len() as u64;
         }
-        file.write_all_at(&BEGIN.to_le_bytes(), MAGIC.len() as u64)?;
-        (self.next, self.begin, self.end) = (BEGIN + self.next - from, BEGIN, BEGIN + waiting);
+        self.write_begin(file, first, head.number)?;
+        (self.next, self.begin, self.end) = (first + self.next - from, first, first + waiting);
         file.set_len(self.end)
     }
 
-    /// Reads the first payload that was not sent into `payload`. Returns whether there is one.
+    /// Reads the first payload that was not sent into `payload`.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn next(&self, payload: &mut Vec<u8>) -> io::Result<bool> {
-        let Some(file) = self.file.as_ref().filter(|_| !self.is_sent()) else { return Ok(false) };
-        let length = length_at(file, self.next, self.end)?.ok_or(io::ErrorKind::InvalidData)?;
-        payload.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
-        file.read_exact_at(payload, self.next + LENGTH)?;
-        Ok(true)
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> io::Result<Next> {
+        let Some(file) = self.file.as_ref().filter(|_| !self.is_sent()) else { return Ok(Next::Nothing) };
+        let (size, head) = loop {
+            let (size, head) = self.record(file, self.next)?;
+            if !head.is_gap {
+                break (size, head);
+            }
+            self.next += head.size();
+        };
+        payload.resize(usize::try_from(head.length).map_err(io::Error::other)?, 0);
+        file.read_exact_at(payload, self.next + size)?;
+        let is_whole = !self.is_checked || crc32fast::hash(payload) == head.checksum;
+        Ok(if is_whole { Next::Payload } else { Next::Damaged })
     }
 
     /// Notes that the first payload that was not sent, of this length, is sent.
     pub fn send(&mut self, length: usize) {
-        self.next += LENGTH + length as u64;
+        self.next += self.head_size() + length as u64;
         self.sent += 1;
     }
 
@@ -212,11 +354,15 @@ impl SpoolFile {
             return Ok(());
         }
         let Some(file) = self.file.as_ref().filter(|_| count > 0) else { return Ok(()) };
-        let mut begin = self.begin;
-        for _ in 0..count {
-            begin += LENGTH + length_at(file, begin, self.end)?.ok_or(io::ErrorKind::InvalidData)?;
+        let (mut begin, mut left) = (self.begin, count);
+        let mut number = 0;
+        while left > 0 {
+            let (size, head) = self.record(file, begin)?;
+            left -= u64::from(!head.is_gap);
+            number = head.number.wrapping_add(u32::from(!head.is_gap));
+            begin += size + u64::from(head.length);
         }
-        file.write_all_at(&begin.to_le_bytes(), MAGIC.len() as u64)?;
+        self.write_begin(file, begin, number)?;
         self.begin = begin;
         self.count -= count;
         self.sent -= count;
@@ -242,6 +388,32 @@ fn lock(file: &File) -> io::Result<()> {
     })
 }
 
+/// The first bytes of a file: where the first payload that waits is, and its number.
+fn head_of(begin: u64, number: u32) -> [u8; BEGIN as usize] {
+    let mut head = [0; BEGIN as usize];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..16].copy_from_slice(&begin.to_le_bytes());
+    head[16..20].copy_from_slice(&number.to_le_bytes());
+    let checksum = crc32fast::hash(&head[..20]);
+    head[20..].copy_from_slice(&checksum.to_le_bytes());
+    head
+}
+
+/// The reverse of [`head_of`], unless the bytes are damaged.
+fn begin_of(head: &[u8]) -> Option<(u64, u32)> {
+    let begin = u64::from_le_bytes(head.get(8..16)?.try_into().ok()?);
+    let number = u32::from_le_bytes(head.get(16..20)?.try_into().ok()?);
+    (head == head_of(begin, number)).then_some((begin, number))
+}
+
+/// Whether nothing was written from a place on in a file without checksums: the length is written last.
+fn is_end(file: &File, place: u64, size: u64) -> io::Result<bool> {
+    let mut length = [0; LENGTH as usize];
+    let count = LENGTH.min(size.saturating_sub(place)) as usize;
+    file.read_exact_at(&mut length[..count], place)?;
+    Ok(length == [0; LENGTH as usize])
+}
+
 /// The length of the payload at a place, if all of it is before `end`.
 fn length_at(file: &File, place: u64, end: u64) -> io::Result<Option<u64>> {
     if place + LENGTH > end {
@@ -255,108 +427,5 @@ fn length_at(file: &File, place: u64, end: u64) -> io::Result<Option<u64>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::collections::VecDeque;
-
-    use super::*;
-
-    /// A folder of one test, removed at its end.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(test: &str) -> Folder {
-            Folder(std::env::temp_dir().join(format!("rondel-spool-{test}-{}", std::process::id())))
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    #[test]
-    fn payloads_wait_in_order_within_the_limit() {
-        let folder = Folder::new("order");
-        let path = folder.0.join("a/b.spool");
-        let mut spool = SpoolFile::open(path.clone(), 10_000).unwrap();
-        assert!(!path.exists(), "nothing waits");
-        let (mut waiting, mut payload, mut seed) = (VecDeque::new(), Vec::new(), 1u64);
-        let (mut full, mut taken, mut sent) = (0, 0, 0);
-        for i in 0..20_000u32 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Long stretches in which more is added, or more is taken.
-            if (seed >> 33) % 100 < if (i / 500).is_multiple_of(2) { 70 } else { 30 } {
-                let one = vec![i as u8; 1 + (seed >> 40) as usize % 300];
-                if spool.push(&one).unwrap() {
-                    waiting.push_back(one);
-                } else {
-                    full += 1;
-                    let bytes: usize = waiting.iter().map(|one| one.len() + 4).sum();
-                    assert!(bytes > 4_500, "at least half of the file is used: {bytes}");
-                }
-            } else if (seed >> 50) % 40 == 0 {
-                // The consumer has left.
-                spool.rewind();
-                sent = 0;
-            } else if spool.next(&mut payload).unwrap() {
-                taken += 1;
-                assert_eq!(payload, waiting[sent]);
-                spool.send(payload.len());
-                sent += 1;
-                let confirmed = (seed >> 45) as usize % (sent + 1);
-                spool.confirm(confirmed as u64).unwrap();
-                waiting.drain(..confirmed);
-                sent -= confirmed;
-            } else {
-                assert_eq!((sent, spool.is_sent()), (waiting.len(), true));
-                spool.confirm(sent as u64).unwrap();
-                waiting.clear();
-                sent = 0;
-                assert!(!path.exists());
-            }
-            assert_eq!((spool.len(), spool.sent()), (waiting.len() as u64, sent as u64));
-            assert!(fs::metadata(&path).map_or(0, |metadata| metadata.len()) <= 10_000);
-        }
-        assert!(full > 100 && taken > 4_000, "{full} {taken}");
-    }
-
-    #[test]
-    fn another_run_finds_what_waits() {
-        let folder = Folder::new("again");
-        let path = folder.0.join("c.spool");
-        let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
-        for i in 1..=9u8 {
-            assert!(spool.push(&vec![i; i.into()]).unwrap());
-        }
-        let mut payload = Vec::new();
-        for i in 1..=3 {
-            assert!(spool.next(&mut payload).unwrap());
-            spool.send(i);
-        }
-        // What was sent waits for the other run, unless it is confirmed.
-        spool.confirm(1).unwrap();
-        let busy = SpoolFile::open(path.clone(), 1_000_000).unwrap_err();
-        assert!(busy.to_string().contains("another process uses it"), "{busy}");
-        drop(spool);
-        // The last was not written to its end.
-        let size = fs::metadata(&path).unwrap().len();
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(size - 1).unwrap();
-        let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
-        assert_eq!(spool.len(), 7);
-        for i in 2..=8u8 {
-            assert!(spool.next(&mut payload).unwrap());
-            assert_eq!(payload, vec![i; i.into()]);
-            spool.send(payload.len());
-        }
-        spool.confirm(7).unwrap();
-        assert!(!spool.next(&mut payload).unwrap() && !path.exists());
-        // Something else is left alone.
-        for other in [&b"{\"property\":\"p\"}"[..], b"x"] {
-            fs::write(&path, other).unwrap();
-            assert!(SpoolFile::open(path.clone(), 1_000_000).is_err());
-            assert_eq!(fs::read(&path).unwrap(), other);
-        }
-    }
-}
+#[path = "file_tests.rs"]
+mod tests;

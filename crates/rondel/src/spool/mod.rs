@@ -8,6 +8,7 @@
 
 mod all;
 mod file;
+mod record;
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use rondel_net::adapter::{Drops, PublishError, Publisher, now};
 use rondel_runtime::text::{counted, grouped};
 
 pub use all::{Spools, can_refuse};
-use file::SpoolFile;
+use file::{Damage, Next, SpoolFile};
 
 use crate::folder::check_writable;
 use crate::warn;
@@ -63,9 +64,24 @@ impl SpoolSettings {
                 path.display()
             ));
         }
+        let drops = Arc::new(Drops::default());
+        let damage = file.damage();
+        if damage != Damage::default() {
+            let mut parts = Vec::new();
+            if damage.payloads > 0 {
+                let count = counted(damage.payloads, "verdict of it is", "verdicts of it are");
+                parts.push(format!("at least {count} lost"));
+            }
+            if damage.begin {
+                parts.push("verdicts that were published before may come again".to_owned());
+            }
+            warn(&format!("{sink}: {} is damaged: {}", path.display(), parts.join("; ")));
+            drops.add(damage.payloads, now());
+        }
         let is_used = AtomicBool::new(!file.is_empty());
         let state = State {
             earlier: file.len(),
+            damaged: damage.payloads,
             file,
             kept: 0,
             delivered: 0,
@@ -79,7 +95,7 @@ impl SpoolSettings {
             is_settled: false,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        Ok(Arc::new(Spool { sink: sink.to_owned(), is_used, state, changed, drops: Arc::default() }))
+        Ok(Arc::new(Spool { sink: sink.to_owned(), is_used, state, changed, drops }))
     }
 }
 
@@ -112,6 +128,8 @@ struct State {
     file: SpoolFile,
     /// Verdicts that an earlier run has left.
     earlier: u64,
+    /// Verdicts in the file that were damaged, at least; they are dropped.
+    damaged: u64,
     /// Verdicts of this run that were refused and put into the file.
     kept: u64,
     /// Verdicts published from the file for the first time.
@@ -344,26 +362,60 @@ impl Spool {
         self.drops.add(left_out, now());
     }
 
-    /// Reads the first verdict that was not sent into `payload`. Returns whether there is one.
+    /// Reads the first verdict that was not sent into `payload`. Returns whether there is one. For a caller that does not
+    /// wait for confirmations.
     pub fn next(&self, payload: &mut Vec<u8>) -> bool {
-        self.read(&mut self.state(), payload)
+        let mut state = self.state();
+        let is_found = self.read(&mut state, payload);
+        // Those that were damaged.
+        let skipped = std::mem::take(&mut state.unsendable);
+        self.remove(&mut state, skipped);
+        if skipped > 0 && state.file.is_empty() {
+            self.leave(&mut state);
+        }
+        is_found
     }
 
     fn read(&self, state: &mut State, payload: &mut Vec<u8>) -> bool {
-        match state.file.next(payload) {
-            Ok(found) => found,
-            Err(error) => {
-                let path = state.file.path().display().to_string();
-                warn(&format!("{}: cannot read {path}: {error}; what waits there is lost", self.sink));
-                state.failure = Some(error.to_string());
-                // What was sent may still be confirmed.
-                let sent = state.file.sent();
-                let lost = state.file.clear() - sent;
-                self.drops.add(lost, now());
-                self.is_used.store(false, Ordering::Release);
-                false
+        loop {
+            match state.file.next(payload) {
+                Ok(Next::Damaged) => self.skip(state, payload.len()),
+                Ok(next) => return next == Next::Payload,
+                Err(error) => {
+                    self.give_up(state, &error);
+                    payload.clear();
+                    return false;
+                }
             }
         }
+    }
+
+    /// Drops the next verdict, of so many bytes, which was damaged.
+    fn skip(&self, state: &mut State, length: usize) {
+        let (sink, path) = (&self.sink, state.file.path().display());
+        warn(&format!("{sink}: {path} is damaged: a verdict of it is lost"));
+        state.damaged += 1;
+        self.give_up_next(state, length);
+    }
+
+    /// Drops the next verdict, of so many bytes, which cannot be sent.
+    fn give_up_next(&self, state: &mut State, length: usize) {
+        self.drops.add(1, now());
+        state.file.send(length);
+        state.unsendable += 1;
+        state.again = state.again.saturating_sub(1);
+    }
+
+    /// Gives up a file that cannot be read.
+    fn give_up(&self, state: &mut State, error: &io::Error) {
+        let path = state.file.path().display().to_string();
+        warn(&format!("{}: cannot read {path}: {error}; what waits there is lost", self.sink));
+        state.failure = Some(error.to_string());
+        // What was sent may still be confirmed.
+        let sent = state.file.sent();
+        let lost = state.file.clear() - sent;
+        self.drops.add(lost, now());
+        self.is_used.store(false, Ordering::Release);
     }
 
     /// Notes that the next verdict, of so many bytes, was published, and that nobody confirms any.
@@ -443,11 +495,8 @@ impl Spool {
                 }
                 Some(Err(PublishError::Closed)) => return,
                 Some(Err(error)) => {
-                    self.drops.add(1, now());
                     tracing::warn!(sink = %self.sink, "cannot publish a verdict: {error}");
-                    state.file.send(payload.len());
-                    state.unsendable += 1;
-                    state.again = state.again.saturating_sub(1);
+                    self.give_up_next(&mut state, payload.len());
                 }
             }
         }

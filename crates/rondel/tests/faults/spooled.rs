@@ -217,6 +217,49 @@ fn a_frozen_broker_gets_every_verdict_from_this_run_or_the_next() {
 }
 
 #[test]
+fn a_damaged_verdict_is_counted_and_the_others_come() {
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
+    let deployment = deployment(&folder, "dds", &settings, "stdout", "64 MiB");
+    let run = |stdout| {
+        let mut command = Command::new(RONDEL);
+        command.args(["run", &deployment, "--format", "json", "--summary", "json"]);
+        command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (unread, writer) = std::io::pipe().unwrap();
+    let mut first = run(Stdio::from(writer));
+    let mut stderr = BufReader::new(first.stderr.take().unwrap()).lines().map(Result::unwrap);
+    stderr.find(|line| line.contains("ready")).unwrap();
+    publishing("dds:state", &["--rate", "2000"], &dds(&domain), COUNT).join().unwrap().expect_status(0);
+    stderr.find(|line| line.contains("they are kept in")).unwrap();
+    assert!(Command::new("kill").args(["-TERM", &first.id().to_string()]).status().unwrap().success());
+    let summary: Value = serde_json::from_str(&stderr.find(|line| line.starts_with('{')).unwrap()).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(5), "{summary}");
+    drop(unread);
+    let waiting = summary["spooled"][0]["waiting"].as_u64().unwrap();
+    assert!(waiting > 100, "{summary}");
+    let file = std::fs::read_dir(folder.as_path().join("kept")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+
+    let mut second = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+    second.wait_stderr("is damaged: at least 1 verdict of it is lost");
+    let steps: Vec<u64> = second.take_stdout(waiting as usize - 1).iter().map(|line| step(line)).collect();
+    assert!(steps.is_sorted(), "{steps:?}");
+    second.wait_stderr("the consumer accepts verdicts again");
+    let (_, status, summary) = end(second);
+    let spooled = &summary["spooled"][0];
+    assert_eq!(
+        (status, &spooled["earlier"], &spooled["damaged"], &summary["dropped"]),
+        (Some(5), &(waiting - 1).into(), &1.into(), &1.into()),
+        "{summary}"
+    );
+    assert_eq!(files(&folder), 0);
+}
+
+#[test]
 fn standard_output_that_nobody_reads_for_a_while_has_every_verdict() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
