@@ -2,7 +2,8 @@
 //!
 //! Messages arrive on the threads of the networks, and the same threads print. A reader that does not read (a
 //! stopped pager, a full pipe) would hold up the publishers. After the wait, messages are dropped and counted
-//! until the reader reads again. What is printed stays whole: the rest of a message that was begun comes first.
+//! until the reader reads again. What is printed stays whole: the rest of a message that was begun comes first. A file
+//! on a full disk is treated alike: others may make room.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -25,6 +26,8 @@ const TERMINAL: usize = 256;
 /// Bytes from which messages are written without waiting for [`Console::flush`].
 const FULL: usize = 1 << 16;
 
+/// Interval of attempts to write to a full disk.
+const FULL_PROBE: Duration = Duration::from_millis(50);
 /// How long messages that were kept are written at a time.
 const CATCH_UP: Duration = Duration::from_millis(20);
 
@@ -41,6 +44,8 @@ pub struct Console {
     begun: bool,
     /// Whether the reader was waited for in vain, and has read nothing since.
     stalled: bool,
+    /// Whether that was because of a full disk.
+    is_full: bool,
     drops: Arc<Drops>,
     /// Where messages are kept instead of being dropped.
     spool: Option<Arc<Spool>>,
@@ -66,6 +71,7 @@ impl Console {
             ends: Vec::new(),
             begun: false,
             stalled: false,
+            is_full: false,
             drops: Arc::default(),
             spool: None,
             kept: None,
@@ -144,7 +150,7 @@ impl Console {
                             continue;
                         }
                         Ok(false) if !self.stalled && !left.is_zero() => continue,
-                        Ok(false) => return self.give_up(written),
+                        Ok(false) => return self.give_up(written, false),
                         Err(error) => {
                             self.out = Err(error);
                             break;
@@ -155,6 +161,14 @@ impl Console {
             match out.write(&self.pending[written..written + portion]) {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_full(&error) => {
+                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.wait);
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if self.stalled || left.is_zero() {
+                        return self.give_up(written, true);
+                    }
+                    std::thread::sleep(FULL_PROBE.min(left));
+                }
                 Err(error) => self.out = Err(error),
             }
         }
@@ -165,8 +179,9 @@ impl Console {
             self.stalled = false;
             // The spool says so itself.
             if self.spool.is_none() {
+                let again = if self.is_full { "has room again" } else { "is read again" };
                 warn(&format!(
-                    "standard output is read again; {} dropped so far",
+                    "standard output {again}; {} dropped so far",
                     counted(self.drops.count(), "message was", "messages were")
                 ));
             }
@@ -178,7 +193,7 @@ impl Console {
 
     /// Drops what was not begun.
     #[cold]
-    fn give_up(&mut self, written: usize) {
+    fn give_up(&mut self, written: usize, is_full: bool) {
         let is_whole = if written == 0 { !self.begun } else { self.ends.contains(&written) };
         let kept = if is_whole {
             written
@@ -205,11 +220,22 @@ impl Console {
             self.kept = None;
         }
         let is_news = !std::mem::replace(&mut self.stalled, true);
+        self.is_full = is_full;
         if self.spool.is_none() {
-            if is_news {
+            if is_news && is_full {
+                warn("the disk of standard output is full: messages are dropped until there is room");
+            } else if is_news {
                 warn("nobody reads standard output: messages are dropped until somebody does");
             }
             self.drops.add(left.len() as u64, now());
+        }
+    }
+
+    /// As [`Console::flush`], at the end: a message of which the rest cannot be written counts as dropped.
+    pub fn end(&mut self) {
+        self.flush();
+        if self.begun && self.kept.is_none() && self.out.is_ok() {
+            self.drops.add(1, now());
         }
     }
 
@@ -222,6 +248,11 @@ impl Console {
     pub fn is_closed(&self) -> bool {
         self.failure().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
+}
+
+/// Whether there is no room for what is written.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Waits until something can be written, up to `limit`. Returns whether it can.
@@ -311,6 +342,46 @@ mod tests {
         assert_eq!(console.drops().count(), 0);
         drop(console);
         assert!(read.join().unwrap() == sent);
+    }
+
+    #[test]
+    fn a_full_disk_is_waited_for_and_is_no_failure() {
+        // It is always full.
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let wait = Duration::from_millis(120);
+        let mut console = Console::of(Ok(full), PIPE, wait);
+        let write = |console: &mut Console, text: &[u8]| {
+            console.write(text);
+            console.flush();
+        };
+        let began = Instant::now();
+        write(&mut console, b"a\n");
+        assert!(began.elapsed() >= wait && console.stalled);
+        (0..3).for_each(|_| write(&mut console, b"b\n"));
+        assert!(console.failure().is_none());
+        assert_eq!(console.drops().count(), 4);
+        // There is room again.
+        let (mut reader, writer) = io::pipe().unwrap();
+        console.out = Ok(File::from(std::os::fd::OwnedFd::from(writer)));
+        write(&mut console, b"c\n");
+        assert!(!console.stalled);
+        console.end();
+        drop(console);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "c\n");
+    }
+
+    #[test]
+    fn the_rest_of_a_message_that_nobody_reads_counts_at_the_end() {
+        let (reader, mut console) = pipe();
+        // More than a pipe holds.
+        console.write(&vec![b'z'; 1 << 20]);
+        console.flush();
+        assert!(console.begun && console.drops().count() == 0);
+        console.end();
+        assert_eq!(console.drops().count(), 1);
+        drop(reader);
     }
 
     #[test]

@@ -173,8 +173,8 @@ impl Sinks {
 
     /// Writes the buffers and returns the publishers, to be flushed. Later reports have no sink.
     pub fn close(&mut self) -> Vec<Arc<dyn Publisher>> {
-        self.stdout.flush();
         self.tick(true);
+        self.stdout.end();
         self.diagnostics.clear();
         // The vector keeps its length, as a receiver may be called once more.
         publishers(self.sinks.iter_mut().flat_map(std::mem::take))
