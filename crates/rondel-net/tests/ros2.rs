@@ -3,7 +3,7 @@
 #![cfg(feature = "zenoh")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -71,6 +71,12 @@ impl Client {
     #[track_caller]
     fn expect(&mut self, expected: &str) {
         assert_eq!(self.line(), expected);
+    }
+
+    /// Writes a line to its standard input.
+    fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
     }
 
     /// Waits for the end and returns the rest of the output.
@@ -254,10 +260,13 @@ fn what_a_publisher_keeps_comes_first() {
     let Some(python) = python("what_a_publisher_keeps_comes_first") else { return };
     let (place, _session, node) = node("monitor");
     // The publisher is there before the subscription, and has sent more than it keeps.
-    let options = ["/early", "--early", "20", "--keep", "8", "--count", "5", "--stay"];
+    let options = ["/early", "--early", "20", "--keep", "8", "--count", "5", "--told", "--stay"];
     let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
     publisher.expect("early 20");
     let (received, subscription) = subscribe(&node, &endpoint("/early", Some(STRING), kept(10)));
+    // Before it sends more, of which it keeps eight, too.
+    assert_eq!(received.texts(8), texts(12..20));
+    publisher.tell("go on");
     assert_eq!(received.texts(13), texts(12..25));
     let all = received.wait(13);
     // Exact times, and numbers without a gap.
@@ -271,11 +280,12 @@ fn what_a_publisher_keeps_comes_first() {
     assert!(subscription.drain(Duration::from_millis(50), LIMIT));
     assert_eq!(received.texts(13), texts(12..25), "nothing comes twice");
 
-    // The publisher comes later, and sends at once.
+    // The publisher comes later, and sends at once: it keeps all until it is asked for them.
     let (received, _subscription) = subscribe(&node, &endpoint("/late", Some(STRING), kept(10)));
-    let options = ["/late", "--early", "6", "--keep", "8", "--count", "5"];
-    Client::start(&python, "ros2_zenoh_publish.py", &place, &options).finish();
-    assert_eq!(received.texts(11), texts(0..11));
+    let options = ["/late", "--early", "5", "--keep", "10", "--count", "5", "--stay"];
+    let publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
+    assert_eq!(received.texts(10), texts(0..10));
+    publisher.finish();
 
     // Whoever does not ask for them does not get them.
     let options = ["/volatile", "--early", "6", "--keep", "8", "--count", "2"];

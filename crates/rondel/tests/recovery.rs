@@ -110,7 +110,6 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     publisher.finish().expect_status(0);
 }
 
-/// The numbers in the payloads of messages.
 /// The router between publisher and monitor is killed, and another started: what was published meanwhile is fetched
 /// from the publisher.
 #[test]
@@ -156,8 +155,13 @@ fn a_zenoh_monitor_checks_every_message_over_a_restart_of_the_router() {
     publisher.finish().expect_status(0);
 }
 
+/// The numbers in the payloads of messages.
+#[track_caller]
 fn numbers(lines: &[String]) -> Vec<usize> {
-    let number = |line: &String| serde_json::from_str::<Value>(line).unwrap()["n"].as_u64().unwrap() as usize;
+    let number = |line: &String| {
+        let message: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in {line:?}"));
+        message["n"].as_u64().unwrap_or_else(|| panic!("no number in {line:?}")) as usize
+    };
     lines.iter().map(number).collect()
 }
 

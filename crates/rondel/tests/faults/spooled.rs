@@ -31,6 +31,15 @@ fn run(deployment: &str) -> Process {
     run
 }
 
+/// A consumer on DDS, and a run that takes messages once it has subscribed: what comes before goes to nobody.
+fn run_for_tap(deployment: &str, options: &[String]) -> (Process, Process) {
+    let consumer = tap("dds", options);
+    let own = ["run", deployment, "--summary", "json", "--wait-subscribers", "60"];
+    let mut run = Process::rondel(own);
+    run.wait_stderr("ready");
+    (run, consumer)
+}
+
 fn step(line: &str) -> u64 {
     let verdict: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in {line}"));
     let verdict = if verdict["data"].is_object() { &verdict["data"] } else { &verdict };
@@ -46,8 +55,8 @@ fn files(folder: &Folder) -> usize {
 fn a_stopped_dds_consumer_gets_every_verdict_when_it_goes_on() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
-    let mut run = run(&deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB"));
-    let mut stopped = tap("dds", &dds(&domain));
+    let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB");
+    let (mut run, mut stopped) = run_for_tap(&deployment, &dds(&domain));
     let publisher = publishing("dds:state", &["--rate", "2000"], &dds(&domain), COUNT);
     let first = step(&stopped.take_stdout(1)[0]);
     stopped.signal("STOP");
@@ -86,8 +95,7 @@ fn what_a_stopped_dds_consumer_has_not_acknowledged_at_the_end_comes_from_the_ne
     let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB");
     // Few enough that none is refused, and so many that some are.
     for (count, rate, is_refused) in [(20, "50", false), (COUNT, "2000", true)] {
-        let first = run(&deployment);
-        let mut stopped = tap("dds", &dds(&domain));
+        let (first, mut stopped) = run_for_tap(&deployment, &dds(&domain));
         let publisher = publishing("dds:state", &["--rate", rate], &dds(&domain), count);
         let begin = step(&stopped.take_stdout(1)[0]);
         stopped.signal("STOP");
@@ -114,8 +122,8 @@ fn what_a_stopped_dds_consumer_has_not_acknowledged_at_the_end_comes_from_the_ne
 fn at_the_limit_what_is_delivered_and_dropped_is_everything() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
-    let mut run = run(&deployment(&folder, "dds", &settings, "dds:verdict", "256 KiB"));
-    let mut stopped = tap("dds", &dds(&domain));
+    let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "256 KiB");
+    let (mut run, mut stopped) = run_for_tap(&deployment, &dds(&domain));
     let publisher = publishing("dds:state", &["--rate", "2000"], &dds(&domain), COUNT);
     let begin = step(&stopped.take_stdout(1)[0]);
     stopped.signal("STOP");
@@ -141,11 +149,11 @@ fn at_the_limit_what_is_delivered_and_dropped_is_everything() {
 fn a_dds_consumer_whose_lease_expires_gets_what_it_has_not_acknowledged() {
     let (folder, domain) = (Folder::new(), dds_domain());
     let settings = format!("dds: {{ domain: {domain}, interface: lo }}");
-    let mut run = run(&deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB"));
+    let deployment = deployment(&folder, "dds", &settings, "dds:verdict", "64 MiB");
     // Long enough for a busy machine.
     let lease = ["--dds-lease", "4 s"].map(str::to_owned);
     let short: Vec<String> = dds(&domain).into_iter().chain(lease).collect();
-    let mut stopped = tap("dds", &short);
+    let (mut run, mut stopped) = run_for_tap(&deployment, &short);
     let publisher = publishing("dds:state", &["--rate", "10"], &dds(&domain), 60);
     let begin = step(&stopped.take_stdout(1)[0]);
     stopped.signal("STOP");

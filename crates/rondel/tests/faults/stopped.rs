@@ -198,14 +198,21 @@ fn what_a_stopped_monitor_misses_is_counted() {
         ["publish", "--to", "zenoh:state", "--rate", "2000", "--wait", "60", "--slow-consumer", "500 ms"];
     let mut publisher = Process::rondel(arguments(&[&own[..], &["--resend", "0"]].concat(), &listening));
     let mut input = publisher.take_input();
-    let noticed = Arc::new(AtomicBool::new(false));
-    let until = Arc::clone(&noticed);
-    // Goes on until the gap is noticed: a later number shows it.
+    let (noticed, shown) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (until, end_at) = (Arc::clone(&noticed), Arc::clone(&shown));
+    // Goes on until the gap is noticed: a later number shows it. The monitor may be cut off again if the machine is busy,
+    // so that a few follow, one after the other, until one of them has arrived.
     let writer = std::thread::spawn(move || {
         let (messages, mut count) = (messages(100), 0);
         while !until.load(Ordering::Relaxed) {
             input.write_all(&messages).unwrap();
             count += 100;
+        }
+        while !end_at.load(Ordering::Relaxed) {
+            input.write_all(b"{\"id\":\"afterwards\",\"v\":true}\n").unwrap();
+            input.flush().unwrap();
+            count += 1;
+            std::thread::sleep(Duration::from_millis(100));
         }
         (input, count)
     });
@@ -219,6 +226,8 @@ fn what_a_stopped_monitor_misses_is_counted() {
     run.signal("CONT");
     run.wait_stderr("by the sequence numbers of a publisher");
     noticed.store(true, Ordering::Relaxed);
+    run.wait_stdout("afterwards");
+    shown.store(true, Ordering::Relaxed);
     let (input, count) = writer.join().unwrap();
     // Everything has arrived when nothing comes any more.
     while run.stdout_within(Duration::from_secs(2)).is_some() {}
