@@ -19,6 +19,8 @@ use rondel_net::adapter::{
 use rondel_net::dds::{Participant, PublisherSettings, RawType, Settings, Subscription, TopicQos, TopicType};
 
 const LIMIT: Duration = Duration::from_secs(30);
+/// How long nothing new is found once everything is, on a busy machine too.
+const QUIET: Duration = Duration::from_secs(2);
 const TOPIC: TopicId = TopicId(3);
 
 /// What arrives, in order.
@@ -271,7 +273,7 @@ fn the_hash_of_a_type_is_discovered() {
     let mut publisher = bench.publisher(&["--kind", "other", "--hash", &hash]);
     let _subscription = bench.subscribe_of(&declared());
     assert_eq!(publisher.ask("wait"), "matched");
-    let all = bench.participant.endpoints(Duration::from_millis(500), LIMIT).unwrap();
+    let all = bench.participant.endpoints(QUIET, LIMIT).unwrap();
     let found = all.iter().find(|endpoint| endpoint.topic == "test/topic" && endpoint.publishes).unwrap();
     assert_eq!(found.type_hash.as_ref(), Some(&hash));
 }
@@ -478,7 +480,7 @@ fn publishers_and_subscriptions_are_listed() {
     let (_subscription, _log) =
         bench.subscribe(None, &TopicQos { partitions: vec!["a".to_owned()], ..TopicQos::default() });
     assert_eq!(publisher.ask("wait"), "matched");
-    let all = bench.participant.endpoints(Duration::from_millis(300), LIMIT).unwrap();
+    let all = bench.participant.endpoints(QUIET, LIMIT).unwrap();
     let of_topic: Vec<_> = all.iter().filter(|endpoint| endpoint.topic == "test/topic").collect();
     assert_eq!(of_topic.len(), 2, "{all:#?}");
     assert_ne!(of_topic[0].participant, of_topic[1].participant);

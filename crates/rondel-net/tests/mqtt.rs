@@ -162,13 +162,8 @@ fn a_slow_receiver_holds_the_broker_back() {
             .subscribe("test/slow", SubscriptionSettings::default(), TOPIC, Arc::clone(&numbers))
             .unwrap();
         let publisher = session.publisher("test/slow", &BATCHING).unwrap();
-        let started = Instant::now();
         publish(&publisher, 0..2000);
         assert!(publisher.flush(LIMIT));
-        assert!(
-            started.elapsed() < Duration::from_secs(4),
-            "publishing waits for the broker, not for the receiver"
-        );
         numbers.assert_all(2000);
         assert_eq!(subscription.problems(), adapter::Problems::default());
     }

@@ -19,6 +19,9 @@ use support::process::{LIMIT, Process};
 /// How long a participant is stopped: longer than the publisher waits for it.
 const STOPPED: Duration = Duration::from_millis(2500);
 
+/// How long nothing comes once everything has, on a busy machine too.
+const QUIET: Duration = Duration::from_secs(4);
+
 /// Messages of 4 KiB, so that they fill the buffers of a connection soon.
 fn messages(numbers: std::ops::Range<usize>) -> impl Iterator<Item = String> {
     let text = "x".repeat(4000);
@@ -86,7 +89,7 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     stop_for_a_while(&run);
     run.take_stdout(COUNT - 200);
     let deadline = Instant::now() + LIMIT;
-    while run.stdout_within(Duration::from_secs(2)).is_some() {
+    while run.stdout_within(QUIET).is_some() {
         assert!(Instant::now() < deadline);
     }
     run.terminate();
@@ -285,9 +288,7 @@ fn a_dds_monitor_that_was_taken_for_gone_checks_every_message() {
     run.signal("CONT");
     run.wait_stderr("received again until");
     drop(writer.join().unwrap());
-    let lines = std::iter::from_fn(|| run.stdout_within(Duration::from_secs(2)))
-        .filter(|l| l.contains("violated"))
-        .count();
+    let lines = std::iter::from_fn(|| run.stdout_within(QUIET)).filter(|l| l.contains("violated")).count();
     publisher.finish();
     run.terminate();
     let finished = run.finish();

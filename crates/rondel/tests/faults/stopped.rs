@@ -12,8 +12,8 @@ use crate::support::network::{arguments, dds, dds_domain, free_endpoint, zenoh, 
 use crate::support::process::{LIMIT, Process};
 use crate::support::{Finished, Folder, RONDEL};
 
-/// How long a monitor that was asked to end may take: 5 s, and what a busy machine adds.
-const END: Duration = Duration::from_secs(7);
+/// How long a monitor that was asked to end may take: 5 s, and what a very busy machine adds.
+const END: Duration = Duration::from_secs(20);
 
 /// One instance, whose parameter makes verdicts long: they fill the buffers of a connection soon.
 pub const SPECIFICATION: &str = "topic state { id: string, v: bool }\n\
