@@ -246,6 +246,34 @@ fn what_is_not_kept_is_reported_by_everybody() {
     assert!(!finished.stderr.contains("numbers of the publisher"), "{}", finished.stderr);
 }
 
+/// No later message shows by its number that they are missing.
+#[test]
+fn the_last_messages_of_a_publisher_that_keeps_nothing_are_counted() {
+    const COUNT: usize = 4000;
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let (publisher, writer) = publisher_with(&endpoint, COUNT, &["--resend", "0"]);
+    let specification = folder.file("p.rondel", "topic state { n: int }\nproperty p = state.n >= 0\n");
+    let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
+    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    run.take_stdout(10);
+    run.signal("STOP");
+    // The publisher stays, and publishes nothing more.
+    let input = writer.join().unwrap();
+    std::thread::sleep(STOPPED);
+    run.signal("CONT");
+    run.wait_stderr("which does not keep them");
+    run.terminate();
+    let finished = run.finish();
+    let summary = summary(&finished.stderr);
+    assert_eq!(finished.status, Some(5), "{}", finished.stderr);
+    let number = |name: &str| summary[name].as_u64().unwrap() as usize;
+    // Those before its first message do not count.
+    let all = number("received") + number("dropped");
+    assert!(number("dropped") > 0 && (COUNT - 190..=COUNT).contains(&all), "{summary}");
+    drop(input);
+    publisher.finish();
+}
+
 #[test]
 fn the_port_that_was_taken_is_shown() {
     let own = ["run", "-f", "v", "--topic", "zenoh:state", "--zenoh-listen", "tcp/127.0.0.1:0"];

@@ -32,7 +32,7 @@ pub struct Publisher {
     /// Whether messages carry their sequence number.
     numbered: bool,
     /// Published messages that subscribers may ask for, and who answers.
-    kept: Option<(Arc<Kept>, [Queryable<()>; 2])>,
+    kept: Option<(Arc<Kept>, Vec<Queryable<()>>)>,
     watch: Weak<Watch>,
     ros2: Option<Ros2Marks>,
 }
@@ -127,7 +127,7 @@ impl Publisher {
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
         gate: Arc<PublishGate>,
-        (watch, shelf): (&Arc<Watch>, Option<&Arc<Shelf>>),
+        (watch, shelf): (&Arc<Watch>, &Arc<Shelf>),
         ros2: Option<Ros2Marks>,
     ) -> Result<Publisher, DeclareError> {
         let name = key.to_string();
@@ -164,11 +164,8 @@ impl Publisher {
         let sent = Arc::new(sent);
         watch.add(&sent);
         // Before the first message: a subscriber must find it.
-        let kept = shelf
-            .filter(|_| settings.numbered)
-            .map(|shelf| shelf.keep(session, (&key, publisher.id()), &sent, ros2))
-            .transpose()
-            .map_err(network)?;
+        let keep = || shelf.keep(session, (&key, publisher.id()), &sent, ros2);
+        let kept = settings.numbered.then(keep).transpose().map_err(network)?;
         let (session, watch, numbered) = (session.clone(), Arc::downgrade(watch), settings.numbered);
         Ok(Publisher { session, publisher, gate, sent, numbered, kept, watch, ros2 })
     }
@@ -222,7 +219,8 @@ impl adapter::Publisher for Publisher {
 
     /// Waits for consumers that were cut off, or are asking for messages that they missed.
     fn flush(&self, limit: Duration) -> bool {
-        if let (Some(_), Some(watch)) = (&self.kept, self.watch.upgrade()) {
+        let keeps = self.kept.as_ref().is_some_and(|(kept, _)| kept.keeps());
+        if let Some(watch) = self.watch.upgrade().filter(|_| keeps) {
             // Whatever they still miss is counted as dropped.
             watch.wait_for_consumers(limit);
         }

@@ -102,7 +102,7 @@ impl Shelf {
         (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
         sent: &Arc<Sent>,
         ros2: Option<Ros2Marks>,
-    ) -> Result<(Arc<Kept>, [Queryable<()>; 2]), ::zenoh::Error> {
+    ) -> Result<(Arc<Kept>, Vec<Queryable<()>>), ::zenoh::Error> {
         let kept = Kept {
             shelf: Arc::clone(self),
             sent: Arc::clone(sent),
@@ -118,12 +118,14 @@ impl Shelf {
             session.declare_queryable(place).complete(true).callback(callback).wait()
         };
         let id = (&publisher.zid(), publisher.eid());
-        let own = declare(place(key.as_str(), id))?;
-        let advanced = declare(advanced::token(key.as_str(), id))?;
+        let mut queryables = vec![declare(place(key.as_str(), id))?];
+        if kept.keeps() {
+            queryables.push(declare(advanced::token(key.as_str(), id))?);
+        }
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.strong_count() > 0);
         all.push(Arc::downgrade(&kept));
-        Ok((kept, [own, advanced]))
+        Ok((kept, queryables))
     }
 
     /// Gives up the oldest messages of the publisher that keeps most, in favour of one whose blocks are locked.
@@ -152,9 +154,18 @@ impl Kept {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether messages are kept. A subscriber is told the next number anyway: the last messages before a silence are
+    /// missing by it.
+    pub(super) fn keeps(&self) -> bool {
+        self.shelf.limit > 0
+    }
+
     /// Gives the next message its number, and keeps it.
     #[inline]
     pub(super) fn push(&self, payload: &[u8]) -> u64 {
+        if !self.keeps() {
+            return self.sent.count.fetch_add(1, Ordering::Relaxed);
+        }
         let size = HEAD + payload.len();
         let time = self.shelf.time.load(Ordering::Relaxed);
         let mut blocks = self.blocks();

@@ -37,7 +37,7 @@ pub struct Ros2Node {
     recoverer: Arc<Recoverer>,
     gate: Arc<PublishGate>,
     watch: Arc<Watch>,
-    shelf: Option<Arc<Shelf>>,
+    shelf: Arc<Shelf>,
     /// The number of the next endpoint.
     next: AtomicU64,
     _token: LivelinessToken,
@@ -48,7 +48,7 @@ impl Ros2Node {
         session: &::zenoh::Session,
         settings: &Settings,
         (recoverer, gate): (&Arc<Recoverer>, &Arc<PublishGate>),
-        (watch, shelf): (Arc<Watch>, Option<Arc<Shelf>>),
+        (watch, shelf): (Arc<Watch>, Arc<Shelf>),
     ) -> Result<Ros2Node, DeclareError> {
         let (domain, name) = (settings.domain, settings.node.clone());
         let token = token(session, (domain, &name), 0, Entity::Node);
@@ -105,7 +105,7 @@ impl Ros2Node {
         let keeps = qos.durability == Durability::TransientLocal;
         let marks = Ros2Marks { gid: gid(&self.session, token.entity_id), depth: qos.depth };
         let settings = PublisherSettings { numbered: keeps, ..PublisherSettings::default() };
-        let kept = (&self.watch, self.shelf.as_ref());
+        let kept = (&self.watch, &self.shelf);
         let gate = Arc::clone(&self.gate);
         let inner = Publisher::declare(&self.session, parse_key(&key)?, &settings, gate, kept, Some(marks))?;
         let mut tokens = Vec::new();

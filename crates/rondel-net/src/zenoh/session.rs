@@ -136,7 +136,7 @@ pub struct Session {
     recoverer: Arc<Recoverer>,
     listeners: Vec<Listener>,
     /// The messages that publishers keep for subscribers that missed them.
-    shelf: Option<Arc<Shelf>>,
+    shelf: Arc<Shelf>,
 }
 
 impl Session {
@@ -183,11 +183,8 @@ impl Session {
         };
         let recoverer = Recoverer::start(session.clone(), Arc::downgrade(&watch)).map_err(thread)?;
         let kept = settings.resend.unwrap_or(RESEND);
-        let shelf = (kept > 0).then(|| Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)));
-        let shelf = shelf.transpose().map_err(thread)?;
-        if let Some(shelf) = &shelf {
-            watch.tick(shelf);
-        }
+        let shelf = Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)).map_err(thread)?;
+        watch.tick(&shelf);
         let listeners = actual(settings.listeners(), &session);
         Ok(Session { session, connect: settings.connect.clone(), gate, watch, recoverer, listeners, shelf })
     }
@@ -309,9 +306,8 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        let shelf = self.shelf.as_ref();
-        let gate = Arc::clone(&self.gate);
-        Publisher::declare(&self.session, parse_key(key)?, settings, gate, (&self.watch, shelf), None)
+        let (gate, kept) = (Arc::clone(&self.gate), (&self.watch, &self.shelf));
+        Publisher::declare(&self.session, parse_key(key)?, settings, gate, kept, None)
     }
 
     /// Joins ROS 2 as a node, in the formats of rmw_zenoh. The session should be the one of
@@ -320,7 +316,7 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn join_ros2(&self, settings: &crate::ros2::Settings) -> Result<Ros2Node, DeclareError> {
-        let (watch, shelf) = (Arc::clone(&self.watch), self.shelf.clone());
+        let (watch, shelf) = (Arc::clone(&self.watch), Arc::clone(&self.shelf));
         Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), (watch, shelf))
     }
 

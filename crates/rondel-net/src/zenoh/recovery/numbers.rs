@@ -74,6 +74,10 @@ struct Numbered {
     silence: Silence,
     /// Whether messages carry the time of their publication.
     timed: bool,
+    /// Whether it keeps messages, as far as is known. One that does not tells its next number all the same.
+    keeps: bool,
+    /// Its next number when it said that it does not have the messages before it.
+    until: Option<u32>,
 }
 
 /// Whether a publisher answers.
@@ -131,7 +135,7 @@ impl Numbered {
         let (own, of_advanced) = (resend::place(key, id), advanced::place(key, id));
         let places = Places { own, of_advanced, advanced: false };
         let (answers, fetched, gap, silence) = (Answers::Unknown, None, None, Silence::new(next));
-        Numbered { places, next, fetched, answers, gap, silence, timed }
+        Numbered { places, next, fetched, answers, gap, silence, timed, keeps: true, until: None }
     }
 }
 
@@ -295,7 +299,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                 }
                 return false;
             }
-            None if distance > 0 && publisher.answers != Answers::No && !self.closed() => {
+            None if distance > 0 && publisher.keeps && publisher.answers != Answers::No && !self.closed() => {
                 let mut gap = Gap::new(next);
                 gap.hold(held());
                 publisher.gap = Some(gap);
@@ -373,6 +377,9 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
         // Otherwise it would be asked for the same messages for ever.
         let known = gap.held.is_empty();
+        if known {
+            numbered.until = gap.until;
+        }
         while let Some(held) = gap.release() {
             if beyond(held.number, numbered.next) >= 0 {
                 self.deliver(publisher, held.number, held.time, &held.payload);
@@ -447,8 +454,9 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         });
         let Some((mut position, timed, mut is_first)) = begun else { return };
         let start = position;
-        let mut count = 0;
+        let (mut count, mut keeps) = (0, false);
         let whole = resend::read(answer, |number, time, payload| {
+            keeps = true;
             let number = number as u32;
             if std::mem::take(&mut is_first) {
                 // Those before it are not kept, and nobody misses them.
@@ -466,6 +474,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         });
         let table = &mut *self.table();
         let Some(numbered) = table.publishers.get_mut(&publisher) else { return };
+        // An answer with nothing says little where nothing is missing.
+        numbered.keeps = keeps || whole.is_none_or(|next| next as u32 == position);
         let Some(gap) = &mut numbered.gap else { return };
         numbered.next = position;
         gap.fetched += count;
@@ -591,9 +601,9 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             let Some(numbered) = table.publishers.get_mut(&publisher) else { continue };
             let silence = &mut numbered.silence;
             if silence.is_due(next, reconnected) {
-                // An advanced publisher says nothing where nothing is missing: it is asked for the last one too.
-                let from = if numbered.places.advanced { next.wrapping_sub(1) } else { next };
-                silence.asked = Some(recoverer.ask(&numbered.places, from));
+                // For the last one too: it shows whether the publisher keeps any. An advanced publisher says nothing where
+                // nothing is missing.
+                silence.asked = Some(recoverer.ask(&numbered.places, next.wrapping_sub(1)));
             }
             let Some(answer) = silence.asked.as_ref().and_then(Asked::answer) else { continue };
             silence.asked = None;
@@ -613,8 +623,21 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
                 }
                 Ok(answer) => {
                     numbered.answers = Answers::Yes;
-                    let until = resend::read(&answer, |_, _, _| ()).map_or(next, |until| until as u32);
+                    let mut keeps = false;
+                    let read = resend::read(&answer, |_, _, _| keeps = true);
+                    let until = read.map_or(next, |until| until as u32);
+                    numbered.keeps = keeps;
                     if beyond(until, next) <= 0 {
+                        silence.known = true;
+                        continue;
+                    }
+                    if !keeps {
+                        // They are lost, also if none follows whose number shows it.
+                        tracing::warn!(
+                            topic = %self.name, count = beyond(until, next),
+                            "messages of a silent publisher were missed, which does not keep them"
+                        );
+                        numbered.until = Some(until);
                         silence.known = true;
                         continue;
                     }
@@ -653,11 +676,15 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
         for publisher in std::mem::take(&mut table.gaps) {
             let until = table.publishers.get(&publisher).and_then(|one| one.gap.as_ref()?.until);
             self.give_up(table, publisher);
-            let next = table.publishers.get(&publisher).map(|publisher| publisher.next);
-            if let (Some(until), Some(next)) = (until, next) {
-                table.missing += u64::try_from(beyond(until, next)).unwrap_or(0);
+            if let Some(numbered) = table.publishers.get_mut(&publisher) {
+                numbered.until = until.or(numbered.until);
             }
         }
+        let missing = |(publisher, numbered): (&u64, &Numbered)| {
+            let until = numbered.until?;
+            u64::try_from(beyond(until, self.next(table, *publisher))).ok()
+        };
+        table.missing = table.publishers.iter().filter_map(missing).sum();
         true
     }
 
