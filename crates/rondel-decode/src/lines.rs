@@ -25,8 +25,10 @@
 
 mod events;
 mod names;
+mod published;
 
-pub use names::{find as find_topic, is_matched, is_pattern};
+pub use names::{find as find_topic, is_matched, is_pattern, without_network};
+pub use published::{Published, PublishedLine, published};
 
 use std::fmt;
 
@@ -205,7 +207,7 @@ struct Members {
     arrival: Option<Member>,
     time: Option<Member>,
     event: Option<Member>,
-    has_tst: bool,
+    tst: Option<Member>,
     /// Whether there are members that `rondel tap` does not write.
     has_others: bool,
 }
@@ -247,8 +249,10 @@ impl Members {
                 members.time = member;
             } else if key.is("event") {
                 members.event = member;
+            } else if key.is("tst") {
+                members.tst = member;
+                members.has_others = true;
             } else {
-                members.has_tst |= key.is("tst");
                 members.has_others |= !key.is("origin");
             }
             Ok(())
@@ -263,7 +267,7 @@ impl Members {
             && self.arrival.is_some_and(|arrival| arrival.kind == Kind::Number);
         match (self.data, self.message, self.payload) {
             (Some(data), ..) if data.kind == Kind::Object => Form::Data(self.arrival.map(|_| data)),
-            (.., Some(payload)) if self.has_tst => Form::Broker(payload),
+            (.., Some(payload)) if self.tst.is_some() => Form::Broker(payload),
             (_, Some(message), _) if self.arrival.is_some() => Form::Message(message),
             (Some(data), ..) if is_tap => Form::Data(Some(data)),
             (.., Some(payload)) if is_tap && payload.kind == Kind::String => Form::Escaped(payload),

@@ -14,7 +14,7 @@ pub(crate) mod write;
 
 use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
 
-pub(crate) use plan::{Action, Node, Writer, characters, walk};
+pub(crate) use plan::{Action, Node, Writer, characters, time as time_at, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};

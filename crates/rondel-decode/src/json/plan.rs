@@ -277,7 +277,8 @@ pub(crate) fn characters(text: &[u8]) -> usize {
 }
 
 /// The time that stands in a message.
-fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Result<Timestamp, JsonError> {
+/// The time of a value that begins at this offset.
+pub(crate) fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Result<Timestamp, JsonError> {
     time::read(kind, text, unit, Meaning::Time).map_err(|what| {
         let is_range = time::is_range(what);
         let kind = if is_range { JsonErrorKind::TimeOutOfRange } else { JsonErrorKind::NotATime };

@@ -358,7 +358,12 @@ pub(crate) struct Key<'t> {
     escaped: bool,
 }
 
-impl Key<'_> {
+impl<'t> Key<'t> {
+    /// The text between its quotes, with its escapes.
+    pub(crate) fn raw(&self) -> &'t [u8] {
+        self.raw
+    }
+
     pub(crate) fn is(&self, name: &str) -> bool {
         if self.escaped {
             unescape(self.raw).is_some_and(|key| key == name)

@@ -16,7 +16,7 @@ impl Members {
     /// must not be learnt.
     pub(super) fn may_be_event(&self) -> bool {
         let is_message = self.data.or(self.message).or(self.payload).is_some();
-        self.event.is_some() && !is_message && !self.has_tst && !self.has_others
+        self.event.is_some() && !is_message && !self.has_others
     }
 
     /// The event that a line is, and whether it holds; none if it is a message.

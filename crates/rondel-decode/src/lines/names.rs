@@ -25,7 +25,7 @@ pub fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &s
 }
 
 /// The name without the network before it, if one is: `zenoh:NAME` or `zenoh+ENCODING:NAME`.
-fn without_network(name: &str) -> Option<&str> {
+pub fn without_network(name: &str) -> Option<&str> {
     let (address, name) = name.split_once(':')?;
     let network = address.split_once('+').map_or(address, |(network, _)| network);
     NETWORKS.contains(&network).then_some(name)

@@ -1,0 +1,199 @@
+//! What was published by the lines of a trace, without decoding it: for who sends the messages once more.
+
+use std::borrow::Cow;
+
+use rondel_event::{TimeUnit, Timestamp, TopicEvent};
+
+use super::{Form, LineErrorKind, Member, Members};
+use crate::json::{JsonError, Kind, Scanner, time_at, unescape};
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublishedLine<'l> {
+    /// Nothing: it is empty.
+    Empty,
+    /// That a topic had an [event](TopicEvent), which is no message.
+    Event,
+    /// That a message was published.
+    Message(Published<'l>),
+}
+
+/// A message in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published<'l> {
+    /// The topic, if the line names one.
+    pub topic: Option<String>,
+    /// When it arrived, or the recorded time where the line has no time of arrival; `None` without either.
+    pub time: Option<Timestamp>,
+    /// The payload as it was published. `None` where the line has it with escapes only, which may stand for other
+    /// bytes.
+    pub payload: Option<Cow<'l, [u8]>>,
+}
+
+/// Takes a line apart, given with or without its line break, in the forms that the [module](super) lists. Times that are
+/// plain numbers count in this unit.
+///
+/// # Errors
+/// The byte in the line, from 0, and what is wrong there.
+pub fn published(line: &[u8], unit: TimeUnit) -> Result<PublishedLine<'_>, (usize, LineErrorKind)> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let json = |e: JsonError| (e.offset, LineErrorKind::Json(e.kind));
+    let mut scanner = Scanner::new(line);
+    scanner.skip_space();
+    let start = scanner.at;
+    let payload = |bytes: &'_ [u8]| Some(Cow::Owned(bytes.to_owned()));
+    match scanner.peek() {
+        None => return Ok(PublishedLine::Empty),
+        Some(b'[') => {
+            scanner.skip(0).and_then(|()| scanner.end()).map_err(json)?;
+            let payload = payload(line[start..].trim_ascii_end());
+            return Ok(PublishedLine::Message(Published { topic: None, time: None, payload }));
+        }
+        Some(_) => {}
+    }
+    let members = Members::find(&mut scanner).and_then(|members| scanner.end().map(|()| members));
+    let members = members.map_err(json)?;
+    let text = |member: &Member| unescape(&line[member.start + 1..member.end - 1]).unwrap_or_default();
+    let topic = members.topic.as_ref().map(text);
+    let is_event = |event: &Member| event.kind == Kind::String && TopicEvent::read(&text(event)).is_some();
+    // Without a time of arrival it may be the message of a topic with a field of this name.
+    if members.arrival.is_some() && members.may_be_event() && members.event.as_ref().is_some_and(is_event) {
+        return Ok(PublishedLine::Event);
+    }
+    let form = members.form();
+    let time = |member: Option<Member>| -> Result<Option<Timestamp>, (usize, LineErrorKind)> {
+        let Some(Member { kind, start, end }) = member.filter(|member| member.kind != Kind::Null) else {
+            return Ok(None);
+        };
+        time_at(kind, &line[start..end], start, unit).map(Some).map_err(json)
+    };
+    let recorded = match form {
+        Form::Broker(_) => time(members.tst)?,
+        Form::Flat => time(members.time)?,
+        Form::Data(_) | Form::Message(_) | Form::Escaped(_) => match time(members.arrival)? {
+            None => time(members.time)?,
+            arrival => arrival,
+        },
+    };
+    let bytes = |member: Member| Some(Cow::Borrowed(&line[member.start..member.end]));
+    let payload = match form {
+        Form::Data(_) => members.data.and_then(bytes),
+        Form::Message(message) => bytes(message),
+        Form::Broker(payload) => match payload.kind {
+            Kind::String => Some(Cow::Owned(text(&payload).into_bytes())),
+            // An empty message, which `mosquitto_sub` writes as null.
+            Kind::Null => Some(Cow::Borrowed(&[][..])),
+            _ => bytes(payload),
+        },
+        Form::Escaped(payload) => {
+            let text = text(&payload);
+            (!text.contains('\\')).then(|| Cow::Owned(text.into_bytes()))
+        }
+        Form::Flat => Some(Cow::Owned(without_frame(line, start).map_err(json)?)),
+    };
+    Ok(PublishedLine::Message(Published { topic, time: recorded, payload }))
+}
+
+/// The object of a flat line without the members that stand for topic and time.
+fn without_frame(line: &[u8], start: usize) -> Result<Vec<u8>, JsonError> {
+    let mut object = b"{".to_vec();
+    let mut scanner = Scanner::new(line);
+    scanner.at = start;
+    scanner.members(0, |scanner, key| {
+        let value = scanner.at;
+        scanner.skip(1)?;
+        if !key.is("topic") && !key.is("time") {
+            if object.len() > 1 {
+                object.push(b',');
+            }
+            object.push(b'"');
+            object.extend_from_slice(key.raw());
+            object.extend_from_slice(b"\":");
+            object.extend_from_slice(&line[value..scanner.at]);
+        }
+        Ok(())
+    })?;
+    object.push(b'}');
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(line: &str) -> (Option<String>, Option<f64>, Option<String>) {
+        match published(line.as_bytes(), TimeUnit::Seconds) {
+            Ok(PublishedLine::Message(Published { topic, time, payload })) => {
+                let payload = payload.map(|bytes| String::from_utf8(bytes.into_owned()).unwrap());
+                (topic, time.map(|time| time.as_nanos() as f64 / 1e9), payload)
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_line_is_taken_apart() {
+        for (line, topic, time, payload) in [
+            (r#"{"topic":"a","time":1,"data":{"v": 2}}"#, "a", 1.0, r#"{"v": 2}"#),
+            (
+                r#" {"time":1, "v" : 2.50,"topic":"a\/b", "w":[1, 2]} "#,
+                "a/b",
+                1.0,
+                r#"{"v":2.50,"w":[1, 2]}"#,
+            ),
+            (r#"{"topic":"a","time":1,"data":2}"#, "a", 1.0, r#"{"data":2}"#),
+            (r#"{"topic":"a","time":null,"arrival":3,"data":[2]}"#, "a", 3.0, "[2]"),
+            (
+                r#"{"topic":"a","time":1,"arrival":3,"origin":{"publisher":1,"number":2},"data":{}}"#,
+                "a",
+                3.0,
+                "{}",
+            ),
+            (r#"{"topic":"a","time":1,"arrival":3,"payload":"plain text"}"#, "a", 3.0, "plain text"),
+            (r#"{"topic":"a","time":1,"arrival":3,"message":{"v":1}}"#, "a", 3.0, r#"{"v":1}"#),
+            (r#"{"tst":"1970-01-01T00:00:05Z","topic":"a","payload":"{\"v\": 2}"}"#, "a", 5.0, r#"{"v": 2}"#),
+            (r#"{"tst":"1970-01-01T00:00:05Z","topic":"a","payload":{"v": 2}}"#, "a", 5.0, r#"{"v": 2}"#),
+            (r#"{"tst":"1970-01-01T00:00:05Z","topic":"a","payload":null}"#, "a", 5.0, ""),
+            (
+                r#"{"topic":"a","time":1,"event":"missed_deadline"}"#,
+                "a",
+                1.0,
+                r#"{"event":"missed_deadline"}"#,
+            ),
+        ] {
+            let expected = (Some(topic.to_owned()), Some(time), Some(payload.to_owned()));
+            assert_eq!(message(line), expected, "{line}");
+            assert_eq!(message(&format!("{line}\n")), expected, "{line}");
+        }
+        assert_eq!(message("[1, 2] "), (None, None, Some("[1, 2]".to_owned())));
+        assert_eq!(message(r#"{"v":2}"#), (None, None, Some(r#"{"v":2}"#.to_owned())));
+        let escaped = r#"{"topic":"a","time":1,"arrival":3,"payload":"\\x00"}"#;
+        assert_eq!(message(escaped), (Some("a".to_owned()), Some(3.0), None));
+        for (line, expected) in [
+            ("  ", PublishedLine::Empty),
+            (r#"{"topic":"a","time":1,"arrival":1,"event":"missed_deadline"}"#, PublishedLine::Event),
+        ] {
+            assert_eq!(published(line.as_bytes(), TimeUnit::Seconds), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        for (line, at) in
+            [("x", 0), (r#"{"topic":3}"#, 9), (r#"{"time":"soon","v":1}"#, 8), (r#"{"v":1} x"#, 8), ("[1", 2)]
+        {
+            assert_eq!(published(line.as_bytes(), TimeUnit::Seconds).unwrap_err().0, at, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_survived(line in r#"[\[\]{}",:\\ a-z0-9]{0,60}"#, topic in ".{0,9}", payload in ".{0,9}") {
+            _ = published(line.as_bytes(), TimeUnit::Seconds);
+            let line = serde_json::json!({"tst": 1, "topic": topic, "payload": payload}).to_string();
+            let expected = (Some(topic), Some(1.0), Some(payload));
+            prop_assert_eq!(message(&line), expected);
+        }
+    }
+}
