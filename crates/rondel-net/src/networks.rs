@@ -488,12 +488,8 @@ impl Networks {
         let failed = |reason: String| format!("cannot publish on {address}: {reason}");
         match (address, &self.zenoh, &self.dds, &self.mqtt) {
             (Address::Zenoh(key, _), Some(session), ..) => {
-                let encoding = match address.encoding() {
-                    Encoding::JSON => "application/json",
-                    Encoding::CdrString | Encoding::Of(_) => "application/cdr",
-                };
                 let settings = zenoh::PublisherSettings {
-                    encoding: Some(encoding.to_owned()),
+                    encoding: Some(on_zenoh(address.encoding()).to_owned()),
                     numbered: true,
                     ..zenoh::PublisherSettings::default()
                 };
@@ -614,6 +610,19 @@ impl Networks {
         if let Some((session, _)) = &self.mqtt {
             session.wake();
         }
+    }
+}
+
+/// The name of an encoding on Zenoh.
+fn on_zenoh(encoding: Encoding) -> &'static str {
+    use rondel_decode::Encoding as Payload;
+    match encoding {
+        Encoding::CdrString | Encoding::Of(Payload::Cdr) => "application/cdr",
+        Encoding::Of(Payload::Json) => "application/json",
+        Encoding::Of(Payload::Protobuf) => "application/protobuf",
+        Encoding::Of(Payload::Cbor) => "application/cbor",
+        // Zenoh has no name for the others.
+        Encoding::Of(_) => "application/octet-stream",
     }
 }
 

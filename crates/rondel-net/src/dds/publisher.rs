@@ -95,6 +95,12 @@ impl Publisher {
             Qos::new().reliable(BLOCK, None).representations(&[representation]).batching(settings.batching);
         let qos = if history > 0 { qos.keeping(Some(history)) } else { qos };
         let qos = qos.offering(wanted)?;
+        // As ROS 2 does: its tools compare it.
+        let hash = schema.filter(|_| type_name.contains("::dds_::")).and_then(Schema::rihs01);
+        let qos = match hash {
+            Some(hash) => qos.user_data(&format!("typehash={hash};")),
+            None => qos,
+        };
         // SAFETY: live handles; QoS and listener outlive the call, which copies them. The listener's
         // argument outlives the writer (see `Writer::log`).
         let writer = unsafe {

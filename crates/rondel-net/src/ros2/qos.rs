@@ -55,7 +55,8 @@ macro_rules! policy {
                 named(text, $expected, &[$(($name, <$policy>::$variant)),+])
             }
 
-            fn of_number(text: &str) -> Option<$policy> {
+            /// Reads its number in ROS 2, as recordings write it; `None` if there is none.
+            pub fn of_number(text: &str) -> Option<$policy> {
                 match text {
                     $($number => Some(<$policy>::$variant),)+
                     _ => None,
@@ -166,7 +167,7 @@ impl From<Qos> for QosOverrides {
 }
 
 /// The infinite duration of ROS 2, in seconds and nanoseconds.
-const INFINITE: (u64, u64) = (9_223_372_036, 854_775_807);
+pub const INFINITE: (u64, u64) = (9_223_372_036, 854_775_807);
 /// The depth that rmw_zenoh takes by default.
 const ZENOH_DEPTH: u64 = 42;
 
