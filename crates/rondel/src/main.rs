@@ -12,6 +12,7 @@ mod folder;
 mod live;
 mod losses;
 mod networks;
+mod outgoing;
 mod output;
 mod pipeline;
 mod recorded_types;

@@ -58,6 +58,17 @@ fn full_name(name: &str) -> String {
     }
 }
 
+/// The name of a type in one form, `nav_msgs/Odometry`: recorders and networks write it differently.
+pub fn type_name(name: &str) -> String {
+    let parts =
+        name.split("::").flat_map(|part| part.split('/')).filter(|part| !matches!(*part, "msg" | "dds_"));
+    let short = parts.collect::<Vec<_>>().join("/");
+    match short.strip_suffix('_') {
+        Some(own) if name.contains("dds_") => own.to_owned(),
+        _ => short,
+    }
+}
+
 /// Returns the encoding of the messages of a recorded topic, if it is one that is decoded.
 pub fn encoding(topic: &RecordedTopic) -> Option<Encoding> {
     match topic.encoding.as_str() {

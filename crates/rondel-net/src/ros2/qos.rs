@@ -150,6 +150,31 @@ pub struct QosOverrides {
     pub lease: Option<Duration>,
 }
 
+impl QosOverrides {
+    /// Returns the quality of service on DDS, as far as it is set.
+    #[cfg(feature = "dds")]
+    pub fn on_dds(&self) -> crate::dds::TopicQos {
+        let QosOverrides { reliability, durability, history, depth, deadline, lease, .. } = *self;
+        let depth = depth.filter(|depth| *depth > 0 && history != Some(History::KeepAll));
+        crate::dds::TopicQos {
+            reliability: match reliability {
+                Some(Reliability::Reliable) => Some(crate::dds::Reliability::Reliable),
+                Some(Reliability::BestEffort) => Some(crate::dds::Reliability::BestEffort),
+                _ => None,
+            },
+            durability: match durability {
+                Some(Durability::TransientLocal) => Some(crate::dds::Durability::TransientLocal),
+                Some(Durability::Volatile) => Some(crate::dds::Durability::Volatile),
+                _ => None,
+            },
+            depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
+            deadline,
+            lease,
+            ..crate::dds::TopicQos::default()
+        }
+    }
+}
+
 /// All of a profile.
 impl From<Qos> for QosOverrides {
     fn from(qos: Qos) -> QosOverrides {

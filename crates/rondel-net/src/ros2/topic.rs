@@ -112,25 +112,7 @@ impl Topic {
     /// Returns the quality of service on DDS, as far as it is set.
     #[cfg(feature = "dds")]
     pub fn dds_qos(&self) -> crate::dds::TopicQos {
-        use super::qos::History;
-        let QosOverrides { reliability, durability, history, depth, deadline, lease, .. } = self.qos;
-        let depth = depth.filter(|depth| *depth > 0 && history != Some(History::KeepAll));
-        crate::dds::TopicQos {
-            reliability: match reliability {
-                Some(Reliability::Reliable) => Some(crate::dds::Reliability::Reliable),
-                Some(Reliability::BestEffort) => Some(crate::dds::Reliability::BestEffort),
-                _ => None,
-            },
-            durability: match durability {
-                Some(Durability::TransientLocal) => Some(crate::dds::Durability::TransientLocal),
-                Some(Durability::Volatile) => Some(crate::dds::Durability::Volatile),
-                _ => None,
-            },
-            depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
-            deadline,
-            lease,
-            ..crate::dds::TopicQos::default()
-        }
+        self.qos.on_dds()
     }
 
     /// Whether this middleware may carry the messages.

@@ -66,7 +66,7 @@ pub struct Check {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
     /// Read only messages recorded up to this time
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, visible_alias = "until")]
     to: Option<String>,
     /// Read only these topics of the recordings: names or patterns, with commas between them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -10,7 +10,9 @@ mod init;
 mod listen;
 mod publish;
 mod record;
+mod replay;
 mod run;
+mod selecting;
 mod tap;
 mod test;
 mod topics;
@@ -67,6 +69,7 @@ enum Command {
     Publish(publish::Publish),
     Tap(tap::Tap),
     Record(record::Record),
+    Replay(replay::Replay),
     Topics(topics::Topics),
     Init(init::Init),
     Trace(trace::Trace),
@@ -82,7 +85,7 @@ impl Arguments {
         terminal::log(self.log);
         if matches!(
             self.command,
-            Command::Run(_) | Command::Tap(_) | Command::Record(_) | Command::Publish(_)
+            Command::Run(_) | Command::Tap(_) | Command::Record(_) | Command::Replay(_) | Command::Publish(_)
         ) {
             terminal::show_times();
         }
@@ -97,6 +100,7 @@ impl Arguments {
             Command::Publish(publish) => publish.run(),
             Command::Tap(tap) => tap.run(),
             Command::Record(record) => record.run(),
+            Command::Replay(replay) => replay.run(),
             Command::Topics(topics) => topics.run(),
             Command::Init(init) => init.run(),
             Command::Trace(trace) => trace.run(),

@@ -2,17 +2,16 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use rondel_recording::{Piece, TraceReader};
 use rondel_runtime::text::{counted, grouped};
 
 use crate::deployment::Address;
-use crate::losses::{Unconfirmed, Undelivered, outage_text};
 use crate::networks::NetworkArguments;
-use crate::time_text::TimeText;
-use crate::{complain, exit, say, signals, warn};
+use crate::outgoing::{Outgoing, Schedule};
+use crate::{complain, exit, say, signals};
 
 /// Publish the lines of a file on a topic, one message per line
 #[derive(Debug, Args)]
@@ -73,24 +72,18 @@ impl Publish {
         };
         let asked = signals::listen(|| ()).map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         let networks = self.network.open(std::iter::once(address), || asked.yet())?;
+        let mut outgoing = Outgoing::new(networks);
         // With a rate, each message leaves at once; without one, throughput matters more.
-        let publisher = networks.publisher(address, self.rate.is_none()).map_err(network)?;
-        let waited = Instant::now();
-        while !asked.yet() && !publisher.wait_matched(Duration::from_millis(100)) {
-            if waited.elapsed() >= Duration::from_secs(self.wait) {
-                warn(&format!("nobody has subscribed to {address} after {} s; publishing anyway", self.wait));
-                break;
-            }
-        }
-        let started = Instant::now();
-        let (mut published, mut failed) = (0u64, 0u64);
+        let outlet = outgoing.add(address, None, self.rate.is_none()).map_err(network)?;
+        outgoing.wait_for_subscribers(Duration::from_secs(self.wait), &asked);
+        let schedule = Schedule::begin();
         let mut status = exit::SATISFIED;
         'all: while !asked.yet() {
             // What was published leaves before the next line is waited for.
             let mut is_released = false;
             let idle = || {
                 if !std::mem::replace(&mut is_released, true) {
-                    publisher.release();
+                    outgoing.release();
                 }
                 if asked.yet() { ControlFlow::Break(true) } else { ControlFlow::Continue(()) }
             };
@@ -110,50 +103,26 @@ impl Publish {
                     continue;
                 }
                 if let Some(rate) = self.rate {
-                    let due = started + Duration::from_secs_f64(published as f64 / rate);
-                    while let Some(left) =
-                        due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
-                    {
-                        if asked.yet() {
-                            break 'all;
-                        }
-                        std::thread::sleep(left.min(Duration::from_millis(100)));
+                    let due = Duration::from_secs_f64(outgoing.published() as f64 / rate);
+                    if schedule.wait(due, &asked, || ControlFlow::Continue(())).is_none() {
+                        break 'all;
                     }
                 }
-                match publisher.publish(line) {
-                    Ok(()) => published += 1,
-                    Err(error) => {
-                        failed += 1;
-                        if failed == 1 {
-                            warn(&format!(
-                                "cannot publish a message: {error}; further ones are only counted"
-                            ));
-                        }
-                        if asked.yet() {
-                            break 'all;
-                        }
-                    }
+                let failed = outgoing.failed();
+                outgoing.publish(outlet, line);
+                if outgoing.failed() > failed && asked.yet() {
+                    break 'all;
                 }
             }
             reader.used(end);
         }
-        let seconds = started.elapsed().as_secs_f64();
-        publisher.release();
-        let taken = publisher.flush(Duration::from_secs(10));
-        let mut undelivered = Undelivered::default();
-        undelivered.add(address.to_string(), publisher.drops());
-        let mut unconfirmed = Unconfirmed::default();
-        unconfirmed.add(&address.to_string(), &*publisher);
-        drop(publisher);
-        let mut times = TimeText::default();
-        let outages = networks.outages().into_iter().map(|outage| outage_text(&outage, &mut times));
-        let outages: Vec<String> = outages.collect();
-        let left = networks.close();
+        let (seconds, published) = (schedule.elapsed().as_secs_f64(), outgoing.published());
+        let failed = outgoing.failed();
+        let ended = outgoing.end();
         let failures = if failed > 0 { format!(", {} failed", grouped(failed)) } else { String::new() };
         say(&format!("published {} in {seconds:.3} s{failures}", counted(published, "message", "messages")));
-        let sentences = undelivered.sentences().into_iter().chain(unconfirmed.sentences());
-        sentences.chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
-        if failed > 0 || undelivered.count() > 0 || !(taken && left) {
+        ended.sentences().iter().for_each(|sentence| say(&format!("  {sentence}")));
+        if failed > 0 || !ended.is_delivered {
             complain("the subscribers did not take every message");
             return Ok(exit::NETWORK);
         }

@@ -47,7 +47,7 @@ use record::record;
 pub use schema::check_time_field;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
 use slow_consumer::{check_spool, slow_consumer};
-pub use types::Typing;
+pub use types::{Typing, dds_name, has_key};
 pub use yaml::Mistake;
 use yaml::{Item, Mistakes, Synonyms, suggest};
 

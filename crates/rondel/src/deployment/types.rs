@@ -159,13 +159,14 @@ fn text_member(schema: &Schema) -> Option<String> {
     }
 }
 
-fn has_key(schema: &Schema) -> bool {
+/// Whether a type has a key.
+pub fn has_key(schema: &Schema) -> bool {
     schema.root().members.iter().any(|member| member.key)
 }
 
 /// The name of a type on DDS, where ROS 2 has names of its own: `std_msgs::msg::dds_::String_`. Other types, of which
 /// there is a definition, have the name that it gives them.
-fn dds_name(name: &str, schema: Option<&Schema>) -> String {
+pub fn dds_name(name: &str, schema: Option<&Schema>) -> String {
     if let Some(schema) = schema.filter(|schema| !schema.name().contains('/')) {
         return schema.name().to_owned();
     }

@@ -7,6 +7,9 @@ use rondel_recording::RecordedSchema;
 
 use crate::deployment::Binding;
 
+/// What a recording of Rondel notes about a topic: its address.
+pub const ADDRESS: &str = "rondel.address";
+
 /// A topic as a recording describes it.
 #[derive(Clone, Debug)]
 pub struct Channel {
@@ -30,7 +33,7 @@ impl Channel {
             other => other.name(),
         };
         let schema = binding.input.message_type.as_deref().and_then(schema);
-        let metadata = vec![("rondel.address".to_owned(), text.clone())];
+        let metadata = vec![(ADDRESS.to_owned(), text.clone())];
         Channel { name: name.to_owned(), encoding, schema: schema.map(Arc::new), metadata }
     }
 

@@ -9,7 +9,7 @@ mod disk;
 mod flight;
 mod ring;
 
-pub use channels::Channel;
+pub use channels::{ADDRESS, Channel};
 pub use disk::{Disk, Job, Place, Status};
 pub use flight::{FlightRecorder, FlightSettings, FlightSummary, Origin, VERDICTS};
 pub use ring::{Kept, Ring};

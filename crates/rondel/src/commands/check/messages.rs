@@ -7,11 +7,10 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
-use rondel_decode::lines::{is_matched, is_pattern};
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Origin, Timestamp, TopicId};
 use rondel_recording::{
-    End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, shown,
+    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, shown,
 };
 use rondel_runtime::text::counted;
 use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
@@ -19,8 +18,9 @@ use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
 use super::checking::{Checking, Notices, Read, Stopped};
 use super::{Check, OnError};
 use crate::commands::deployment_file;
+use crate::commands::selecting::{is_named, missing, no_such_topic, span};
 use crate::output::VerdictWriter;
-use crate::recorded_types::encoding;
+use crate::recorded_types::{encoding, type_name};
 use crate::recorder::VERDICTS;
 use crate::schemas::Schemas;
 use crate::time_text::TimeText;
@@ -29,9 +29,6 @@ use crate::warn;
 /// After so many messages time passes for topics that are silent, and the progress is shown.
 const STEP: u64 = 64;
 
-/// What is said where a pattern of `--topics` means no topic.
-const PATTERNS: &str = "; patterns are `*` for one level between slashes and `**` for any number, `$*` for a part of a \
-                        level (`/od$*`), or `+` and a last `#` as in MQTT";
 /// How often what time alone decides is looked for at the end; each time takes some deadlines.
 const POLLS: u32 = 100_000;
 
@@ -100,13 +97,7 @@ impl Reading {
         let (there, missing): (Vec<&String>, Vec<&String>) =
             check.topics.iter().partition(|name| is_there(name));
         if let Some(name) = missing.first() {
-            let mut all: Vec<&str> = recorded.iter().map(|topic| topic.name.as_str()).collect();
-            all.sort_unstable();
-            all.dedup();
-            let all = all.join(", ");
-            let patterns = if name.contains(['*', '?', '+', '#']) { PATTERNS } else { "" };
-            let sentence =
-                format!("--topics {name}: no topic of the recording has this name; it has {all}{patterns}");
+            let sentence = no_such_topic(name, recorded);
             if there.is_empty() {
                 return Err(sentence);
             }
@@ -173,23 +164,6 @@ impl Reading {
             set(plan, target, encoding, message_type);
             error.to_string()
         })
-    }
-}
-
-/// Whether a name or pattern of `--topics` means a recorded topic.
-fn is_named(name: &str, topic: &str) -> bool {
-    let bare = |text: &str| text.strip_prefix('/').unwrap_or(text).to_owned();
-    bare(name) == bare(topic) || is_pattern(name) && is_matched(name, topic)
-}
-
-/// The name of a type in one form, `nav_msgs/Odometry`: recorders and networks write it differently.
-fn type_name(name: &str) -> String {
-    let parts =
-        name.split("::").flat_map(|part| part.split('/')).filter(|part| !matches!(*part, "msg" | "dds_"));
-    let short = parts.collect::<Vec<_>>().join("/");
-    match short.strip_suffix('_') {
-        Some(own) if name.contains("dds_") => own.to_owned(),
-        _ => short,
     }
 }
 
@@ -422,19 +396,7 @@ impl Check {
     /// # Errors
     /// A sentence if one is no time, or they are in the wrong order.
     fn span(&self, first: Timestamp) -> Result<(Timestamp, Timestamp), String> {
-        let time = |option: &str, text: &Option<String>, otherwise: i64| {
-            match text {
-            None => Ok(Timestamp::from_nanos(otherwise)),
-            Some(text) => limit(text, first).ok_or_else(|| {
-                format!("{option} {text}: write seconds, a date and time such as 2026-11-22T18:04:13Z, or +SECONDS from the beginning")
-            }),
-        }
-        };
-        let span = (time("--from", &self.from, i64::MIN)?, time("--to", &self.to, i64::MAX)?);
-        let is_after = |text: &Option<String>| text.as_ref().is_some_and(|text| text.starts_with('+'));
-        // One after the beginning and one absolute: their order depends on the recording.
-        let is_known = first != Timestamp::default() || is_after(&self.from) == is_after(&self.to);
-        if span.0 > span.1 && is_known { Err("--from is after --to".to_owned()) } else { Ok(span) }
+        span([("--from", self.from.as_deref()), ("--to", self.to.as_deref())], first)
     }
 
     /// Finds what is wrong with the options that choose messages before any recording is checked.
@@ -460,35 +422,6 @@ impl Check {
             shown(first)
         ))
     }
-}
-
-/// What the recorder of a recording knows to be missing in it, in words.
-fn missing(end: &End) -> String {
-    let End { lost, refused, unwritten, .. } = *end;
-    let reasons = [(lost, "lost before it"), (refused, "refused"), (unwritten, "not written")];
-    let reasons: Vec<String> = reasons
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, how)| counted(*count, how, how))
-        .collect();
-    let messages = counted(end.missing(), "message", "messages");
-    format!("the recording is not complete: its recorder missed {messages} ({})", reasons.join(", "))
-}
-
-/// A limit of times: seconds, a date and time, or seconds after the beginning with `+` before them.
-fn limit(text: &str, first: Timestamp) -> Option<Timestamp> {
-    let nanos = |text: &str| {
-        let seconds: f64 = text.trim().trim_end_matches('s').trim_end().parse().ok()?;
-        (seconds.is_finite() && seconds.abs() < 9e9).then_some((seconds * 1e9).round() as i64)
-    };
-    if let Some(after) = text.strip_prefix('+') {
-        return Some(Timestamp::from_nanos(first.as_nanos().checked_add(nanos(after)?)?));
-    }
-    if let Some(nanos) = nanos(text) {
-        return Some(Timestamp::from_nanos(nanos));
-    }
-    let date: jiff::Timestamp = text.parse().ok()?;
-    Some(Timestamp::from_nanos(i64::try_from(date.as_nanosecond()).ok()?))
 }
 
 /// Shows where reading is, in bytes and in the time of the recording.

@@ -1,0 +1,135 @@
+//! The quality of service that publishers offered, as recorders of ROS 2 note it: `offered_qos_profiles`.
+
+use std::time::Duration;
+
+use rondel_net::ros2::qos::{Durability, History, INFINITE, Liveliness, Reliability};
+use rondel_net::ros2::{QosOverrides, Ros2Error};
+use saphyr::{LoadableYamlNode as _, Yaml};
+
+/// How many messages are kept for later subscriptions where the recorder did not know it.
+const DEPTH: u64 = 10;
+/// The same where a publisher kept all of its messages.
+const ALL: u64 = 1000;
+
+/// Reads a list of profiles, and returns what serves every subscription that one of them served: what is sent again by
+/// one of the publishers, or kept by one, is. `None` if the list is empty.
+///
+/// # Errors
+/// Why it is no such list.
+pub(super) fn offered(text: &str) -> Result<Option<QosOverrides>, String> {
+    let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
+    let Some(list) = documents.first().filter(|list| !list.is_null()) else { return Ok(None) };
+    let list = list.as_sequence().ok_or("it is no list")?;
+    let mut all: Option<QosOverrides> = None;
+    for profile in list {
+        let own = profile_of(profile).map_err(|error| error.to_string())?;
+        all = Some(all.map_or(own, |all| strongest(&all, &own)));
+    }
+    Ok(all)
+}
+
+fn profile_of(profile: &Yaml<'_>) -> Result<QosOverrides, String> {
+    let word = |name: &str| -> Option<String> {
+        let value = profile.as_mapping_get(name)?;
+        value.as_str().map(str::to_owned).or_else(|| value.as_integer().map(|number| number.to_string()))
+    };
+    fn policy<T>(
+        word: Option<String>,
+        of_number: impl Fn(&str) -> Option<T>,
+        parse: impl Fn(&str) -> Result<T, Ros2Error>,
+    ) -> Result<Option<T>, String> {
+        let Some(word) = word else { return Ok(None) };
+        if word == "unknown" || word.parse::<u32>().is_ok() {
+            // What the recorder does not know has a number, too.
+            return Ok(of_number(&word));
+        }
+        parse(&word).map(Some).map_err(|error| error.to_string())
+    }
+    let duration = |name: &str| -> Option<Duration> {
+        let value = profile.as_mapping_get(name)?;
+        let part = |name: &str| {
+            value.as_mapping_get(name).and_then(|part| part.as_integer()).and_then(|n| u64::try_from(n).ok())
+        };
+        let parts = (part("sec")?, part("nsec").or_else(|| part("nanosec"))?);
+        let duration = Duration::from_secs(parts.0).checked_add(Duration::from_nanos(parts.1))?;
+        (parts != INFINITE && !duration.is_zero()).then_some(duration)
+    };
+    let depth = word("depth").and_then(|text| text.parse().ok()).filter(|depth| *depth > 0);
+    let durability = policy(word("durability"), Durability::of_number, Durability::parse)?;
+    let history = policy(word("history"), History::of_number, History::parse)?;
+    let usual = if history == Some(History::KeepAll) { ALL } else { DEPTH };
+    let is_kept = durability == Some(Durability::TransientLocal);
+    Ok(QosOverrides {
+        reliability: policy(word("reliability"), Reliability::of_number, Reliability::parse)?,
+        durability,
+        // What is kept has a limit here.
+        history: history.filter(|history| *history == History::KeepLast),
+        depth: depth.or(is_kept.then_some(usual)),
+        deadline: duration("deadline"),
+        lifespan: duration("lifespan"),
+        liveliness: policy(word("liveliness"), Liveliness::of_number, Liveliness::parse)?,
+        lease: duration("liveliness_lease_duration"),
+    })
+}
+
+/// What serves the subscriptions that either of two profiles serves.
+fn strongest(one: &QosOverrides, other: &QosOverrides) -> QosOverrides {
+    fn either<T: PartialEq + Copy>(one: Option<T>, other: Option<T>, stronger: T) -> Option<T> {
+        if one == Some(stronger) || other == Some(stronger) { Some(stronger) } else { one.or(other) }
+    }
+    // A promise that one of them does not give was not relied upon.
+    let both = |one: Option<Duration>, other: Option<Duration>| one.zip(other).map(|(a, b)| a.min(b));
+    QosOverrides {
+        reliability: either(one.reliability, other.reliability, Reliability::Reliable),
+        durability: either(one.durability, other.durability, Durability::TransientLocal),
+        history: one.history.or(other.history),
+        depth: one.depth.max(other.depth),
+        deadline: both(one.deadline, other.deadline),
+        lifespan: one.lifespan.zip(other.lifespan).map(|(a, b)| a.max(b)),
+        liveliness: one.liveliness.filter(|_| one.liveliness == other.liveliness),
+        lease: both(one.lease, other.lease),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use rondel_net::ros2::Qos;
+
+    const INFINITY: &str = "{sec: 9223372036, nsec: 854775807}";
+
+    fn text(profile: &str) -> String {
+        let qos = offered(profile).unwrap().unwrap();
+        Qos::DEFAULT.with(&qos).to_string()
+    }
+
+    #[test]
+    fn numbers_and_names_are_read() {
+        let numbers = format!(
+            "- history: 3\n  depth: 0\n  reliability: 2\n  durability: 2\n  deadline: {INFINITY}\n  lifespan: {INFINITY}\n  \
+             liveliness: 1\n  liveliness_lease_duration: {INFINITY}\n  avoid_ros_namespace_conventions: false\n"
+        );
+        assert_eq!(text(&numbers), "best_effort, volatile, keep_last 10");
+        let names = format!(
+            "- history: keep_last\n  depth: 1\n  reliability: reliable\n  durability: transient_local\n  \
+             deadline: {{sec: 0, nsec: 100000000}}\n  lifespan: {INFINITY}\n  liveliness: automatic\n"
+        );
+        assert_eq!(text(&names), "reliable, transient_local, keep_last 1, deadline 100ms");
+        let kept = "- {history: unknown, depth: 0, reliability: reliable, durability: transient_local}";
+        assert_eq!(text(kept), "reliable, transient_local, keep_last 10");
+        // The stronger of two publishers.
+        assert_eq!(text(&format!("{numbers}{names}")), "reliable, transient_local, keep_last 1");
+    }
+
+    #[test]
+    fn other_texts_are_refused_or_empty() {
+        for empty in ["", "[]", "~"] {
+            assert_eq!(offered(empty), Ok(None), "{empty}");
+        }
+        for wrong in ["a", "a: b", "[", "- {reliability: best}"] {
+            assert!(offered(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(offered("- 3").unwrap(), Some(QosOverrides::default()));
+    }
+}

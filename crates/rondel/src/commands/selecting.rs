@@ -1,0 +1,87 @@
+//! Choosing messages of recordings by topic and time, and what is said of a recording as a whole.
+
+use rondel_decode::lines::{is_matched, is_pattern};
+use rondel_event::Timestamp;
+use rondel_recording::{End, RecordedTopic};
+use rondel_runtime::text::counted;
+
+/// What is said where a pattern of `--topics` means no topic.
+const PATTERNS: &str = "; patterns are `*` for one level between slashes and `**` for any number, `$*` for a part of a \
+                        level (`/od$*`), or `+` and a last `#` as in MQTT";
+
+/// Whether a name or pattern of `--topics` means a recorded topic.
+pub(super) fn is_named(name: &str, topic: &str) -> bool {
+    let bare = |text: &str| text.strip_prefix('/').unwrap_or(text).to_owned();
+    bare(name) == bare(topic) || is_pattern(name) && is_matched(name, topic)
+}
+
+/// The names of the topics of a recording, for people.
+pub(super) fn names(recorded: &[RecordedTopic]) -> String {
+    let mut all: Vec<&str> = recorded.iter().map(|topic| topic.name.as_str()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.join(", ")
+}
+
+/// That a name or pattern of `--topics` means no topic of a recording, in words.
+pub(super) fn no_such_topic(name: &str, recorded: &[RecordedTopic]) -> String {
+    let patterns = if name.contains(['*', '?', '+', '#']) { PATTERNS } else { "" };
+    let all = names(recorded);
+    format!("--topics {name}: no topic of the recording has this name; it has {all}{patterns}")
+}
+
+/// The first and the last time of options, given with their names, in a recording that begins at this time.
+///
+/// # Errors
+/// A sentence if one is no time, or they are in the wrong order.
+pub(super) fn span(
+    options: [(&str, Option<&str>); 2],
+    first: Timestamp,
+) -> Result<(Timestamp, Timestamp), String> {
+    let time = |(option, text): (&str, Option<&str>), otherwise: i64| {
+        match text {
+        None => Ok(Timestamp::from_nanos(otherwise)),
+        Some(text) => limit(text, first).ok_or_else(|| {
+            format!("{option} {text}: write seconds, a date and time such as 2026-11-22T18:04:13Z, or +SECONDS from the beginning")
+        }),
+    }
+    };
+    let span = (time(options[0], i64::MIN)?, time(options[1], i64::MAX)?);
+    let is_after = |text: Option<&str>| text.is_some_and(|text| text.starts_with('+'));
+    // One after the beginning and one absolute: their order depends on the recording.
+    let is_known = first != Timestamp::default() || is_after(options[0].1) == is_after(options[1].1);
+    if span.0 > span.1 && is_known {
+        Err(format!("{} is after {}", options[0].0, options[1].0))
+    } else {
+        Ok(span)
+    }
+}
+
+/// A limit of times: seconds, a date and time, or seconds after the beginning with `+` before them.
+fn limit(text: &str, first: Timestamp) -> Option<Timestamp> {
+    let nanos = |text: &str| {
+        let seconds: f64 = text.trim().trim_end_matches('s').trim_end().parse().ok()?;
+        (seconds.is_finite() && seconds.abs() < 9e9).then_some((seconds * 1e9).round() as i64)
+    };
+    if let Some(after) = text.strip_prefix('+') {
+        return Some(Timestamp::from_nanos(first.as_nanos().checked_add(nanos(after)?)?));
+    }
+    if let Some(nanos) = nanos(text) {
+        return Some(Timestamp::from_nanos(nanos));
+    }
+    let date: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp::from_nanos(i64::try_from(date.as_nanosecond()).ok()?))
+}
+
+/// What the recorder of a recording knows to be missing in it, in words.
+pub(super) fn missing(end: &End) -> String {
+    let End { lost, refused, unwritten, .. } = *end;
+    let reasons = [(lost, "lost before it"), (refused, "refused"), (unwritten, "not written")];
+    let reasons: Vec<String> = reasons
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, how)| counted(*count, how, how))
+        .collect();
+    let messages = counted(end.missing(), "message", "messages");
+    format!("the recording is not complete: its recorder missed {messages} ({})", reasons.join(", "))
+}
