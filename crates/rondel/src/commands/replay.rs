@@ -173,7 +173,6 @@ impl Plan {
         match outlet {
             Ok(outlet) => self.routes.push(Some(outlet)),
             Err(reason) => {
-                warn(&format!("{} is not published: {reason}", topic.name));
                 self.leave_out(topic, reason, true);
                 self.routes.push(None);
             }
@@ -237,21 +236,30 @@ impl Source {
     }
 
     /// Finds out what the recordings are.
-    fn find(files: Vec<PathBuf>, unit: TimeUnit) -> Result<Source, String> {
+    ///
+    /// # Errors
+    /// Why they cannot be replayed, and the exit status.
+    fn find(files: Vec<PathBuf>, unit: TimeUnit) -> Result<Source, (String, u8)> {
         let lines = |file: &&PathBuf| file.as_os_str() == "-" || rondel_recording::has_lines(file);
         if files.len() > 1
             && let Some(file) = files.iter().find(lines)
         {
-            return Err(format!(
-                "{} has JSON lines: only MCAP files and folders of rosbag2 can be replayed together",
-                shown(file)
-            ));
+            let reason = "has JSON lines: only MCAP files and folders of rosbag2 can be replayed together";
+            return Err((format!("{} {reason}", shown(file)), exit::USAGE));
         }
         let survey = match &files[..] {
-            [file] => match rondel_recording::open(file).map_err(|error| error.to_string())? {
-                Opened::Lines(_) => Some(Survey::of(file, unit)?),
-                Opened::Messages(_) => None,
-            },
+            [file] if !is_lasting(file) => {
+                let reason = "is no file: a recording is read twice, for its topics and for its messages; write it to a \
+                              file, or send its lines to one topic with `rondel publish`";
+                return Err((format!("{} {reason}", shown(file)), exit::USAGE));
+            }
+            [file] => {
+                let unreadable = |error: String| (error, exit::TRACE);
+                match rondel_recording::open(file).map_err(|error| unreadable(error.to_string()))? {
+                    Opened::Lines(_) => Some(Survey::of(file, unit).map_err(unreadable)?),
+                    Opened::Messages(_) => None,
+                }
+            }
             _ => None,
         };
         Ok(Source { files, unit, survey })
@@ -278,7 +286,10 @@ impl Replay {
         span(self.times(), Timestamp::default()).map_err(usage)?;
         let (deployment, files) = self.deployment()?;
         let unit = self.time_unit.as_deref().and_then(time_unit).unwrap_or_default();
-        let source = Source::find(files, unit).map_err(unreadable)?;
+        let source = Source::find(files, unit).map_err(|(error, status)| {
+            complain(&error);
+            status
+        })?;
         let recording = source.open().map_err(unreadable)?;
         let topics = recording.topics().to_vec();
         let chosen = self.chosen(&topics).map_err(usage)?;
@@ -442,13 +453,19 @@ impl Replay {
             }
         }
         if plan.outlets.is_empty() {
-            let reason = plan.left_out.first().map_or(String::new(), |LeftOut { topic, reason, .. }| {
-                format!(", such as {topic}: {reason}")
+            // Several topics mostly have one reason.
+            let reason = plan.left_out.first().map_or(String::new(), |first| {
+                let is_common = plan.left_out.iter().all(|left| left.reason == first.reason);
+                let which = if is_common { String::new() } else { format!("such as {}: ", first.topic) };
+                format!("; {which}{}", first.reason)
             });
             return Err(format!(
                 "no topic of the recording can be published; it has {}{reason}",
                 names(topics)
             ));
+        }
+        for LeftOut { topic, reason, .. } in plan.left_out.iter().filter(|left| left.is_failure) {
+            warn(&format!("{topic} is not published: {reason}"));
         }
         let is_on_ros2 = plan.outlets.iter().any(|outlet| matches!(outlet.address, Address::Ros2(..)));
         if self.clock && !is_on_ros2 {
@@ -499,6 +516,13 @@ impl Replay {
         let interval = Duration::from_secs_f64(1.0 / self.clock_rate);
         Ok((outgoing, Some(ClockOutlet { outlet, interval })))
     }
+}
+
+/// Whether what has this name can be read twice, or is not there at all: no pipe, nor standard input.
+fn is_lasting(path: &Path) -> bool {
+    // Why it is not there is said by whoever opens it.
+    let is_lasting = path.metadata().map_or(true, |metadata| metadata.is_file() || metadata.is_dir());
+    is_lasting && path.as_os_str() != "-"
 }
 
 /// Whether a recording has a message of the selection.

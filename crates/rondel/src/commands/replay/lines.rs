@@ -37,13 +37,6 @@ impl Survey {
     /// Why that cannot be done, in words. Lines that are wrong are no reason.
     pub(super) fn of(path: &Path, unit: TimeUnit) -> Result<Survey, String> {
         let mut reader = TraceReader::open(path).map_err(|error| error.to_string())?;
-        if reader.size().is_none() {
-            let name = path.display();
-            return Err(format!(
-                "{name} is no file: a recording is read twice, for its topics and for its messages; write it to a \
-                 file, or send its lines to one topic with `rondel publish`"
-            ));
-        }
         let mut survey = Survey::default();
         loop {
             let Piece { text, start, end } = match reader.lines() {
