@@ -10,7 +10,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use broker::Broker;
 use serde_json::Value;
@@ -167,7 +167,8 @@ fn json_is_replayed(python: &Path, network: &Network<'_>, subscriber: impl Fn(us
             all.iter().filter(|(own, _)| *own == topic).map(|(_, payload)| hex(&printed(payload))).collect()
         };
         let expected = ["t/gear", "t/speed"].map(|topic| (topic.to_owned(), of_topic(topic)));
-        assert_eq!(by_topic(&received.stdout), BTreeMap::from(expected), "{name}");
+        let (received, expected) = (by_topic(&received.stdout), BTreeMap::from(expected));
+        assert!(received == expected, "{name}: {received:.300?}");
     }
 }
 
@@ -223,9 +224,11 @@ fn json_over_mqtt() {
         options: vec!["--mqtt-broker".to_owned(), format!("127.0.0.1:{}", broker.port)],
         printed: |text| text.as_bytes().to_vec(),
     };
+    let sessions = AtomicU32::new(0);
     json_is_replayed(&python, &network, |count| {
         // The broker keeps the messages for a reader that has been there.
-        let session = ["-i", "subscriber", "-c", "-q", "1", "-t", "t/#"];
+        let name = format!("subscriber{}", sessions.fetch_add(1, Ordering::Relaxed));
+        let session = ["-i", &name, "-c", "-q", "1", "-t", "t/#"];
         let first = [&session[..], &["-E"]].concat();
         assert!(broker.client("mosquitto_sub", &first).status().unwrap().success());
         let count = count.to_string();
@@ -246,27 +249,17 @@ fn bag(folder: &Folder, python: &Path) -> String {
 
 const ROVER: &str = "
 topic odom \"/odom\" : nav_msgs/msg/Odometry
-topic battery \"/rover/battery\" : rover_msgs/msg/Battery
-@time(steps) property charged = battery.charge > 0.5
 property limited = odom.twist.twist.linear.x < 11
 property braked = odom.twist.twist.linear.x > 11 -> once[0, 90 ms] odom.twist.twist.linear.x < 3
 property soon = odom.twist.twist.linear.x > 11 -> eventually[0, 190 ms] odom.twist.twist.linear.x > 9
 ";
 
-/// Battery messages carry no time: they count when they come.
-const BATTERY: &str = "
-topic battery \"/rover/battery\" : rover_msgs/msg/Battery
-@time(steps) property charged = battery.charge > 0.5
-";
-
-/// The verdicts of each property of `ROVER`.
-fn of_one_topic(text: &str) -> BTreeMap<String, Vec<String>> {
+/// The verdicts of each property.
+fn by_property(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in decided(text) {
         let verdict: Value = serde_json::from_str(line).unwrap();
-        if verdict["property"] != "charged" {
-            all.entry(verdict["property"].to_string()).or_default().push(line.to_owned());
-        }
+        all.entry(verdict["property"].to_string()).or_default().push(line.to_owned());
     }
     all
 }
@@ -275,38 +268,36 @@ fn of_one_topic(text: &str) -> BTreeMap<String, Vec<String>> {
 fn a_bag_is_replayed(python: &Path, middleware: &str, sections: &str, domain: &str) {
     let folder = Folder::new();
     let bag = bag(&folder, python);
-    folder.file("plain.rondel", ROVER);
-    folder.file("simulated.rondel", format!("{ROVER}{BATTERY}"));
-    let deployment = |name: &str, simulated: &str, topics: &str| {
+    folder.file("rover.rondel", ROVER);
+    let deployment = |name: &str, simulated: &str| {
         folder.file(
             &format!("{name}.yaml"),
             format!(
-                "specification: {name}.rondel\nros2: {{ middleware: {middleware}, domain: {domain}{simulated} }}\n{sections}\n\
-                 schemas: types\ntopics:\n  odom: {{ source: \"ros2:/odom\", time: header.stamp }}\n{topics}\
+                "specification: rover.rondel\nros2: {{ middleware: {middleware}, domain: {domain}{simulated} }}\n{sections}\n\
+                 topics:\n  odom: {{ source: \"ros2:/odom\", time: header.stamp }}\n\
                  alignment: {{ max_wait: none, absent_after: never }}\n"
             ),
         )
     };
-    folder.file("types/rover_msgs/msg/Battery.msg", "float32 LOW=0.25\nfloat32 charge\nstring name\n");
-    let plain = deployment("plain", "", "");
-    let simulated = deployment("simulated", ", use_sim_time: true", "  battery: ros2:/rover/battery\n");
+    let plain = deployment("plain", "");
+    let simulated = deployment("simulated", ", use_sim_time: true");
     let checked = rondel(["check", &plain, &bag, "--format", "json", "--emit", "every"]);
-    let expected = of_one_topic(&checked.stdout);
+    let expected = by_property(&checked.stdout);
     assert_eq!(expected.len(), 3, "{}", checked.stderr);
     assert!(expected.values().map(Vec::len).sum::<usize>() > 600);
-    for (deployment, pace, count, said) in [
-        (&plain, "--as-fast-as-possible", "300", "left out /brake: the deployment does not have it"),
-        (&simulated, "--clock", "330", "of the recording's time"),
+    for (deployment, pace, said) in [
+        (&plain, "--as-fast-as-possible", "left out /brake: the deployment does not have it"),
+        (&simulated, "--clock", "of the recording's time"),
     ] {
-        let own = ["run", deployment, "--format", "json", "--emit", "every", "--count", count];
+        let own = ["run", deployment, "--format", "json", "--emit", "every", "--count", "300"];
         let mut run = Process::rondel(own);
         run.wait_stderr("ready");
         let replayed = rondel(["replay", deployment, &bag, "--wait", "60", pace]);
-        replayed.expect_status(0).expect_stderr(&[&format!("replayed {count} messages of 5.98"), said]);
+        replayed.expect_status(0).expect_stderr(&["replayed 300 messages of 5.980 s", said]);
         let live = run.finish();
         live.expect_status(0);
-        live.expect_stderr(&[&format!("received {count}, checked {count}, undecodable 0")]);
-        assert_eq!(of_one_topic(&live.stdout), expected, "{pace}\n{}", live.stderr);
+        live.expect_stderr(&["received 300, checked 300, undecodable 0"]);
+        assert!(by_property(&live.stdout) == expected, "{pace}\n{}\n{}", live.stdout, live.stderr);
     }
 }
 
@@ -402,4 +393,226 @@ fn a_bag_over_ros2_on_dds() {
             received.stdout
         );
     }
+}
+
+#[test]
+fn a_silence_in_simulated_time_is_that_of_the_recording() {
+    let Some(python) = python("replay: a_silence_in_simulated_time") else { return };
+    let (domain, folder) = (dds_domain(), Folder::new());
+    let script = "
+import sys
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+store = get_typestore(Stores.ROS2_JAZZY)
+text, clock = 'std_msgs/msg/String', 'rosgraph_msgs/msg/Clock'
+with Writer(sys.argv[1], version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+    said = writer.add_connection('/fleet/chatter', text, typestore=store)
+    told = writer.add_connection('/clock', clock, typestore=store)
+    writer.write(told, 10**9, store.serialize_cdr(store.types[clock](clock=store.types['builtin_interfaces/msg/Time'](sec=7, nanosec=0)), clock))
+    for tenths in [10, 15, 20, 25, 100, 105]:
+        writer.write(said, tenths * 10**8, store.serialize_cdr(store.types[text](data='x'), text))
+";
+    let bag = folder.path("bag");
+    run_python(&python, script, &[&bag], "");
+    folder.file(
+        "chatter.rondel",
+        "topic chatter \"/fleet/chatter\" : std_msgs/msg/String\nproperty spoken = once[0, 3 s] on(chatter)\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: chatter.rondel\ntopics: {{ chatter: ros2:/fleet/chatter }}\n\
+             ros2: {{ middleware: dds, domain: {domain}, use_sim_time: true }}\ndds: {{ interface: lo, domain: {domain} }}\n"
+        ),
+    );
+    let checked = rondel(["check", &deployment, &bag, "--format", "json"]);
+    let verdicts = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| line["verdict"].to_string()).collect()
+    };
+    let expected = verdicts(&checked.stdout);
+    assert_eq!(expected, ["\"satisfied\"", "\"violated\"", "\"satisfied\""], "{}", checked.stderr);
+    let mut run = Process::rondel(["run", &deployment, "--format", "json", "--count", "6"]);
+    run.wait_stderr("ready");
+    let replayed = rondel(["replay", &deployment, &bag, "--clock", "--wait", "60"]);
+    replayed.expect_status(0).expect_stderr(&["left out /clock: --clock publishes the time"]);
+    let live = run.finish();
+    live.expect_status(0);
+    assert_eq!(verdicts(&live.stdout), expected, "{}\n{}", live.stderr, replayed.stderr);
+    let silent: Value = serde_json::from_str(live.stdout.lines().nth(1).unwrap()).unwrap();
+    // The time of the recording: three seconds after the message before the silence.
+    let time = silent["time"].as_f64().unwrap();
+    assert!((5.0..9.9).contains(&time), "{time}");
+}
+
+/// The summary of a replay as JSON.
+fn summary(finished: &Finished) -> Value {
+    let line = finished.stderr.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no summary:\n{}", finished.stderr))).unwrap()
+}
+
+#[test]
+fn messages_are_chosen_repeated_and_counted() {
+    let endpoint = free_endpoint();
+    let mut tap = Process::rondel(arguments(
+        &["tap", "zenoh:new/**", "--format", "json", "--count", "13"],
+        &support::network::zenoh_listening("peer", &endpoint),
+    ));
+    tap.wait_stderr("ready");
+    let folder = Folder::new();
+    let line = |topic: &str, time: f64, n: u32| {
+        format!("{{\"topic\":\"{topic}\",\"time\":{time},\"data\":{{\"n\":{n}}}}}\n")
+    };
+    let (broken, event) =
+        ("{\"topic\":\n", "{\"topic\":\"a\",\"time\":2,\"arrival\":2,\"event\":\"missed_deadline\"}\n");
+    let text: Vec<String> = [
+        line("a", 1.0, 1),
+        line("/b/c", 1.1, 2),
+        line("a", 1.05, 3),
+        broken.to_owned(),
+        line("d", 1.2, 4),
+        event.to_owned(),
+        line("a", 1.3, 5),
+        line("a", 99.0, 6),
+    ]
+    .into();
+    let lines = folder.file("lines.jsonl", text.concat());
+    let network = zenoh("peer", &endpoint);
+    let replay = |own: &[&str]| {
+        let common = ["replay", &lines, "--wait", "60", "--summary", "json"];
+        rondel(arguments(&[&common[..], own].concat(), &network))
+    };
+    // A line that cannot be read, and one whose time goes back.
+    let own =
+        ["--to", "zenoh:new/x/", "--until", "+2", "--rate", "4", "--loop", "2", "--map", "d=zenoh:new/d"];
+    let twice = replay(&own);
+    twice.expect_status(3).expect_stderr(&["lines.jsonl: line 4: byte 10: the text ends inside a value"]);
+    let said = summary(&twice);
+    let counts = ["published", "failed", "passes", "unordered", "unreadable_parts", "events", "left_out"];
+    let counts = counts.map(|name| said[name].clone());
+    assert_eq!(counts, [10.into(), 0.into(), 2.into(), 2.into(), 2.into(), 1.into(), Value::Array(vec![])]);
+    let to: Vec<&str> =
+        said["topics"].as_array().unwrap().iter().map(|to| to["to"].as_str().unwrap()).collect();
+    assert_eq!(to, ["zenoh:new/x/a", "zenoh:new/x/b/c", "zenoh:new/d"]);
+    let own = ["--to", "zenoh:new", "--from", "+0.02", "--topics", "a", "--as-fast-as-possible"];
+    let chosen = replay(&own);
+    assert_eq!(summary(&chosen)["published"], 3, "{}", chosen.stderr);
+    let came = tap.finish();
+    let numbers: Vec<i64> = came
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["data"]["n"].as_i64().unwrap())
+        .collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 3, 5, 6]);
+    // What is asked to end says what was sent.
+    let own = ["replay", &lines, "--to", "zenoh:new", "--wait", "0", "--rate", "0.1"];
+    let mut stopped = Process::rondel(arguments(&own, &network));
+    stopped.wait_stderr("nobody has subscribed to zenoh:new/a, zenoh:new/b/c, zenoh:new/d after 0 s");
+    stopped.signal("INT");
+    stopped.finish().expect_status(0).expect_stderr(&["stopped before the end", "NOBODY HAS SUBSCRIBED"]);
+}
+
+#[test]
+fn a_broker_that_goes_away_is_said() {
+    let Some(broker) = Broker::start("replay: a_broker_that_goes_away_is_said") else { return };
+    let folder = Folder::new();
+    let line =
+        |i: u32| format!("{{\"topic\":\"a\",\"time\":{},\"data\":{{\"n\":{i}}}}}\n", f64::from(i) / 20.0);
+    let lines = folder.file("lines.jsonl", (0..1200).map(line).collect::<String>());
+    let at = format!("127.0.0.1:{}", broker.port);
+    let own = ["replay", &lines, "--to", "mqtt", "--mqtt-broker", &at, "--slow-consumer", "1 s"];
+    let mut replay = Process::rondel(own);
+    replay.wait_stderr("ready");
+    drop(broker);
+    replay.wait_stderr("mqtt");
+    replay.wait_stderr("cannot publish a message on mqtt:a");
+    replay.signal("INT");
+    replay.finish().expect_status(5).expect_stderr(&[" failed; stopped", "not restored"]);
+}
+
+#[test]
+fn mistakes_are_said() {
+    let folder = Folder::new();
+    let lines = folder.file(
+        "lines.jsonl",
+        "{\"topic\":\"a b\",\"time\":1,\"v\":1}\n{\"topic\":\"x\",\"time\":2,\"v\":1}\n",
+    );
+    let refused = |status: i32, own: &[&str], said: &str| {
+        rondel([&["replay"], own].concat()).expect_status(status).expect_stderr(&[said]);
+    };
+    refused(2, &[&lines], "the recording does not say on which network it was: name one with --to");
+    refused(2, &[&lines, "--to", "zenoo"], "did you mean 'zenoh'?");
+    refused(2, &[&lines, "--to", "+3"], "the end of the time span is --until");
+    refused(
+        2,
+        &[&lines, "--to", "zenoh", "--topics", "y"],
+        "no topic of the recording has this name; it has a b, x",
+    );
+    refused(
+        2,
+        &[&lines, "--to", "zenoh", "--map", "y=zenoh:z"],
+        "--map y=…: no topic of the recording has this name",
+    );
+    refused(2, &[&lines, "--map", "x"], "write TOPIC=ADDRESS");
+    refused(2, &[&lines, "--map", "x=zenoh:a/*"], "has no wildcards");
+    refused(2, &[&lines, "--map", "x=zenoh+cdr:a"], "they are json, and zenoh+cdr:a is for cdr");
+    refused(2, &[&lines, "--to", "ros2", "--topics", "a b"], "letters, digits, _ and / are allowed");
+    refused(
+        2,
+        &[&lines, "--to", "mqtt", "--from", "50"],
+        "no message of the recording is selected: it has messages from 1 s to 2 s",
+    );
+    refused(2, &[&lines, "--to", "mqtt", "--from", "5", "--until", "4"], "--from is after --until");
+    refused(2, &[&lines, "--to", "mqtt", "--clock"], "--clock publishes on ROS 2");
+    refused(2, &[&lines, "--to", "mqtt", "--clock-rate", "3"], "--clock");
+    refused(2, &[&lines, &lines, "--to", "mqtt"], "has JSON lines: only MCAP files and folders of rosbag2");
+    refused(2, &["-", "--to", "mqtt"], "is no file: a recording is read twice");
+    refused(2, &[&lines, "--to", "mqtt", "--loop", "0"], "a whole number from 1, or `forever`");
+    refused(2, &[&lines, "--to", "mqtt", "--rate", "-1"], "a number from 0.001");
+    refused(3, &["nothing.mcap", "--to", "mqtt"], "cannot open nothing.mcap");
+    let deployment = folder.file("rondel.yaml", "formula: v > 0\ntopics: { trace: mqtt:y }\n");
+    refused(2, &[&deployment], "no recording to replay");
+    refused(
+        2,
+        &[&deployment, &lines, "--to", "mqtt"],
+        "networks and types are settings of the deployment file",
+    );
+    refused(2, &[&deployment, &lines], "the deployment does not have it");
+    refused(
+        5,
+        &[&lines, "--to", "mqtt", "--mqtt-broker", "127.0.0.1:1", "--exit-on-unreachable"],
+        "127.0.0.1:1",
+    );
+}
+
+#[test]
+fn topics_that_a_network_cannot_carry_are_left_out() {
+    let Some(python) = python("replay: topics_that_a_network_cannot_carry") else { return };
+    let folder = Folder::new();
+    let script = "
+import sys
+from mcap.writer import Writer
+with open(sys.argv[1], 'wb') as file:
+    writer = Writer(file)
+    writer.start('', 'test')
+    named = writer.register_schema('demo/msg/Unknown', 'ros2msg', b'')
+    ids = [writer.register_channel(*channel) for channel in [('/json', 'json', 0), ('/cbor', 'cbor', 0), ('/bare', 'cdr', 0), ('/named', 'cdr', named), ('/odd', 'smoke', 0)]]
+    for i, id in enumerate(ids):
+        writer.add_message(id, i, b'{}  ', i)
+    writer.finish()
+";
+    let file = folder.path("mixed.mcap");
+    run_python(&python, script, &[&file], "");
+    let domain = dds_domain();
+    let own = ["replay", &file, "--to", "dds", "--wait", "0", "--as-fast-as-possible"];
+    let replayed = rondel(arguments(&own, &support::network::dds(&domain)));
+    replayed.expect_status(5).expect_stderr(&[
+        "/cbor is not published: DDS cannot carry cbor",
+        "/bare is not published: the recording does not say their type",
+        "/odd is not published: the encoding 'smoke' is not known",
+        "/named: the definition of demo/msg/Unknown cannot be used",
+        "/json -> dds:json: 1 message",
+        "cannot publish a message on dds:named",
+        "left out /cbor",
+    ]);
 }

@@ -24,13 +24,17 @@ arguments = parser.parse_args()
 
 received = 0
 last = time.monotonic()
+lock = threading.Lock()
 
 
 def show(topic, payload, more=""):
     global received, last
-    received += 1
-    last = time.monotonic()
-    print(topic, bytes(payload).hex(), more, flush=True)
+    # Several threads of Zenoh call it.
+    with lock:
+        received += 1
+        last = time.monotonic()
+        sys.stdout.write(f"{topic} {bytes(payload).hex()} {more}\n")
+        sys.stdout.flush()
 
 
 def over():
