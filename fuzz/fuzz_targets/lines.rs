@@ -6,7 +6,7 @@
 mod slots;
 
 use libfuzzer_sys::fuzz_target;
-use rondel_decode::lines::{LineError, LineTime, Lines, TraceTopic};
+use rondel_decode::lines::{LineError, LineTime, Lines, TraceTopic, published};
 use rondel_event::{Block, Path, TimeUnit};
 
 /// More bytes than a decoder looks ahead, none of which may matter.
@@ -62,6 +62,8 @@ fuzz_target!(|text: &[u8]| {
         if !line.ends_with(b"\n") {
             break; // What has no line break is not read.
         }
+        // Lines are also taken apart to be sent once more.
+        _ = published(line, TimeUnit::Nanoseconds);
         let mut fresh = lines(arrivals);
         // The one thing that a line takes from those before it.
         decode(&mut fresh, format!("{{\"topic\":\"o\",\"time\":{time}}}\n").as_bytes(), &mut Vec::new());

@@ -28,7 +28,7 @@ pub struct Outgoing {
     /// Dropped before the networks.
     outlets: Vec<Outlet>,
     undelivered: Undelivered,
-    seen: Option<Seen>,
+    seen: Seen,
     looked: Instant,
     failed: u64,
     networks: Networks,
@@ -75,7 +75,7 @@ impl Outgoing {
         Outgoing {
             outlets: Vec::new(),
             undelivered: Undelivered::default(),
-            seen: None,
+            seen: Seen::new(&Undelivered::default(), Vec::new()),
             looked: Instant::now(),
             failed: 0,
             networks,
@@ -173,7 +173,7 @@ impl Outgoing {
         self.outlets.iter().for_each(|outlet| outlet.publisher.release());
     }
 
-    /// Warns of messages and connections that were lost, and notes who has subscribed; at most once a second.
+    /// Warns of connections that were lost, and notes who has subscribed; at most once a second.
     ///
     /// # Errors
     /// Why a network was given up.
@@ -183,9 +183,8 @@ impl Outgoing {
         }
         self.looked = Instant::now();
         self.look_for_subscribers();
-        let undelivered = &self.undelivered;
-        let seen = self.seen.get_or_insert_with(|| Seen::new(undelivered, Vec::new()));
-        let notices = seen.notices(undelivered, Vec::new(), self.networks.outages());
+        // Messages are counted; the networks warn of the first that is dropped.
+        let notices = self.seen.notices(&Undelivered::default(), Vec::new(), self.networks.outages());
         notices.iter().for_each(|notice| warn(&sentence(notice)));
         self.networks.failure().map_or(Ok(()), Err)
     }

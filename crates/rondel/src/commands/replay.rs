@@ -37,6 +37,8 @@ use targets::{Destination, Mapped, Place, Target, Targets};
 
 /// How often `/clock` is published.
 const CLOCK_RATE: f64 = 40.0;
+/// The reasons that one error names.
+const REASONS: usize = 5;
 
 /// Publish the messages of a recording on a network, at the times at which they were recorded
 ///
@@ -183,6 +185,25 @@ impl Plan {
         if self.left_out.iter().all(|left| left.topic != topic.name || left.reason != reason) {
             self.left_out.push(LeftOut { topic: topic.name.clone(), reason, is_failure });
         }
+    }
+
+    /// Why no topic can be published, in words.
+    fn emptiness(&self, topics: &[RecordedTopic]) -> String {
+        let mut text = format!("no topic of the recording can be published; it has {}", names(topics));
+        // Several topics mostly have one reason.
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for LeftOut { topic, reason, .. } in &self.left_out {
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, topics)) => topics.push(topic),
+                None => reasons.push((reason, vec![topic])),
+            }
+        }
+        let is_common = reasons.len() == 1;
+        for (reason, topics) in reasons.iter().take(REASONS) {
+            let which = if is_common { String::new() } else { format!("{}: ", topics.join(", ")) };
+            text += &format!("; {which}{reason}");
+        }
+        text
     }
 
     /// The outlet of an address, which topics with the same type and encoding share.
@@ -453,16 +474,7 @@ impl Replay {
             }
         }
         if plan.outlets.is_empty() {
-            // Several topics mostly have one reason.
-            let reason = plan.left_out.first().map_or(String::new(), |first| {
-                let is_common = plan.left_out.iter().all(|left| left.reason == first.reason);
-                let which = if is_common { String::new() } else { format!("such as {}: ", first.topic) };
-                format!("; {which}{}", first.reason)
-            });
-            return Err(format!(
-                "no topic of the recording can be published; it has {}{reason}",
-                names(topics)
-            ));
+            return Err(plan.emptiness(topics));
         }
         for LeftOut { topic, reason, .. } in plan.left_out.iter().filter(|left| left.is_failure) {
             warn(&format!("{topic} is not published: {reason}"));
