@@ -570,6 +570,8 @@ fn mistakes_are_said() {
     refused(2, &[&lines, "--to", "mqtt", "--loop", "0"], "a whole number from 1, or `forever`");
     refused(2, &[&lines, "--to", "mqtt", "--rate", "-1"], "a number from 0.001");
     refused(3, &["nothing.mcap", "--to", "mqtt"], "cannot open nothing.mcap");
+    let empty = folder.file("empty.jsonl", "");
+    refused(2, &[&empty, "--to", "mqtt"], "the recording has no messages");
     let deployment = folder.file("rondel.yaml", "formula: v > 0\ntopics: { trace: mqtt:y }\n");
     refused(2, &[&deployment], "no recording to replay");
     refused(
@@ -615,4 +617,50 @@ with open(sys.argv[1], 'wb') as file:
         "cannot publish a message on dds:named",
         "left out /cbor",
     ]);
+}
+
+/// A message that its publisher kept for later subscriptions is kept by the replay, too.
+fn what_was_kept_is_kept(python: &Path, environment: &[(&str, &str)], network: &[&str]) {
+    let folder = Folder::new();
+    let script = "
+import sys
+from mcap.writer import Writer
+with open(sys.argv[1], 'wb') as file:
+    writer = Writer(file)
+    writer.start('ros2', 'test')
+    text = writer.register_schema('std_msgs/msg/String', 'ros2msg', b'string data')
+    forever = '{sec: 9223372036, nsec: 854775807}'
+    qos = f'- {{history: 1, depth: 1, reliability: 1, durability: 1, deadline: {forever}, lifespan: {forever}, liveliness: 1}}'
+    map = writer.register_channel('/map', 'cdr', text, {'offered_qos_profiles': qos})
+    for at in [1, 10**12]:
+        writer.add_message(map, at, bytes([0, 1, 0, 0, 3, 0, 0, 0, 111, 107, 0]), at)
+    writer.finish()
+";
+    let file = folder.path("map.mcap");
+    run_python(python, script, &[&file], "");
+    let command = |own: &[&str]| {
+        let mut command = Command::new(RONDEL);
+        command.args(own).args(network).envs(environment.iter().copied());
+        Process::start(command)
+    };
+    let mut replay = command(&["replay", &file, "--to", "ros2", "--wait", "0"]);
+    replay.wait_stderr("waiting 999 s for what was recorded at 1000 s");
+    let mut tap = command(&["tap", "ros2:/map", "--type", "std_msgs/msg/String", "--count", "1"]);
+    tap.wait_stdout("ok");
+    tap.finish().expect_status(0);
+    replay.signal("INT");
+    replay.finish().expect_status(0).expect_stderr(&["replayed 1 message of"]);
+}
+
+#[test]
+fn what_was_kept_is_kept_on_both_middlewares() {
+    let Some(python) = python("replay: what_was_kept_is_kept") else { return };
+    let domain = dds_domain();
+    let environment = [("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp"), ("ROS_DOMAIN_ID", domain.as_str())];
+    what_was_kept_is_kept(&python, &environment, &["--dds-domain", &domain, "--dds-interface", "lo"]);
+    let endpoint = free_endpoint();
+    let _router = router(&endpoint);
+    let environment = [("RMW_IMPLEMENTATION", "rmw_zenoh_cpp"), ("ROS_DOMAIN_ID", "12")];
+    let network = ["--zenoh-mode", "client", "--zenoh-connect", &endpoint];
+    what_was_kept_is_kept(&python, &environment, &network);
 }

@@ -313,6 +313,9 @@ impl Replay {
         })?;
         let recording = source.open().map_err(unreadable)?;
         let topics = recording.topics().to_vec();
+        if topics.is_empty() {
+            return Err(usage("the recording has no messages".to_owned()));
+        }
         let chosen = self.chosen(&topics).map_err(usage)?;
         let plan = self.plan(&topics, &chosen, deployment.as_ref()).map_err(usage)?;
         let first = recording.span().map(|(first, _)| first).unwrap_or_default();
@@ -345,10 +348,14 @@ impl Replay {
         let delay = Duration::from_secs_f64(self.start_delay);
         let (played, elapsed) = player.play(self.passes.0, delay, until, open);
         let ended = outgoing.end();
-        let named = topics.iter().zip(&plan.routes);
-        let mut named: Vec<(String, usize)> =
-            named.filter_map(|(topic, outlet)| Some((topic.name.clone(), (*outlet)?))).collect();
-        named.dedup();
+        let mut named: Vec<(String, usize)> = Vec::new();
+        for (topic, outlet) in topics.iter().zip(&plan.routes) {
+            let Some(outlet) = *outlet else { continue };
+            // Each publisher may have been recorded as a topic of its own.
+            if !named.iter().any(|(name, to)| *name == topic.name && *to == outlet) {
+                named.push((topic.name.clone(), outlet));
+            }
+        }
         let summary = Summary {
             played,
             seconds: elapsed.as_secs_f64(),

@@ -124,8 +124,10 @@ impl<'p> Player<'p> {
                     break;
                 }
             };
+            let before = self.played.messages;
             let played = self.pass(&mut *recording, std::mem::take(&mut is_first).then_some(delay), until);
-            if played.is_err() || self.played.messages == 0 {
+            // Without a message, for ever would take no time.
+            if played.is_err() || self.played.messages == before {
                 break;
             }
             self.played.passes += 1;
