@@ -168,6 +168,13 @@ impl Outgoing {
         self.failed
     }
 
+    /// Sends what the publisher with this number holds back to fill a packet.
+    pub fn release_of(&self, outlet: usize) {
+        if let Some(outlet) = self.outlets.get(outlet) {
+            outlet.publisher.release();
+        }
+    }
+
     /// Sends what publishers hold back to fill a packet.
     pub fn release(&self) {
         self.outlets.iter().for_each(|outlet| outlet.publisher.release());

@@ -77,6 +77,8 @@ pub(super) struct Player<'p> {
     /// in the recording.
     next_tick: Duration,
     next_time: Timestamp,
+    /// The outlet of the last message.
+    last: Option<usize>,
 }
 
 /// Why playing ends here; the reason is noted.
@@ -101,6 +103,7 @@ impl<'p> Player<'p> {
             begins: Duration::ZERO,
             next_tick: Duration::ZERO,
             next_time: Timestamp::from_nanos(i64::MIN),
+            last: None,
         }
     }
 
@@ -160,6 +163,10 @@ impl<'p> Player<'p> {
                     self.played.worst = self.played.worst.max(lateness);
                     self.played.messages += 1;
                     self.played.span = Some((first, latest));
+                    // What is held back of another topic goes first, so that the order stays that of the recording.
+                    if let Some(last) = self.last.replace(outlet).filter(|last| *last != outlet) {
+                        self.outgoing.release_of(last);
+                    }
                     self.outgoing.publish(outlet, payload);
                     if self.played.messages.is_multiple_of(STEP) {
                         self.look()?;
