@@ -250,7 +250,10 @@ impl Networks {
         let node = node.filter(|ros2| ros2.middleware == Middleware::Dds).map(|ros2| ros2.node.clone());
         let dds = dds.as_ref().map(|dds| dds::Settings { node, ..dds.clone() });
         let dds = dds.as_ref().map(dds::Participant::open).transpose();
-        let dds = dds.map_err(|error| failed(error.to_string(), true))?;
+        let dds = dds.map_err(|error| {
+            let is_setting = matches!(error, dds::OpenError::Domain(_) | dds::OpenError::Security(_));
+            failed(error.to_string(), !is_setting)
+        })?;
         let (zenoh, mqtt) = std::thread::scope(|scope| {
             let zenoh = zenoh.as_ref().map(|settings| scope.spawn(|| open_zenoh(settings)));
             let mqtt = mqtt.as_ref().map(open_mqtt).transpose();
@@ -266,7 +269,7 @@ impl Networks {
             report(Joining::Connected);
         }
         let of_zenoh = zenoh.iter().flat_map(|session| session.listeners().to_vec());
-        let listeners = of_zenoh.chain(settings.dds.iter().flat_map(dds::Settings::listeners)).collect();
+        let listeners = of_zenoh.chain(dds.iter().flat_map(dds::Participant::listeners)).collect();
         let ros2 = match (ros2, &zenoh) {
             (Some(Ok(ros2)), Some(session)) if ros2.middleware == Middleware::Zenoh => {
                 let node = session.join_ros2(ros2).map_err(|e| JoinError::Unreachable(e.to_string()))?;
@@ -561,6 +564,11 @@ impl Networks {
     /// Returns how many published messages were refused so far, where the network tells only afterwards: MQTT does.
     pub fn refused(&self) -> u64 {
         self.mqtt.as_ref().map_or(0, |(session, _)| session.refused())
+    }
+
+    /// Returns how many participants DDS Security refused so far.
+    pub fn refused_participants(&self) -> u64 {
+        self.dds.as_ref().map_or(0, dds::Participant::refused)
     }
 
     /// Returns why a network was given up, if one was: nothing more is received from it.

@@ -314,6 +314,7 @@ impl Running {
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());
         let recovered = self.networks.recovered();
+        let refused_participants = self.networks.refused_participants();
         let left = end.saturating_duration_since(Instant::now());
         flushed &= Arc::into_inner(self.networks).is_some_and(|networks| networks.close_within(left));
         // After closing: until then a consumer may be cut off.
@@ -338,6 +339,7 @@ impl Running {
             spools: self.spools,
             recorded,
             outages,
+            refused_participants,
             clock: self.pipeline.clock_account(),
         })
     }
@@ -377,6 +379,8 @@ pub struct RunSummary {
     recorded: Option<FlightSummary>,
     /// The connections that were lost.
     outages: Vec<Outage>,
+    /// The participants that DDS Security refused.
+    refused_participants: u64,
     /// What came on `/clock`, if time was that of a simulation.
     clock: Option<ClockAccount>,
 }
@@ -456,6 +460,7 @@ impl RunSummary {
             "instance_events": self.problems.instance_events,
             "incompatible": incompatible,
             "duplicates": self.problems.duplicates,
+            "refused_participants": self.refused_participants,
             "breaks": self.problems.breaks,
             "unmarked": self.problems.unmarked,
             "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
@@ -501,6 +506,7 @@ impl RunSummary {
             (*backwards, "times going backwards"),
             (incompatible, "publishers that do not match"),
             (self.problems.duplicates, "possible duplicates"),
+            (self.refused_participants, "participants refused by DDS Security"),
             (self.problems.breaks, "broken connections"),
             (self.problems.unmarked, "messages of ROS 2 without a number"),
         ] {

@@ -44,6 +44,10 @@ pub struct NetworkArguments {
     /// How long this DDS participant may be silent before others take it for gone (default: 10 s)
     #[arg(long, value_name = "DURATION", value_parser = lease)]
     pub dds_lease: Option<Duration>,
+    /// A folder with the files of DDS Security, named as SROS 2 names them: cert.pem, key.pem,
+    /// identity_ca.cert.pem, permissions_ca.cert.pem, governance.p7s, permissions.p7s
+    #[arg(long, value_name = "FOLDER")]
+    pub dds_security: Option<PathBuf>,
     /// The MQTT broker: HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT
     /// (default: localhost:1883)
     #[arg(long, value_name = "BROKER", value_parser = broker)]
@@ -121,6 +125,7 @@ impl NetworkArguments {
             peers: self.dds_peer.clone(),
             history: self.dds_history,
             lease: self.dds_lease,
+            security: self.dds_security.as_deref().map(dds::Security::in_folder),
             ..dds::Settings::default()
         }
     }

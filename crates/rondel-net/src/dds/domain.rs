@@ -10,7 +10,8 @@ use rondel_event::{Timestamp, TopicId};
 
 use super::announced_node::{AnnouncedNode, Member};
 use super::entity::{Entity, Qos};
-use super::{DeclareError, Settings};
+use super::refused::Refusals;
+use super::{DeclareError, Protection, Security, Settings};
 use crate::adapter::{Outage, Recovered};
 
 /// One instance of CycloneDDS with its own sockets, threads and participant.
@@ -29,38 +30,51 @@ pub(super) struct Domain {
     recovered: Mutex<BTreeMap<TopicId, Recovered>>,
     /// The node in the graph of ROS 2, if it has one.
     node: OnceLock<Weak<AnnouncedNode>>,
+    /// What DDS Security refused, if it is on.
+    refusals: Option<Arc<Refusals>>,
 }
 
 impl Domain {
-    pub(super) fn open(settings: &Settings) -> Result<Domain, DeclareError> {
+    pub(super) fn open(settings: &Settings, protection: Protection) -> Result<Domain, DeclareError> {
         static LOG: Once = Once::new();
         LOG.call_once(|| {
             // SAFETY: the callback lives as long as the process and needs no argument.
             unsafe { cyclors::dds_set_log_sink(Some(log), std::ptr::null_mut()) };
+            // SAFETY: as above.
+            unsafe { cyclors::dds_set_trace_sink(Some(trace), std::ptr::null_mut()) };
         });
         // CycloneDDS has one instance for each domain id. Unique internal ids with the same
-        // `ExternalDomainId` in the configuration allow several instances in one domain.
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        // `ExternalDomainId` in the configuration allow several instances in one domain. The documents of DDS
+        // Security state ids, which CycloneDDS compares with the internal one: with them there is one instance.
+        static NEXT: AtomicU32 = AtomicU32::new(1_000);
+        let id = match settings.security {
+            Some(_) => settings.domain,
+            None => NEXT.fetch_add(1, Ordering::Relaxed),
+        };
         let xml = CString::new(settings.xml())
             .map_err(|_| DeclareError::Name(settings.interface.clone().unwrap_or_default()))?;
         ERRORS.set(Some(String::new()));
         // SAFETY: `xml` is terminated and outlives the call, which copies what it needs. The
         // environment's CYCLONEDDS_URI is not read when a domain is made with a configuration.
         let domain = unsafe { cyclors::dds_create_domain(id, xml.as_ptr()) };
-        // The return code only says that it failed; the reason is in the log.
-        let domain = Entity::own(domain, "DDS domain").map_err(|e| match ERRORS.take() {
-            Some(reason) if !reason.is_empty() => DeclareError::Network { what: "CycloneDDS", reason },
-            _ => e,
-        });
+        let domain = Entity::own(domain, "DDS domain").map_err(explained);
         ERRORS.set(None);
         let domain = domain?;
         // By this the participants of ROS 2 know each other.
         let enclave = if settings.node.is_some() { "enclave=/;" } else { "" };
-        let qos = Qos::new().user_data(enclave);
+        let secure = settings.security.as_ref().map(Security::properties).unwrap_or_default();
+        let qos = Qos::new().user_data(enclave).properties(&secure)?;
+        let refusals = settings.security.as_ref().map(|_| Refusals::begin(id, protection));
+        ERRORS.set(Some(String::new()));
         // SAFETY: a QoS that outlives the call, which copies it; null is allowed for the listener.
         let participant = unsafe { cyclors::dds_create_participant(id, qos.as_ptr(), std::ptr::null()) };
-        let participant = Entity::own(participant, "DDS participant")?;
+        let participant = Entity::own(participant, "DDS participant").map_err(explained);
+        let participant = participant.map_err(|error| match (&settings.security, error) {
+            (Some(_), DeclareError::Network { reason, .. }) => security_refused(&reason),
+            (_, error) => error,
+        });
+        ERRORS.set(None);
+        let participant = participant?;
         Ok(Domain {
             participant,
             _domain: domain,
@@ -68,7 +82,13 @@ impl Domain {
             outages: Mutex::default(),
             recovered: Mutex::default(),
             node: OnceLock::new(),
+            refusals,
         })
+    }
+
+    /// What DDS Security refused so far.
+    pub(super) fn refusals(&self) -> Option<&Arc<Refusals>> {
+        self.refusals.as_ref()
     }
 
     pub(super) fn participant(&self) -> i32 {
@@ -127,17 +147,37 @@ thread_local! {
     static ERRORS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
+/// The error with the reason: the return code only says that it failed, the reason is in the log.
+fn explained(error: DeclareError) -> DeclareError {
+    match ERRORS.take() {
+        Some(reason) if !reason.is_empty() => DeclareError::Network { what: "CycloneDDS", reason },
+        _ => error,
+    }
+}
+
+/// The error of a participant whose files CycloneDDS refuses.
+fn security_refused(reason: &str) -> DeclareError {
+    let reason = reason.rsplit_once("(code: ").map_or(reason, |(reason, _)| reason);
+    let hint = match reason.contains("Subject name") {
+        true => {
+            "; `subject_name` in the permissions must be the subject of the certificate, such as CN=robot,O=Fleet"
+        }
+        false => "",
+    };
+    DeclareError::Network { what: "participant with DDS Security", reason: format!("{reason}{hint}") }
+}
+
 /// Forwards the log of the library to `tracing`; by default it writes to standard error.
 unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
     // SAFETY: the library passes a valid pointer for the time of the call.
     let Some(data) = (unsafe { data.as_ref() }) else { return };
-    if data.message.is_null() {
+    // SAFETY: of the same origin.
+    let text = unsafe { message_of(data) };
+    let text = text.trim();
+    if Refusals::read(data.domid, text) {
+        tracing::debug!(target: "cyclonedds", "{text}");
         return;
     }
-    // SAFETY: `message` is `size` bytes long, by the library's documentation.
-    let text = unsafe { std::slice::from_raw_parts(data.message.cast::<u8>(), data.size) };
-    let text = String::from_utf8_lossy(text);
-    let text = text.trim();
     if data.priority & (cyclors::DDS_LC_FATAL | cyclors::DDS_LC_ERROR) != 0 {
         // Not `with`: this thread may be about to end, and a panic must not cross into the library.
         let kept = ERRORS.try_with(|errors| match errors.try_borrow_mut().as_deref_mut() {
@@ -157,4 +197,29 @@ unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
     } else {
         tracing::debug!(target: "cyclonedds", "{text}");
     }
+}
+
+/// Reads the trace of the library, which only domains with DDS Security have.
+unsafe extern "C" fn trace(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
+    // SAFETY: the library passes a valid pointer for the time of the call.
+    let Some(data) = (unsafe { data.as_ref() }) else { return };
+    // What is logged comes to both places.
+    let logged =
+        cyclors::DDS_LC_FATAL | cyclors::DDS_LC_ERROR | cyclors::DDS_LC_WARNING | cyclors::DDS_LC_INFO;
+    if data.priority & logged == 0 {
+        // SAFETY: of the same origin.
+        Refusals::read(data.domid, &unsafe { message_of(data) });
+    }
+}
+
+/// Returns a text that the library logs.
+///
+/// # Safety
+/// The message is null or has as many bytes as stated, for the time of the call.
+unsafe fn message_of(data: &cyclors::dds_log_data_t) -> std::borrow::Cow<'_, str> {
+    if data.message.is_null() {
+        return std::borrow::Cow::Borrowed("");
+    }
+    // SAFETY: by this function's contract.
+    String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(data.message.cast::<u8>(), data.size) })
 }

@@ -198,6 +198,18 @@ impl Qos {
         self
     }
 
+    /// Sets properties of a participant, such as those of DDS Security.
+    pub(super) fn properties(self, properties: &[(&str, String)]) -> Result<Qos, DeclareError> {
+        for (name, value) in properties {
+            let no_text = |_| DeclareError::Qos(format!("the property {name} has a zero byte"));
+            let (name, value) =
+                (CString::new(*name).map_err(no_text)?, CString::new(value.as_str()).map_err(no_text)?);
+            // SAFETY: a live object and two terminated texts, which the call copies.
+            unsafe { cyclors::dds_qset_prop(self.0, name.as_ptr(), value.as_ptr()) };
+        }
+        Ok(self)
+    }
+
     /// Sets whether a writer buffers samples until they fill a packet.
     pub(super) fn batching(self, on: bool) -> Qos {
         // SAFETY: as above.

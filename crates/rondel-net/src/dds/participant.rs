@@ -11,10 +11,12 @@ use super::discovery::{self, DiscoveredEndpoint, DiscoveredType};
 use super::domain::Domain;
 use super::matches;
 use super::publisher::{self, Publisher};
+use super::refused::Refusals;
 use super::{
-    DeclareError, Matching, PublisherSettings, Settings, StringType, Subscription, TopicQos, TopicType,
+    DeclareError, Matching, Protection, PublisherSettings, SecurityError, Settings, StringType, Subscription,
+    TopicQos, TopicType,
 };
-use crate::adapter::{Outage, Receiver, Recovered};
+use crate::adapter::{Listener, Outage, Receiver, Recovered};
 use crate::ros2::NodeName;
 
 /// The largest domain id whose ports are below 65,536.
@@ -36,6 +38,9 @@ pub enum OpenError {
         /// CycloneDDS's reason.
         reason: String,
     },
+    /// Files of DDS Security that cannot be used.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Security(Vec<SecurityError>),
 }
 
 /// Returns the part of the error message that names the interface.
@@ -49,9 +54,13 @@ fn on(interface: &Option<String>) -> String {
 /// reader's cache is full, CycloneDDS's receive thread waits and reads no acknowledgements either. A
 /// publisher used by the receiver that should empty the cache waits for acknowledgements: with a common
 /// receive thread, that is a deadlock.
+///
+/// With [DDS Security](Settings::security) it is one participant for both. Its publishers then wait for
+/// acknowledgements only when 64 MB have none, and for a limited time if [`Settings::slow_consumer`] is set.
 #[derive(Debug)]
 pub struct Participant {
     settings: Settings,
+    protection: Protection,
     state: Mutex<ParticipantState>,
 }
 
@@ -76,17 +85,26 @@ impl Participant {
         if settings.domain > LAST_DOMAIN {
             return Err(OpenError::Domain(settings.domain));
         }
-        let domain = Domain::open(settings).map_err(|e| OpenError::Network {
-            domain: settings.domain,
-            interface: settings.interface.clone(),
-            reason: e.to_string(),
-        })?;
+        let protection = settings.security.as_ref().map(|files| files.check(settings.domain)).transpose();
+        let protection = protection.map_err(OpenError::Security)?;
+        let domain =
+            Domain::open(settings, protection.unwrap_or_default()).map_err(|e| OpenError::Network {
+                domain: settings.domain,
+                interface: settings.interface.clone(),
+                reason: e.to_string(),
+            })?;
         tracing::info!(
             domain = settings.domain, interface = settings.interface.as_deref().unwrap_or("any"), peers = ?settings.peers,
             reader_queue = settings.reader_queue, "joined the DDS domain"
         );
         let state = ParticipantState { spare: Some(Arc::new(domain)), ..ParticipantState::default() };
-        Ok(Participant { settings: settings.clone(), state: Mutex::new(state) })
+        let protection = protection.unwrap_or_default();
+        Ok(Participant { settings: settings.clone(), protection, state: Mutex::new(state) })
+    }
+
+    /// Returns what this participant listens on.
+    pub fn listeners(&self) -> Vec<Listener> {
+        self.settings.listeners(self.protection)
     }
 
     fn state(&self) -> Result<MutexGuard<'_, ParticipantState>, DeclareError> {
@@ -176,8 +194,8 @@ impl Participant {
 
     /// Returns the instance of the library that receives.
     fn input(&self) -> Result<Arc<Domain>, DeclareError> {
-        let ParticipantState { spare, input, nodes, .. } = &mut *self.state()?;
-        Ok(Arc::clone(take_or_open(input, (spare, nodes), &self.settings, "")?))
+        let ParticipantState { spare, input, output, nodes, .. } = &mut *self.state()?;
+        Ok(Arc::clone(take_or_open((input, output), (spare, nodes), (&self.settings, self.protection), "")?))
     }
 
     /// Creates a publisher on a topic of strings.
@@ -207,8 +225,13 @@ impl Participant {
         settings: PublisherSettings,
     ) -> Result<Publisher, DeclareError> {
         let mut state = self.state()?;
-        let ParticipantState { spare, output, nodes, .. } = &mut *state;
-        let domain = Arc::clone(take_or_open(output, (spare, nodes), &self.settings, SINKS)?);
+        let ParticipantState { spare, input, output, nodes, .. } = &mut *state;
+        let domain = Arc::clone(take_or_open(
+            (output, input),
+            (spare, nodes),
+            (&self.settings, self.protection),
+            SINKS,
+        )?);
         let publisher = Publisher::create(
             domain,
             name,
@@ -237,7 +260,20 @@ impl Participant {
             .iter()
             .filter_map(|writer| writer.upgrade())
             .for_each(|writer| writer.look_at_matches());
+        self.watched(&state).for_each(|refusals| refusals.watch());
         state.input.iter().chain(&state.output).flat_map(|domain| domain.outages()).collect()
+    }
+
+    /// Returns how many participants DDS Security refused so far.
+    pub fn refused(&self) -> u64 {
+        let Ok(state) = self.state() else { return 0 };
+        self.watched(&state).map(|refusals| refusals.count()).sum()
+    }
+
+    /// What DDS Security refused: that of one domain, which receives and publishes.
+    fn watched<'s>(&self, state: &'s ParticipantState) -> impl Iterator<Item = &'s Arc<Refusals>> {
+        let mut domains = [&state.spare, &state.input, &state.output].into_iter().flatten();
+        domains.find_map(|domain| domain.refusals()).into_iter()
     }
 
     /// Stops publishing, wakes blocked publishers, sends buffered samples and waits for their
@@ -283,19 +319,22 @@ impl Drop for Participant {
 const SINKS: &str = "_sinks";
 
 /// Returns the domain of `place`; if there is none, moves the spare one there or opens another, with a node of ROS 2 if
-/// there is to be one.
+/// there is to be one. With security it is that of the `other` place, if that has one.
 fn take_or_open<'a>(
-    place: &'a mut Option<Arc<Domain>>,
+    (place, other): (&'a mut Option<Arc<Domain>>, &Option<Arc<Domain>>),
     (spare, nodes): (&mut Option<Arc<Domain>>, &mut Vec<Arc<AnnouncedNode>>),
-    settings: &Settings,
+    (settings, protection): (&Settings, Protection),
     suffix: &str,
 ) -> Result<&'a Arc<Domain>, DeclareError> {
+    if let (None, Some(other), Some(_)) = (&place, other, &settings.security) {
+        *place = Some(Arc::clone(other));
+    }
     match place {
         Some(domain) => Ok(domain),
         None => {
             let domain = match spare.take() {
                 Some(domain) => domain,
-                None => Arc::new(Domain::open(settings)?),
+                None => Arc::new(Domain::open(settings, protection)?),
             };
             // Whoever is met from here on is known to have been met by a process that ran.
             matches::beat();

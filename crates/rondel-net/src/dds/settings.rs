@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::{Protection, Security};
 use crate::adapter::Listener;
 use crate::ros2::NodeName;
 
@@ -30,6 +31,9 @@ pub struct Settings {
     /// The node as which subscriptions on topics of ROS 2 appear in its graph; publishers appear as another one, whose
     /// name ends with `_sinks`. Default: none.
     pub node: Option<NodeName>,
+    /// DDS Security: who others are, and what is encrypted. A process has one such participant in a domain. Default: none,
+    /// nothing is encrypted and nobody proves who they are.
+    pub security: Option<Security>,
 }
 
 impl Default for Settings {
@@ -43,6 +47,7 @@ impl Default for Settings {
             lease: None,
             history: 0,
             node: None,
+            security: None,
         }
     }
 }
@@ -91,7 +96,7 @@ pub struct PublisherSettings {
 impl Settings {
     /// Returns what a participant listens on. CycloneDDS receives on all interfaces, whatever the interface that it
     /// announces and joins multicast groups on.
-    pub fn listeners(&self) -> Vec<Listener> {
+    pub(super) fn listeners(&self, protection: Protection) -> Vec<Listener> {
         let multicast = if self.peers.is_empty() { " and multicast" } else { "" };
         let announced = match &self.interface {
             Some(interface) => format!(", announced on {interface} only"),
@@ -99,7 +104,8 @@ impl Settings {
         };
         let place =
             format!("dds domain {} on UDP ports of all interfaces{multicast}{announced}", self.domain);
-        vec![Listener { place, encrypted: false, authenticated: false }]
+        let Protection { encrypted, authenticated, .. } = protection;
+        vec![Listener { place, encrypted, authenticated }]
     }
 
     /// Returns the settings as CycloneDDS's own configuration.
@@ -132,12 +138,23 @@ impl Settings {
         if let Some(lease) = self.lease {
             _ = write!(discovery, "<LeaseDuration>{} ms</LeaseDuration>", lease.as_millis());
         }
+        // Read by `Refusals`; nothing is written to standard error, as the library has another place for it.
+        let tracing = match self.security {
+            Some(_) => "<Tracing><Category>discovery</Category><OutputFile>stderr</OutputFile></Tracing>",
+            None => "",
+        };
+        // With security one instance receives and publishes (see `Domain::open`). Its publishers wait for acknowledgements
+        // only when this much has none, as they may have to wait for a subscription whose cache is full.
+        let patient = match self.security {
+            Some(_) => "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcHigh>64 MB</WhcHigh></Watermarks>",
+            None => "",
+        };
         // By default one reader gets 200 samples every 100 ms when it asks for samples again.
         let again = "<NackDelay>10 ms</NackDelay><MaxQueuedRexmitMessages>4000</MaxQueuedRexmitMessages>\
                      <MaxQueuedRexmitBytes>8 MB</MaxQueuedRexmitBytes>";
         format!(
             "<CycloneDDS><Domain Id=\"any\"><General>{general}</General><Discovery>{discovery}</Discovery>\
-             <Internal>{again}</Internal></Domain></CycloneDDS>"
+             <Internal>{again}{patient}</Internal>{tracing}</Domain></CycloneDDS>"
         )
     }
 }

@@ -1,6 +1,7 @@
 //! Deployments: the networks, topics and sinks of a specification, from `rondel.yaml` or from arguments.
 
 mod alignment;
+mod dds_security;
 mod durability;
 mod events;
 mod limits;
@@ -321,7 +322,7 @@ fn deployment(
     let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
     let mut networks = NetworkSettings {
         zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
-        dds: dds_item.map(|item| dds_settings(item, mistakes)),
+        dds: dds_item.map(|item| dds_settings(item, folder, recordings.is_empty(), mistakes)),
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
         ros2: ros2.map(Ok),
     };

@@ -7,6 +7,7 @@ use rondel_net::ros2::{self, Middleware, NodeName};
 use rondel_net::{dds, zenoh};
 
 use super::alignment::nanoseconds;
+use super::dds_security::security;
 use super::yaml::{Item, Mistakes, Synonyms};
 use super::{Address, Encoding};
 
@@ -134,8 +135,13 @@ pub fn lease(text: &str) -> Result<Duration, &'static str> {
         .ok_or("must be a duration from 1 s to 10 min, such as 30 s")
 }
 
-/// Reads the section `dds:`.
-pub(super) fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Settings {
+/// Reads the section `dds:`; `joins` says whether files of DDS Security are needed now.
+pub(super) fn dds_settings(
+    item: Item<'_>,
+    folder: &Path,
+    joins: bool,
+    mistakes: &mut Mistakes,
+) -> dds::Settings {
     let mut settings = dds::Settings::default();
     let mut members = item.members("dds", mistakes);
     if let Some(domain) = members.get("domain").and_then(|item| item.integer("domain", 0..=230, mistakes)) {
@@ -164,6 +170,14 @@ pub(super) fn dds_settings(item: Item<'_>, mistakes: &mut Mistakes) -> dds::Sett
             Ok(duration) => settings.lease = Some(duration),
             Err(error) => mistakes.at(item, format!("`lease` {error}")),
         }
+    }
+    if let Some(item) = members.get("security")
+        && let Some(files) = security(item, folder, mistakes)
+    {
+        if joins {
+            files.check(settings.domain, mistakes);
+        }
+        settings.security = Some(files.security);
     }
     members.finish(DDS, mistakes);
     settings

@@ -236,7 +236,8 @@ fn dds_row(settings: &dds::Settings) -> Vec<String> {
         || "the interface that CycloneDDS chooses".to_owned(),
         |interface| format!("interface {interface}"),
     );
-    row([&format!("dds domain {}", settings.domain), &connects, &interface])
+    let security = if settings.security.is_some() { ", with DDS Security" } else { "" };
+    row([&format!("dds domain {}{security}", settings.domain), &connects, &interface])
 }
 
 fn mqtt_row(mqtt: &Mqtt) -> Vec<String> {
