@@ -28,8 +28,8 @@ pub enum Part {
     Enumeration(Box<str>),
     /// A structure.
     Object(Vec<(Box<str>, Part)>),
-    /// Elements of one type.
-    Array(Box<Part>),
+    /// Elements of one type, and their number where the type fixes it.
+    Array(Box<Part>, Option<u32>),
     /// A structure of seconds and nanoseconds, which is a time or a duration.
     Stamp(ValueType, Vec<(Box<str>, Part)>),
     /// Something whose fields cannot be listed: a map, or a type that contains itself.
@@ -54,7 +54,7 @@ impl Outline {
         let mut at: Option<&Part> = None;
         for segment in &path.0 {
             at = match (segment, at) {
-                (Segment::Index(_), Some(Part::Array(element))) => Some(&**element),
+                (Segment::Index(_), Some(Part::Array(element, _))) => Some(&**element),
                 (Segment::Key(name), _) => {
                     fields.iter().find(|(field, _)| field == name).map(|(_, part)| part)
                 }
@@ -163,9 +163,10 @@ impl Outliner {
             Type::String { .. } => Part::Value(ValueType::String),
             Type::Array { element, dimensions } => {
                 let element = self.value(schema, element)?;
-                dimensions.iter().fold(element, |element, _| Part::Array(Box::new(element)))
+                let array = |element, size: &u32| Part::Array(Box::new(element), Some(*size));
+                dimensions.iter().rev().fold(element, array)
             }
-            Type::Sequence { element, .. } => Part::Array(Box::new(self.value(schema, element)?)),
+            Type::Sequence { element, .. } => Part::Array(Box::new(self.value(schema, element)?), None),
             Type::Named(id) => self.named(schema, *id)?,
         })
     }

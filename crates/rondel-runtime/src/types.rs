@@ -98,8 +98,8 @@ fn schema_type(part: Part, place: &str, enumerations: &mut HashMap<String, Strin
             SchemaType::Value(ValueType::Int)
         }
         Part::Object(fields) => SchemaType::Object(schema(fields, place, enumerations)),
-        Part::Array(element) => {
-            SchemaType::Array(Box::new(schema_type(*element, &format!("{place}[]"), enumerations)))
+        Part::Array(element, size) => {
+            SchemaType::Array(Box::new(schema_type(*element, &format!("{place}[]"), enumerations)), size)
         }
         Part::Stamp(value_type, fields) => SchemaType::Stamp(value_type, schema(fields, place, enumerations)),
         Part::Open => SchemaType::Open,
@@ -125,6 +125,26 @@ mod tests {
              property near = scan.ranges[0] > 0.5 and odom.pose.covariance[35] >= 0",
         );
         assert!(outcome.diagnostics.is_empty(), "{}", outcome.render("test", "", false));
+    }
+
+    #[test]
+    fn an_element_beyond_a_fixed_array_is_an_error() {
+        let mut types = Types::ros();
+        let idl = "module m { struct Grid { long cells[2][3]; sequence<long, 4> list; }; };";
+        types.library.add_idl(idl, &|_| None).unwrap();
+        let said = |formula: &str| {
+            let text = format!("topic odom : nav_msgs/msg/Odometry topic g : m/Grid property p = {formula}");
+            let outcome = rondel_spec::parse_typed(&text, &rondel_spec::ParseOptions::default(), &types);
+            outcome.diagnostics.into_iter().next().map(|first| (first.message, first.help))
+        };
+        let elements = |array: &str, size: u32, index: u32| {
+            let message = format!("'{array}' has {size} elements, and none at [{index}]");
+            Some((message, Some(format!("the last one is [{}]", size - 1))))
+        };
+        assert_eq!(said("odom.pose.covariance[36] > 0"), elements("odom.pose.covariance", 36, 36));
+        assert_eq!(said("odom.pose.covariance[35] > 0 and g.cells[1][2] > 0 and g.list[100] > 0"), None);
+        assert_eq!(said("g.cells[2][0] > 0"), elements("g.cells", 2, 2));
+        assert_eq!(said("g.cells[1][3] > 0"), elements("g.cells[]", 3, 3));
     }
 
     #[test]

@@ -244,8 +244,8 @@ pub enum SchemaType {
     Value(ValueType),
     /// An object with fields of its own.
     Object(Schema),
-    /// An array whose elements all have one type.
-    Array(Box<SchemaType>),
+    /// An array whose elements all have one type, and their number where the type fixes it.
+    Array(Box<SchemaType>, Option<u32>),
     /// A time or duration that is an object of seconds and nanoseconds: it can be read as one, or by its fields.
     Stamp(ValueType, Schema),
     /// Something whose fields are not listed: its uses decide their types.

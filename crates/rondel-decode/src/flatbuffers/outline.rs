@@ -51,8 +51,9 @@ impl FlatbuffersType {
             Kind::Object(inner) => {
                 object(&self.types.objects[*inner].name, self.object(*inner, open, outliner)?)
             }
-            Kind::Vector(element) | Kind::Array(element, _) => {
-                Part::Array(Box::new(self.value(element, open, outliner)?))
+            Kind::Vector(element) => Part::Array(Box::new(self.value(element, open, outliner)?), None),
+            Kind::Array(element, size) => {
+                Part::Array(Box::new(self.value(element, open, outliner)?), Some(*size))
             }
             Kind::Union(_) | Kind::Other => Part::Open,
         })

@@ -42,7 +42,7 @@ impl ProtobufType {
                 _ => Part::Value(ValueType::Int),
             };
             let is_map = matches!(field.kind, Kind::Message(m) if self.descriptors.messages[m].is_entry);
-            let part = if field.is_repeated && !is_map { Part::Array(Box::new(part)) } else { part };
+            let part = if field.is_repeated && !is_map { Part::Array(Box::new(part), None) } else { part };
             fields.push((field.name.clone(), part));
         }
         open.pop();

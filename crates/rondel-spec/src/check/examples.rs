@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
                     self.check_member(expected, path, false, name, member);
                 }
             }
-            (ContentKind::Array(elements), SchemaType::Array(element)) => {
+            (ContentKind::Array(elements), SchemaType::Array(element, _)) => {
                 for content in elements {
                     self.check_content(element, path, content);
                 }
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
                 let expected = match expected {
                     SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) => article(*value_type),
                     SchemaType::Object(_) => "an object",
-                    SchemaType::Array(_) => "an array",
+                    SchemaType::Array(..) => "an array",
                     SchemaType::Open => return,
                 };
                 let found = match kind {

@@ -54,11 +54,14 @@ impl<'a> Fields<'a> {
                     field
                 }
                 Segment::Index(index) => {
-                    let Some(SchemaType::Array(element)) = found else {
+                    let Some(SchemaType::Array(element, size)) = found else {
                         let what = found.map_or("an object", describe);
                         let message = format!("{} is {what} and has no element [{index}]", so_far());
                         return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
                     };
+                    if let Some(size) = size.filter(|size| index >= size) {
+                        return Err(Box::new(no_element(*index, size, *span, &so_far())));
+                    }
                     place.push_str("[]");
                     &**element
                 }
@@ -67,7 +70,7 @@ impl<'a> Fields<'a> {
                 SchemaType::Object(schema) | SchemaType::Stamp(_, schema) => Some(schema),
                 // Nothing is known about what lies below.
                 SchemaType::Open => return Ok((next, None)),
-                SchemaType::Value(_) | SchemaType::Array(_) => None,
+                SchemaType::Value(_) | SchemaType::Array(..) => None,
             };
             found = Some(next);
         }
@@ -118,10 +121,19 @@ pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Sche
     unknown(Diagnostic::new(Code::UnknownField, span, message), field, &names, &format!("fields of {object}"))
 }
 
+/// Returns the error for an element that a fixed array does not have.
+fn no_element(index: u32, size: u32, span: Span, array: &str) -> Diagnostic {
+    let elements = if size == 1 { "element" } else { "elements" };
+    let message = format!("{array} has {size} {elements}, and none at [{index}]");
+    let mut diagnostic = Diagnostic::new(Code::UnknownField, span, message);
+    diagnostic.help = size.checked_sub(1).map(|last| format!("the last one is [{last}]"));
+    diagnostic
+}
+
 pub(super) fn describe(found: &SchemaType) -> &'static str {
     match found {
         SchemaType::Object(_) => "an object",
-        SchemaType::Array(_) => "an array",
+        SchemaType::Array(..) => "an array",
         SchemaType::Open => "of unknown type",
         SchemaType::Value(value_type) | SchemaType::Stamp(value_type, _) => {
             super::kinds::article(*value_type)

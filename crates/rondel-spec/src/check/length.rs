@@ -50,7 +50,7 @@ impl<'a> Checker<'a> {
             };
             if !matches!(
                 found,
-                SchemaType::Array(_) | SchemaType::Value(ValueType::String) | SchemaType::Open
+                SchemaType::Array(..) | SchemaType::Value(ValueType::String) | SchemaType::Open
             ) {
                 let message = format!("expected an array or a string, found {}", describe(found));
                 let place = steps.last().map_or(whole, |(_, last)| name.span.to(*last));
@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
                 }
                 if let SchemaType::Object(schema) = found {
                     let mut fields = schema.fields.iter();
-                    let array = fields.find(|(_, field)| matches!(field, SchemaType::Array(_)));
+                    let array = fields.find(|(_, field)| matches!(field, SchemaType::Array(..)));
                     diagnostic.help = array.map(|(name, _)| format!("name its array: `.{name}`"));
                 }
                 self.diagnostics.push(diagnostic);

@@ -294,7 +294,7 @@ impl Parser<'_> {
             return Err(self.not_in_this_version(start, "`any` or `all` inside another `any` or `all`"));
         }
         if let Some(found) = self.declared(prefix, start)?
-            && !matches!(found, SchemaType::Array(_) | SchemaType::Open)
+            && !matches!(found, SchemaType::Array(..) | SchemaType::Open)
         {
             let message = "`any` and `all` apply to arrays, and this field is not an array";
             self.report(Diagnostic::new(Code::TypeMismatch, start, message));

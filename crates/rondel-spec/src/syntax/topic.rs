@@ -151,7 +151,7 @@ impl Parser<'_> {
                     let element = parser.schema_type(path, places)?;
                     path.truncate(path.len() - 2);
                     parser.expect("]")?;
-                    SchemaType::Array(Box::new(element))
+                    SchemaType::Array(Box::new(element), None)
                 }
                 _ => {
                     let word = parser.word(0);

@@ -53,7 +53,7 @@ fn collect(schema: &Schema, prefix: &str, fields: &mut Vec<(String, Option<Value
                 fields.push((path, None));
             }
             SchemaType::Stamp(kind, _) => fields.push((path, Some(*kind))),
-            SchemaType::Array(_) | SchemaType::Open => {}
+            SchemaType::Array(..) | SchemaType::Open => {}
         }
     }
 }
