@@ -14,12 +14,23 @@ use rondel_recording::RecordedSchema;
 use rondel_runtime::{Types, definition};
 use rondel_spec::{Definition, Definitions, NoDefinition};
 
+#[cfg(feature = "proto")]
+mod proto;
+
 use crate::recorded_types::{RecordedTypes, message_type};
 use crate::specification::{LARGEST, read_text};
 use crate::warn;
 
 /// The endings of files of definitions.
-const FORMS: [&str; 6] = ["msg", "idl", "bfbs", "desc", "binpb", "pb"];
+#[cfg(feature = "proto")]
+const FORMS: &[&str] = &["msg", "idl", "proto", "bfbs", "desc", "binpb", "pb"];
+#[cfg(not(feature = "proto"))]
+const FORMS: &[&str] = &["msg", "idl", "bfbs", "desc", "binpb", "pb"];
+/// What defines types of Protobuf.
+#[cfg(feature = "proto")]
+const PROTOBUF: &str = "a file of Protobuf (*.proto) or a descriptor set (*.desc, *.binpb)";
+#[cfg(not(feature = "proto"))]
+const PROTOBUF: &str = "a descriptor set (*.desc, *.binpb)";
 /// Folders may be nested this deep below one that is named.
 const DEPTH: usize = 8;
 /// Files of definitions that are read at most.
@@ -49,6 +60,9 @@ struct State {
     /// The file of each type that is not known without.
     files: BTreeMap<String, PathBuf>,
     count: usize,
+    /// The `.proto` files that are to be compiled.
+    #[cfg(feature = "proto")]
+    proto: proto::ProtoFiles,
 }
 
 impl Schemas {
@@ -68,15 +82,21 @@ impl Schemas {
         if !paths.is_empty() {
             state.add_ros();
         }
+        #[cfg(feature = "proto")]
+        {
+            state.proto = proto::ProtoFiles::of(paths);
+        }
         for path in paths {
             let count = state.count;
             state.add(path, DEPTH)?;
             if state.count == count {
-                return Err(format!(
-                    "{} contains no definitions (*.msg, *.idl, *.desc, *.binpb, *.pb, *.bfbs)",
-                    path.display()
-                ));
+                return Err(format!("{} contains no definitions ({})", path.display(), forms().join(", ")));
             }
+        }
+        #[cfg(feature = "proto")]
+        for (set, files) in std::mem::take(&mut state.proto).compile()? {
+            state.files.extend(files);
+            state.protobuf.push(set);
         }
         Ok(Schemas { state: Mutex::new(state), ..Schemas::default() })
     }
@@ -140,7 +160,7 @@ impl Schemas {
         }
         let state = self.state();
         match encoding {
-            Encoding::Protobuf => state.protobuf(name).ok_or("a descriptor set (*.desc, *.binpb)"),
+            Encoding::Protobuf => state.protobuf(name).ok_or(PROTOBUF),
             Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a binary schema (*.bfbs)"),
             _ => {
                 drop(state);
@@ -285,6 +305,15 @@ impl State {
                 self.protobuf.push(set);
                 Ok(())
             }
+            #[cfg(feature = "proto")]
+            "proto" => {
+                // It is read with those that it imports.
+                std::fs::metadata(path).map_err(|error| cannot(&error))?;
+                self.count += 1;
+                self.proto.add(path);
+                Ok(())
+            }
+            #[cfg(not(feature = "proto"))]
             "proto" => {
                 let set = path.with_extension("desc");
                 let (path, set) = (path.display(), set.display());
@@ -302,7 +331,7 @@ impl State {
                 let command = format!("flatc --binary --schema -o {folder} {path}");
                 Err(cannot(&format!("compile it to a binary schema (*.bfbs) first: `{command}`")))
             }
-            _ => Err(cannot(&"definitions are files *.msg, *.idl, *.desc, *.binpb, *.pb and *.bfbs")),
+            _ => Err(cannot(&format!("definitions are files {}", forms().join(", ")))),
         }
     }
 
@@ -363,6 +392,11 @@ impl State {
         self.files.extend(new.map(|name| (name.replace("::", "/"), path.to_owned())));
         Ok(())
     }
+}
+
+/// The files of definitions, as patterns.
+fn forms() -> Vec<String> {
+    FORMS.iter().map(|ending| format!("*.{ending}")).collect()
 }
 
 /// The ending of a name.

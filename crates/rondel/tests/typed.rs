@@ -268,6 +268,57 @@ fn types_of_protobuf() {
         .expect_stderr(&["did you mean 'time'?"]);
 }
 
+/// Text files of Protobuf, which import each other from the folders that are named.
+#[cfg(feature = "proto")]
+#[test]
+fn types_of_proto_files() {
+    let folder = Folder::new();
+    let file = folder
+        .file("p.rondel", "topic car : fleet.v1.Car property p = car.state.speed < 10 and car.wheels > 5");
+    folder.file(
+        "proto/fleet/car.proto",
+        "syntax = \"proto3\"; package fleet.v1; import \"fleet/state.proto\";\n\
+         import \"google/protobuf/timestamp.proto\";\n\
+         message Car { State state = 1; google.protobuf.Timestamp at = 2; uint32 wheels = 3; }",
+    );
+    folder.file(
+        "proto/fleet/state.proto",
+        "syntax = \"proto3\"; package fleet.v1; message State { double speed = 1; }",
+    );
+    let explain = |paths: &[&str]| {
+        let mut arguments = vec!["explain".to_owned(), file.clone()];
+        arguments.extend(paths.iter().flat_map(|path| ["--schemas".to_owned(), folder.path(path)]));
+        rondel(arguments)
+    };
+    let found = explain(&["proto"]);
+    found.expect_status(0);
+    assert!(found.stdout.contains("proto/fleet/car.proto)"), "{}", found.stdout);
+    assert!(!found.stderr.contains("W06"), "{}", found.stderr);
+    // The folder where names begin is another one, and may be named besides.
+    explain(&["proto/fleet"]).expect_status(2).expect_stderr(&[
+        "car.proto:",
+        "import 'fleet/state.proto' not found",
+        "name the one where they begin",
+    ]);
+    explain(&["proto/fleet/car.proto", "proto"]).expect_status(0);
+    // Each file has one name, though two of the folders contain it.
+    folder.file("proto/common/unit.proto", "syntax = \"proto3\"; message Unit { int32 n = 1; }");
+    folder.file(
+        "proto/common/other.proto",
+        "syntax = \"proto3\"; import \"unit.proto\"; message Other { Unit u = 1; }",
+    );
+    explain(&["proto", "proto/common"]).expect_status(0);
+    // No file outside of the folders.
+    folder.file("secret.proto", "syntax = \"proto3\"; message Secret { int32 n = 1; }");
+    folder.file("proto/common/bad.proto", "syntax = \"proto3\"; import \"../../secret.proto\";");
+    explain(&["proto", "proto/common"]).expect_status(2).expect_stderr(&["bad.proto:1:"]);
+    folder.file("proto/common/bad.proto", "syntax = \"proto3\"; message Bad { Missing x = 1; }");
+    explain(&["proto", "proto/common"]).expect_status(2).expect_stderr(&["bad.proto:1:", "Missing"]);
+    // A file that imports itself.
+    folder.file("proto/common/bad.proto", "syntax = \"proto3\"; import \"bad.proto\";");
+    explain(&["proto", "proto/common"]).expect_status(2).expect_stderr(&["cycle"]);
+}
+
 #[test]
 fn explain_says_where_a_definition_comes_from() {
     let folder = folder();
@@ -295,6 +346,11 @@ fn definitions_that_cannot_be_used() {
     refused("own/msg/Bad.msg", "float3 x\n[", &["Bad.msg", "line"]);
     refused("Bad.msg", "float32 x\n", &["PACKAGE/msg/TYPE.msg"]);
     refused("bad.idl", "struct {", &["bad.idl", "line 1"]);
+    #[cfg(feature = "proto")]
+    refused("bad.proto", "message X {", &["bad.proto: expected"]);
+    #[cfg(feature = "proto")]
+    refused("bad.proto", "syntax = \"proto3\";\nmessage X { int32 x; }", &["bad.proto:2:"]);
+    #[cfg(not(feature = "proto"))]
     refused(
         "bad.proto",
         "",

@@ -17,6 +17,8 @@ pub struct Descriptors {
     pub(super) enums: Vec<Enum>,
     /// Places in both lists, by full name.
     names: BTreeMap<Box<str>, Named>,
+    /// The names of the files.
+    files: Vec<Box<str>>,
     /// The descriptor set itself.
     source: Arc<[u8]>,
 }
@@ -40,6 +42,8 @@ pub(super) struct Message {
     pub(super) fields: Vec<Field>,
     /// Whether it is the key and value of an entry of a map.
     pub(super) is_entry: bool,
+    /// The place of its file among the files.
+    file: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -158,6 +162,14 @@ impl Descriptors {
         })
     }
 
+    /// Returns the name of the file in which the message type with this full name is defined.
+    pub fn file(&self, name: &str) -> Option<&str> {
+        match self.names.get(name)? {
+            Named::Message(at) => self.files.get(self.messages[*at].file).map(|name| &**name),
+            Named::Enum(_) => None,
+        }
+    }
+
     /// Returns the message type with this full name, such as `vehicle.v1.State`.
     ///
     /// # Errors
@@ -237,9 +249,10 @@ impl Builder {
 
     fn file(&mut self, file: Reader<'_>) -> Parsed<()> {
         let (mut package, mut is_proto3, mut is_edition) = (String::new(), false, false);
-        let mut options = None;
+        let (mut options, mut name) = (None, Box::default());
         fields(file, |number, value, part| {
             match number {
+                1 => name = text(part),
                 2 => package = text(part).into(),
                 8 => options = Some(part),
                 12 => is_proto3 = &*text(part) == "proto3",
@@ -248,6 +261,7 @@ impl Builder {
             }
             Ok(())
         })?;
+        self.found.files.push(name);
         let mut features = Features { is_explicit: !is_proto3, is_delimited: false };
         if let (Some(options), true) = (options, is_edition) {
             features = features.with(options, 50)?;
@@ -279,7 +293,8 @@ impl Builder {
             Ok(())
         })?;
         let at = self.found.messages.len();
-        let found = Message { name: name.as_str().into(), fields: Vec::new(), is_entry };
+        let file = self.found.files.len().saturating_sub(1);
+        let found = Message { name: name.as_str().into(), fields: Vec::new(), is_entry, file };
         self.found.messages.push(found);
         self.found.names.insert(name.as_str().into(), Named::Message(at));
         fields(message, |number, _, part| match number {

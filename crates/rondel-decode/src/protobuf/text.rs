@@ -18,24 +18,34 @@ impl<F: Fn(&str) -> Option<String> + Send + Sync> FileResolver for Files<F> {
 }
 
 impl Descriptors {
-    /// Compiles the `.proto` file `name` and what it imports. `file` returns the text of a file by the name with
-    /// which it is imported; those of Google need not be there.
+    /// Compiles `.proto` files and what they import. `file` returns the text of a file by the name with which it is
+    /// imported; those of Google need not be there. Names have `/` between their parts.
     ///
     /// # Errors
-    /// The first error in the files, or a file that is missing.
-    pub fn from_proto(
-        name: &str,
+    /// The first error in the files, with file and line, or a file that is missing.
+    pub fn from_proto<N: AsRef<str>>(
+        names: &[N],
         file: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Result<Descriptors, SchemaError> {
         let mut resolver = ChainFileResolver::new();
         resolver.add(Files(file));
         resolver.add(GoogleFileResolver::new());
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
-        let compiled = compiler.include_imports(true).open_file(name);
-        compiled.map_err(|error| match error.file() {
-            Some(file) => SchemaError::new(error.to_string()).in_text(file),
-            None => SchemaError::new(error.to_string()),
-        })?;
+        compiler.include_imports(true);
+        for name in names {
+            compiler.open_file(name.as_ref()).map_err(|error| SchemaError::new(said(&error)))?;
+        }
         Descriptors::from_bytes(&compiler.encode_file_descriptor_set())
+    }
+}
+
+/// An error in one line, with file and line.
+fn said(error: &protox::Error) -> String {
+    // Its other form has no place.
+    let text = format!("{error:?}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    match error.file() {
+        // At the end of a file there is no place either.
+        Some(file) if !text.contains(file) => format!("{file}: {text}"),
+        _ => text,
     }
 }

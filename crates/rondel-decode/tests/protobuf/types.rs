@@ -87,9 +87,9 @@ fn files_are_compiled_and_their_errors_named() {
     let names = |descriptors: &Descriptors| -> Vec<String> {
         descriptors.message_names().map(str::to_owned).collect()
     };
-    let compiled = Descriptors::from_proto("new.proto", file).unwrap();
+    let compiled = Descriptors::from_proto(&["new.proto"], file).unwrap();
     assert_eq!(names(&compiled), names(&Descriptors::from_bytes(&set(true)).unwrap()));
-    let error = Descriptors::from_proto("bad.proto", file).unwrap_err();
+    let error = Descriptors::from_proto(&["bad.proto"], file).unwrap_err();
     assert!(error.to_string().contains("bad.proto"), "{error}");
-    assert!(Descriptors::from_proto("none.proto", file).is_err());
+    assert!(Descriptors::from_proto(&["none.proto"], file).is_err());
 }
