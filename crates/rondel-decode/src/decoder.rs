@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
@@ -214,6 +214,18 @@ impl Decoder {
             Decoder::Protobuf(decoder) => decoder.mistyped(),
             Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
+        }
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one and the encoding
+    /// tells: JSON does not.
+    pub fn too_large(&self) -> Option<Slot> {
+        match self {
+            Decoder::Json(_) => None,
+            Decoder::Cdr(decoder) => decoder.too_large(),
+            Decoder::Protobuf(decoder) => decoder.too_large(),
+            Decoder::Flatbuffers(decoder) => decoder.too_large(),
+            Decoder::Binary(decoder) => decoder.too_large(),
         }
     }
 }

@@ -63,8 +63,34 @@ pub(crate) struct Sink<'w> {
     pub(crate) time: Option<Timestamp>,
     /// Values of another type than is read, or out of its range.
     pub(crate) mistyped: u64,
+    /// The column of an integer beyond the signed 64-bit range.
+    pub(crate) large: Option<u32>,
     /// The conditions that the current element meets.
     pub(crate) met: u64,
+}
+
+/// Values that could not be written as what they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Refused {
+    pub(crate) count: u64,
+    /// The column of an integer beyond the signed 64-bit range, if there was one.
+    pub(crate) large: Option<u32>,
+}
+
+impl Refused {
+    /// Adds those of another message.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, count: u64, large: Option<u32>) {
+        self.count += count;
+        if large.is_some() {
+            self.large = large;
+        }
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.
+    pub(crate) fn too_large(&self) -> Option<Slot> {
+        self.large.map(Slot::Int)
+    }
 }
 
 impl Target {
@@ -96,12 +122,12 @@ impl<'w> Sink<'w> {
     #[inline(always)]
     pub(crate) fn begin(block: &'w mut Block, topic: TopicId, time: Timestamp, unit: TimeUnit) -> Sink<'w> {
         let row = block.push(topic, time);
-        Sink { block, row, unit, time: None, mistyped: 0, met: 0 }
+        Sink { block, row, unit, time: None, mistyped: 0, large: None, met: 0 }
     }
 
-    /// Ends the row, or takes it back if the message could not be read. Returns the number of mistyped values.
+    /// Ends the row, or takes it back if the message could not be read. Adds the mistyped values.
     #[inline(always)]
-    pub(crate) fn end(self, read: Parsed<()>) -> Result<u64, MessageError> {
+    pub(crate) fn end(self, read: Parsed<()>, refused: &mut Refused) -> Result<(), MessageError> {
         if let Err(fault) = read {
             self.block.pop();
             return Err(fault.into_error());
@@ -109,7 +135,8 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        Ok(self.mistyped)
+        refused.add(self.mistyped, self.large);
+        Ok(())
     }
 
     /// Writes a value, or that it has another type.
@@ -165,6 +192,10 @@ impl<'w> Sink<'w> {
             (Target::Time(column), value) => self.span(*column, value, Meaning::Time),
             (Target::Duration(column), value) => self.span(*column, value, Meaning::Duration),
             (Target::Bool(column), value) => self.refuse(Slot::Bool(*column), !is_null(value)),
+            (Target::Int(column), Scalar::Large(_)) => {
+                self.large = Some(*column);
+                self.refuse(Slot::Int(*column), true);
+            }
             (Target::Int(column) | Target::Length(column), value) => {
                 self.refuse(Slot::Int(*column), !is_null(value));
             }

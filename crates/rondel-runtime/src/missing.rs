@@ -128,9 +128,16 @@ struct MissingField {
     name: String,
     /// The slots of the field in a block.
     slots: Vec<Slot>,
+    /// Whether it came, but with no value that can be read.
+    has_come: bool,
 }
 
 impl MissingField {
+    /// Notes whether it came at all.
+    fn note(&mut self, block: &Block) {
+        self.has_come |= self.slots.iter().any(|slot| block.present(*slot) != 0);
+    }
+
     fn is_in(&self, block: &Block) -> bool {
         let rows = |slot: &Slot| match self.needed.value {
             true => block.present(*slot) & !block.invalid(*slot),
@@ -161,6 +168,7 @@ impl Missing {
                 false => format!("{}.{}", spec.topics[needed.topic.index()].name, needed.path),
             },
             slots: slots(needed.topic, &needed.path),
+            has_come: false,
             needed,
         };
         Missing {
@@ -194,6 +202,7 @@ impl Missing {
     fn look(&mut self, block: &Block) {
         self.topics.retain(|topic| block.topic_rows(*topic) == 0);
         self.fields.retain(|field| !field.is_in(block));
+        self.fields.iter_mut().for_each(|field| field.note(block));
     }
 
     /// Keeps only what is missing in both.
@@ -202,7 +211,11 @@ impl Missing {
         for (topic, count) in &other.unread {
             *self.unread.entry(*topic).or_default() += count;
         }
-        self.fields.retain(|field| other.fields.iter().any(|other| other.needed == field.needed));
+        self.fields.retain_mut(|field| {
+            let same = other.fields.iter().find(|other| other.needed == field.needed);
+            field.has_come |= same.is_some_and(|other| other.has_come);
+            same.is_some()
+        });
     }
 
     pub(crate) fn saved(&self) -> SavedMissing {
@@ -271,8 +284,16 @@ impl Missing {
                 let text = format!("no event{} said whether a publisher is alive", on(&topic));
                 return (field.topic, Vacuous { kind: VacuousKind::Event, text, topic, field: None });
             }
-            let had = if field.value { "had a value for" } else { "carried" };
-            let text = format!("no message{} {had} `{path}`", on(&topic));
+            let has_come = self.fields.iter().any(|missing| missing.needed == *field && missing.has_come);
+            let text = match (field.value, has_come) {
+                (true, true) => format!(
+                    "no message{} had a value for `{path}` that can be read: null, another type, or an integer beyond 64 bits \
+                     with a sign",
+                    on(&topic)
+                ),
+                (true, false) => format!("no message{} had a value for `{path}`", on(&topic)),
+                (false, _) => format!("no message{} carried `{path}`", on(&topic)),
+            };
             (field.topic, Vacuous { kind: VacuousKind::Field, text, topic, field: Some(path) })
         });
         topics.chain(fields).collect()

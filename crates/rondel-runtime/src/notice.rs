@@ -1,7 +1,7 @@
 //! Notices about messages that were late, lost or refused, and the statistics of alignment.
 
 use rondel_align::{Notice as OrderNotice, Refusal, SetNotice, Tardy, Unused};
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{Path, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
 use crate::missing::{Vacuous, VacuousKind};
@@ -392,12 +392,23 @@ impl Notice {
     }
 
     /// The first values of another type than the specification reads.
-    pub(crate) fn mistyped(topic: TopicId, count: u64) -> Notice {
-        let sentence = format!(
-            "{} of another type than the specification reads, or integers beyond 64 bits with a sign; they count as unknown",
-            counted(count, "value is", "values are")
-        );
-        Notice::new("mistyped", Some(topic), vec![("count", json!(count))], sentence)
+    pub(crate) fn mistyped(topic: TopicId, count: u64, too_large: Option<&Path>) -> Notice {
+        let mut members = vec![("count", json!(count))];
+        let sentence = match too_large {
+            Some(field) => {
+                members.push(("too_large", json!(field.to_string())));
+                format!(
+                    "`{field}` has an integer beyond 9223372036854775807, the greatest that a specification can read (64 bits with \
+                     a sign); it counts as unknown ({} or of another type so far)",
+                    counted(count, "value is so", "values are so")
+                )
+            }
+            None => format!(
+                "{} of another type than the specification reads, or integers beyond 64 bits with a sign; they count as unknown",
+                counted(count, "value is", "values are")
+            ),
+        };
+        Notice::new("mistyped", Some(topic), members, sentence)
     }
 
     /// Machines that were not followed through a time without messages.

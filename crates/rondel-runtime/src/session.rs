@@ -721,7 +721,11 @@ impl Session {
         for ((topic, decoder), is_said) in (0..).map(TopicId).zip(decoders).zip(&mut self.mistyped) {
             let count = decoder.mistyped();
             if count > 0 && !std::mem::replace(is_said, true) {
-                losses.push(Notice::mistyped(topic, count));
+                let projection = self.route.projections().get(topic.index());
+                let field = decoder.too_large().zip(projection).and_then(|(slot, projection)| {
+                    projection.fields.iter().find(|field| field.slot == slot).map(|field| &field.path)
+                });
+                losses.push(Notice::mistyped(topic, count, field));
             }
         }
         for notice in &mut losses {

@@ -129,3 +129,34 @@ fn a_schema_that_does_not_fit_is_said_before_anything_runs() {
     let error = Session::new(&spec(), options).err().unwrap().to_string();
     assert!(error.contains("cannot be read without their type"), "{error}");
 }
+
+/// Numbers beyond 64 bits with a sign are unknown, and said so with their topic and field.
+#[test]
+fn an_integer_beyond_the_range_is_reported_with_its_field() {
+    let mut types = Types::ros();
+    types.library.add_msg("demo_msgs/msg/Counter", "uint64 ticks\nuint64 other").unwrap();
+    let text = "topic counter : demo_msgs/msg/Counter property few = counter.ticks < 5";
+    let outcome = parse_typed(text, &ParseOptions::default(), &types);
+    assert!(outcome.diagnostics.is_empty(), "{}", outcome.render("test", text, false));
+    let message_type = Arc::new(MessageType::Cdr(types.schema("demo_msgs/msg/Counter").unwrap()));
+    let input = Input { encoding: Encoding::Cdr, message_type: Some(message_type), ..Input::default() };
+    let options = Options { inputs: vec![input], ..Options::default() };
+    let mut session = Session::new(&outcome.spec.unwrap(), options).unwrap();
+    let push = |session: &mut Session, ticks: u64, second: i64| {
+        let message = cdr(&[&ticks.to_le_bytes(), &u64::MAX.to_le_bytes()]);
+        let stamp = Stamp::at(Timestamp::from_nanos(second * 1_000_000_000));
+        session.push(TopicId(0), stamp, &message).unwrap();
+    };
+    push(&mut session, 1 << 63, 1);
+    push(&mut session, u64::MAX, 2);
+    session.flush();
+    let losses = session.losses();
+    let notice = losses.iter().find(|notice| notice.topic == Some(TopicId(0))).unwrap();
+    assert_eq!(notice.topic_name.as_deref(), Some("counter"));
+    let said = notice.text(&mut |_| String::new());
+    assert!(said.contains("`ticks` has an integer beyond 9223372036854775807"), "{said}");
+    assert!(session.losses().is_empty());
+    session.finish();
+    let vacuous = session.summary().vacuous(0);
+    assert!(vacuous[0].text.contains("a value for `ticks` that can be read"), "{vacuous:?}");
+}

@@ -26,12 +26,12 @@ mod walk;
 
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 use crate::cdr::PlanError;
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::Fields;
-use crate::sink::{Scalar, Sink};
+use crate::sink::{Refused, Scalar, Sink};
 pub(crate) use json::write_json;
 use plan::Node;
 use walk::Walk;
@@ -52,7 +52,7 @@ pub struct BinaryDecoder {
     topic: TopicId,
     root: Arc<Node>,
     time_unit: TimeUnit,
-    mistyped: u64,
+    refused: Refused,
     /// The parts of a text together.
     scratch: Vec<u8>,
 }
@@ -75,7 +75,14 @@ impl BinaryDecoder {
         let mut errors = Vec::new();
         let root = Arc::new(Node::new(&Fields::new(projection, time), &mut String::new(), &mut errors));
         if errors.is_empty() {
-            Ok(BinaryDecoder { format, topic, root, time_unit, mistyped: 0, scratch: Vec::new() })
+            Ok(BinaryDecoder {
+                format,
+                topic,
+                root,
+                time_unit,
+                refused: Refused::default(),
+                scratch: Vec::new(),
+            })
         } else {
             Err(errors)
         }
@@ -96,13 +103,18 @@ impl BinaryDecoder {
             BinaryFormat::Msgpack => walk.message::<msgpack::Msgpack>(&self.root),
         };
         self.scratch = walk.scratch;
-        self.mistyped += walk.sink.end(walked)?;
+        walk.sink.end(walked, &mut self.refused)?;
         Ok(())
     }
 
     /// Returns how many values so far had another type than the program reads.
     pub fn mistyped(&self) -> u64 {
-        self.mistyped
+        self.refused.count
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.refused.too_large()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 use super::compile::Compiler;
 use super::error::{CdrError, CdrErrorKind, PlanError};
@@ -11,6 +11,7 @@ use super::walk::{Fault, Stop, Walk};
 use super::write::Writer;
 use crate::fields::Fields;
 use crate::schema::{Extensibility, Schema};
+use crate::sink::Refused;
 
 /// How much of a message is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub enum Check {
 pub struct CdrDecoder {
     topic: TopicId,
     plan: Arc<Plan>,
-    mistyped: u64,
+    refused: Refused,
     scratch: String,
     /// How many messages in a row ended where their type ends, up to [`TRUST`].
     trust: u8,
@@ -98,7 +99,7 @@ impl CdrDecoder {
         }
         let tables = compiler.tables;
         let plan = Arc::new(Plan { tables, check, programs, ends });
-        Ok(CdrDecoder { topic, plan, mistyped: 0, scratch: String::new(), trust: 0 })
+        Ok(CdrDecoder { topic, plan, refused: Refused::default(), scratch: String::new(), trust: 0 })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -145,13 +146,15 @@ impl CdrDecoder {
                 tables: &self.plan.tables,
                 time: None,
                 mistyped: 0,
+                large: None,
                 met: 0,
                 part: 0,
                 scratch: std::mem::take(&mut self.scratch),
             },
         };
         let walked = if encapsulation & 1 == 1 { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
-        let (at, own_time, mistyped) = (walk.at, walk.out.time, walk.out.mistyped);
+        let (at, own_time) = (walk.at, walk.out.time);
+        let (mistyped, large) = (walk.out.mistyped, walk.out.large);
         self.scratch = std::mem::take(&mut walk.out.scratch);
         let fault = match walked {
             Err(Stop::Fault(fault)) => fault,
@@ -159,7 +162,7 @@ impl CdrDecoder {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
-                self.mistyped += mistyped;
+                self.refused.add(mistyped, large);
                 if self.trust < TRUST {
                     self.trust += 1;
                 }
@@ -185,6 +188,11 @@ impl CdrDecoder {
 
     /// Returns how many values so far were out of the range of their type.
     pub fn mistyped(&self) -> u64 {
-        self.mistyped
+        self.refused.count
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.refused.too_large()
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Writer<'w> {
     pub(super) time: Option<Timestamp>,
     /// Values that are out of the range of their column.
     pub(super) mistyped: u64,
+    /// The column of an integer beyond the signed 64-bit range.
+    pub(super) large: Option<u32>,
     /// The conditions that the current element meets.
     pub(super) met: u64,
     /// A part of a time, until the other one is read.
@@ -70,7 +72,12 @@ impl Writer<'_> {
             Target::Float(column) => self.write_float(column, scalar.float()),
             Target::Int(column) => match scalar {
                 Scalar::Int(value) => self.block.set_int(column, self.row, value),
-                _ => self.refuse(Slot::Int(column)),
+                other => {
+                    if let Scalar::Large(_) = other {
+                        self.large = Some(column);
+                    }
+                    self.refuse(Slot::Int(column));
+                }
             },
             Target::Bool(column) => {
                 let value = scalar.checked_bool()?;

@@ -29,12 +29,12 @@ mod walk;
 
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 use crate::cdr::PlanError;
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::Fields;
-use crate::sink::Sink;
+use crate::sink::{Refused, Sink};
 use crate::typed::Report;
 use buffer::Buffer;
 use compile::Compiler;
@@ -50,7 +50,7 @@ pub struct FlatbuffersDecoder {
     plan: Arc<TablePlan>,
     identifier: Option<[u8; 4]>,
     time_unit: TimeUnit,
-    mistyped: u64,
+    refused: Refused,
 }
 
 impl FlatbuffersDecoder {
@@ -74,7 +74,7 @@ impl FlatbuffersDecoder {
             return Err(compiler.report.errors);
         }
         let identifier = message_type.identifier();
-        Ok(FlatbuffersDecoder { topic, plan, identifier, time_unit, mistyped: 0 })
+        Ok(FlatbuffersDecoder { topic, plan, identifier, time_unit, refused: Refused::default() })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -88,13 +88,18 @@ impl FlatbuffersDecoder {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { buffer: Buffer(payload), sink };
         let walked = walk.table(&self.plan, root);
-        self.mistyped += walk.sink.end(walked)?;
+        walk.sink.end(walked, &mut self.refused)?;
         Ok(())
     }
 
     /// Returns how many values so far had no meaning in their type, or were out of the range of their column.
     pub fn mistyped(&self) -> u64 {
-        self.mistyped
+        self.refused.count
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.refused.too_large()
     }
 }
 

@@ -33,12 +33,12 @@ mod wire;
 
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 use crate::cdr::PlanError;
 use crate::error::MessageError;
 use crate::fields::Fields;
-use crate::sink::Sink;
+use crate::sink::{Refused, Sink};
 use compile::Compiler;
 pub use descriptor::{Descriptors, ProtobufType};
 pub(crate) use json::write_json;
@@ -52,7 +52,7 @@ pub struct ProtobufDecoder {
     topic: TopicId,
     plan: Arc<MessagePlan>,
     time_unit: TimeUnit,
-    mistyped: u64,
+    refused: Refused,
     words: Vec<u64>,
 }
 
@@ -76,7 +76,13 @@ impl ProtobufDecoder {
         if !compiler.report.errors.is_empty() {
             return Err(compiler.report.errors);
         }
-        Ok(ProtobufDecoder { topic, plan, time_unit, mistyped: 0, words: vec![0; compiler.words] })
+        Ok(ProtobufDecoder {
+            topic,
+            plan,
+            time_unit,
+            refused: Refused::default(),
+            words: vec![0; compiler.words],
+        })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -88,12 +94,17 @@ impl ProtobufDecoder {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { sink, words: &mut self.words };
         let walked = walk.whole(&self.plan, Reader { bytes: payload, at: 0 });
-        self.mistyped += walk.sink.end(walked)?;
+        walk.sink.end(walked, &mut self.refused)?;
         Ok(())
     }
 
     /// Returns how many values so far had no meaning in their type, or were out of the range of their column.
     pub fn mistyped(&self) -> u64 {
-        self.mistyped
+        self.refused.count
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.refused.too_large()
     }
 }
