@@ -27,8 +27,16 @@ use crate::terminal::{self, Color, LogLevel};
 use crate::{complain, exit};
 
 /// The version with its commit and its features.
+#[cfg(not(feature = "dds-security"))]
 const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("RONDEL_COMMIT"), "; zenoh, dds, mqtt)");
+#[cfg(feature = "dds-security")]
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("RONDEL_COMMIT"),
+    "; zenoh, dds, mqtt, dds-security)"
+);
 
 /// Check live messages and recordings against a written specification
 #[derive(Debug, Parser)]
