@@ -27,7 +27,7 @@ PEERS := crates/rondel/tests/peers
 DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo case-study install uninstall test test-long test-faults test-peers test-dds-security bench bench-containers image test-containers \
+.PHONY: help setup demo case-study install uninstall test test-long test-faults test-peers test-features bench bench-containers image test-containers \
 	test-bridge test-fresh fuzz deny clean
 
 help: ## list the targets
@@ -70,9 +70,9 @@ test-peers: setup ## read and write ROS 2 messages among nodes on other implemen
 	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
 	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
-test-dds-security: setup ## build Rondel with DDS Security and run its tests (needs libssl-dev and openssl)
-	cargo test --workspace --locked --features rondel/dds-security --test dds_security
-	cargo test --workspace --locked --features rondel/dds-security --lib dds::
+test-features: setup ## test what the usual build leaves out: DDS Security (needs libssl-dev and openssl), .proto files
+	cargo test --workspace --locked --features rondel/dds-security,rondel/proto --test dds_security --test typed --test protobuf
+	cargo test --workspace --locked --features rondel/dds-security,rondel/proto --lib dds::
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench

@@ -125,7 +125,7 @@ impl NetworkArguments {
             peers: self.dds_peer.clone(),
             history: self.dds_history,
             lease: self.dds_lease,
-            security: self.dds_security.as_deref().map(dds::Security::in_folder),
+            security: self.dds_security.as_deref().map(dds::Security::in_folder).map(Box::new),
             ..dds::Settings::default()
         }
     }

@@ -308,10 +308,8 @@ impl State {
             #[cfg(feature = "proto")]
             "proto" => {
                 // It is read with those that it imports.
-                std::fs::metadata(path).map_err(|error| cannot(&error))?;
-                self.count += 1;
                 self.proto.add(path);
-                Ok(())
+                self.counted()
             }
             #[cfg(not(feature = "proto"))]
             "proto" => {
@@ -319,7 +317,8 @@ impl State {
                 let (path, set) = (path.display(), set.display());
                 let command = format!("protoc --include_imports --descriptor_set_out={set} {path}");
                 Err(cannot(&format!(
-                    "compile it to a descriptor set first: `{command}`, or `buf build -o {set}`"
+                    "compile it to a descriptor set first: `{command}`, or `buf build -o {set}`; or build Rondel so that \
+                     it reads text: `cargo build --release --package rondel --features proto`"
                 )))
             }
             "fbs" => {
@@ -337,7 +336,7 @@ impl State {
 
     /// The content of a file that is not text.
     fn bytes(&mut self, path: &Path) -> Result<Vec<u8>, String> {
-        self.count += 1;
+        self.counted()?;
         let file = std::fs::File::open(path).and_then(|file| {
             let mut bytes = Vec::new();
             file.take(LARGEST + 1).read_to_end(&mut bytes).map(|_| bytes)
@@ -351,11 +350,17 @@ impl State {
         }
     }
 
-    fn text(&mut self, path: &Path) -> Result<String, String> {
+    /// Counts a file.
+    fn counted(&mut self) -> Result<(), String> {
         self.count += 1;
         if self.count > FILES {
             return Err(format!("more than {FILES} files of definitions: name smaller folders"));
         }
+        Ok(())
+    }
+
+    fn text(&mut self, path: &Path) -> Result<String, String> {
+        self.counted()?;
         read_text(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
     }
 

@@ -1,4 +1,4 @@
-//! DDS Security: participants with certificates, without, expired, and of another authority. `make test-dds-security` runs
+//! DDS Security: participants with certificates, without, expired, and of another authority. `make test-features` runs
 //! what needs the feature `dds-security`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well

@@ -354,7 +354,12 @@ fn definitions_that_cannot_be_used() {
     refused(
         "bad.proto",
         "",
-        &["descriptor set", "protoc --include_imports --descriptor_set_out=", "bad.proto`"],
+        &[
+            "descriptor set",
+            "protoc --include_imports --descriptor_set_out=",
+            "bad.proto`",
+            "--features proto",
+        ],
     );
     refused("bad.fbs", "", &["flatc --binary --schema -o ", "bad.fbs`"]);
     refused("bad.txt", "", &["*.msg"]);

@@ -11,7 +11,7 @@ use rondel_event::{Timestamp, TopicId};
 use super::announced_node::{AnnouncedNode, Member};
 use super::entity::{Entity, Qos};
 use super::refused::Refusals;
-use super::{DeclareError, Protection, Security, Settings};
+use super::{DeclareError, Protection, Settings};
 use crate::adapter::{Outage, Recovered};
 
 /// One instance of CycloneDDS with its own sockets, threads and participant.
@@ -62,7 +62,7 @@ impl Domain {
         let domain = domain?;
         // By this the participants of ROS 2 know each other.
         let enclave = if settings.node.is_some() { "enclave=/;" } else { "" };
-        let secure = settings.security.as_ref().map(Security::properties).unwrap_or_default();
+        let secure = settings.security.as_ref().map(|files| files.properties()).unwrap_or_default();
         let qos = Qos::new().user_data(enclave).properties(&secure)?;
         let refusals = settings.security.as_ref().map(|_| Refusals::begin(id, protection));
         ERRORS.set(Some(String::new()));

@@ -33,7 +33,7 @@ pub struct Settings {
     pub node: Option<NodeName>,
     /// DDS Security: who others are, and what is encrypted. A process has one such participant in a domain. Default: none,
     /// nothing is encrypted and nobody proves who they are.
-    pub security: Option<Security>,
+    pub security: Option<Box<Security>>,
 }
 
 impl Default for Settings {

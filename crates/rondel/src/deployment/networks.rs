@@ -177,7 +177,7 @@ pub(super) fn dds_settings(
         if joins {
             files.check(settings.domain, mistakes);
         }
-        settings.security = Some(files.security);
+        settings.security = Some(Box::new(files.security));
     }
     members.finish(DDS, mistakes);
     settings
