@@ -56,7 +56,7 @@ fn on(interface: &Option<String>) -> String {
 /// receive thread, that is a deadlock.
 ///
 /// With [DDS Security](Settings::security) it is one participant for both. Its publishers then wait for
-/// acknowledgements only when 64 MB have none, and for a limited time if [`Settings::slow_consumer`] is set.
+/// acknowledgements only when 16 MB have none, and for a limited time if [`Settings::slow_consumer`] is set.
 #[derive(Debug)]
 pub struct Participant {
     settings: Settings,

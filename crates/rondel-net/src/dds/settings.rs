@@ -146,7 +146,10 @@ impl Settings {
         // With security one instance receives and publishes (see `Domain::open`). Its publishers wait for acknowledgements
         // only when this much has none, as they may have to wait for a subscription whose cache is full.
         let patient = match self.security {
-            Some(_) => "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcHigh>64 MB</WhcHigh></Watermarks>",
+            Some(_) => {
+                "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>16 MB</WhcHigh>\
+                 <WhcHighInit>16 MB</WhcHighInit></Watermarks>"
+            }
             None => "",
         };
         // By default one reader gets 200 samples every 100 ms when it asks for samples again.
