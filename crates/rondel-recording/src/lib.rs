@@ -8,16 +8,25 @@ mod library;
 mod mcap;
 mod merge;
 mod open;
+mod packed;
+mod pieces;
 mod reader;
 mod recording;
 mod rosbag2;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod table;
+mod temporary;
 
 pub use library::Library;
 pub use mcap::{Compression, McapRecording, McapWriter, MessageHead, WriterOptions};
 pub use merge::Merged;
-pub use open::{OpenError, Opened, has_lines, merge, open, open_messages};
+pub use open::{
+    OpenError, Opened, has_lines, merge, merge_with, open, open_messages, open_messages_with, open_with,
+};
 pub use reader::{MAX_LINE, Piece, ReadError, TraceReader};
 pub use recording::{
     End, Progress, RecordedMessage, RecordedSchema, RecordedTopic, Recording, RecordingError, Selection,
-    shown,
+    WantedField, shown,
 };
+pub use table::{TableOptions, TableRecording, is_table};

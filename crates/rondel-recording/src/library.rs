@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::packed;
 use crate::recording::RecordingError;
 use crate::rosbag2;
+use crate::table;
 
 /// The recordings in a folder and the folders below it.
 #[derive(Debug, Default)]
@@ -23,8 +25,8 @@ pub struct Library {
 
 /// How deep folders are searched.
 const DEPTH: usize = 32;
-/// What the names of files with recordings end in.
-const ENDINGS: [&str; 3] = ["mcap", "jsonl", "ndjson"];
+/// What the names of files with lines end in.
+const LINES: [&str; 2] = ["jsonl", "ndjson"];
 
 impl Library {
     /// The recordings in a folder; `None` if it is no folder, or is a recording itself: one of rosbag2.
@@ -41,10 +43,9 @@ impl Library {
             if !library.unreadable.is_empty() {
                 return Err(library.unreadable.remove(0));
             }
-            let endings = ENDINGS.map(|ending| format!("*.{ending}")).join(", ");
-            let reason = format!(
-                "this folder has no recording: neither a folder of rosbag2 nor {endings}, *.gz or *.zst"
-            );
+            let reason = "this folder has no recording: neither a folder of rosbag2 nor *.mcap, *.db3, *.jsonl, *.ndjson, \
+                          *.gz, *.zst or a table (*.csv, *.tsv) with a column `time`"
+                .to_owned();
             return Err(RecordingError::Form { path: folder.to_owned(), reason });
         }
         Ok(Some(library))
@@ -80,7 +81,9 @@ impl Library {
                     self.unreadable.extend(searched.err());
                 }
                 // Opening a pipe would wait until someone writes into it.
-                false if !is_recording(&path) || !is_file => self.others.extend((!is_hidden).then_some(path)),
+                false if !is_file || !is_recording(&path) && !table::is_recording(&path) => {
+                    self.others.extend((!is_hidden).then_some(path))
+                }
                 false if is_hidden => self.hidden.push(path),
                 false => self.recordings.push(path),
             }
@@ -89,14 +92,17 @@ impl Library {
     }
 }
 
-/// Whether a file is a recording by its name.
+/// Whether a file is a recording by its name; tables may be anything.
 pub(crate) fn is_recording(path: &Path) -> bool {
+    if packed::form(path).is_some() {
+        return true;
+    }
     let ending = |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let own = match ending(path).as_deref() {
         Some("gz" | "zst") => ending(&path.with_extension("")),
         other => other.map(str::to_owned),
     };
-    own.is_some_and(|own| ENDINGS.contains(&own.as_str()))
+    own.is_some_and(|own| LINES.contains(&own.as_str()))
 }
 
 #[cfg(test)]

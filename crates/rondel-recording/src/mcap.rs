@@ -5,7 +5,6 @@
 
 mod ahead;
 mod chunk;
-mod file;
 mod index;
 mod load;
 mod records;
@@ -16,9 +15,9 @@ use std::path::Path;
 
 use rondel_event::Timestamp;
 
+use crate::pieces::Pieces;
 use crate::recording::{End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
 use ahead::Ahead;
-use file::Pieces;
 use index::{Index, Section};
 use load::{Buffers, Entry, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
 pub(crate) use records::MAGIC;
@@ -72,14 +71,19 @@ impl McapRecording {
     /// # Errors
     /// [`RecordingError`] if it cannot be read at all.
     pub fn open(path: &Path) -> Result<McapRecording, RecordingError> {
-        let mut file = Pieces::open(path)?;
+        McapRecording::of_pieces(Pieces::open(path, None)?)
+    }
+
+    /// Finds the topics of a file that is open.
+    pub(crate) fn of_pieces(mut file: Pieces) -> Result<McapRecording, RecordingError> {
         let Index { sections, topics, of_channel, faults, cut, is_own, end, .. } = Index::read(&mut file)?;
         let mut channels = vec![UNKNOWN; of_channel.keys().next_back().map_or(0, |last| *last as usize + 1)];
         for (channel, topic) in &of_channel {
             channels[*channel as usize] = *topic as u32;
         }
         let bytes_read = file.bytes_read();
-        let path = || path.to_owned();
+        let name = file.path().to_owned();
+        let path = || name.clone();
         let faults = faults.into_iter().map(|(offset, reason)| RecordingError::Damage {
             path: path(),
             offset,

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use rondel_event::Timestamp;
 
-use crate::recording::{End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
+use crate::recording::{
+    End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
+};
 
 /// Recordings that are merged by time of recording. The topics of one follow those of another.
 pub struct Merged {
@@ -61,6 +63,13 @@ impl Recording for Merged {
         }
     }
 
+    fn want(&mut self, topic: usize, fields: &[WantedField]) {
+        let part = self.parts.iter_mut().rfind(|part| part.first_topic <= topic);
+        if let Some(part) = part {
+            part.recording.want(topic - part.first_topic, fields);
+        }
+    }
+
     fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
         if let Some(fault) = self.faults.pop_front() {
             return Err(fault);
@@ -71,17 +80,27 @@ impl Recording for Merged {
         let mut first: Option<(Timestamp, usize)> = None;
         for (i, part) in self.parts.iter_mut().enumerate() {
             if matches!(part.next, Next::Unknown) {
-                part.next = match part.recording.advance() {
+                let next = part.recording.advance();
+                part.next = match next {
                     Ok(next) => next.map_or(Next::None, Next::At),
                     Err(RecordingError::Damage { path, offset, reason, topics }) => {
                         let topics = topics.into_iter().map(|topic| topic + part.first_topic).collect();
                         return Err(RecordingError::Damage { path, offset, reason, topics });
                     }
+                    Err(RecordingError::Row { path, line, reason, topics }) => {
+                        let topics = topics.into_iter().map(|topic| topic + part.first_topic).collect();
+                        return Err(RecordingError::Row { path, line, reason, topics });
+                    }
                     Err(cut @ RecordingError::Cut { .. }) => {
                         self.cuts.push_back(cut);
                         Next::None
                     }
-                    Err(other) => return Err(other),
+                    // The others can be read on.
+                    Err(other) => {
+                        let topics = part.first_topic..part.first_topic + part.recording.topics().len();
+                        part.next = Next::None;
+                        return Err(other.into_damage(topics.collect()));
+                    }
                 };
             }
             if let Next::At(time) = part.next

@@ -5,11 +5,13 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::mcap::{self, McapRecording};
+use crate::mcap;
 use crate::merge::Merged;
+use crate::packed::{self, Form};
 use crate::reader::{ReadError, TraceReader};
 use crate::recording::{Recording, RecordingError};
 use crate::rosbag2;
+use crate::table::{self, TableOptions, TableRecording};
 
 /// A recording that was opened.
 pub enum Opened {
@@ -35,62 +37,129 @@ pub enum OpenError {
 /// # Errors
 /// [`OpenError`].
 pub fn open(path: &Path) -> Result<Opened, OpenError> {
-    if let Some(recording) = open_messages(path)? {
+    open_with(path, &TableOptions::default())
+}
+
+/// The same with what the user says about tables.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn open_with(path: &Path, options: &TableOptions<'_>) -> Result<Opened, OpenError> {
+    if let Some(recording) = open_messages_with(path, options)? {
         return Ok(Opened::Messages(recording));
     }
     if let Some(found) = foreign(&beginning(path)) {
-        let reason = format!(
-            "this is {found}; recordings are MCAP files, folders of rosbag2, and JSON lines, also as .gz and .zst"
-        );
+        let reason = format!("this is {found}; recordings are {FORMS}");
         return Err(RecordingError::Form { path: path.to_owned(), reason }.into());
     }
     Ok(Opened::Lines(TraceReader::open(path)?))
 }
 
-/// Opens several recordings of messages as one, merged by the times of recording. One that is named twice is read once.
+/// The forms of recordings, for errors.
+const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), tables (.csv), and JSON lines, also as .gz \
+                     and .zst";
+
+/// Opens several recordings of messages as one, merged by the times of recording. One that is named twice is read once;
+/// one that cannot be opened is named when reading begins, and the others are read.
 ///
 /// # Errors
-/// [`OpenError`] of the first that cannot be opened, or has lines.
+/// [`OpenError`] of the first if none can be opened; where one has lines.
 pub fn merge(paths: &[PathBuf]) -> Result<Opened, OpenError> {
-    let (mut recordings, mut faults) = (Vec::new(), Vec::new());
-    let mut seen = BTreeSet::new();
-    for path in paths {
-        if !seen.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())) {
-            let reason = "it is named twice, and read once".to_owned();
-            faults.push(RecordingError::Damage { path: path.clone(), offset: 0, reason, topics: Vec::new() });
-            continue;
-        }
-        recordings.push(open_messages(path)?.ok_or_else(|| RecordingError::Form {
-            path: path.clone(),
-            reason: "only MCAP files and folders of rosbag2 can be merged".to_owned(),
-        })?);
-    }
-    Ok(Opened::Messages(Box::new(Merged::new(recordings, faults))))
+    merge_with(paths, &TableOptions::default())
 }
 
-/// Opens a recording of messages: an MCAP file or a folder of rosbag2; `None` if it has lines or is anything else.
+/// The same with what the user says about tables.
+///
+/// # Errors
+/// Those of [`merge`].
+pub fn merge_with(paths: &[PathBuf], options: &TableOptions<'_>) -> Result<Opened, OpenError> {
+    let (mut recordings, mut faults) = (Vec::new(), Vec::new());
+    let mut unopened = None;
+    let mut seen = BTreeSet::new();
+    let damage = |path: &Path, reason| RecordingError::Damage {
+        path: path.to_owned(),
+        offset: 0,
+        reason,
+        topics: Vec::new(),
+    };
+    for path in paths {
+        if !seen.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())) {
+            faults.push(damage(path, "it is named twice, and read once".to_owned()));
+            continue;
+        }
+        match open_messages_with(path, options) {
+            Ok(Some(recording)) => recordings.push(recording),
+            Ok(None) => {
+                let reason = format!(
+                    "it has no messages that can be merged with others; these are {FORMS}, without JSON lines"
+                );
+                return Err(RecordingError::Form { path: path.clone(), reason }.into());
+            }
+            Err(error) => {
+                faults.push(damage(path, format!("it is not read: {}", error.without(path))));
+                unopened.get_or_insert(error);
+            }
+        }
+    }
+    match unopened {
+        Some(error) if recordings.is_empty() => Err(error.into()),
+        _ => Ok(Opened::Messages(Box::new(Merged::new(recordings, faults)))),
+    }
+}
+
+/// Opens a recording of messages: an MCAP file, a database, a table or a folder of rosbag2; `None` if it has lines or is
+/// anything else.
 ///
 /// # Errors
 /// [`RecordingError`].
 pub fn open_messages(path: &Path) -> Result<Option<Box<dyn Recording>>, RecordingError> {
+    open_messages_with(path, &TableOptions::default())
+}
+
+/// The same with what the user says about tables.
+///
+/// # Errors
+/// [`RecordingError`].
+pub fn open_messages_with(
+    path: &Path,
+    options: &TableOptions<'_>,
+) -> Result<Option<Box<dyn Recording>>, RecordingError> {
     if path.is_dir() {
         return Ok(Some(Box::new(rosbag2::open(path)?)));
     }
-    if is_mcap(path) {
-        return Ok(Some(Box::new(McapRecording::open(path)?)));
+    if let Some(form) = form(path) {
+        let opened = packed::open(path, form, false)?;
+        return Ok(Some(match opened.fault {
+            None => opened.recording,
+            Some(fault) => Box::new(Merged::new(vec![opened.recording], vec![fault])),
+        }));
+    }
+    if table::is_table(path) {
+        return Ok(Some(Box::new(TableRecording::open(path, options)?)));
     }
     Ok(None)
 }
 
 /// Whether it would be read as lines of JSON, by its beginning and name; `-` is.
 pub fn has_lines(path: &Path) -> bool {
-    path.as_os_str() == "-" || path.is_file() && !is_mcap(path) && foreign(&beginning(path)).is_none()
+    path.as_os_str() == "-"
+        || path.is_file()
+            && form(path).is_none()
+            && !table::is_table(path)
+            && foreign(&beginning(path)).is_none()
 }
 
-/// Whether it is an MCAP file, by its beginning or, where that is damaged, its name.
-fn is_mcap(path: &Path) -> bool {
-    let is_named = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mcap"));
-    is_named || beginning(path).starts_with(mcap::MAGIC)
+/// The form of a file of messages, by its beginning or, where that is damaged or compressed, its name; and whether it is
+/// compressed.
+fn form(path: &Path) -> Option<(Form, bool)> {
+    let named = packed::form(path);
+    let bytes = beginning(path);
+    match named {
+        Some((_, true)) => named,
+        _ if bytes.starts_with(mcap::MAGIC) => Some((Form::Mcap, false)),
+        _ if bytes.starts_with(b"SQLite format 3\0") => Some((Form::Sqlite, false)),
+        _ => named,
+    }
 }
 
 /// The first bytes of a regular file.
@@ -107,10 +176,9 @@ fn beginning(path: &Path) -> Vec<u8> {
 
 /// What a file is that is no recording, by its first bytes.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
-    let forms: [(&[u8], &str); 5] = [
+    let forms: [(&[u8], &str); 4] = [
         (b"PK\x03\x04", "a ZIP archive"),
         (b"#ROSBAG", "a bag of ROS 1"),
-        (b"SQLite format 3\0", "an SQLite database"),
         (b"\x7fELF", "a program"),
         (b"PAR1", "a Parquet table"),
     ];

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, ValueType};
 
 /// A recording of messages as they were on a network.
 ///
@@ -15,6 +15,12 @@ pub trait Recording {
 
     /// Chooses the topics, by position, and the time span whose messages are read. Call it before the first message.
     fn select(&mut self, selection: Selection);
+
+    /// Names fields of a topic that are read, with their types. Tables leave out all others, and take cells as these types;
+    /// other recordings know the types of their fields. Call it before the first message.
+    fn want(&mut self, topic: usize, fields: &[WantedField]) {
+        let _ = (topic, fields);
+    }
 
     /// Moves to the next message by time of recording, and returns this time; `None` at the end.
     ///
@@ -132,6 +138,15 @@ pub struct RecordedMessage<'r> {
     pub payload: &'r [u8],
 }
 
+/// A field of the messages of a topic that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedField {
+    /// Its path.
+    pub path: rondel_event::Path,
+    /// Its type, if it is known.
+    pub kind: Option<ValueType>,
+}
+
 /// The messages to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
@@ -219,6 +234,18 @@ pub enum RecordingError {
         /// The positions of the topics of which messages may be missing; empty if none is.
         topics: Vec<usize>,
     },
+    /// A row of a table cannot be used; reading continues with the next one.
+    #[error("{}:{line}: {reason}", shown(path))]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: u64,
+        /// What is wrong, in words.
+        reason: String,
+        /// The positions of the topics of which it may have been a message.
+        topics: Vec<usize>,
+    },
     /// It ends too early: what was read before is all that there is.
     #[error("{}: cut off at byte {offset}: {reason}", shown(path))]
     Cut {
@@ -229,6 +256,31 @@ pub enum RecordingError {
         /// What is missing, in words.
         reason: String,
     },
+}
+
+impl RecordingError {
+    /// The error without the name of its file at the beginning, to stand behind it.
+    pub(crate) fn without(&self, path: &Path) -> String {
+        let text = self.to_string();
+        text.strip_prefix(&format!("{}: ", shown(path))).map_or(text.clone(), str::to_owned)
+    }
+}
+
+impl RecordingError {
+    /// The error as one of a part of which nothing more is read.
+    pub(crate) fn into_damage(self, topics: Vec<usize>) -> RecordingError {
+        let (path, reason) = match &self {
+            RecordingError::Open { path, source } => (path, format!("cannot open it: {source}")),
+            RecordingError::Read { path, offset, source } => {
+                (path, format!("cannot read it at byte {offset}: {source}"))
+            }
+            RecordingError::Form { path, reason } => (path, reason.clone()),
+            RecordingError::Damage { .. } | RecordingError::Row { .. } | RecordingError::Cut { .. } => {
+                return self;
+            }
+        };
+        RecordingError::Damage { path: path.clone(), offset: 0, reason, topics }
+    }
 }
 
 /// A place in a file, to stand before what is wrong there.

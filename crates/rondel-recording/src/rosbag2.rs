@@ -1,4 +1,5 @@
-//! Folders of rosbag2: `metadata.yaml`, and the files with messages that it names.
+//! Folders of rosbag2: `metadata.yaml`, and the files with messages that it names, in MCAP or SQLite, compressed as a
+//! whole, message by message, or not.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use saphyr::{LoadableYamlNode as _, Yaml};
 
 use crate::library::is_recording;
-use crate::mcap::McapRecording;
 use crate::merge::Merged;
+use crate::packed;
 use crate::recording::{Recording, RecordingError};
 
 const METADATA: &str = "metadata.yaml";
@@ -21,18 +22,20 @@ const LARGEST: u64 = 16 << 20;
 struct Metadata {
     storage: String,
     compression: String,
+    format: String,
     files: Vec<String>,
 }
 
-/// Whether a folder is one of rosbag2: it has `metadata.yaml`, or nothing but the MCAP files of one recorder, which it
-/// numbers from 0.
+/// Whether a folder is one of rosbag2: it has `metadata.yaml`, or nothing but the files of one recorder, which it numbers
+/// from 0.
 pub(crate) fn is_bag(folder: &Path) -> bool {
     if folder.join(METADATA).exists() {
         return true;
     }
-    let files = mcap_files(folder).unwrap_or_default();
+    let files = bag_files(folder).unwrap_or_default();
     let numbered = |path: &PathBuf| {
-        let name = path.file_stem()?.to_string_lossy().into_owned();
+        let name = path.file_name()?.to_str()?;
+        let name = name.split_once('.').map_or(name, |(name, _)| name);
         let (recorder, number) = name.rsplit_once('_')?;
         Some((recorder.to_owned(), number.parse::<usize>().ok()?))
     };
@@ -48,9 +51,20 @@ fn beside(folder: &Path, files: &[PathBuf]) -> Vec<PathBuf> {
     let is_bare = !folder.join(METADATA).exists();
     let is_hidden =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    // Readers of ROS 2 leave what they decompressed: one of both is read.
+    let is_twin = |path: &PathBuf| {
+        let is_packed_form = |ending: &&str| {
+            let mut packed = path.as_os_str().to_owned();
+            packed.push(format!(".{ending}"));
+            files.contains(&PathBuf::from(packed))
+        };
+        let is_packed = packed::form(path).is_some_and(|(_, is_packed)| is_packed);
+        ["zstd", "zst"].iter().any(is_packed_form) || is_packed && files.contains(&path.with_extension(""))
+    };
     let is_other = |path: &PathBuf| {
         !is_hidden(path)
             && !files.contains(path)
+            && !is_twin(path)
             && if path.is_dir() { is_bare } else { is_recording(path) && path.is_file() }
     };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -59,24 +73,31 @@ fn beside(folder: &Path, files: &[PathBuf]) -> Vec<PathBuf> {
     others
 }
 
-/// The MCAP files of a folder, in the order of their names.
-fn mcap_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let is_mcap = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "mcap");
+/// The MCAP files and databases of a folder, compressed or not, in the order of their names.
+fn bag_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?;
     let paths = entries.flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> = paths.filter(is_mcap).filter(|path| path.is_file()).collect();
+    let is_bag_file = |path: &PathBuf| packed::form(path).is_some();
+    let mut files: Vec<PathBuf> = paths.filter(is_bag_file).filter(|path| path.is_file()).collect();
+    // Of a file and what was decompressed of it, one is read.
+    let plain: BTreeSet<PathBuf> = files.iter().cloned().collect();
+    files.retain(|path| {
+        !packed::form(path)
+            .is_some_and(|(_, is_packed)| is_packed && plain.contains(&path.with_extension("")))
+    });
     files.sort();
     Ok(files)
 }
 
-/// Opens a folder of rosbag2. Where `metadata.yaml` is missing, as after a crash, all MCAP files in it are read.
+/// Opens a folder of rosbag2. Where `metadata.yaml` is missing, as after a crash, all MCAP files and databases in it are
+/// read.
 ///
 /// # Errors
 /// [`RecordingError`] if it is no such folder, or its messages are stored in a way that is not read.
 pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
     let form = |reason: String| RecordingError::Form { path: folder.to_owned(), reason };
     let path = folder.join(METADATA);
-    let mut faults = Vec::new();
+    let (mut faults, mut is_by_message) = (Vec::new(), false);
     let damage = |path: &Path, reason: &str| RecordingError::Damage {
         path: path.to_owned(),
         offset: 0,
@@ -85,25 +106,18 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
     };
     let files: Vec<PathBuf> = if path.exists() {
         let metadata = metadata(&path)?;
-        match metadata.storage.as_str() {
-            "mcap" | "" => {}
-            "sqlite3" => {
-                return Err(form(
-                    "this bag stores its messages in SQLite, which is not read; convert it to MCAP with \
-                     `ros2 bag convert` or `rosbags-convert`"
-                        .to_owned(),
-                ));
-            }
-            other => {
-                return Err(form(format!("this bag stores its messages in '{other}', which is not read")));
-            }
+        if !matches!(metadata.storage.as_str(), "mcap" | "sqlite3" | "") {
+            let storage = &metadata.storage;
+            return Err(form(format!("this bag stores its messages in '{storage}', which is not read")));
         }
-        if !metadata.compression.is_empty() && !metadata.compression.eq_ignore_ascii_case("none") {
-            let mode = metadata.compression.to_lowercase();
+        let is_compressed = !matches!(metadata.compression.to_lowercase().as_str(), "" | "none");
+        if is_compressed && !matches!(metadata.format.as_str(), "zstd" | "") {
+            let format = &metadata.format;
             return Err(form(format!(
-                "this bag is compressed by {mode}, which is not read; only the compression of MCAP itself is"
+                "this bag is compressed with '{format}', which is not read; only zstd is"
             )));
         }
+        is_by_message = metadata.compression.eq_ignore_ascii_case("message");
         // Older versions name files with their folder.
         let place = |name: &String| {
             let within = folder.join(name);
@@ -119,11 +133,11 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
         }
         files
     } else {
-        let files = mcap_files(folder);
+        let files = bag_files(folder);
         let files = files.map_err(|source| RecordingError::Open { path: folder.to_owned(), source })?;
         if files.is_empty() {
             return Err(form(
-                "this folder is no recording: it has neither metadata.yaml nor MCAP files".to_owned(),
+                "this folder is no recording: it has neither metadata.yaml nor MCAP files or databases (.db3)".to_owned(),
             ));
         }
         files
@@ -137,10 +151,11 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
             faults.push(damage(file, "it is named twice, and read once"));
             continue;
         }
-        match McapRecording::open(file) {
-            Ok(recording) => {
-                is_own &= recording.is_own();
-                recordings.push(Box::new(recording));
+        match packed::open(file, packed::form(file).unwrap_or((packed::Form::Mcap, false)), is_by_message) {
+            Ok(opened) => {
+                is_own &= opened.is_own;
+                recordings.push(opened.recording);
+                faults.extend(opened.fault);
             }
             Err(error) => unread.push(error),
         }
@@ -152,7 +167,7 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
             .unwrap_or_else(|| form("metadata.yaml names no file".to_owned())));
     }
     if !is_own && !path.exists() {
-        faults.insert(0, damage(&path, "it is missing; all MCAP files of the folder are read as one recording, by their numbers; name the files to check each"));
+        faults.insert(0, damage(&path, "it is missing; all MCAP files and databases of the folder are read as one recording, by their numbers; name the files to check each"));
     }
     faults.extend(unread.into_iter().map(|error| damage(folder, &error.to_string())));
     Ok(Merged::new(recordings, faults))
@@ -178,6 +193,7 @@ fn parse(text: &str) -> Result<Metadata, String> {
     Ok(Metadata {
         storage: text_of("storage_identifier"),
         compression: text_of("compression_mode"),
+        format: text_of("compression_format").to_lowercase(),
         files: files.iter().filter_map(|file| file.as_str()).map(str::to_owned).collect(),
     })
 }
@@ -192,7 +208,7 @@ mod tests {
         let text = "rosbag2_bagfile_information:\n  version: 5\n  storage_identifier: mcap\n  \
                     relative_file_paths:\n    - a_0.mcap\n    - a_1.mcap\n  compression_mode: \"\"\n";
         let files = vec!["a_0.mcap".to_owned(), "a_1.mcap".to_owned()];
-        let expected = Metadata { storage: "mcap".to_owned(), compression: String::new(), files };
+        let expected = Metadata { storage: "mcap".to_owned(), files, ..Metadata::default() };
         assert_eq!(parse(text).unwrap(), expected);
         for wrong in ["", "a: [", "rosbag2_bagfile_information: 3", "- a"] {
             assert!(parse(wrong).is_err(), "{wrong}");

@@ -8,7 +8,7 @@ use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{Encoding, MessageType};
-use rondel_recording::{RecordedSchema, RecordedTopic, open_messages};
+use rondel_recording::{RecordedSchema, RecordedTopic, is_table, open_messages};
 
 use crate::warn;
 
@@ -23,6 +23,9 @@ impl RecordedTypes {
     pub fn read(recordings: &[PathBuf]) -> RecordedTypes {
         let mut types = BTreeMap::new();
         for path in recordings {
+            if is_table(path) {
+                continue;
+            }
             let opened = open_messages(path).unwrap_or_else(|error| {
                 warn(&format!("the types of messages are not known: {error}"));
                 None
@@ -30,6 +33,10 @@ impl RecordedTypes {
             let Some(recording) = opened else { continue };
             for topic in recording.topics() {
                 let Some((encoding, schema)) = encoding(topic).zip(topic.schema.as_ref()) else { continue };
+                // Of older bags in SQLite only the name is known.
+                if schema.encoding.is_empty() && schema.data.is_empty() {
+                    continue;
+                }
                 let entry = || (encoding, Arc::clone(schema), path.clone());
                 types.entry(full_name(&schema.name)).or_insert_with(entry);
             }

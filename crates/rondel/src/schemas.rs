@@ -121,6 +121,10 @@ impl Schemas {
     /// # Errors
     /// Why there is none, in words.
     pub fn recorded(&self, schema: &RecordedSchema, encoding: Encoding) -> Result<MessageType, String> {
+        // Older bags in SQLite have the names of types alone.
+        if schema.encoding.is_empty() && schema.data.is_empty() {
+            return self.message_type(&schema.name, encoding);
+        }
         if !self.state().is_defined(&schema.name) {
             return message_type(schema, encoding);
         }

@@ -189,7 +189,7 @@ fn what_cannot_be_chosen_is_wrong_usage_and_said_once() {
         (&["--to", "+x"], "--to +x: write seconds"),
         (&["--from", "+4", "--to", "+2"], "--from is after --to"),
         (&["--from", "4", "--to", "2"], "--from is after --to"),
-        (&["--from", "+4"], "--from is for MCAP files and folders of rosbag2, but "),
+        (&["--from", "+4"], "--from is for MCAP files, bags and tables, but "),
         (&["--merge"], "a.jsonl has JSON lines, as 1 more have"),
         (&["--topics", "odom"], "--topics is for MCAP files"),
     ] {

@@ -110,7 +110,7 @@ for file in files: file.finish()
     let split = folder.path("split");
     let without = check(&[&split]);
     without.expect_status(3).expect_stderr(&[
-        "metadata.yaml: it is missing; all MCAP files of the folder are read as one recording",
+        "metadata.yaml: it is missing; all MCAP files and databases of the folder are read as one recording",
     ]);
     assert_eq!(without.stdout, expected.stdout);
     let metadata = |files: &str| {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::chunk::{ChunkHeader, Decompressor, LARGEST};
-use super::file::Pieces;
 use super::records::{self, ChunkIndex, HEAD, MAGIC, MESSAGE_HEAD, Records, op};
+use crate::pieces::Pieces;
 use crate::recording::{End, RecordedSchema, RecordedTopic, RecordingError};
 
 /// The footer with its head, and the last bytes of a file.

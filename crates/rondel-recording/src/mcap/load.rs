@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::chunk::{Decompressor, LARGEST};
-use super::file::Pieces;
 use super::index::Section;
 use super::records::{HEAD, MESSAGE_HEAD, Records, op};
+use crate::pieces::Pieces;
 use crate::recording::RecordingError;
 
 /// Stands for a channel that is not read, and for one that is not known.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use rondel_event::TimeUnit;
-use rondel_recording::{Library, OpenError, Opened, RecordingError, shown};
+use rondel_recording::{Library, OpenError, Opened, RecordingError, TableOptions, shown};
 use rondel_report::Judged;
 use rondel_runtime::text::counted;
 use rondel_runtime::{Alignment, Input, ManualClock, Options, SessionPlan, TimeSource};
@@ -29,11 +29,12 @@ use crate::{complain, exit, resume, warn};
 /// The number of files that name recordings which are checked as one.
 const MERGED_NAMES: usize = 3;
 
-/// Check recordings: MCAP files, folders of rosbag2, and JSON lines
+/// Check recordings: MCAP files, folders of rosbag2, tables, and JSON lines
 ///
-/// In an MCAP file, messages are decoded by the types that it has. In JSON lines, a line is one
-/// message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the fields beside topic
-/// and time; topic may be left out where the specification has one. Each recording is checked
+/// In an MCAP file or a bag, messages are decoded by the types that it has. In JSON lines, a line is
+/// one message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the fields beside
+/// topic and time; topic may be left out where the specification has one. In tables (.csv), a row is
+/// a message, with columns for time, topic and fields. Each recording is checked
 /// from its own beginning. With a deployment (rondel.yaml) in the place of the specification,
 /// its topics, addresses, times and alignment apply as they do in `rondel run`.
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ pub struct Check {
     /// The specification, or a deployment (.yaml); left out with --formula
     #[arg(value_name = "SPEC")]
     first: Option<PathBuf>,
-    /// The recordings: MCAP files, folders of rosbag2 or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
+    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), tables (.csv) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// What was named, or is in a folder that was, and cannot be read at all, with the reasons.
@@ -71,7 +72,10 @@ pub struct Check {
     /// Read only these topics of the recordings: names or patterns, with commas between them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     topics: Vec<String>,
-    /// Check all recordings as one, merged by the times of recording: MCAP files and folders of rosbag2
+    /// The topic of the rows of a table (.csv), instead of its column `topic` or the name of the file
+    #[arg(long, value_name = "NAME")]
+    topic: Option<String>,
+    /// Check all recordings as one, merged by the times of recording: all but JSON lines
     #[arg(long)]
     merge: bool,
     /// Check so many recordings at once (default: the number of cores)
@@ -177,7 +181,7 @@ impl Check {
         }
         // The state of a snapshot is restored for the messages as they are recorded.
         if let (Some(_), Some(file)) = (&self.resume, self.traces.first())
-            && let Ok(Opened::Messages(recording)) = self.open(file)
+            && let Ok(Opened::Messages(recording)) = self.open(file, &plan)
         {
             // What is wrong is shown when the recording is read.
             let _ = messages::Reading::new(&self, &mut plan, &specification.schemas, recording.topics());
@@ -260,8 +264,20 @@ impl Check {
     }
 
     /// Opens a recording; with --merge all of them.
-    fn open(&self, path: &Path) -> Result<Opened, OpenError> {
-        if !self.merge { rondel_recording::open(path) } else { rondel_recording::merge(&self.traces) }
+    fn open(&self, path: &Path, plan: &SessionPlan) -> Result<Opened, OpenError> {
+        let declared = plan.specification().spec.declared();
+        let is_topic = |name: &str| plan.topic_in_recording(name).is_some();
+        let options = TableOptions {
+            topic: self.topic.as_deref(),
+            only_topic: if let [one] = declared { Some(&one.name) } else { None },
+            time: self.time_field.as_deref(),
+            unit: self.time_unit.as_ref().map(|_| self.unit()),
+            is_topic: Some(&is_topic),
+        };
+        match self.merge {
+            false => rondel_recording::open_with(path, &options),
+            true => rondel_recording::merge_with(&self.traces, &options),
+        }
     }
 
     /// Names the recordings that cannot be opened, and returns the status: without the types that they have, a

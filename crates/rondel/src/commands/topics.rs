@@ -160,12 +160,17 @@ impl Look {
             }
         }
         recording.select(Selection::of_topics(vec![true; topics.len()]));
+        let mut unreadable = (0, None);
         loop {
             match recording.next() {
                 Ok(Some(message)) => {
                     survey.message(&addresses[message.topic], message.log_time, message.payload, None);
                 }
                 Ok(None) => break,
+                Err(error @ RecordingError::Row { .. }) => {
+                    unreadable.0 += 1;
+                    unreadable.1.get_or_insert(error);
+                }
                 // What can be read is looked at.
                 Err(error @ RecordingError::Damage { .. }) => warn(&error.to_string()),
                 Err(error @ RecordingError::Cut { .. }) => {
@@ -174,6 +179,10 @@ impl Look {
                 }
                 Err(error) => return Err(unread(&error)),
             }
+        }
+        if let (rows, Some(first)) = unreadable {
+            let rows = counted(rows, "row is", "rows are");
+            warn(&format!("{rows} left out; the first is {first}"));
         }
         survey.end();
         Ok(survey)

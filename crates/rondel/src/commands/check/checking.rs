@@ -151,7 +151,8 @@ impl<'a> Checking<'a> {
         if several {
             self.plan.set_recording(Some(&name));
         }
-        let opened = self.options.open(path).map_err(|error| Stopped::because(&error.to_string()))?;
+        let opened =
+            self.options.open(path, &self.plan).map_err(|error| Stopped::because(&error.to_string()))?;
         if several && self.options.format == Format::Text {
             if self.options.quiet {
                 self.unnamed = Some(name.clone());

@@ -8,9 +8,9 @@ use std::time::Instant;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use rondel_decode::{Encoding, MessageType};
-use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_event::{Field, Origin, Read as ReadAs, Timestamp, TopicId, ValueType};
 use rondel_recording::{
-    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, shown,
+    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField, shown,
 };
 use rondel_runtime::text::counted;
 use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
@@ -167,6 +167,24 @@ impl Reading {
     }
 }
 
+/// The fields of a topic that are read, with their types.
+fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
+    let projections = plan.specification().program.projections();
+    let fields = projections.get(topic.index()).into_iter().flat_map(|projection| &projection.fields);
+    let field = |field: &Field| {
+        let kind = match &field.read {
+            ReadAs::Value(kind) => Some(*kind),
+            // Of a text; an array is no cell.
+            ReadAs::Length => Some(ValueType::String),
+            ReadAs::Presence | ReadAs::Elements(..) => None,
+        };
+        WantedField { path: field.path.clone(), kind }
+    };
+    let time = plan.input(topic).and_then(|input| input.time.field());
+    let time = time.map(|path| WantedField { path: path.clone(), kind: Some(ValueType::Time) });
+    fields.map(field).chain(time).collect()
+}
+
 fn set(plan: &mut SessionPlan, topic: TopicId, encoding: Encoding, message_type: Option<Arc<MessageType>>) {
     plan.set_encoding(topic, encoding, message_type);
 }
@@ -220,6 +238,11 @@ impl Checking<'_> {
         let selection = self.selection(&*recording, &topics).map_err(|error| misused(&error))?;
         let last = selection.until;
         recording.select(selection);
+        for (topic, target) in topics.iter().enumerate() {
+            if let Some(target) = target {
+                recording.want(topic, &wanted(&self.plan, *target));
+            }
+        }
         // After the last message time passes as in a live run: not where another part follows, or time is simulated.
         let Check { snapshot_to, in_simulated_time, .. } = self.options;
         let passes = restored.is_none() && snapshot_to.is_none() && !in_simulated_time;
@@ -244,6 +267,7 @@ impl Checking<'_> {
         let bar = self.progress_bar(recording.progress().size);
         let mut outcome = Ok(());
         let mut count = 0_u64;
+        let mut skipped: (u64, Option<String>) = (0, None);
         loop {
             match recording.next() {
                 Ok(Some(RecordedMessage { topic, log_time, publish_time, sequence, payload })) => {
@@ -288,6 +312,15 @@ impl Checking<'_> {
                     }
                 }
                 Ok(None) => break,
+                Err(RecordingError::Row { line, reason, topics: missing, .. })
+                    if self.options.on_error == OnError::Skip =>
+                {
+                    let missing: HashSet<TopicId> =
+                        missing.iter().filter_map(|topic| topics[*topic]).collect();
+                    session.unreadable(&missing.into_iter().collect::<Vec<_>>());
+                    skipped.0 += 1;
+                    skipped.1.get_or_insert_with(|| format!("line {line}: {reason}"));
+                }
                 Err(error) => {
                     if let Err(stopped) = self.damaged(error, &topics, &mut session, &mut outcome) {
                         outcome = Err(stopped);
@@ -320,6 +353,10 @@ impl Checking<'_> {
         let unread = recording.topics().iter().zip(&topics).filter(|(_, target)| target.is_none());
         let others = unread.map(|(topic, _)| (topic.name.clone(), topic.messages.unwrap_or(0))).collect();
         let mut remarks = Vec::new();
+        self.found.skipped += skipped.0;
+        if let (count, Some(first)) = skipped {
+            remarks.push(format!("skipped {}; the first is {first}", counted(count, "row", "rows")));
+        }
         if recorded.missing() > 0 {
             remarks.push(missing(&recorded));
         }
@@ -417,10 +454,7 @@ impl Check {
         let Some(first) = lines.first() else { return Ok(()) };
         let more =
             if lines.len() > 1 { format!(", as {} more have", lines.len() - 1) } else { String::new() };
-        Err(format!(
-            "{option} is for MCAP files and folders of rosbag2, but {} has JSON lines{more}",
-            shown(first)
-        ))
+        Err(format!("{option} is for MCAP files, bags and tables, but {} has JSON lines{more}", shown(first)))
     }
 }
 

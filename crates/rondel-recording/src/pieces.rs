@@ -5,13 +5,14 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::recording::RecordingError;
+use crate::temporary::Space;
 
 /// The window at first, and at most, where reading goes on behind it.
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 256 << 10;
 
 /// A file and a window of it.
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     path: PathBuf,
     file: File,
     size: u64,
@@ -21,12 +22,16 @@ pub(super) struct Pieces {
     /// How many bytes the next window has.
     next: usize,
     bytes_read: u64,
+    /// What a temporary file takes, until it is closed.
+    _space: Option<Space>,
 }
 
 impl Pieces {
-    pub(super) fn open(path: &Path) -> Result<Pieces, RecordingError> {
+    /// Opens a file; where it is a temporary one, `content` is where it is, and errors name `path`.
+    pub(crate) fn open(path: &Path, content: Option<(&Path, Space)>) -> Result<Pieces, RecordingError> {
         let failed = |source| RecordingError::Open { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
+        let (place, space) = content.map_or((path, None), |(place, space)| (place, Some(space)));
+        let file = File::open(place).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
@@ -40,29 +45,31 @@ impl Pieces {
             start: 0,
             next: SMALL,
             bytes_read: 0,
+            _space: space,
         })
     }
 
     /// The same file once more, with which it shares the position: only one of them may read at a time.
-    pub(super) fn again(&self) -> io::Result<Pieces> {
+    pub(crate) fn again(&self) -> io::Result<Pieces> {
         let (path, file) = (self.path.clone(), self.file.try_clone()?);
-        Ok(Pieces { path, file, window: Vec::new(), start: 0, next: SMALL, bytes_read: 0, ..*self })
+        let window = Vec::new();
+        Ok(Pieces { path, file, size: self.size, window, start: 0, next: SMALL, bytes_read: 0, _space: None })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
     /// Up to `length` bytes at a place: less at the end of the file.
-    pub(super) fn at(&mut self, offset: u64, length: usize) -> Result<&[u8], RecordingError> {
+    pub(crate) fn at(&mut self, offset: u64, length: usize) -> Result<&[u8], RecordingError> {
         let wanted = length.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
         let end = self.start + self.window.len() as u64;
         if offset < self.start || offset + wanted as u64 > end {
@@ -82,7 +89,7 @@ impl Pieces {
     }
 
     /// Reads up to `length` bytes at a place into a buffer, which is emptied first.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         offset: u64,
         length: usize,

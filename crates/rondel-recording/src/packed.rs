@@ -1,0 +1,202 @@
+//! Files of messages by their form: MCAP files and SQLite databases, compressed as a whole, message by message, or not.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use rondel_event::Timestamp;
+use zstd::bulk::Decompressor;
+
+use crate::mcap::McapRecording;
+use crate::pieces::Pieces;
+use crate::recording::{
+    End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
+};
+use crate::temporary::{self, Space};
+
+/// What a frame of zstd begins with. No message in CDR does.
+const FRAME: &[u8] = b"\x28\xb5\x2f\xfd";
+/// The largest message that is decompressed, in bytes.
+const LARGEST: usize = 1 << 30;
+
+/// The form of a file by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// An MCAP file.
+    Mcap,
+    /// An SQLite database.
+    Sqlite,
+}
+
+/// The form of a file by its name, and whether it is compressed as a whole; `None` for other files.
+pub(crate) fn form(path: &Path) -> Option<(Form, bool)> {
+    let ending = |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let is_packed = matches!(ending(path).as_deref(), Some("zstd" | "zst"));
+    let own = if is_packed { ending(&path.with_extension("")) } else { ending(path) };
+    match own.as_deref() {
+        Some("mcap") => Some((Form::Mcap, is_packed)),
+        Some("db3") => Some((Form::Sqlite, is_packed)),
+        _ => None,
+    }
+}
+
+/// A file of messages that was opened.
+pub(crate) struct Opened {
+    pub(crate) recording: Box<dyn Recording>,
+    /// Whether Rondel wrote it.
+    pub(crate) is_own: bool,
+    /// What is wrong with its compression.
+    pub(crate) fault: Option<RecordingError>,
+}
+
+/// Opens a file of this form, which may be compressed as a whole or message by message.
+///
+/// # Errors
+/// [`RecordingError`].
+pub(crate) fn open(
+    path: &Path,
+    (form, is_packed): (Form, bool),
+    is_by_message: bool,
+) -> Result<Opened, RecordingError> {
+    let mut opened = if is_packed {
+        let (mut temporary, content, fault) = temporary::decompress(path)?;
+        let space = std::mem::take(&mut temporary.space);
+        Opened { fault, ..open_as(form, path, Some((&content, space)))? }
+    } else {
+        open_as(form, path, None)?
+    };
+    // A database by itself does not say that its messages are compressed.
+    if is_by_message || form == Form::Sqlite {
+        let topics = opened.recording.topics();
+        let is_sure = topics.iter().map(|topic| is_by_message || topic.encoding == "cdr").collect();
+        opened.recording = Box::new(Unpacking::new(path, opened.recording, is_sure));
+    }
+    Ok(opened)
+}
+
+fn open_as(form: Form, path: &Path, content: Option<(&Path, Space)>) -> Result<Opened, RecordingError> {
+    match form {
+        Form::Mcap => {
+            let recording = McapRecording::of_pieces(Pieces::open(path, content)?)?;
+            Ok(Opened { is_own: recording.is_own(), recording: Box::new(recording), fault: None })
+        }
+        #[cfg(feature = "sqlite")]
+        Form::Sqlite => {
+            let recording = crate::sqlite::SqliteRecording::open(path, content)?;
+            Ok(Opened { is_own: false, recording: Box::new(recording), fault: None })
+        }
+        #[cfg(not(feature = "sqlite"))]
+        Form::Sqlite => Err(RecordingError::Form {
+            path: path.to_owned(),
+            reason: "this is an SQLite database, which this build of Rondel does not read; build it with its feature \
+                     `sqlite`, or convert the bag to MCAP with `ros2 bag convert` or `rosbags-convert`"
+                .to_owned(),
+        }),
+    }
+}
+
+/// A recording whose messages are compressed each by itself.
+struct Unpacking {
+    name: PathBuf,
+    inner: Box<dyn Recording>,
+    /// The topics of which what looks compressed is.
+    topics: Vec<bool>,
+    decompressor: Option<Decompressor<'static>>,
+    /// The message, if it was compressed.
+    payload: Vec<u8>,
+    is_unpacked: bool,
+}
+
+impl Unpacking {
+    fn new(path: &Path, inner: Box<dyn Recording>, topics: Vec<bool>) -> Unpacking {
+        Unpacking {
+            name: path.to_owned(),
+            inner,
+            topics,
+            decompressor: None,
+            payload: Vec::new(),
+            is_unpacked: false,
+        }
+    }
+
+    /// Decompresses the message.
+    fn unpack(&mut self) -> Result<(), (usize, String)> {
+        self.is_unpacked = false;
+        let Some(message) = self.inner.message() else { return Ok(()) };
+        let topic = message.topic;
+        if !message.payload.starts_with(FRAME) || !self.topics.get(topic).copied().unwrap_or(false) {
+            return Ok(());
+        }
+        let wrong = |reason: String| (topic, reason);
+        if self.decompressor.is_none() {
+            self.decompressor = Some(Decompressor::new().map_err(|error| wrong(error.to_string()))?);
+        }
+        let Some(decompressor) = &mut self.decompressor else { return Ok(()) };
+        let claimed = zstd::zstd_safe::get_frame_content_size(message.payload).ok().flatten();
+        self.payload.clear();
+        if let Some(size) = claimed {
+            // No frame expands further than this.
+            let possible = message.payload.len().saturating_mul(40_000).min(LARGEST) as u64;
+            if size > possible {
+                return Err(wrong(format!("decompressed it would have {size} bytes")));
+            }
+            self.payload.reserve(size as usize);
+            let done = decompressor.decompress_to_buffer(message.payload, &mut self.payload);
+            done.map_err(|error| wrong(error.to_string()))?;
+        } else {
+            let stream = zstd::Decoder::new(message.payload).map(|decoder| decoder.take(LARGEST as u64 + 1));
+            let done = stream.and_then(|mut stream| stream.read_to_end(&mut self.payload));
+            if done.map_err(|error| wrong(error.to_string()))? > LARGEST {
+                return Err(wrong("decompressed it is larger than 1 GiB".to_owned()));
+            }
+        }
+        self.is_unpacked = true;
+        Ok(())
+    }
+}
+
+impl Recording for Unpacking {
+    fn topics(&self) -> &[RecordedTopic] {
+        self.inner.topics()
+    }
+
+    fn select(&mut self, selection: Selection) {
+        self.inner.select(selection);
+    }
+
+    fn want(&mut self, topic: usize, fields: &[WantedField]) {
+        self.inner.want(topic, fields);
+    }
+
+    fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        let time = self.inner.advance()?;
+        if time.is_some() {
+            self.unpack().map_err(|(topic, reason)| RecordingError::Damage {
+                path: self.name.clone(),
+                offset: 0,
+                reason: format!(
+                    "a message on {} cannot be decompressed: {reason}",
+                    self.inner.topics().get(topic).map_or("", |topic| &topic.name)
+                ),
+                topics: vec![topic],
+            })?;
+        }
+        Ok(time)
+    }
+
+    fn message(&self) -> Option<RecordedMessage<'_>> {
+        let message = self.inner.message()?;
+        Some(if self.is_unpacked { RecordedMessage { payload: &self.payload, ..message } } else { message })
+    }
+
+    fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        self.inner.span()
+    }
+
+    fn end(&self) -> End {
+        self.inner.end()
+    }
+
+    fn progress(&self) -> Progress {
+        self.inner.progress()
+    }
+}

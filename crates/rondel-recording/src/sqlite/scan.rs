@@ -1,0 +1,343 @@
+//! The messages of a database, read by a thread: in the order of their times, through the index; where there is none,
+//! in an order made from times and row numbers alone; where a database is damaged, what its table still has.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+use rondel_event::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Statement};
+
+use super::open::Limit;
+use crate::recording::RecordingError;
+
+/// A batch ends after so many messages, or bytes.
+const MESSAGES: usize = 512;
+const BYTES: usize = 1 << 20;
+/// Batches that wait to be taken.
+const WAITING: usize = 2;
+
+/// Some messages.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) data: Vec<u8>,
+    pub(super) entries: Vec<Entry>,
+    /// At the end: the numbers of other topics in the database, and of their messages.
+    pub(super) others: Vec<(i64, u64)>,
+}
+
+/// A message in a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) time: i64,
+    pub(super) topic: u32,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// What is read.
+pub(super) struct Wanted {
+    pub(super) path: PathBuf,
+    /// The numbers of the topics in the database, in order, and their positions.
+    pub(super) topics: Vec<(i64, u32)>,
+    pub(super) from: i64,
+    pub(super) until: i64,
+    /// Whether the file is known to end too early.
+    pub(super) is_cut: bool,
+}
+
+/// A thread that reads.
+pub(super) struct Scan {
+    batches: Receiver<Result<Batch, RecordingError>>,
+    /// Batches that are done, whose memory is used again.
+    done: Sender<Batch>,
+}
+
+impl Scan {
+    pub(super) fn start(database: Connection, wanted: Wanted, limit: Arc<Limit>) -> Scan {
+        let (send, batches) = sync_channel(WAITING);
+        let (done, spare) = channel();
+        let (path, refused) = (wanted.path.clone(), send.clone());
+        let run = move || {
+            Reader {
+                wanted,
+                limit,
+                send,
+                spare,
+                batch: Batch::default(),
+                last: None,
+                unusable: 0,
+                others: HashMap::new(),
+            }
+            .run(&database);
+        };
+        if let Err(source) = thread::Builder::new().name("sqlite".to_owned()).spawn(run) {
+            // The channel has room for it.
+            let _ = refused.send(Err(RecordingError::Open { path, source }));
+        }
+        Scan { batches, done }
+    }
+
+    /// The next batch, for one that is done; `None` at the end.
+    pub(super) fn next(&self, done: Batch) -> Option<Result<Batch, RecordingError>> {
+        // After its end the thread needs no memory.
+        let _ = self.done.send(done);
+        self.batches.recv().ok()
+    }
+}
+
+/// The first and the last time.
+pub(super) fn span(database: &Connection) -> Option<(Timestamp, Timestamp)> {
+    let one = |order: &str| {
+        let query = format!("SELECT timestamp FROM messages ORDER BY timestamp {order} LIMIT 1");
+        database.query_row(&query, [], |row| row.get(0)).ok().map(Timestamp::from_nanos)
+    };
+    Some((one("ASC")?, one("DESC")?))
+}
+
+/// The state of the thread.
+struct Reader {
+    wanted: Wanted,
+    limit: Arc<Limit>,
+    send: SyncSender<Result<Batch, RecordingError>>,
+    spare: Receiver<Batch>,
+    batch: Batch,
+    /// The time and the row of the last message.
+    last: Option<(i64, i64)>,
+    /// Messages that have no time or no data.
+    unusable: u64,
+    /// The messages of other topics.
+    others: HashMap<i64, u64>,
+}
+
+/// Why reading ends.
+enum Stop {
+    /// Nobody takes any more.
+    Unused,
+    /// The database says so.
+    Failed(rusqlite::Error),
+    /// Rows come again, or in the wrong order.
+    Circular,
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl Stop {
+    fn reason(&self) -> String {
+        match self {
+            Stop::Failed(error) => error.to_string(),
+            Stop::Unused | Stop::Circular => "its pages contradict one another".to_owned(),
+        }
+    }
+}
+
+impl Reader {
+    fn run(mut self, database: &Connection) {
+        let ended = self.by_time(database);
+        let ended = match ended {
+            Err(stop @ (Stop::Failed(_) | Stop::Circular)) if !self.is_over() => {
+                let reason = format!(
+                    "the index of the times cannot be used ({}); the table is read from there on, in the order \
+                     in which messages were written",
+                    stop.reason()
+                );
+                self.fault(reason, Vec::new());
+                self.by_row(database)
+            }
+            other => other,
+        };
+        match ended {
+            Ok(()) => {}
+            Err(Stop::Unused) => return,
+            Err(_) if self.limit.is_stopped.load(Ordering::Relaxed) => return,
+            Err(stop) => self.damaged(format!("it cannot be read on ({})", stop.reason())),
+        }
+        if self.unusable > 0 {
+            self.damaged(format!("{} messages have no time or no data", self.unusable));
+        }
+        self.batch.others = self.others.drain().collect();
+        let _ = self.hand_over();
+    }
+
+    fn is_over(&self) -> bool {
+        self.limit.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Notes that messages may be missing.
+    fn damaged(&mut self, reason: String) {
+        self.fault(reason, self.wanted.topics.iter().map(|(_, topic)| *topic as usize).collect());
+    }
+
+    /// Hands over what was read, and then what is wrong. Where the file is known to end too early, this is why.
+    fn fault(&mut self, reason: String, topics: Vec<usize>) {
+        if self.hand_over().is_err() || self.wanted.is_cut {
+            return;
+        }
+        let _ = self.send.send(Err(RecordingError::Damage {
+            path: self.wanted.path.clone(),
+            offset: 0,
+            reason,
+            topics,
+        }));
+    }
+
+    fn hand_over(&mut self) -> Result<(), Stop> {
+        if self.batch.entries.is_empty() && self.batch.others.is_empty() {
+            return Ok(());
+        }
+        let mut next = self.spare.try_recv().unwrap_or_default();
+        next.entries.clear();
+        next.data.clear();
+        next.others.clear();
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.send.send(Ok(batch)).map_err(|_| Stop::Unused)
+    }
+
+    /// A condition for the wanted topics.
+    fn is_wanted(&self) -> String {
+        let numbers: Vec<String> = self.wanted.topics.iter().map(|(number, _)| number.to_string()).collect();
+        format!("topic_id IN ({})", numbers.join(","))
+    }
+
+    /// Adds a message; the columns are its time, its topic and its data.
+    fn add(&mut self, row: &rusqlite::Row<'_>, time: i64, columns: (usize, usize)) -> Result<(), Stop> {
+        let ValueRef::Integer(number) = row.get_ref(columns.0)? else { return Ok(()) };
+        let Ok(at) = self.wanted.topics.binary_search_by_key(&number, |(number, _)| *number) else {
+            *self.others.entry(number).or_default() += 1;
+            return Ok(());
+        };
+        let (ValueRef::Blob(data) | ValueRef::Text(data)) = row.get_ref(columns.1)? else {
+            self.unusable += 1;
+            return Ok(());
+        };
+        let start = self.batch.data.len();
+        self.batch.data.extend_from_slice(data);
+        let (topic, end) = (self.wanted.topics[at].1, self.batch.data.len());
+        self.batch.entries.push(Entry { time, topic, start, end });
+        if self.batch.entries.len() >= MESSAGES || end >= BYTES {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Reads in the order of times. Rows of other topics are passed over here, so that pages which refer to one
+    /// another in circles are seen.
+    fn by_time(&mut self, database: &Connection) -> Result<(), Stop> {
+        let span = [self.wanted.from, self.wanted.until];
+        let wanted = self.is_wanted();
+        let all = format!(
+            "SELECT timestamp, rowid, topic_id, CASE WHEN {wanted} THEN data END FROM messages \
+             WHERE timestamp BETWEEN ?1 AND ?2 ORDER BY timestamp, rowid"
+        );
+        let mut plan = database.prepare(&format!("EXPLAIN QUERY PLAN {all}"))?;
+        let mut steps = plan.query(span)?;
+        let mut is_sorted = false;
+        while let Some(step) = steps.next()? {
+            is_sorted |= super::text(step, 3)?.contains("TEMP B-TREE");
+        }
+        if is_sorted {
+            return self.sorted(database, &wanted);
+        }
+        let mut statement = database.prepare(&all)?;
+        let mut rows = statement.query(span)?;
+        while let Some(row) = rows.next()? {
+            let (ValueRef::Integer(time), ValueRef::Integer(number)) = (row.get_ref(0)?, row.get_ref(1)?)
+            else {
+                self.unusable += 1;
+                continue;
+            };
+            if self.last.is_some_and(|last| last >= (time, number)) {
+                return Err(Stop::Circular);
+            }
+            self.add(row, time, (2, 3))?;
+            self.last = Some((time, number));
+        }
+        Ok(())
+    }
+
+    /// Reads in the order of times where there is no index: SQLite sorts the times, and not the messages.
+    fn sorted(&mut self, database: &Connection, wanted: &str) -> Result<(), Stop> {
+        let mut keys = database.prepare(&format!(
+            "SELECT timestamp, rowid FROM messages WHERE timestamp BETWEEN ?1 AND ?2 AND {wanted} ORDER BY 1, 2"
+        ))?;
+        let mut one: Statement<'_> =
+            database.prepare("SELECT topic_id, data FROM messages WHERE rowid = ?1")?;
+        let mut rows = keys.query([self.wanted.from, self.wanted.until])?;
+        while let Some(row) = rows.next()? {
+            let (ValueRef::Integer(time), ValueRef::Integer(number)) = (row.get_ref(0)?, row.get_ref(1)?)
+            else {
+                self.unusable += 1;
+                continue;
+            };
+            if self.last.is_some_and(|last| last >= (time, number)) {
+                return Err(Stop::Circular);
+            }
+            let mut found = one.query([number])?;
+            if let Some(found) = found.next()? {
+                self.add(found, time, (0, 1))?;
+            }
+            self.last = Some((time, number));
+        }
+        Ok(())
+    }
+
+    /// Reads the table in the order of its rows: the messages after the last one that was read. Behind rows that
+    /// cannot be read it looks for others.
+    fn by_row(&mut self, database: &Connection) -> Result<(), Stop> {
+        let after = self.last.unwrap_or((i64::MIN, i64::MIN));
+        let is_wanted = self.is_wanted();
+        let mut statement = database.prepare(&format!(
+            "SELECT timestamp, rowid, topic_id, CASE WHEN {is_wanted} AND (timestamp, rowid) > (?2, ?3) THEN data \
+             END FROM messages NOT INDEXED WHERE rowid >= ?1 ORDER BY rowid"
+        ))?;
+        let (mut first, mut gap) = (i64::MIN, 1_i64);
+        let mut last = None;
+        loop {
+            let read = self.rows(&mut statement, first, after, &mut last);
+            let Err(stop) = read else { return Ok(()) };
+            let is_gone = matches!(stop, Stop::Unused | Stop::Circular) || self.is_over();
+            let Some(row) = last.filter(|_| !is_gone && gap < i64::MAX / 4) else { return Err(stop) };
+            if first <= row {
+                // Something was read since the last gap.
+                self.damaged(format!("messages after row {row} cannot be read ({})", stop.reason()));
+                gap = 1;
+            }
+            gap *= 2;
+            first = row.saturating_add(gap);
+        }
+    }
+
+    /// Reads rows from one on, and notes the last.
+    fn rows(
+        &mut self,
+        statement: &mut Statement<'_>,
+        first: i64,
+        after: (i64, i64),
+        last: &mut Option<i64>,
+    ) -> Result<(), Stop> {
+        let mut rows = statement.query([first, after.0, after.1])?;
+        while let Some(row) = rows.next()? {
+            let ValueRef::Integer(number) = row.get_ref(1)? else { continue };
+            if last.is_some_and(|last| last >= number) {
+                return Err(Stop::Circular);
+            }
+            *last = Some(number);
+            let ValueRef::Integer(time) = row.get_ref(0)? else {
+                self.unusable += 1;
+                continue;
+            };
+            if (time, number) > after && (self.wanted.from..=self.wanted.until).contains(&time) {
+                self.add(row, time, (2, 3))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,277 @@
+//! Tables with separated values: a row is a message, a column a field. Messages come as JSON.
+//!
+//! Which topic a row is about says a column `topic`, the user, or the name of the file. In tables as PlotJuggler exports
+//! them, columns have names such as `/odom/twist/linear/x`, and a row has the messages of all topics at one time.
+
+mod cells;
+mod input;
+mod layout;
+mod times;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use csv::ByteRecord;
+use rondel_event::{TimeUnit, Timestamp};
+
+use crate::recording::{
+    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
+};
+use input::Input;
+use layout::{Columns, Layout, Shape};
+use times::Times;
+
+pub(crate) use input::is_recording;
+pub use input::is_table;
+
+/// What the user says about tables.
+#[derive(Clone, Copy, Default)]
+pub struct TableOptions<'a> {
+    /// The topic of all rows.
+    pub topic: Option<&'a str>,
+    /// The topic of a table that does not say which it is about.
+    pub only_topic: Option<&'a str>,
+    /// The column with the times.
+    pub time: Option<&'a str>,
+    /// The unit of times that are plain numbers.
+    pub unit: Option<TimeUnit>,
+    /// Whether a name is that of a topic, to find topics in the names of columns.
+    pub is_topic: Option<&'a dyn Fn(&str) -> bool>,
+}
+
+/// A table that is being read.
+pub struct TableRecording {
+    path: PathBuf,
+    rows: csv::Reader<Input>,
+    consumed: Arc<AtomicU64>,
+    size: u64,
+    topics: Vec<RecordedTopic>,
+    columns: Columns,
+    layouts: Vec<Layout>,
+    times: Times,
+    selection: Selection,
+    span: Option<(Timestamp, Timestamp)>,
+    row: ByteRecord,
+    /// The topics of the row whose messages are still to come.
+    next_topic: usize,
+    time: Timestamp,
+    current: usize,
+    payload: Vec<u8>,
+    is_done: bool,
+}
+
+impl TableRecording {
+    /// Opens a table and finds its topics.
+    ///
+    /// # Errors
+    /// [`RecordingError`] if it cannot be read at all.
+    pub fn open(path: &Path, options: &TableOptions<'_>) -> Result<TableRecording, RecordingError> {
+        let refused = |reason: String| RecordingError::Form { path: path.to_owned(), reason };
+        let input::Opened { mut rows, separator, consumed, size } = input::open(path)?;
+        let mut header = ByteRecord::new();
+        let is_there = rows.read_byte_record(&mut header).map_err(|error| input::failed(path, 0, error))?;
+        if !is_there {
+            return Err(refused("this table is empty: its first line must name the columns".to_owned()));
+        }
+        let columns = Columns::new(&header, separator, options).map_err(refused)?;
+        let stem = input::stem(path);
+        let (names, sample) = match columns.shape {
+            Shape::One => {
+                let name = options.topic.or(options.only_topic).unwrap_or(&stem);
+                (vec![(name.to_owned(), None)], Vec::new())
+            }
+            Shape::ByCell(column) => (input::names(path, column).map_err(|error| match error {
+                input::Unread::Failed(error) => error,
+                input::Unread::TooMany(most) => refused(format!(
+                    "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
+                )),
+            })?, Vec::new()),
+            Shape::ByColumn => (Vec::new(), input::sample(path)?),
+        };
+        let (names, layouts) = match columns.shape {
+            Shape::ByColumn => {
+                let found = columns.topics(&sample, options.is_topic).map_err(refused)?;
+                found.into_iter().map(|(name, layout)| ((name, None), layout)).unzip()
+            }
+            _ => {
+                let layout = columns.layout().map_err(refused)?;
+                let layouts = vec![layout; names.len()];
+                (names, layouts)
+            }
+        };
+        let topic = |(name, messages): (String, Option<u64>)| RecordedTopic {
+            name,
+            encoding: "json".to_owned(),
+            messages,
+            ..RecordedTopic::default()
+        };
+        let topics: Vec<RecordedTopic> = names.into_iter().map(topic).collect();
+        let (first, last) = input::ends(path, columns.time)?;
+        let times = Times::new(columns.unit.or(options.unit), first.as_deref());
+        let of = |cell: &Option<Vec<u8>>| times.time(cell.as_ref()?).map(Timestamp::from_nanos);
+        let span = of(&first).map(|first| (first, of(&last).map_or(first, |last| last.max(first))));
+        let next_topic = topics.len();
+        Ok(TableRecording {
+            path: path.to_owned(),
+            rows,
+            consumed,
+            size,
+            selection: Selection::of_topics(vec![true; topics.len()]),
+            topics,
+            columns,
+            layouts,
+            times,
+            span,
+            row: ByteRecord::new(),
+            next_topic,
+            time: Timestamp::default(),
+            current: 0,
+            payload: Vec::new(),
+            is_done: false,
+        })
+    }
+
+    /// Reads the next row, and its time; returns whether there was one in the span.
+    fn read(&mut self) -> Result<bool, RecordingError> {
+        let offset = self.consumed.load(Ordering::Relaxed);
+        self.rows.get_ref().begin_row();
+        match self.rows.read_byte_record(&mut self.row) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.is_done = true;
+                return Ok(false);
+            }
+            Err(error) => {
+                self.is_done = true;
+                return Err(input::failed(&self.path, offset, error));
+            }
+        }
+        let (own, expected) = (self.row.len(), self.columns.names.len());
+        if own != expected {
+            let cells = if own == 1 { "cell" } else { "cells" };
+            return Err(self.wrong(format!("the row has {own} {cells}, and the header {expected}")));
+        }
+        if let Some(column) = self.columns.time {
+            let cell = self.row.get(column).unwrap_or_default();
+            if !cell.is_empty() {
+                let Some(time) = self.times.time(cell) else {
+                    let cell = cells::shown(cell);
+                    return Err(
+                        self.wrong(format!("{cell} in column `{}` is no time", self.columns.names[column]))
+                    );
+                };
+                self.time = Timestamp::from_nanos(time);
+            }
+        }
+        let Selection { from, until, .. } = &self.selection;
+        Ok((*from..=*until).contains(&self.time))
+    }
+
+    /// That the row cannot be used.
+    fn wrong(&self, reason: String) -> RecordingError {
+        let line = self.row.position().map_or(0, csv::Position::line);
+        let topics = match self.of_cell() {
+            Some(topic) => vec![topic],
+            None => (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect(),
+        };
+        RecordingError::Row { path: self.path.clone(), line, reason, topics }
+    }
+
+    /// The topic that the row names.
+    fn of_cell(&self) -> Option<usize> {
+        let Shape::ByCell(column) = self.columns.shape else { return None };
+        let name = self.row.get(column)?;
+        let is_it =
+            |topic: &usize| self.topics.get(*topic).is_some_and(|topic| topic.name.as_bytes() == name);
+        Some(self.current).filter(is_it).or_else(|| self.columns.by_name.get(name).copied())
+    }
+
+    /// Writes the message of a topic in the row; whether there is one.
+    fn write(&mut self, topic: usize) -> Result<bool, RecordingError> {
+        self.payload.clear();
+        if matches!(self.columns.shape, Shape::ByColumn) && !self.layouts[topic].is_in(&self.row) {
+            return Ok(false);
+        }
+        match self.layouts[topic].write(&self.row, &mut self.payload) {
+            Ok(()) => {
+                self.current = topic;
+                Ok(true)
+            }
+            Err(column) => {
+                let name = self.columns.names.get(column).cloned().unwrap_or_default();
+                Err(self.wrong(format!("the cell in column `{name}` is no UTF-8 text")))
+            }
+        }
+    }
+}
+
+impl Recording for TableRecording {
+    fn topics(&self) -> &[RecordedTopic] {
+        &self.topics
+    }
+
+    fn select(&mut self, selection: Selection) {
+        self.selection = selection;
+    }
+
+    fn want(&mut self, topic: usize, fields: &[WantedField]) {
+        if let Some(layout) = self.layouts.get_mut(topic) {
+            layout.want(fields);
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        if self.columns.by_name.is_empty() {
+            let numbered = self.topics.iter().enumerate();
+            self.columns.by_name =
+                numbered.map(|(topic, of)| (of.name.clone().into_bytes(), topic)).collect::<HashMap<_, _>>();
+        }
+        loop {
+            while self.next_topic < self.topics.len() {
+                let topic = self.next_topic;
+                self.next_topic += 1;
+                if self.selection.has_topic(topic) && self.write(topic)? {
+                    return Ok(Some(self.time));
+                }
+            }
+            if self.is_done {
+                return Ok(None);
+            }
+            if !self.read()? {
+                continue;
+            }
+            match self.columns.shape {
+                Shape::ByColumn | Shape::One => self.next_topic = 0,
+                Shape::ByCell(_) => {
+                    let Some(topic) = self.of_cell() else {
+                        return Err(self.wrong("the row names no topic that was there before".to_owned()));
+                    };
+                    if self.selection.has_topic(topic) && self.write(topic)? {
+                        return Ok(Some(self.time));
+                    }
+                }
+            }
+        }
+    }
+
+    fn message(&self) -> Option<RecordedMessage<'_>> {
+        Some(RecordedMessage {
+            topic: self.current,
+            log_time: self.time,
+            publish_time: self.time,
+            sequence: 0,
+            payload: &self.payload,
+        })
+    }
+
+    fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        self.span
+    }
+
+    fn progress(&self) -> Progress {
+        let position = self.consumed.load(Ordering::Relaxed);
+        Progress { position, size: self.size, bytes_read: position }
+    }
+}

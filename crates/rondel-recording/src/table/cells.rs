@@ -1,0 +1,228 @@
+//! Cells of tables as values of JSON.
+
+use rondel_event::ValueType;
+
+/// How many bytes of a cell an error shows.
+const SHOWN: usize = 40;
+
+/// A cell in quotation marks, for errors.
+pub(super) fn shown(cell: &[u8]) -> String {
+    let text = String::from_utf8_lossy(cell);
+    let beginning: String = text.chars().take(SHOWN).collect();
+    let more = if beginning.len() < text.len() { "…" } else { "" };
+    format!("{:?}", beginning + more)
+}
+
+/// Writes a cell that is not empty as a value of this type; one that cannot be of it as a text. `has_comma` says that
+/// numbers may have a decimal comma.
+///
+/// # Errors
+/// Where it is no UTF-8 text.
+#[inline]
+pub(super) fn write(
+    cell: &[u8],
+    kind: Option<ValueType>,
+    has_comma: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), ()> {
+    match kind {
+        Some(ValueType::String) => return text(cell, out),
+        Some(ValueType::Bool) => {
+            if let Some(value) = boolean(cell.trim_ascii()) {
+                out.extend_from_slice(value);
+                return Ok(());
+            }
+        }
+        Some(kind) => {
+            if number(cell.trim_ascii(), kind == ValueType::Int, has_comma, out) {
+                return Ok(());
+            }
+        }
+        None => {
+            let cell = cell.trim_ascii();
+            if is_json_number(cell) {
+                out.extend_from_slice(cell);
+                return Ok(());
+            }
+            if let Some(value) = word(cell) {
+                out.extend_from_slice(value);
+                return Ok(());
+            }
+        }
+    }
+    text(cell, out)
+}
+
+/// `true` or `false`, in the spellings of tables.
+fn word(cell: &[u8]) -> Option<&'static [u8]> {
+    match cell {
+        b"true" | b"True" | b"TRUE" => Some(b"true"),
+        b"false" | b"False" | b"FALSE" => Some(b"false"),
+        _ => None,
+    }
+}
+
+/// A boolean, also as a number.
+fn boolean(cell: &[u8]) -> Option<&'static [u8]> {
+    let digit = |rest: &[u8]| match rest {
+        [] => true,
+        [b'.', zeros @ ..] => zeros.iter().all(|byte| *byte == b'0'),
+        _ => false,
+    };
+    match cell {
+        [b'1', rest @ ..] if digit(rest) => Some(b"true"),
+        [b'0', rest @ ..] if digit(rest) => Some(b"false"),
+        _ => word(cell),
+    }
+}
+
+/// Whether it is a number as JSON writes it.
+#[inline]
+pub(super) fn is_json_number(cell: &[u8]) -> bool {
+    let digits = |bytes: &[u8]| bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut rest = cell.strip_prefix(b"-").unwrap_or(cell);
+    let whole = digits(rest);
+    if whole == 0 || whole > 1 && rest[0] == b'0' {
+        return false;
+    }
+    rest = &rest[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let places = digits(fraction);
+        if places == 0 {
+            return false;
+        }
+        rest = &fraction[places..];
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let exponent = match exponent {
+            [b'+' | b'-', exponent @ ..] => exponent,
+            _ => exponent,
+        };
+        let places = digits(exponent);
+        return places > 0 && places == exponent.len();
+    }
+    rest.is_empty()
+}
+
+/// Writes a number in any of the spellings of tables; whether it is one.
+#[inline]
+fn number(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> bool {
+    if is_json_number(cell) {
+        // Tables of numbers often write whole numbers with places.
+        if is_whole
+            && let Some(point) = cell.iter().position(|byte| *byte == b'.')
+            && cell[point + 1..].iter().all(|byte| *byte == b'0')
+        {
+            out.extend_from_slice(&cell[..point]);
+        } else {
+            out.extend_from_slice(cell);
+        }
+        return true;
+    }
+    uncommon(cell, is_whole, has_comma, out)
+}
+
+#[cold]
+fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> bool {
+    let (sign, digits): (&[u8], &[u8]) = match cell {
+        [b'-', digits @ ..] => (b"-", digits),
+        [b'+', digits @ ..] => (b"", digits),
+        _ => (b"", cell),
+    };
+    let lower = digits.to_ascii_lowercase();
+    match &lower[..] {
+        b"nan" => out.extend_from_slice(b"null"),
+        b"inf" | b"infinity" => {
+            out.extend_from_slice(sign);
+            // JSON has no infinity; this is rounded to it.
+            out.extend_from_slice(b"1e999");
+        }
+        _ => {
+            let mut own = sign.to_vec();
+            if has_comma
+                && digits.iter().filter(|byte| **byte == b',').count() == 1
+                && !digits.contains(&b'.')
+            {
+                own.extend(digits.iter().map(|byte| if *byte == b',' { b'.' } else { *byte }));
+            } else {
+                own.extend_from_slice(digits);
+            }
+            // `.5`, `5.` and `007`.
+            let start = sign.len();
+            let zeros = own[start..].iter().take_while(|byte| **byte == b'0').count();
+            if own.get(start + zeros).is_some_and(u8::is_ascii_digit) {
+                own.drain(start..start + zeros);
+            }
+            if own.get(start) == Some(&b'.') {
+                own.insert(start, b'0');
+            }
+            if own.last() == Some(&b'.') {
+                own.pop();
+            }
+            return is_json_number(&own) && number(&own, is_whole, false, out);
+        }
+    }
+    true
+}
+
+/// Writes a text.
+pub(super) fn text(cell: &[u8], out: &mut Vec<u8>) -> Result<(), ()> {
+    let text = std::str::from_utf8(cell).map_err(|_| ())?;
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
+            byte @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
+            byte => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_become_values_of_their_types() {
+        let of = |cell: &str, kind, has_comma| {
+            let mut out = Vec::new();
+            write(cell.as_bytes(), kind, has_comma, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let cases = [
+            ("12", None, "12"),
+            ("007", None, "\"007\""),
+            ("-0.5e3", None, "-0.5e3"),
+            ("True", None, "true"),
+            ("a \"b\"\\\n", None, "\"a \\\"b\\\"\\\\\\u000a\""),
+            ("12", Some(ValueType::String), "\"12\""),
+            ("1.000", Some(ValueType::Bool), "true"),
+            ("0", Some(ValueType::Bool), "false"),
+            ("maybe", Some(ValueType::Bool), "\"maybe\""),
+            ("22.000", Some(ValueType::Int), "22"),
+            ("22.5", Some(ValueType::Int), "22.5"),
+            ("22.000", Some(ValueType::Float), "22.000"),
+            ("+5", Some(ValueType::Float), "5"),
+            (".5", Some(ValueType::Float), "0.5"),
+            ("-5.", Some(ValueType::Float), "-5"),
+            ("007", Some(ValueType::Int), "7"),
+            ("000", Some(ValueType::Int), "0"),
+            ("NaN", Some(ValueType::Float), "null"),
+            ("-inf", Some(ValueType::Float), "-1e999"),
+            ("1,5", Some(ValueType::Float), "\"1,5\""),
+            ("x", Some(ValueType::Float), "\"x\""),
+            ("2026-11-22T18:16:04Z", Some(ValueType::Time), "\"2026-11-22T18:16:04Z\""),
+        ];
+        for (cell, kind, expected) in cases {
+            assert_eq!(of(cell, kind, false), expected, "{cell} {kind:?}");
+        }
+        assert_eq!(of("-1,5", Some(ValueType::Float), true), "-1.5");
+        assert!(write(b"\xff", None, false, &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! Files of tables: their bytes, separators and rows.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use csv::ByteRecord;
+
+use super::layout::time_column;
+use crate::reader::MAX_LINE;
+use crate::recording::RecordingError;
+
+/// How much is read at a time.
+const STEP: usize = 256 << 10;
+/// How much of a file is looked at to find its separator.
+const BEGINNING: usize = 64 << 10;
+/// The rows that tell which columns have values together.
+const SAMPLE: usize = 2048;
+/// How much of the end of a file is looked at for the last time.
+const END: u64 = 64 << 10;
+/// The most topics of a table.
+const TOPICS: usize = 1 << 16;
+
+/// Whether a file is a table, by its name.
+pub fn is_table(path: &Path) -> bool {
+    let ending = |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let own = match ending(path).as_deref() {
+        Some("gz" | "zst") => ending(&path.with_extension("")),
+        other => other.map(str::to_owned),
+    };
+    matches!(own.as_deref(), Some("csv" | "tsv"))
+}
+
+/// Whether a file is a table with a column of times, as recordings have.
+pub(crate) fn is_recording(path: &Path) -> bool {
+    let has_times = || {
+        let mut rows = open(path).ok()?.rows;
+        let mut header = ByteRecord::new();
+        rows.read_byte_record(&mut header).ok()?;
+        let is_time = |cell| std::str::from_utf8(cell).is_ok_and(|name| time_column(name.trim()).is_some());
+        Some(header.iter().any(is_time))
+    };
+    is_table(path) && path.is_file() && has_times().unwrap_or(false)
+}
+
+/// The name of a table without its endings.
+pub(super) fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.find('.').map_or(&*name, |at| &name[..at]).to_owned()
+}
+
+/// The bytes of a table, decompressed; a row that never ends is an error.
+pub(crate) struct Input {
+    beginning: io::Cursor<Vec<u8>>,
+    rest: Box<dyn Read>,
+    /// How many bytes were read since the row began.
+    of_row: Cell<usize>,
+}
+
+impl Input {
+    /// Notes that a row begins.
+    pub(super) fn begin_row(&self) {
+        self.of_row.set(0);
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut read = self.beginning.read(buffer)?;
+        if read == 0 {
+            read = self.rest.read(buffer)?;
+        }
+        self.of_row.set(self.of_row.get() + read);
+        if self.of_row.get() > MAX_LINE {
+            let limit = MAX_LINE >> 20;
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("a row is longer than {limit} MiB; is a quotation mark not closed?"),
+            ));
+        }
+        Ok(read)
+    }
+}
+
+/// Counts what is read.
+struct Counted(File, Arc<AtomicU64>);
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// A file that was opened.
+pub(super) struct Opened {
+    pub(super) rows: csv::Reader<Input>,
+    pub(super) separator: u8,
+    pub(super) consumed: Arc<AtomicU64>,
+    pub(super) size: u64,
+}
+
+/// Opens a table. The first row has the names of the columns.
+pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
+    let failed = |source| RecordingError::Open { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+    }
+    let consumed = Arc::new(AtomicU64::new(0));
+    let counted = Counted(file, Arc::clone(&consumed));
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let mut rest: Box<dyn Read> = match ending.as_deref() {
+        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
+        Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
+        _ => Box::new(counted),
+    };
+    let mut beginning = Vec::new();
+    let read = (&mut rest).take(BEGINNING as u64).read_to_end(&mut beginning);
+    // What is wrong behind the first bytes is met again when they are used up.
+    if let Err(error) = read
+        && beginning.is_empty()
+    {
+        return Err(failed(error));
+    }
+    if beginning.starts_with(b"\xef\xbb\xbf") {
+        beginning.drain(..3);
+    }
+    let separator = separator(&beginning);
+    let input = Input { beginning: io::Cursor::new(beginning), rest, of_row: Cell::new(0) };
+    let rows = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(separator)
+        .buffer_capacity(STEP)
+        .from_reader(input);
+    Ok(Opened { rows, separator, consumed, size: metadata.len() })
+}
+
+/// The separator that the first line has most of: a comma, a semicolon or a tab.
+fn separator(beginning: &[u8]) -> u8 {
+    let (mut counts, mut is_quoted) = ([0_usize; 3], false);
+    for byte in beginning {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\n' | b'\r' if !is_quoted => break,
+            b',' if !is_quoted => counts[0] += 1,
+            b';' if !is_quoted => counts[1] += 1,
+            b'\t' if !is_quoted => counts[2] += 1,
+            _ => {}
+        }
+    }
+    let most = counts.iter().max().copied().unwrap_or(0);
+    counts.iter().position(|count| *count == most).map_or(b',', |at| b",;\t"[at])
+}
+
+/// An error of reading at a place.
+pub(super) fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    let path = path.to_owned();
+    match error.into_kind() {
+        // zstd reports damage as an error of no kind.
+        csv::ErrorKind::Io(source)
+            if matches!(source.kind(), UnexpectedEof | InvalidData | InvalidInput | Other) =>
+        {
+            RecordingError::Cut { path, offset, reason: source.to_string() }
+        }
+        csv::ErrorKind::Io(source) => RecordingError::Read { path, offset, source },
+        other => RecordingError::Form { path, reason: format!("it cannot be read as a table: {other:?}") },
+    }
+}
+
+/// Why the topics of a table cannot be found.
+pub(super) enum Unread {
+    Failed(RecordingError),
+    TooMany(usize),
+}
+
+/// The names in a column, in the order in which they come, with their numbers of rows.
+pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
+    let mut rows = open(path).map_err(Unread::Failed)?.rows;
+    let mut row = ByteRecord::new();
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut names: Vec<(String, Option<u64>)> = Vec::new();
+    let mut width = None;
+    let mut last = usize::MAX;
+    // An error is met again when the messages are read.
+    while let Ok(true) = {
+        rows.get_ref().begin_row();
+        rows.read_byte_record(&mut row)
+    } {
+        if width.replace(width.unwrap_or(row.len())).is_none_or(|width| width != row.len()) {
+            // The names of the columns, or a row that cannot be used.
+            continue;
+        }
+        let Some(name) = row.get(column) else { continue };
+        if names.get(last).is_none_or(|(own, _)| own.as_bytes() != name) {
+            last = match places.get(name) {
+                Some(place) => *place,
+                None if names.len() >= TOPICS => return Err(Unread::TooMany(TOPICS)),
+                None => {
+                    let Ok(text) = std::str::from_utf8(name) else { continue };
+                    places.insert(name.to_vec(), names.len());
+                    names.push((text.to_owned(), Some(0)));
+                    names.len() - 1
+                }
+            };
+        }
+        if let Some((_, Some(count))) = names.get_mut(last) {
+            *count += 1;
+        }
+    }
+    Ok(names)
+}
+
+/// The first rows.
+pub(super) fn sample(path: &Path) -> Result<Vec<ByteRecord>, RecordingError> {
+    let mut rows = open(path)?.rows;
+    rows.get_ref().begin_row();
+    let (mut found, mut row, mut size) = (Vec::new(), ByteRecord::new(), 0);
+    while found.len() <= SAMPLE && size < MAX_LINE && matches!(rows.read_byte_record(&mut row), Ok(true)) {
+        size += row.as_slice().len() + 8 * row.len();
+        found.push(row.clone());
+        rows.get_ref().begin_row();
+    }
+    found.drain(..found.len().min(1));
+    Ok(found)
+}
+
+/// The first and the last cell of the column with the times.
+#[allow(clippy::type_complexity)]
+pub(super) fn ends(
+    path: &Path,
+    column: Option<usize>,
+) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), RecordingError> {
+    let Some(column) = column else { return Ok((None, None)) };
+    let Opened { mut rows, separator, size, .. } = open(path)?;
+    let mut row = ByteRecord::new();
+    let mut first = None;
+    let mut is_header = true;
+    while first.is_none() && matches!(rows.read_byte_record(&mut row), Ok(true)) {
+        let cell = row.get(column).filter(|cell| !is_header && !cell.is_empty());
+        first = cell.map(<[u8]>::to_vec);
+        is_header = false;
+        rows.get_ref().begin_row();
+    }
+    let is_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+    let last = if is_packed { None } else { last(path, separator, column, size) };
+    Ok((first, last))
+}
+
+/// The cell in the last row, if it can be found without reading all rows.
+fn last(path: &Path, separator: u8, column: usize, size: u64) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(size.saturating_sub(END))).ok()?;
+    let mut end = Vec::new();
+    file.take(END).read_to_end(&mut end).ok()?;
+    let line = end.trim_ascii_end().rsplit(|byte| matches!(byte, b'\n' | b'\r')).next()?;
+    let mut rows =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(line);
+    let mut row = ByteRecord::new();
+    rows.read_byte_record(&mut row).ok()?;
+    row.get(column).map(<[u8]>::to_vec)
+}

@@ -1,0 +1,415 @@
+//! What the columns of a table mean, and the messages that its rows become.
+
+use std::collections::{BTreeMap, HashMap};
+
+use csv::ByteRecord;
+use rondel_event::{Path, Segment, TimeUnit, ValueType};
+
+use super::TableOptions;
+use super::cells;
+use crate::recording::WantedField;
+
+/// The highest index of an element of an array in the name of a column.
+const LARGEST_INDEX: u32 = 65_535;
+/// The most parts of the name of a column.
+const DEPTH: usize = 100;
+/// The most columns.
+const COLUMNS: usize = 1 << 16;
+
+/// Which topic a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// All rows are about one.
+    One,
+    /// The one in this column.
+    ByCell(usize),
+    /// All that have values in it: they are in the names of the columns.
+    ByColumn,
+}
+
+/// The columns of a table.
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub(super) names: Vec<String>,
+    /// The column with the times.
+    pub(super) time: Option<usize>,
+    /// The unit in its name.
+    pub(super) unit: Option<TimeUnit>,
+    pub(super) shape: Shape,
+    /// The topics by their names, once reading begins.
+    pub(super) by_name: HashMap<Vec<u8>, usize>,
+    has_comma: bool,
+    /// Whether the column with the times is a field as well.
+    is_field: bool,
+}
+
+/// The unit of a column with times, if its name says that it is one.
+pub(super) fn time_column(name: &str) -> Option<Option<TimeUnit>> {
+    let name = name.to_ascii_lowercase();
+    let units = [
+        ("_ns", TimeUnit::Nanoseconds),
+        ("_us", TimeUnit::Microseconds),
+        ("_ms", TimeUnit::Milliseconds),
+        ("_s", TimeUnit::Seconds),
+    ];
+    let found = units.iter().find_map(|(ending, unit)| Some((name.strip_suffix(ending)?, Some(*unit))));
+    let (base, unit) = found.unwrap_or((&name, None));
+    matches!(base, "time" | "__time" | "timestamp").then_some(unit)
+}
+
+impl Columns {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// Why it is none, in words.
+    pub(super) fn new(
+        header: &ByteRecord,
+        separator: u8,
+        options: &TableOptions<'_>,
+    ) -> Result<Columns, String> {
+        if header.len() > COLUMNS {
+            return Err(format!("the table has more than {COLUMNS} columns"));
+        }
+        let name = |cell: &[u8]| std::str::from_utf8(cell).map(|name| name.trim().to_owned());
+        let names = header.iter().map(name).collect::<Result<Vec<String>, _>>();
+        let names = names.map_err(|_| "the names of the columns are no UTF-8 text".to_owned())?;
+        if names.iter().all(|name| name.is_empty() || cells::is_json_number(name.as_bytes())) {
+            return Err("the first line of this table does not name the columns".to_owned());
+        }
+        let mut sorted: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("two columns have the name `{}`", twice[0]));
+        }
+        let chosen = options.time.and_then(|chosen| names.iter().position(|name| name == chosen));
+        let own = names.iter().position(|name| time_column(name).is_some());
+        let time = chosen.or(own);
+        let unit = time.and_then(|time| time_column(&names[time]).flatten());
+        let topic = names.iter().position(|name| name.eq_ignore_ascii_case("topic"));
+        let shape = match topic {
+            _ if options.topic.is_some() => Shape::One,
+            Some(column) => Shape::ByCell(column),
+            None if names.iter().any(|name| name.starts_with('/')) => Shape::ByColumn,
+            None => Shape::One,
+        };
+        let has_comma = separator == b';';
+        let is_field = chosen.is_some();
+        Ok(Columns { names, time, unit, shape, by_name: HashMap::new(), has_comma, is_field })
+    }
+
+    /// The columns that are fields.
+    fn data(&self) -> impl Iterator<Item = usize> {
+        (0..self.names.len()).filter(|column| {
+            let is_other =
+                (Some(*column) != self.time || self.is_field) && self.shape != Shape::ByCell(*column);
+            is_other && !self.names[*column].is_empty()
+        })
+    }
+
+    /// The fields of a message that has all columns.
+    ///
+    /// # Errors
+    /// A name that is no path.
+    pub(super) fn layout(&self) -> Result<Layout, String> {
+        let field = |column: usize| Ok((column, path(&self.names[column], false)?));
+        Ok(Layout::new(self.data().map(field).collect::<Result<_, String>>()?, self.has_comma))
+    }
+
+    /// The topics that the names of columns begin with, and the fields of each.
+    ///
+    /// # Errors
+    /// A name that is no path.
+    pub(super) fn topics(
+        &self,
+        sample: &[ByteRecord],
+        is_topic: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<Vec<(String, Layout)>, String> {
+        let mut found: BTreeMap<String, Vec<(usize, Path)>> = BTreeMap::new();
+        // The columns whose topic is not known, by the rows in which they have values.
+        let mut unknown: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
+        for column in self.data() {
+            let name = &self.names[column];
+            let mut starts = name.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+            let known = is_topic.and_then(|is_topic| starts.rfind(|at| is_topic(&name[..*at])));
+            if let Some(at) = known {
+                let field = path(&name[at + 1..], true)?;
+                found.entry(name[..at].to_owned()).or_default().push((column, field));
+                continue;
+            }
+            let mut rows = vec![0_u64; sample.len().div_ceil(64)];
+            for (i, row) in sample.iter().enumerate() {
+                let is_there = row.get(column).is_some_and(|cell| !cell.is_empty());
+                rows[i / 64] |= u64::from(is_there) << (i % 64);
+            }
+            unknown.entry(rows).or_default().push(column);
+        }
+        for columns in unknown.into_values() {
+            let mut by_first: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+            for column in columns {
+                let name = self.names[column].trim_start_matches('/');
+                by_first.entry(name.split('/').next().unwrap_or(name)).or_default().push(column);
+            }
+            for columns in by_first.into_values() {
+                let topic = common(&columns.iter().map(|column| &*self.names[*column]).collect::<Vec<_>>());
+                for column in columns {
+                    let rest = self.names[column][topic.len()..].trim_start_matches('/');
+                    let field = path(if rest.is_empty() { "value" } else { rest }, true)?;
+                    found.entry(topic.clone()).or_default().push((column, field));
+                }
+            }
+        }
+        Ok(found.into_iter().map(|(topic, fields)| (topic, Layout::new(fields, self.has_comma))).collect())
+    }
+}
+
+/// The parts between slashes that names have in common, without the last of each if there is another.
+fn common(names: &[&str]) -> String {
+    let parts = |name: &str| -> Vec<String> { name.split('/').map(str::to_owned).collect() };
+    let mut shared: Option<Vec<String>> = None;
+    for name in names {
+        let mut own = parts(name);
+        if own.iter().filter(|part| !part.is_empty()).count() > 1 {
+            own.pop();
+        }
+        shared = Some(match shared {
+            None => own,
+            Some(shared) => {
+                shared.into_iter().zip(own).take_while(|(a, b)| a == b).map(|(part, _)| part).collect()
+            }
+        });
+    }
+    shared.unwrap_or_default().join("/")
+}
+
+/// The path that a column's name means: `pose.x`, `ranges[3]`; where slashes separate, also `pose/x` and `ranges.3`.
+fn path(name: &str, has_slashes: bool) -> Result<Path, String> {
+    let mut segments = Vec::new();
+    let index = |text: &str| text.parse::<u32>().ok().filter(|index| *index <= LARGEST_INDEX);
+    for part in name.split(|c| c == '.' || has_slashes && c == '/') {
+        let mut key = part;
+        let mut indexes = Vec::new();
+        while let Some((before, text)) = key.strip_suffix(']').and_then(|rest| rest.rsplit_once('['))
+            && let Some(index) = index(text)
+        {
+            indexes.push(Segment::Index(index));
+            key = before;
+        }
+        match index(key) {
+            Some(index) if has_slashes && !segments.is_empty() => segments.push(Segment::Index(index)),
+            _ if key.is_empty() && !indexes.is_empty() => {}
+            _ => segments.push(Segment::Key(key.into())),
+        }
+        segments.extend(indexes.into_iter().rev());
+    }
+    if segments.len() > DEPTH {
+        return Err(format!("the name of column `{name}` has more than {DEPTH} parts"));
+    }
+    Ok(Path(segments))
+}
+
+/// How the messages of a topic are made from rows.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    fields: Vec<(usize, Path)>,
+    root: Node,
+    has_comma: bool,
+}
+
+/// A field, or what contains fields.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    /// Its own value.
+    cell: Option<(usize, Option<ValueType>)>,
+    /// What it contains: after `"key":`, or at an index.
+    members: Vec<(Vec<u8>, Node)>,
+    elements: BTreeMap<u32, Node>,
+}
+
+impl Layout {
+    fn new(fields: Vec<(usize, Path)>, has_comma: bool) -> Layout {
+        let mut layout = Layout { fields, root: Node::default(), has_comma };
+        layout.plan(|_| Some(None));
+        layout
+    }
+
+    /// Reads these fields, as values of these types. Fields that contain them or are contained in them are kept.
+    pub(super) fn want(&mut self, wanted: &[WantedField]) {
+        let touches = |own: &Path, wanted: &Path| own.0.iter().zip(&wanted.0).all(|(a, b)| a == b);
+        self.plan(|path| {
+            let kind = wanted.iter().filter(|field| field.path == *path).find_map(|field| field.kind);
+            wanted.iter().any(|field| touches(path, &field.path)).then_some(kind)
+        });
+    }
+
+    /// Plans the fields for which there is an answer: of which type they are, if that is known.
+    fn plan(&mut self, kind: impl Fn(&Path) -> Option<Option<ValueType>>) {
+        self.root = Node::default();
+        for (column, path) in &self.fields {
+            let Some(kind) = kind(path) else { continue };
+            let mut node = &mut self.root;
+            for segment in &path.0 {
+                node = match segment {
+                    Segment::Index(index) => node.elements.entry(*index).or_default(),
+                    Segment::Key(key) => node.member(key),
+                };
+            }
+            node.cell = Some((*column, kind));
+        }
+    }
+
+    /// Whether a row has a value in any column of the topic.
+    pub(super) fn is_in(&self, row: &ByteRecord) -> bool {
+        self.fields.iter().any(|(column, _)| row.get(*column).is_some_and(|cell| !cell.is_empty()))
+    }
+
+    /// Writes the message in a row.
+    ///
+    /// # Errors
+    /// The column whose cell is no text.
+    #[inline]
+    pub(super) fn write(&self, row: &ByteRecord, out: &mut Vec<u8>) -> Result<(), usize> {
+        if !self.root.write(row, self.has_comma, out)? {
+            out.extend_from_slice(b"{}");
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    fn member(&mut self, key: &str) -> &mut Node {
+        let mut name = Vec::new();
+        // What is written of a text is one.
+        let _ = cells::text(key.as_bytes(), &mut name);
+        name.push(b':');
+        let place = self.members.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
+            self.members.push((name, Node::default()));
+            self.members.len() - 1
+        });
+        &mut self.members[place].1
+    }
+
+    /// Writes the value, if there is one; whether there is.
+    fn write(&self, row: &ByteRecord, has_comma: bool, out: &mut Vec<u8>) -> Result<bool, usize> {
+        if let Some((column, kind)) = self.cell {
+            let cell = row.get(column).unwrap_or_default();
+            if !cell.is_empty() {
+                cells::write(cell, kind, has_comma, out).map_err(|()| column)?;
+                return Ok(true);
+            }
+        }
+        let begin = out.len();
+        if !self.members.is_empty() {
+            out.push(b'{');
+            let mut end = out.len();
+            for (name, node) in &self.members {
+                if end > begin + 1 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(name);
+                if node.write(row, has_comma, out)? {
+                    end = out.len();
+                } else {
+                    out.truncate(end);
+                }
+            }
+            if end > begin + 1 {
+                out.push(b'}');
+                return Ok(true);
+            }
+            out.truncate(begin);
+        }
+        if !self.elements.is_empty() {
+            out.push(b'[');
+            let (mut next, mut end) = (0, out.len());
+            for (index, node) in &self.elements {
+                for i in next..*index {
+                    out.extend_from_slice(if i == 0 { b"null" } else { b",null" });
+                }
+                if *index > 0 {
+                    out.push(b',');
+                }
+                next = index + 1;
+                if node.write(row, has_comma, out)? {
+                    end = out.len();
+                } else {
+                    out.extend_from_slice(b"null");
+                }
+            }
+            out.truncate(end);
+            if end > begin + 1 {
+                out.push(b']');
+                return Ok(true);
+            }
+            out.truncate(begin);
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn columns(header: &[&str]) -> Columns {
+        Columns::new(&ByteRecord::from(header), b',', &TableOptions::default()).unwrap()
+    }
+
+    fn message(layout: &Layout, row: &[&str]) -> String {
+        let mut out = Vec::new();
+        layout.write(&ByteRecord::from(row), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_become_nested_messages() {
+        let table = columns(&["time_ns", "pose.x", "pose.q.w", "ranges[0]", "ranges[2]", "name"]);
+        assert_eq!((table.time, table.unit, table.shape), (Some(0), Some(TimeUnit::Nanoseconds), Shape::One));
+        let mut layout = table.layout().unwrap();
+        let full = message(&layout, &["1", "2", "3", "4", "5", "a"]);
+        assert_eq!(full, r#"{"pose":{"x":2,"q":{"w":3}},"ranges":[4,null,5],"name":"a"}"#);
+        assert_eq!(message(&layout, &["1", "", "3", "4", "", ""]), r#"{"pose":{"q":{"w":3}},"ranges":[4]}"#);
+        assert_eq!(message(&layout, &["1", "", "", "", "5", ""]), r#"{"ranges":[null,null,5]}"#);
+        assert_eq!(message(&layout, &["1", "", "", "", "", ""]), "{}");
+        layout.want(&[WantedField { path: Path::keys(["name"]), kind: Some(ValueType::String) }]);
+        assert_eq!(message(&layout, &["1", "2", "3", "4", "5", "6"]), r#"{"name":"6"}"#);
+    }
+
+    #[test]
+    fn topics_are_found_in_the_names_of_columns() {
+        let table =
+            columns(&["__time", "/a/odom/pose/x", "/a/odom/twist/y", "/a/gear/data", "/speed", "/b/c/0"]);
+        let rows: [&[&str]; 3] =
+            [&["0", "1", "2", "", "", ""], &["1", "", "", "3", "4", ""], &["2", "1", "2", "", "", "5"]];
+        let rows: Vec<ByteRecord> = rows.iter().map(|row| ByteRecord::from(*row)).collect();
+        let names = |found: Vec<(String, Layout)>| -> Vec<String> {
+            found
+                .into_iter()
+                .map(|(name, layout)| format!("{name} {}", message(&layout, &["9"; 6])))
+                .collect()
+        };
+        let guessed = names(table.topics(&rows, None).unwrap());
+        let expected = [
+            r#"/a/gear {"data":9}"#,
+            r#"/a/odom {"pose":{"x":9},"twist":{"y":9}}"#,
+            r#"/b/c {"0":9}"#,
+            r#"/speed {"value":9}"#,
+        ];
+        assert_eq!(guessed, expected);
+        let is_topic = |name: &str| name == "/a";
+        let known = names(table.topics(&rows, Some(&is_topic)).unwrap());
+        assert_eq!(known[0], r#"/a {"odom":{"pose":{"x":9},"twist":{"y":9}},"gear":{"data":9}}"#);
+    }
+
+    #[test]
+    fn wrong_headers_are_refused() {
+        let refused = |header: &[&str]| {
+            Columns::new(&ByteRecord::from(header), b',', &TableOptions::default()).unwrap_err()
+        };
+        assert_eq!(refused(&["1", "2.5"]), "the first line of this table does not name the columns");
+        assert_eq!(refused(&["time", "a", "a"]), "two columns have the name `a`");
+        let deep = ["a"; 200].join(".");
+        let table = columns(&["time", &deep]);
+        assert!(table.layout().is_err());
+    }
+}

@@ -1,0 +1,304 @@
+//! Recordings in SQLite: whole ones of every version, damaged ones, and those whose recorder did not end.
+
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rondel_event::Timestamp;
+use rondel_recording::{Recording, RecordingError, Selection, merge, open_messages};
+use rusqlite::Connection;
+
+/// The topic, time and payload of a message.
+type Message = (String, i64, Vec<u8>);
+
+/// A folder of a test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sqlite-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const MESSAGES: i64 = 60;
+
+/// Writes the tables of a version, with messages on two topics, of which some need overflow pages.
+fn write(path: &Path, version: u32, before: &str) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(&format!("PRAGMA page_size = 512; {before}")).unwrap();
+    let quality = if version > 1 { ", offered_qos_profiles TEXT NOT NULL" } else { "" };
+    let hash = if version > 3 { ", type_description_hash TEXT NOT NULL" } else { "" };
+    let mut schema = format!(
+        "CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, \
+         serialization_format TEXT NOT NULL{quality}{hash});
+         CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER NOT NULL, timestamp INTEGER NOT NULL, \
+         data BLOB NOT NULL);
+         CREATE INDEX timestamp_idx ON messages (timestamp ASC);"
+    );
+    if version > 2 {
+        schema += "CREATE TABLE schema(schema_version INTEGER PRIMARY KEY, ros_distro TEXT NOT NULL);
+                   CREATE TABLE metadata(id INTEGER PRIMARY KEY, metadata_version INTEGER NOT NULL, metadata TEXT NOT NULL);";
+    }
+    if version > 3 {
+        schema += "CREATE TABLE message_definitions(id INTEGER PRIMARY KEY, topic_type TEXT NOT NULL, encoding TEXT \
+                   NOT NULL, encoded_message_definition TEXT NOT NULL, type_description_hash TEXT NOT NULL);
+                   INSERT INTO message_definitions VALUES (1, 'demo/msg/A', 'ros2msg', 'int32 v', '');";
+    }
+    connection.execute_batch(&schema).unwrap();
+    let (quality, hash) =
+        (if version > 1 { ",'- depth: 1'" } else { "" }, if version > 3 { ",''" } else { "" });
+    for (id, name, kind) in [(7, "/a", "demo/msg/A"), (9, "/b", "demo/msg/B")] {
+        let values = format!("INSERT INTO topics VALUES ({id},'{name}','{kind}','cdr'{quality}{hash})");
+        connection.execute_batch(&values).unwrap();
+    }
+    for (topic, time, data) in expected() {
+        let number = if topic == "/a" { 7 } else { 9 };
+        let insert = "INSERT INTO messages(topic_id, timestamp, data) VALUES (?1, ?2, ?3)";
+        connection.execute(insert, (number, time, data)).unwrap();
+    }
+    connection
+}
+
+fn expected() -> Vec<Message> {
+    let message = |i: i64| {
+        let length = if i % 10 == 3 { 2000 } else { 20 };
+        (if i % 3 == 0 { "/b" } else { "/a" }.to_owned(), 1000 + 10 * i, vec![i as u8; length])
+    };
+    (0..MESSAGES).map(message).collect()
+}
+
+/// All that can be read, and what is wrong.
+fn read(path: &Path) -> Result<(Vec<Message>, Vec<String>), RecordingError> {
+    let recording = open_messages(path)?.expect("a recording of messages");
+    Ok(all(recording))
+}
+
+fn all(mut recording: Box<dyn Recording>) -> (Vec<Message>, Vec<String>) {
+    let names: Vec<String> = recording.topics().iter().map(|topic| topic.name.clone()).collect();
+    let (mut messages, mut errors) = (Vec::new(), Vec::new());
+    loop {
+        match recording.next() {
+            Ok(Some(message)) => {
+                messages.push((
+                    names[message.topic].clone(),
+                    message.log_time.as_nanos(),
+                    message.payload.to_vec(),
+                ));
+            }
+            Ok(None) => return (messages, errors),
+            Err(error) => errors.push(error.to_string()),
+        }
+        assert!(errors.len() < 200 && messages.len() < 10_000, "{errors:?}");
+    }
+}
+
+#[test]
+fn every_version_gives_the_same_messages() {
+    let folder = Folder::new();
+    for version in 1..=4 {
+        let path = folder.file(&format!("v{version}.db3"));
+        drop(write(&path, version, ""));
+        let recording = open_messages(&path).unwrap().unwrap();
+        let first = &recording.topics()[0];
+        let schema = first.schema.as_ref().unwrap();
+        assert_eq!((first.name.as_str(), first.encoding.as_str()), ("/a", "cdr"));
+        assert_eq!(schema.name, "demo/msg/A");
+        let definition: &[u8] = if version > 3 { b"int32 v" } else { b"" };
+        assert_eq!(schema.data, definition);
+        assert_eq!(first.metadata.len(), usize::from(version > 1));
+        let last = 1000 + 10 * (MESSAGES - 1);
+        assert_eq!(recording.span(), Some((Timestamp::from_nanos(1000), Timestamp::from_nanos(last))));
+        assert_eq!(all(recording), (expected(), vec![]), "version {version}");
+    }
+    // Nothing was written beside them.
+    assert_eq!(folder.names(), ["v1.db3", "v2.db3", "v3.db3", "v4.db3"]);
+}
+
+#[test]
+fn topics_and_times_are_chosen_and_an_index_is_not_needed() {
+    let folder = Folder::new();
+    let path = folder.file("a.db3");
+    for without in ["", "DROP INDEX timestamp_idx; UPDATE messages SET timestamp = timestamp"] {
+        let _ = std::fs::remove_file(&path);
+        write(&path, 4, "").execute_batch(without).unwrap();
+        let mut recording = open_messages(&path).unwrap().unwrap();
+        let (from, until) = (Timestamp::from_nanos(1100), Timestamp::from_nanos(1300));
+        recording.select(Selection { topics: vec![false, true], from, until });
+        let mut wanted = expected();
+        wanted.retain(|(topic, time, _)| topic == "/b" && (1100..=1300).contains(time));
+        assert_eq!(all(recording), (wanted, vec![]), "{without}");
+    }
+    // Without an index the order of times is made.
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE messages SET timestamp = -timestamp").unwrap();
+    drop(connection);
+    let (messages, errors) = read(&path).unwrap();
+    let mut wanted: Vec<Message> =
+        expected().into_iter().map(|(topic, time, data)| (topic, -time, data)).collect();
+    wanted.reverse();
+    assert_eq!((messages, errors), (wanted, vec![]));
+}
+
+#[test]
+fn a_file_that_is_cut_anywhere_gives_its_beginning() {
+    let folder = Folder::new();
+    let (whole, cut) = (folder.file("whole.db3"), folder.file("cut.db3"));
+    // Every byte is tried: a small one.
+    write(&whole, 1, "").execute_batch("DELETE FROM messages WHERE id > 8; VACUUM").unwrap();
+    let bytes = std::fs::read(&whole).unwrap();
+    let all = &expected()[..8];
+    assert_eq!(read(&whole).unwrap().0, all);
+    let (mut with_messages, mut most) = (0, 0);
+    for length in 0..bytes.len() {
+        std::fs::write(&cut, &bytes[..length]).unwrap();
+        let Ok((messages, errors)) = read(&cut) else { continue };
+        assert!(!errors.is_empty(), "cut at {length} of {} is not noticed", bytes.len());
+        assert!(messages.iter().all(|message| all.contains(message)), "cut at {length}");
+        with_messages += usize::from(!messages.is_empty());
+        most = most.max(messages.len());
+    }
+    assert!(with_messages > bytes.len() / 10, "{with_messages} of {}", bytes.len());
+    assert!(most >= all.len() / 2, "{most}");
+    assert_eq!(folder.names(), ["cut.db3", "whole.db3"]);
+}
+
+#[test]
+fn damage_ends_no_program() {
+    let folder = Folder::new();
+    let (whole, damaged) = (folder.file("whole.db3"), folder.file("damaged.db3"));
+    drop(write(&whole, 4, ""));
+    let bytes = std::fs::read(&whole).unwrap();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    println!("seed {state:x}");
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let (mut opened, mut noticed) = (0, 0);
+    for _ in 0..600 {
+        let mut own = bytes.clone();
+        for _ in 0..1 + next(8) {
+            let at = next(own.len());
+            own[at] = [0, 0xff, next(256) as u8][next(3)];
+        }
+        if next(3) == 0 {
+            // A page in the place of another.
+            let (from, to) = (next(own.len() / 512) * 512, next(own.len() / 512) * 512);
+            own.copy_within(from..from + 512, to);
+        }
+        std::fs::write(&damaged, &own).unwrap();
+        if let Ok((_, errors)) = read(&damaged) {
+            opened += 1;
+            noticed += usize::from(!errors.is_empty());
+        }
+    }
+    assert!(opened > 100 && noticed > 20, "{opened} {noticed}");
+}
+
+#[test]
+fn a_log_beside_it_is_read_and_stays() {
+    let folder = Folder::new();
+    let live = folder.file("live.db3");
+    let connection = write(&live, 4, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;");
+    // What a recorder leaves behind that was killed.
+    let crashed = Folder::new();
+    for ending in ["", "-wal"] {
+        let name = format!("live.db3{ending}");
+        std::fs::copy(folder.file(&name), crashed.file(&name)).unwrap();
+    }
+    let before = std::fs::read(crashed.file("live.db3-wal")).unwrap();
+    assert_eq!(read(&crashed.file("live.db3")).unwrap(), (expected(), vec![]));
+    assert_eq!(crashed.names(), ["live.db3", "live.db3-wal"]);
+    assert_eq!(std::fs::read(crashed.file("live.db3-wal")).unwrap(), before);
+    drop(connection);
+    // Closed by its recorder it has no log, and is still one of a kind that has one.
+    assert_eq!(folder.names(), ["live.db3"]);
+    assert_eq!(read(&live).unwrap(), (expected(), vec![]));
+    assert_eq!(folder.names(), ["live.db3"]);
+}
+
+#[test]
+fn others_are_refused_by_name() {
+    let folder = Folder::new();
+    let refused = |path: &Path| read(path).unwrap_err().to_string();
+    let text = folder.file("text.db3");
+    std::fs::write(&text, "no database".repeat(20)).unwrap();
+    assert!(refused(&text).ends_with("text.db3: it is no SQLite database: it does not begin as one"));
+    let other = folder.file("other.db3");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE a(b)").unwrap();
+    assert!(refused(&other).contains("it has not the tables `topics` and `messages`"));
+    // A view may compute for ever.
+    let view = folder.file("view.db3");
+    let endless = "CREATE TABLE topics(id, name, type, serialization_format); CREATE VIEW messages AS WITH RECURSIVE \
+                   r(timestamp) AS (SELECT 1 UNION ALL SELECT timestamp + 1 FROM r) SELECT timestamp, 1 AS topic_id, \
+                   x'00' AS data FROM r";
+    Connection::open(&view).unwrap().execute_batch(endless).unwrap();
+    assert!(refused(&view).contains("it has not the tables"));
+    // Merged with others, it is named, and these are read.
+    let good = folder.file("good.db3");
+    drop(write(&good, 4, ""));
+    let short = folder.file("short.mcap");
+    std::fs::write(&short, "ab").unwrap();
+    let merged = merge(&[text, good, short]).unwrap();
+    let rondel_recording::Opened::Messages(merged) = merged else { panic!("lines") };
+    let (messages, errors) = all(merged);
+    assert_eq!(messages, expected());
+    assert!(
+        errors.len() == 2 && errors[0].contains("text.db3: it is not read: it is no SQLite"),
+        "{errors:?}"
+    );
+    assert!(errors[1].contains("short.mcap"), "{errors:?}");
+}
+
+#[test]
+fn compressed_files_and_messages_are_read() {
+    let folder = Folder::new();
+    let plain = folder.file("plain.db3");
+    drop(write(&plain, 4, ""));
+    let packed = folder.file("packed.db3.zstd");
+    let bytes = zstd::encode_all(&std::fs::read(&plain).unwrap()[..], 3).unwrap();
+    std::fs::write(&packed, &bytes).unwrap();
+    assert_eq!(read(&packed).unwrap(), (expected(), vec![]));
+    for cut in (0..bytes.len()).step_by(7) {
+        std::fs::write(&packed, &bytes[..cut]).unwrap();
+        if let Ok((_, errors)) = read(&packed) {
+            assert!(!errors.is_empty(), "{cut}");
+        }
+    }
+    let connection = Connection::open(&plain).unwrap();
+    for (i, (_, _, data)) in expected().into_iter().enumerate() {
+        let data = zstd::encode_all(&data[..], 3).unwrap();
+        connection.execute("UPDATE messages SET data = ?1 WHERE id = ?2", (data, i as i64 + 1)).unwrap();
+    }
+    drop(connection);
+    assert_eq!(read(&plain).unwrap(), (expected(), vec![]));
+    let names = folder.names();
+    assert_eq!(names, ["packed.db3.zstd", "plain.db3"]);
+}

@@ -1,0 +1,232 @@
+//! Tables with separated values, checked as JSON lines are.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::io::Write as _;
+
+use support::{Finished, Folder, rondel};
+
+const SPECIFICATION: &str = "
+topic gear { report: int, manual: bool, note: string }
+topic odom \"/odom\" { twist: { linear: { x: float } } }
+property standstill = changed(gear.report) -> odom.twist.linear.x < 0.1
+property slow = odom.twist.linear.x < 8
+property noted = gear.note == \"17\" -> once gear.manual
+property steady = gear.manual -> once[0, 250 ms] odom.twist.linear.x < 5
+";
+
+/// A message of the recording: its time in milliseconds, and the gear and speed that it has.
+type Message = (i64, Option<(i64, bool, i64)>, Option<f64>);
+
+fn messages() -> Vec<Message> {
+    let message = |i: i64| match i % 4 {
+        0 => (i * 100, Some((i / 8 % 3, i % 3 == 0, i % 20)), None),
+        _ => (i * 100, None, Some((i * 7 % 90) as f64 / 10.0)),
+    };
+    (0..200).map(message).collect()
+}
+
+fn lines() -> String {
+    let line = |(time, gear, speed): Message| {
+        let data = match (gear, speed) {
+            (Some((report, manual, note)), _) => {
+                format!(r#""gear","data":{{"report":{report},"manual":{manual},"note":"{note}"}}"#)
+            }
+            (None, speed) => format!(r#""/odom","data":{{"twist":{{"linear":{{"x":{}}}}}}}"#, speed.unwrap()),
+        };
+        format!("{{\"time\":{}.{:03},\"topic\":{data}}}\n", time / 1000, time % 1000)
+    };
+    messages().into_iter().map(line).collect()
+}
+
+/// The messages as a table with a column for the topic.
+fn table(separator: char, line_end: &str, time: impl Fn(i64) -> String, name: &str) -> String {
+    let mut text = [name, "topic", "report", "manual", "note", "twist.linear.x"].join(&separator.to_string());
+    text += line_end;
+    for (millis, gear, speed) in messages() {
+        let (report, manual, note) = gear.map_or_else(Default::default, |(report, manual, note)| {
+            (report.to_string(), manual.to_string(), format!("\"{note}\""))
+        });
+        let topic = if gear.is_some() { "gear" } else { "\"/odom\"" };
+        let mut speed = speed.map_or(String::new(), |speed| speed.to_string());
+        if separator == ';' {
+            speed = speed.replace('.', ",");
+        }
+        let cells = [&time(millis), topic, &report, &manual, &note, &speed];
+        text += &cells.join(&separator.to_string());
+        text += line_end;
+    }
+    text
+}
+
+fn check(spec: &str, more: &[&str]) -> Finished {
+    rondel(["check", "--format", "json", "-e", "every", "-q", spec].iter().chain(more))
+}
+
+fn seconds(millis: i64) -> String {
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
+
+#[test]
+fn tables_of_every_form_give_the_verdicts_of_lines() {
+    let folder = Folder::new();
+    let spec = folder.file("drive.rondel", SPECIFICATION);
+    let expected = check(&spec, &[&folder.file("lines.jsonl", lines())]);
+    expected.expect_status(1);
+    assert!(expected.stdout.lines().count() >= 4 * 200, "{}", expected.stderr);
+    let nanos = |millis: i64| (millis * 1_000_000).to_string();
+    let forms = [
+        ("comma.csv", table(',', "\n", seconds, "time")),
+        ("semicolon.csv", table(';', "\r\n", seconds, "Time")),
+        ("tab.tsv", table('\t', "\n", seconds, "timestamp")),
+        ("nanoseconds.csv", table(',', "\n", nanos, "time_ns")),
+        (
+            "mark.csv",
+            "\u{feff}".to_owned() + &table(',', "\r\n", |millis| format!(" {} ", seconds(millis)), "time"),
+        ),
+        ("end.csv", table(',', "\n", seconds, "time").trim_end().to_owned()),
+    ];
+    for (name, text) in forms {
+        let checked = check(&spec, &[&folder.file(name, &text)]);
+        checked.expect_status(1);
+        assert_eq!(checked.stdout, expected.stdout, "{name}: {}", checked.stderr);
+    }
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(table(',', "\n", seconds, "time").as_bytes()).unwrap();
+    let packed = folder.file("packed.csv.gz", packed.finish().unwrap());
+    assert_eq!(check(&spec, &[&packed]).stdout, expected.stdout);
+    let zstd = zstd::encode_all(table(',', "\n", seconds, "time").as_bytes(), 3).unwrap();
+    assert_eq!(check(&spec, &[&folder.file("packed.csv.zst", zstd)]).stdout, expected.stdout);
+    // Absolute times, found by their size; dates.
+    let late = |millis: i64| 1_700_000_000_000 + millis;
+    let lines: String = lines()
+        .lines()
+        .zip(messages())
+        .map(|(line, (millis, ..))| {
+            let rest = line.split_once(",\"topic\"").unwrap().1;
+            format!("{{\"time\":{},\"topic\"{rest}\n", seconds(late(millis)))
+        })
+        .collect();
+    let expected = check(&spec, &[&folder.file("late.jsonl", lines)]);
+    let date = |millis: i64| {
+        let seconds = 1_700_000_000 - 1_699_999_200 + millis / 1000;
+        format!("2023-11-14T{:02}:{:02}:{:02}.{:03}Z", 22, seconds / 60, seconds % 60, millis % 1000)
+    };
+    let forms = [
+        ("late.csv", table(',', "\n", |millis| seconds(late(millis)), "time")),
+        ("milliseconds.csv", table(',', "\n", |millis| late(millis).to_string(), "time")),
+        ("late-nanoseconds.csv", table(',', "\n", |millis| format!("{}000000", late(millis)), "timestamp")),
+        ("dates.csv", table(',', "\n", date, "time")),
+    ];
+    for (name, text) in forms {
+        let checked = check(&spec, &[&folder.file(name, &text)]);
+        assert_eq!(checked.stdout, expected.stdout, "{name}: {}", checked.stderr);
+    }
+}
+
+#[test]
+fn one_topic_and_exports_of_plotjuggler() {
+    let folder = Folder::new();
+    let spec = folder.file("speed.rondel", "topic odom \"/odom\" { x: float }\nproperty slow = odom.x < 8\n");
+    let rows = "__time,x\n0.0,1\n0.1,9.5\n0.2,3\n";
+    let expected = check(
+        &spec,
+        &[&folder.file("a.jsonl", "{\"x\":1}\n{\"x\":9.5,\"time\":0.1}\n{\"x\":3,\"time\":0.2}\n")],
+    );
+    expected.expect_status(1);
+    // The specification has one topic; the name of the file; an option; a formula.
+    assert_eq!(check(&spec, &[&folder.file("drive.csv", rows)]).stdout, expected.stdout);
+    let two = folder.file(
+        "two.rondel",
+        "topic odom \"/odom\" { x: float }\ntopic gear\nproperty slow = odom.x < 8\nproperty g = on(gear)\n",
+    );
+    let named = check(&two, &[&folder.file("odom.csv", rows)]);
+    assert!(named.stdout.contains("\"slow\"") && named.stdout.contains("violated"), "{}", named.stderr);
+    let drive = folder.file("drive.csv", rows);
+    check(&two, &[&drive]).expect_status(4).expect_stderr(&["drive"]);
+    assert_eq!(check(&two, &["--topic", "odom", &drive]).stdout, named.stdout);
+    let formula = rondel(["check", "--format", "json", "-e", "violations", "-q", "-f", "x < 8", &drive]);
+    assert_eq!(formula.expect_status(1).stdout.lines().count(), 1);
+    // PlotJuggler writes doubles, each only where it changed.
+    let spec = folder.file(
+        "rover.rondel",
+        "topic odom \"/rover/odom\"\ntopic brake \"/brake\" { data: bool }\ntopic gear \"/gear\" { report: int }\n\
+         property slow = odom.twist.linear.x < 8 or once[0, 100 ms] brake.data\n\
+         property reverse = gear.report == 20 -> brake.data\n",
+    );
+    let export = "__time,/brake/data,/rover/odom/pose/x,/rover/odom/twist/linear/x,/gear/report\n\
+                  1.0,0.000000000,,,\n1.1,,1.5,9,\n1.2,1.000000000,2.5,9,20.000000\n1.25,,2,8.5,\n2.0,,2,8.5,22.000000\n";
+    let lines = r#"{"topic":"/brake","time":1,"data":{"data":false}}
+{"topic":"/rover/odom","time":1.1,"data":{"twist":{"linear":{"x":9}}}}
+{"topic":"/brake","time":1.2,"data":{"data":true}}
+{"topic":"/gear","time":1.2,"data":{"report":20}}
+{"topic":"/rover/odom","time":1.2,"data":{"twist":{"linear":{"x":9}}}}
+{"topic":"/rover/odom","time":1.25,"data":{"twist":{"linear":{"x":8.5}}}}
+{"topic":"/gear","time":2,"data":{"report":22}}
+{"topic":"/rover/odom","time":2,"data":{"twist":{"linear":{"x":8.5}}}}
+"#;
+    let export = folder.file("export.csv", export);
+    let expected = check(&spec, &[&folder.file("export.jsonl", lines)]);
+    let checked = check(&spec, &[&export]);
+    assert_eq!(checked.expect_status(1).stdout, expected.stdout, "{}", checked.stderr);
+    let listed = rondel(["topics", &export]);
+    for topic in ["/brake", "/rover/odom", "/gear"] {
+        assert!(listed.stdout.contains(topic), "{}", listed.stdout);
+    }
+    let drafted = folder.path("drafted");
+    rondel(["init", &export, "--folder", &drafted]).expect_status(0);
+    rondel(["check", "-q", &format!("{drafted}/first.rondel"), &export]).expect_status(0);
+}
+
+#[test]
+fn wrong_rows_are_named_and_skipped() {
+    let folder = Folder::new();
+    let spec = folder.file("speed.rondel", "topic odom { x: float }\nproperty slow = odom.x < 8\n");
+    let text = "time,x,note\n0,1,a\n0.1,2\n0.2,3,\"two\nlines\"\nsoon,4,b\n0.4,5,c\n";
+    let table = folder.file("rows.csv", text);
+    let stopped = check(&spec, &[&table]);
+    stopped.expect_status(3).expect_stderr(&["rows.csv:3: the row has 2 cells, and the header 3"]);
+    let skipped = rondel(["check", "--on-error", "skip", "--summary", "json", &spec, &table]);
+    skipped.expect_stderr(&[
+        "skipped 2 rows; the first is line 3: the row has 2 cells",
+        "\"skipped\":2",
+        "\"events\":3",
+    ]);
+    let time = folder.file("time.csv", "time,x\n1,1\nsoon,2\n");
+    check(&spec, &[&time])
+        .expect_status(3)
+        .expect_stderr(&["time.csv:3: \"soon\" in column `time` is no time"]);
+    for (name, text, reason) in [
+        ("empty.csv", "", "this table is empty"),
+        ("numbers.csv", "1,2\n3,4\n", "the first line of this table does not name the columns"),
+        ("twice.csv", "time,x,x\n", "two columns have the name `x`"),
+    ] {
+        check(&spec, &[&folder.file(name, text)]).expect_status(3).expect_stderr(&[name, reason]);
+    }
+    let none = check(&spec, &[&folder.file("header.csv", "time,x\n")]);
+    none.expect_stderr(&["the recording has no message"]);
+    // Cut anywhere it is no reason to break down.
+    let whole = table_with_quotes().as_bytes();
+    for cut in 0..whole.len() {
+        let cut = check(&spec, &["--on-error", "skip", &folder.file("cut.csv", &whole[..cut])]);
+        assert!(matches!(cut.status, Some(0 | 3 | 4)), "{}", cut.stderr);
+    }
+}
+
+/// A small table with all that a cell can have.
+fn table_with_quotes() -> &'static str {
+    "time,x,note\n0,1,\"a \"\"b\"\",\nc\"\n2026-11-22T18:16:04Z,-1.5e3,é\n"
+}
+
+#[test]
+fn folders_have_tables_with_times() {
+    let folder = Folder::new();
+    let spec = folder.file("speed.rondel", "topic odom { x: float }\nproperty slow = odom.x < 8\n");
+    folder.file("drives/a.csv", "time,x\n0,1\n");
+    folder.file("drives/b.csv", "time,x\n0,9\n");
+    folder.file("drives/results.csv", "property,verdict\nslow,violated\n");
+    let checked = check(&spec, &[&folder.path("drives")]);
+    checked.expect_status(1).expect_stderr(&["1 file is no recording", "results.csv"]);
+}
