@@ -9,6 +9,7 @@ mod deployment;
 mod discover;
 mod exit;
 mod folder;
+mod json_schema;
 mod live;
 mod losses;
 mod networks;

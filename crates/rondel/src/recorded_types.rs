@@ -9,8 +9,10 @@ use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{Encoding, MessageType};
 use rondel_recording::{RecordedSchema, RecordedTopic, is_table, open_messages};
+use rondel_runtime::definition;
+use rondel_spec::Definition;
 
-use crate::warn;
+use crate::{json_schema, warn};
 
 /// The types of some recordings by name. The first recording that has a type defines it.
 #[derive(Debug, Default)]
@@ -51,6 +53,20 @@ impl RecordedTypes {
     pub fn find(&self, name: &str) -> Option<(Result<MessageType, String>, &Path)> {
         let (encoding, schema, path) = self.types.get(&full_name(name))?;
         Some((message_type(schema, *encoding), path))
+    }
+
+    /// Returns the fields of a type, as [`find`](Self::find) does; also of messages in JSON with a JSON Schema.
+    ///
+    /// # Errors
+    /// Why its definition cannot be used.
+    pub fn definition(&self, name: &str) -> Option<(Result<Definition, String>, &Path)> {
+        let (encoding, schema, path) = self.types.get(&full_name(name))?;
+        let found = match (encoding, schema.encoding.as_str()) {
+            (Encoding::Json, "jsonschema") => json_schema::definition(&schema.name, &schema.data)
+                .map_err(|error| format!("the definition of {} cannot be used: {error}", schema.name)),
+            _ => message_type(schema, *encoding).and_then(|found| definition(&found).map_err(str::to_owned)),
+        };
+        Some((found, path))
     }
 }
 

@@ -107,12 +107,17 @@ impl Schemas {
         Schemas { recordings: recordings.to_owned(), ..self }
     }
 
-    /// Finds a type in the recordings, unless a file or an installation defines it.
-    fn in_recordings(&self, name: &str) -> Option<(Result<MessageType, String>, &Path)> {
+    /// The types of the recordings, unless a file or an installation defines this one.
+    fn types_in_recordings(&self, name: &str) -> Option<&RecordedTypes> {
         if self.recordings.is_empty() || self.state().is_defined(name) {
             return None;
         }
-        self.recorded.get_or_init(|| RecordedTypes::read(&self.recordings)).find(name)
+        Some(self.recorded.get_or_init(|| RecordedTypes::read(&self.recordings)))
+    }
+
+    /// Finds a type in the recordings.
+    fn in_recordings(&self, name: &str) -> Option<(Result<MessageType, String>, &Path)> {
+        self.types_in_recordings(name)?.find(name)
     }
 
     /// Returns the type of the messages that a recording describes: as a file or an installation of ROS 2 defines it, or
@@ -194,8 +199,8 @@ impl Schemas {
 
 impl Definitions for Schemas {
     fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
-        if let Some((found, path)) = self.in_recordings(name) {
-            let found = found.and_then(|found| definition(&found).map_err(str::to_owned));
+        let recorded = self.types_in_recordings(name).and_then(|types| types.definition(name));
+        if let Some((found, path)) = recorded {
             return found.map_err(|reason| NoDefinition::Invalid(format!("{}: {reason}", path.display())));
         }
         let mut state = self.state();

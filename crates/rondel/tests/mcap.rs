@@ -227,3 +227,35 @@ for name, numbers in (('whole', [0, 1, 2, 3]), ('gap', [0, 1, 3])):
     check(&[&gap, &whole], 4);
     check(&["--jobs", "1", &gap, &whole], 4);
 }
+
+#[test]
+fn fields_of_messages_in_json_come_from_their_schema() {
+    let Some(python) = python("fields_of_messages_in_json_come_from_their_schema") else { return };
+    let folder = Folder::new();
+    let script = "
+import json, sys
+from mcap.writer import Writer
+file = Writer(sys.argv[1])
+file.start()
+schema = {'type': 'object', 'properties': {
+    'stamp': {'type': 'object', 'title': 'time', 'properties': {'sec': {'type': 'integer'}, 'nsec': {'type': 'integer'}}},
+    'speed': {'type': 'number'}, 'mode': {'type': 'string'}}}
+own = file.register_schema('demo.Drive', 'jsonschema', json.dumps(schema).encode())
+channel = file.register_channel('/drive', 'json', own)
+for i in range(10):
+    message = {'stamp': {'sec': i, 'nsec': 5}, 'speed': i * 1.5, 'mode': 'auto'}
+    file.add_message(channel, i * 10**9, json.dumps(message).encode(), i * 10**9)
+file.finish()
+";
+    let file = folder.path("drive.mcap");
+    let run = Command::new(&python).args(["-c", script, &file]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let check = |property: &str| {
+        let text = format!("topic drive \"/drive\" : demo.Drive\nproperty p = {property}\n");
+        rondel(["check", "--format", "json", "-e", "violations", &folder.file("drive.rondel", text), &file])
+    };
+    let violated = check("drive.speed < 13 and drive.mode == \"auto\" and drive.stamp.sec >= 0");
+    assert_eq!(violated.expect_status(1).stdout.lines().count(), 1, "{}", violated.stderr);
+    check("drive.sped < 13").expect_status(2).expect_stderr(&["sped", "speed"]);
+    check("drive.mode < 13").expect_status(2);
+}
