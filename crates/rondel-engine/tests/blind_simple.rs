@@ -164,3 +164,39 @@ fn a_property_that_is_certain_again_costs_nothing() {
         assert_eq!(case.monitor.uncertain().count(), 0, "{model} {formula}");
     }
 }
+
+/// A machine is certain again with the message that leads from every state into one.
+#[test]
+fn a_message_tells_where_a_machine_is() {
+    let machine = |model: &str, body: &str| {
+        let text = format!(
+            "topic a {{ x: int }} topic b {{ x: int }}
+             @time({model}) machine p {{ initial u {body} error v }}"
+        );
+        let mut case = Case::of(&text);
+        case.message(0, 1, 3);
+        case.miss(3, 5);
+        case
+    };
+    for model in ["steps", "points", "dense"] {
+        let mut case = machine(model, "u -> v when on(a) v -> u when on(b)");
+        // Whatever it was in, it is in `u` now, and in `v` with the next.
+        let found = [(1, 6), (1, 7), (0, 8), (0, 9), (1, 10)].map(|(topic, at)| case.message(topic, at, 3));
+        assert_eq!(found, [Satisfied, Satisfied, Violated, Violated, Satisfied], "{model}");
+        assert_eq!(case.monitor.uncertain().count(), 0, "{model}");
+        // It may have come to a halt in the span, as two transitions were possible.
+        let mut case = machine(model, "u -> v when on(a) u -> u when a.x > 3 v -> u when on(b)");
+        assert_eq!([1, 1, 0].map(|topic| case.message(topic, 6, 3)), [Inconclusive; 3], "{model}");
+    }
+    // When it entered the state matters: it is known once a message leads into it from all others.
+    let timed = "u -> w when on(b) v -> w when on(b) w -> w when on(b) w -> v after 5 s";
+    let mut case = machine("dense", timed);
+    assert_eq!(case.message(0, 6, 3), Inconclusive);
+    assert_eq!(case.message(1, 7, 3), Satisfied);
+    assert_eq!(case.message(0, 11, 3), Satisfied);
+    assert_eq!(case.message(0, 13, 3), Violated);
+    // A field that did not come since is not known.
+    let mut case = machine("dense", "u -> v when on(b) and a.x > 2 v -> u when on(b) and a.x <= 2");
+    assert_eq!([1, 1].map(|topic| case.message(topic, 6, 3)), [Inconclusive; 2]);
+    assert_eq!([0, 1].map(|topic| case.message(topic, 7, 3)), [Inconclusive, Violated]);
+}

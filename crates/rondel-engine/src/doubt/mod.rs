@@ -9,11 +9,13 @@
 //! bounds have passed. Instances of `for each` become certain one by one, by messages of their own.
 //!
 //! A final verdict from before the span stays ([`finals`]). After the span, a formula of the past is evaluated a second
-//! time with everything before unknown ([`unknown`], [`fresh`]): a verdict that this gives as well is certain.
+//! time with everything before unknown ([`unknown`], [`fresh`]): a verdict that this gives as well is certain. So is a
+//! machine, from the event on that leads from every state into the same one ([`machine`]).
 
 mod filter;
 mod finals;
 mod fresh;
+mod machine;
 mod state;
 mod unknown;
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
-use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
+use rondel_spec::{Aggregate, Bounds, Expr, ExprId, MachineId, Property, Spec, TimeModel, Topic};
 
 /// Larger formulas are not rewritten.
 const NODES: usize = 4096;
@@ -31,8 +31,8 @@ pub(super) struct Rewritten {
     pub(super) back: i64,
 }
 
-/// Rewrites the formula of a property; none if it is not of the past alone, or of instances, or of machines, chains or
-/// quantifiers, or has no operator of the past.
+/// Rewrites the formula of a property; none if it is not of the past alone, or of instances, chains or quantifiers, or of
+/// machines that are not [rewritten](super::machine), or has neither an operator of the past nor a machine.
 pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Rewritten> {
     if property.slice.is_some() || property.linear {
         return None;
@@ -52,6 +52,7 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Rewritten> {
         bounds: 0,
         operators: 0,
         unknown: ExprId(0),
+        machines: HashMap::new(),
     };
     rewriter.unknown = rewriter.field(unknown_path());
     let formula = rewriter.formula(property.formula)?;
@@ -72,11 +73,11 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Rewritten> {
     Some(Rewritten { spec, topic, rows, back })
 }
 
-struct Rewriter<'a> {
-    spec: &'a Spec,
-    model: TimeModel,
+pub(super) struct Rewriter<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) model: TimeModel,
     topic: TopicId,
-    out: Spec,
+    pub(super) out: Spec,
     /// What nodes have become as formulas, and as values.
     formulas: HashMap<ExprId, ExprId>,
     plain: HashMap<ExprId, ExprId>,
@@ -85,12 +86,14 @@ struct Rewriter<'a> {
     /// The sum of all bounds.
     bounds: u64,
     /// The number of operators of the past.
-    operators: u64,
+    pub(super) operators: u64,
     unknown: ExprId,
+    /// What machines have become.
+    pub(super) machines: HashMap<u32, Option<MachineId>>,
 }
 
 impl Rewriter<'_> {
-    fn add(&mut self, node: Expr) -> ExprId {
+    pub(super) fn add(&mut self, node: Expr) -> ExprId {
         self.out.nodes.push(node);
         ExprId(self.out.nodes.len() as u32 - 1)
     }
@@ -237,6 +240,27 @@ impl Rewriter<'_> {
     }
 
     fn atom(&mut self, root: ExprId) -> Option<ExprId> {
+        let longest = self.copy(root)?;
+        let mut atom = *self.plain.get(&root)?;
+        let unknowns =
+            [Some(self.unknown), if longest > 0 { Some(self.unknown_for(longest)?) } else { None }];
+        for unknown in unknowns.into_iter().flatten() {
+            let (not_atom, not_unknown) = (self.add(Expr::Not(atom)), self.add(Expr::Not(unknown)));
+            let (a, b) = (self.add(Expr::And(atom, not_unknown)), self.add(Expr::And(not_atom, unknown)));
+            atom = self.add(Expr::Or(a, b));
+        }
+        self.atoms.push(atom);
+        Some(atom)
+    }
+
+    /// A formula as it is.
+    pub(super) fn copied(&mut self, root: ExprId) -> Option<ExprId> {
+        self.copy(root)?;
+        self.plain.get(&root).copied()
+    }
+
+    /// Copies the nodes below one; returns the longest window among them.
+    fn copy(&mut self, root: ExprId) -> Option<u64> {
         let mut longest = 0;
         for id in self.below(root)? {
             let mut node = self.spec.nodes[id.index()].clone();
@@ -276,6 +300,12 @@ impl Rewriter<'_> {
                     self.bounds = self.bounds.checked_add(*over)?;
                     longest = longest.max(*over);
                 }
+                Expr::InState(machine, states) => {
+                    let (machine, states) = (self.machine(*machine)?, states.clone());
+                    let new = self.in_state(machine, states);
+                    self.plain.insert(id, new);
+                }
+                Expr::Ambiguous(machine) => node = Expr::Ambiguous(self.machine(*machine)?),
                 _ => return None,
             }
             if self.plain.contains_key(&id) {
@@ -287,16 +317,17 @@ impl Rewriter<'_> {
             let new = self.add(node);
             self.plain.insert(id, new);
         }
-        let mut atom = *self.plain.get(&root)?;
-        let unknowns =
-            [Some(self.unknown), if longest > 0 { Some(self.unknown_for(longest)?) } else { None }];
-        for unknown in unknowns.into_iter().flatten() {
-            let (not_atom, not_unknown) = (self.add(Expr::Not(atom)), self.add(Expr::Not(unknown)));
-            let (a, b) = (self.add(Expr::And(atom, not_unknown)), self.add(Expr::And(not_atom, unknown)));
-            atom = self.add(Expr::Or(a, b));
-        }
-        self.atoms.push(atom);
-        Some(atom)
+        Some(longest)
+    }
+
+    /// Whether a rewritten machine is in one of these states: unknown while it is not known where it is.
+    fn in_state(&mut self, machine: MachineId, states: Vec<u32>) -> ExprId {
+        let unknown = self.out.machines[machine.0 as usize].states.len() as u32 - 1;
+        let is_there = self.add(Expr::InState(machine, states));
+        let nowhere = self.add(Expr::InState(machine, vec![unknown]));
+        let never = self.field(Path::keys(["never"]));
+        let pending = self.add(Expr::And(nowhere, never));
+        self.add(Expr::Or(is_there, pending))
     }
 
     /// Whether a value depends on held values alone.

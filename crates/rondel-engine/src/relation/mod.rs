@@ -15,9 +15,10 @@
 //! `not p(x)` alone is refused, and `q(x) and not p(x)` tests the tuples of `q`. What binds are atoms,
 //! `once`, `since` (by its second operand), `previously` and `exists` of what binds, `and` of which one
 //! side binds, `or` of which both do, and equations with a constant or with a variable that is bound.
-//! `forall x. p` is `not exists x. not p`, and `historically p` is `not once not p`; so `forall x.
-//! grant(x) -> once[0, 10 s] request(x)` is asked of the values of `grant`. The first operand of
-//! `since` may speak only of what the second binds.
+//! What else is finite once its variables are bound is asked about the tuples of a conjunction: `q(x) and
+//! not exists y. p` is `q(x) and not exists y. q(x) and p`. `forall x. p` is `not exists x. not p`, and
+//! `historically p` is `not once not p`; so `forall x. grant(x) -> once[0, 10 s] request(x)` is asked of the
+//! values of `grant`. The first operand of `since` may speak only of what the second binds.
 //!
 //! # Looking ahead
 //!
@@ -30,8 +31,11 @@
 //! # Memory
 //!
 //! Memory follows the values that can still matter. `once` without an upper bound keeps every value
-//! ever seen: it is refused, unless the property has `@unbounded`. `since` without one is not: what
-//! its first operand says ends what is kept.
+//! ever seen: it is refused, unless the property has `@unbounded`, or `@limit`. `since` without one is not:
+//! what its first operand says ends what is kept. `exists x. once p` keeps nothing: it is `once exists x. p`.
+//!
+//! With a limit the oldest values are forgotten. On the rail of what is possible such a relation then has all
+//! tuples, and what rests on it is *vague*: taken for all tuples on that rail, and for none on the other.
 
 mod apart;
 mod ask;

@@ -49,12 +49,7 @@ impl Writer<'_> {
                 let bounds = self.bounds();
                 format!("{attribute}property p{i} = forall y. t1{{k: y}} -> once{bounds} t0{{k: y}}")
             }
-            3 if self.model == Model::Dense => {
-                let (a, b) = (self.atom(), self.atom());
-                format!(
-                    "machine m{i} {{ initial u u -> v when {a} v -> u when {b} v -> w after 20 ms w -> u when on(t0) error w }}"
-                )
-            }
+            3 => self.machine(i, attribute),
             4 if self.model == Model::Dense => {
                 let formula = self.past(1);
                 format!("@interpolate(linear) property p{i} = {formula}")
@@ -64,6 +59,27 @@ impl Writer<'_> {
                 format!("{attribute}property p{i} = {formula}")
             }
         }
+    }
+
+    /// A machine; of most of them some messages tell where they are, whatever was before.
+    fn machine(&mut self, i: i64, attribute: &str) -> String {
+        let is_dense = self.model == Model::Dense;
+        let body = match self.numbers.below(if is_dense { 4 } else { 1 }) {
+            0 => {
+                let lasting = if is_dense && self.numbers.one_in(2) { " for 15 ms" } else { "" };
+                format!("initial u u -> v when on(t0) and t0.ok v -> u when on(t1) error v{lasting}")
+            }
+            1 => {
+                let (a, b) = (self.atom(), self.atom());
+                format!("initial u u -> v when {a} v -> u when {b} v -> w after 20 ms w -> u when on(t0) error w")
+            }
+            2 => "initial u u -> v when on(t0) v -> u when on(t1) v -> w after 20 ms w -> u when on(t1) error w"
+                .to_owned(),
+            _ => "initial u u -> v when t0.x < 2.0 v -> u when t0.x >= 2.0 v -> w when t0.ok and t0.x < 2.0 \
+                  w -> u when on(t1) error w for 10 ms"
+                .to_owned(),
+        };
+        format!("{attribute}machine m{i} {{ {body} }}")
     }
 
     fn whole(&mut self) -> String {
