@@ -189,12 +189,12 @@ fn a_message_tells_where_a_machine_is() {
         assert_eq!([1, 1, 0].map(|topic| case.message(topic, 6, 3)), [Inconclusive; 3], "{model}");
     }
     // When it entered the state matters: it is known once a message leads into it from all others.
-    let timed = "u -> w when on(b) v -> w when on(b) w -> w when on(b) w -> v after 5 s";
+    let timed = "u -> w when on(a) v -> w when on(a) w -> w when on(a) w -> v after 5 s";
     let mut case = machine("dense", timed);
-    assert_eq!(case.message(0, 6, 3), Inconclusive);
-    assert_eq!(case.message(1, 7, 3), Satisfied);
-    assert_eq!(case.message(0, 11, 3), Satisfied);
-    assert_eq!(case.message(0, 13, 3), Violated);
+    assert_eq!(case.message(1, 6, 3), Inconclusive);
+    assert_eq!(case.message(0, 7, 3), Satisfied);
+    assert_eq!(case.message(1, 11, 3), Satisfied);
+    assert_eq!(case.message(1, 13, 3), Violated);
     // A field that did not come since is not known.
     let mut case = machine("dense", "u -> v when on(b) and a.x > 2 v -> u when on(b) and a.x <= 2");
     assert_eq!([1, 1].map(|topic| case.message(topic, 6, 3)), [Inconclusive; 2]);
