@@ -20,7 +20,7 @@ const STEP: u64 = 64;
 const SHOWN: u64 = 5;
 /// From which length on a wait is said.
 const SILENCE: Duration = Duration::from_secs(30);
-/// As fast as possible, so many ticks of the clock at most bring it to the next message.
+/// So many ticks of the clock at most come at once, to bring it to the next message.
 const TICKS: u32 = 100_000;
 /// How long the clock stands at the beginning, so that whoever follows it knows it before the first message.
 const LEAD: Duration = Duration::from_millis(500);
@@ -234,9 +234,11 @@ impl<'p> Player<'p> {
                 self.wait(self.next_tick)?;
                 let since = self.next_tick.saturating_sub(self.begins).as_secs_f64() * rate * 1e9;
                 self.tick(Timestamp::from_nanos(first.as_nanos().saturating_add(since as i64)));
-                // Ticks that were missed are of no use any more.
+                // Ticks that were missed come at once, so that nobody takes them for a jump; after a long pause they
+                // are of no use any more.
                 let missed = self.schedule.elapsed().saturating_sub(self.next_tick).as_nanos();
-                let ticks = missed.checked_div(interval.as_nanos()).unwrap_or(0).max(1);
+                let ticks = missed.checked_div(interval.as_nanos()).unwrap_or(0);
+                let ticks = if ticks > TICKS.into() { ticks } else { 1 };
                 let step = interval.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX));
                 self.next_tick = self.next_tick.saturating_add(step);
             }
