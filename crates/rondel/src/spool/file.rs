@@ -98,8 +98,7 @@ impl SpoolFile {
     fn resume(&mut self, file: File) -> io::Result<()> {
         lock(&file)?;
         let size = file.metadata()?.len();
-        let mut head = Vec::new();
-        head.resize(BEGIN.min(size) as usize, 0);
+        let mut head = vec![0; BEGIN.min(size) as usize];
         file.read_exact_at(&mut head, 0)?;
         let no_spool = || io::Error::new(io::ErrorKind::InvalidData, "it is not a spool of verdicts");
         let place = head
