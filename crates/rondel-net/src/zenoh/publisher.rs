@@ -64,6 +64,8 @@ pub(super) struct PublishGate {
     entered: AtomicU64,
     /// Calls that have returned.
     returned: AtomicU64,
+    /// Calls of `answer` that have not returned.
+    answering: AtomicU64,
 }
 
 impl PublishGate {
@@ -75,6 +77,15 @@ impl PublishGate {
         self.entered.fetch_add(1, Ordering::SeqCst);
         let result = if self.closed.load(Ordering::SeqCst) { None } else { Some(publish()) };
         self.returned.fetch_add(1, Ordering::SeqCst);
+        result
+    }
+
+    /// The same for an answer to a subscriber, which [`PublishGate::calls`] does not count: one that comes through tells
+    /// nothing of a publisher that is blocked.
+    pub(super) fn answer<T>(&self, answer: impl FnOnce() -> T) -> Option<T> {
+        self.answering.fetch_add(1, Ordering::SeqCst);
+        let result = if self.closed.load(Ordering::SeqCst) { None } else { Some(answer()) };
+        self.answering.fetch_sub(1, Ordering::SeqCst);
         result
     }
 
@@ -91,7 +102,7 @@ impl PublishGate {
         self.closed.store(true, Ordering::SeqCst);
         loop {
             let (entered, returned) = self.calls();
-            if entered == returned {
+            if entered == returned && self.answering.load(Ordering::SeqCst) == 0 {
                 return true;
             }
             if Instant::now() >= deadline {

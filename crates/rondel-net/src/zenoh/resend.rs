@@ -253,7 +253,7 @@ impl Kept {
         // On the wire numbers have 32 bits, and begin again at zero.
         let next = self.sent.count.load(Ordering::Relaxed);
         let (reply, count) = self.from(next.saturating_sub((next as u32).wrapping_sub(from).into()));
-        let sent = gate.pass(|| {
+        let sent = gate.answer(|| {
             // It waits for the subscriber, as the query says.
             query.reply(query.key_expr().clone(), reply).wait()
         });
@@ -282,7 +282,7 @@ impl Kept {
                         query.reply(key.clone(), payload).source_info(SourceInfo::new(*id, number as u32));
                     let attachment = self.ros2.as_ref().map(|ros2| ros2.attachment(number, time));
                     let reply = reply.attachment(attachment.map(Vec::from));
-                    sent += u64::from(matches!(gate.pass(|| reply.wait()), Some(Ok(()))));
+                    sent += u64::from(matches!(gate.answer(|| reply.wait()), Some(Ok(()))));
                     last = Some(number);
                 }
             });
