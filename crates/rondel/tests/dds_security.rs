@@ -181,6 +181,34 @@ mod secure {
         assert!(summary["refused_participants"].as_u64() >= Some(1), "{summary}");
     }
 
+    /// One participant receives and publishes: acknowledgements of verdicts wait while its queue is full.
+    #[test]
+    fn a_full_queue_stops_no_verdicts() {
+        let (folder, domain) = (Folder::new(), dds_domain());
+        authority(&folder, "ca");
+        let (monitor, robot) =
+            (enclave(&folder, "monitor", "ca", &domain), enclave(&folder, "robot", "ca", &domain));
+        let file = folder.file(
+            "rondel.yaml",
+            format!(
+                "formula: v < 10\nslow_consumer: {{ wait: 10 s }}\n\
+                 dds: {{ domain: {domain}, interface: lo, security: {monitor}, reader_queue: 64 }}\n\
+                 topics: {{ trace: dds:rt/state }}\nverdicts: {{ to: dds:rt/verdict, emit: every }}\n"
+            ),
+        );
+        let mut run = Process::rondel(["run", &file, "--count", "20000"]);
+        run.wait_stderr("ready");
+        let options = ["--dds-domain", &domain, "--dds-interface", "lo", "--dds-security", &robot];
+        let mut tap =
+            Process::rondel([&["tap", "dds:rt/verdict", "--count", "20000"], &options[..]].concat());
+        tap.wait_stderr("dds:rt/verdict");
+        let numbers: Vec<u32> = (0..20_000).map(|i| i % 20).collect();
+        publish(&folder, &domain, Some(&robot), &numbers).finish().expect_status(0);
+        run.finish().expect_status(0).expect_stderr(&["dropped 0, verdicts 20,000"]);
+        let tapped = tap.finish();
+        assert_eq!(tapped.stdout.lines().count(), 20_000, "{}", tapped.stderr);
+    }
+
     #[test]
     fn files_that_cannot_be_used_are_named() {
         let (folder, domain) = (Folder::new(), dds_domain());
