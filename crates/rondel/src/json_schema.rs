@@ -55,7 +55,9 @@ impl Reader<'_> {
             (["string"], Some("date-time")) => value(ValueType::Time),
             (["string"], _) => value(ValueType::String),
             (["array"], _) => match schema.get("items") {
-                Some(items @ Value::Object(_)) => Ok(SchemaType::Array(Box::new(self.part(items, depth)?))),
+                Some(items @ Value::Object(_)) => {
+                    Ok(SchemaType::Array(Box::new(self.part(items, depth)?), None))
+                }
                 _ => Ok(SchemaType::Open),
             },
             (["object"], _) => self.object(schema, depth),
