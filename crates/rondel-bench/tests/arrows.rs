@@ -1,8 +1,10 @@
-//! The dependencies between the crates of the workspace: only those of the table.
+//! The dependencies between the crates of the workspace, and between the folders of the engine: only those of the
+//! tables.
 
 #![allow(clippy::unwrap_used)] // a test
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each crate, and the crates of the workspace that it may depend on. Nothing may depend on `rondel` or `rondel-bench`.
@@ -58,4 +60,56 @@ fn crates_depend_only_on_what_is_allowed() {
         wrong.extend(forbidden.map(|to| format!("{from} depends on {to}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The folders of the engine, the lowest first. Each may import from those before it.
+const ENGINE: [&str; 11] =
+    ["ir", "ops", "future", "chain", "machine", "linear", "relation", "exec", "keyed", "lower", "monitor"];
+
+/// The source files below a folder, without tests.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("tests") {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn folders_of_the_engine_import_only_from_those_below_them() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../rondel-engine/src"));
+    let (mut wrong, mut imports) = (Vec::new(), 0);
+    for (rank, folder) in ENGINE.iter().enumerate() {
+        for path in sources(&root.join(folder)) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("mod tests {").next().unwrap();
+            for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                for part in line.split("crate::").skip(1) {
+                    let name: String =
+                        part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                    imports += 1;
+                    // Names of items are those that the crate exports, from its upper folders.
+                    let other = ENGINE.iter().position(|folder| *folder == name).unwrap_or(ENGINE.len() - 2);
+                    if other > rank {
+                        let file = path.strip_prefix(root).unwrap().display();
+                        wrong.push(format!("{file} imports crate::{name}"));
+                    }
+                }
+            }
+        }
+    }
+    let folders: BTreeSet<String> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(folders, ENGINE.iter().map(|&folder| folder.to_owned()).collect());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(imports > 300, "{imports}");
 }

@@ -41,70 +41,37 @@
 //! So a program consists of instructions on plain words, and a formula that is never unknown needs
 //! only one of the two.
 //!
-//! | module | purpose |
+//! | folder | purpose |
 //! |---|---|
-//! | `translate` | from the nodes of a specification to the engine's own operators |
-//! | `graph` | these operators as a graph in which equal parts are one node |
-//! | `schedule` | the nodes that properties need, in the order of evaluation |
-//! | `assemble`, `section`, `program` | registers, state and instructions |
-//! | `monitor`, `serial`, `run` | drive a program over events and time |
-//! | `words`, `values`, `columns` | the operations of instructions on truths and values |
-//! | `timed`, `ranges`, `window`, `robust` | bounds in time, measurements and robustness |
-//! | `future` | operators of the future: obligations that wait until they are decided |
-//! | `slice` | one instance per parameter value, as `for each` declares them |
-//! | `relation` | quantifiers over the values of messages |
+//! | `monitor` | drives a program over events and time: reports, what was not seen, snapshots |
+//! | `lower` | from the nodes of a specification to sections |
+//! | `keyed` | one instance per parameter value, as `for each` declares them |
+//! | `exec` | the interpreter of sections |
+//! | `relation`, `future` | quantifiers over the values of messages; obligations that wait until they are decided |
 //! | `chain`, `machine`, `linear` | chains, state machines and linear interpolation |
-//! | `doubt` | verdicts that are inconclusive as messages were not seen |
-//! | `snapshot` | the state of a monitor as bytes |
+//! | `ops` | the operators over the rows of a block |
+//! | `ir` | nodes, wires and instructions |
+//!
+//! A folder imports from those below it only; a test holds that.
 
-mod assemble;
 mod chain;
-mod columns;
-mod delay;
-mod doubt;
-mod error;
-mod extreme;
+mod exec;
 mod future;
-mod graph;
-mod inner;
-mod instruction;
+mod ir;
+mod keyed;
 mod linear;
+mod lower;
 mod machine;
-mod memory;
 mod monitor;
-mod premise;
-mod program;
-mod quantifier;
-mod ranges;
+mod ops;
 mod relation;
-mod report;
-mod robust;
-mod rows;
-mod run;
-mod saved;
-mod scalar;
-mod schedule;
-mod section;
-mod serial;
-mod settled;
-mod slice;
-mod snapshot;
-mod stamps;
-mod state;
-mod texts;
-mod timed;
-mod translate;
-mod values;
-mod window;
-mod witness;
-mod words;
 
 pub use chain::{ChainFigures, ChainStatus, Distribution};
-pub use doubt::{Blind, Missed, SeenAgain, UnseenFrom};
-pub use error::CompileError;
-pub use memory::Memory;
+pub use exec::memory::Memory;
+pub use exec::report::{Report, ReportKey, SliceStatus, Withheld};
+pub use lower::error::CompileError;
+pub use lower::quantifier::{Evaluation, Quantifier};
+pub use monitor::doubt::{Blind, Missed, SeenAgain, UnseenFrom};
+pub use monitor::program::Program;
 pub use monitor::{Ambiguity, Monitor};
-pub use program::Program;
-pub use quantifier::{Evaluation, Quantifier};
-pub use report::{Report, ReportKey, SliceStatus, Withheld};
 pub use rondel_event::SnapshotError;

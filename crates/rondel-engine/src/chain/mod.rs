@@ -10,6 +10,8 @@ use std::collections::{HashMap, VecDeque};
 use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType};
 use serde::{Deserialize, Serialize};
 
+use crate::ir::graph::ChainColumn;
+
 pub use figures::{ChainFigures, Distribution};
 
 /// How many stamps of a chain are kept at most.
@@ -40,17 +42,6 @@ pub struct ChainStatus<'a> {
     pub figures: &'a ChainFigures,
     /// How many of them may still come out.
     pub under_way: u64,
-}
-
-/// What properties ask of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ChainColumn {
-    /// How long the stamp took that came out last.
-    Latency,
-    /// When the message came that the last output stems from.
-    Origin,
-    /// When the message came that waits longest for an output.
-    Oldest,
 }
 
 /// The columns, after each row of a block.

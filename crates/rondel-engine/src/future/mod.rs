@@ -51,6 +51,7 @@ mod key;
 mod leaf;
 mod pending;
 mod plan;
+mod property;
 mod queue;
 mod robust;
 mod runs;
@@ -59,4 +60,5 @@ mod tests;
 
 pub(crate) use pending::{Decision, Events, Pending, RailDecision, Scratch, Survey};
 pub(crate) use plan::{Formula, Plan, Range};
+pub(crate) use property::{Future, RobustFuture};
 pub(crate) use robust::{Delayed, DelayedPlan, Levels, Room};

@@ -30,10 +30,10 @@ pub(crate) struct Entry {
     /// Its beginning moves on with time, unless something happened since: the number of that moment.
     moved: u32,
     /// The verdict about what lies between it and the entry before, if anything does.
-    #[serde(with = "crate::saved::verdict")]
+    #[serde(with = "crate::ops::saved::verdict")]
     before: Option<Verdict>,
     /// The verdict about it, once it is given.
-    #[serde(with = "crate::saved::verdict")]
+    #[serde(with = "crate::ops::saved::verdict")]
     verdict: Option<Verdict>,
     /// What the caller noted of the moment.
     pub(crate) tag: i64,
@@ -71,7 +71,7 @@ pub(crate) struct Queue {
     /// How many of them are open.
     open: usize,
     /// The last verdict given about what lies behind all entries.
-    #[serde(with = "crate::saved::verdict")]
+    #[serde(with = "crate::ops::saved::verdict")]
     behind: Option<Verdict>,
 }
 

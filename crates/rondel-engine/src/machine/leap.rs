@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, MachineState, Place, Possible, TransitionPlan, span_of};
-use crate::scalar::Reading;
-use crate::timed::instant;
+use crate::ops::scalar::Reading;
+use crate::ops::timed::instant;
 
 /// So many moments may machines bring by themselves between two messages.
 pub(crate) const LIMIT: u32 = 10_000;

@@ -6,14 +6,14 @@ use rondel_event::{Block, Timestamp};
 use rondel_spec::TimeModel;
 
 use super::{Monitor, at, before};
+use crate::exec::report::Report;
+use crate::exec::section::Section;
+use crate::exec::serial::Serial;
+use crate::exec::state::State;
+use crate::future::Future;
 use crate::future::{Decision, Events, Survey};
 use crate::relation::asking::Asking;
 use crate::relation::told;
-use crate::report::Report;
-use crate::section::Section;
-use crate::serial::Serial;
-use crate::state::State;
-use crate::translate::Future;
 
 /// What was noted of a moment that is an event.
 const EVENT: i64 = 1;
@@ -76,7 +76,7 @@ impl Monitor {
                         after: false,
                         back: decision.steps_back(model),
                         robustness: decision.robustness,
-                        withheld: crate::report::Withheld::No,
+                        withheld: crate::exec::report::Withheld::No,
                         key: None,
                         order: at(row),
                     });
@@ -220,7 +220,7 @@ impl Monitor {
                 after: decision.is_after(model),
                 back: decision.steps_back(model),
                 robustness: decision.robustness,
-                withheld: crate::report::Withheld::No,
+                withheld: crate::exec::report::Withheld::No,
                 key: None,
                 order,
             });

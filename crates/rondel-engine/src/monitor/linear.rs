@@ -3,8 +3,8 @@
 use rondel_event::{Block, Timestamp};
 
 use super::{Monitor, at, before};
+use crate::exec::section::Section;
 use crate::linear::{Frontier, Linear};
-use crate::section::Section;
 
 impl Monitor {
     /// Takes in the events of a block, and evaluates what waits no more.

@@ -3,8 +3,8 @@
 use rondel_event::{Timestamp, Verdict};
 
 use super::Monitor;
-use crate::report::Report;
-use crate::section::Section;
+use crate::exec::report::Report;
+use crate::exec::section::Section;
 
 /// A machine that could have taken two transitions at once, and has taken none since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use rondel_spec::{ExprId, TimeModel};
 use super::plan::Plan;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
-use crate::columns::Columns;
-use crate::graph::{FieldId, NodeId, Wire};
-use crate::timed::{Moments, Sides};
-use crate::words::low;
+use crate::ir::graph::{FieldId, NodeId, Wire};
+use crate::ops::columns::Columns;
+use crate::ops::timed::{Moments, Sides};
+use crate::ops::words::low;
 
 /// A closed quantified formula on the way to a program: wires and nodes are those of the graph.
 #[derive(Clone, Debug, PartialEq)]

@@ -87,11 +87,11 @@ impl<S: Source> Context<'_, S> {
             }
             Term::Binary(op, Arithmetic::Float, both) => {
                 let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(f64::from_bits));
-                crate::columns::float(*op, x?, y?).to_bits()
+                crate::ops::columns::float(*op, x?, y?).to_bits()
             }
             Term::Binary(op, Arithmetic::Ratio, both) => {
                 let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(|x| x as i64 as f64));
-                crate::columns::float(*op, x?, y?).to_bits()
+                crate::ops::columns::float(*op, x?, y?).to_bits()
             }
             Term::Binary(op, Arithmetic::Whole, both) => {
                 let (x, y) = (self.bits(&both[0], tuple)? as i64, self.bits(&both[1], tuple)? as i64);

@@ -223,7 +223,7 @@ pub(crate) struct Delayed {
     moments: VecDeque<(Key, i64)>,
     /// The last place about which there is a verdict, and that verdict.
     decided: Key,
-    #[serde(with = "crate::saved::verdict")]
+    #[serde(with = "crate::ops::saved::verdict")]
     last: Option<Verdict>,
     /// The robustness there.
     level: Option<f64>,

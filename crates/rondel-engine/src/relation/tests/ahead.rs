@@ -238,7 +238,7 @@ fn found(program: &Arc<Program>, trace: &[Message], cuts: &[usize], end: i64) ->
 }
 
 fn program_is_dense(program: &Program) -> bool {
-    program.sections.iter().any(|section| section.moments == crate::section::Moments::Dense)
+    program.sections.iter().any(|section| section.moments == crate::exec::section::Moments::Dense)
 }
 
 /// Whether it could be monitored.

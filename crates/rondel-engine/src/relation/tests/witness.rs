@@ -2,7 +2,7 @@
 
 use super::random::by_value_spec;
 use super::*;
-use crate::witness::parts;
+use crate::monitor::witness::parts;
 
 /// Checks the values of every violation; returns how many had some, and how many had none.
 pub(super) fn assert_witnesses(

@@ -1,0 +1,603 @@
+//! A section that is evaluated over rows that follow each other: what it remembers, and what it says.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use rondel_event::{Block, Rows, Slot, Verdict};
+
+use crate::chain::ChainRows;
+use crate::exec::inner::Inner;
+use crate::exec::report::Outcome;
+use crate::exec::run::{Frame, Step};
+use crate::exec::section::{self, Deadline, Margin, Section};
+use crate::exec::settled::{Settled, can_settle, settle};
+use crate::exec::state::{Registers, State, ValueState};
+use crate::exec::values;
+use crate::future::{Delayed, Levels, Pending};
+use crate::ir::premise::Untried;
+use crate::ir::truth::{Rails, Truth};
+use crate::linear::LineRows;
+use crate::machine::leap::{self, Request};
+use crate::machine::{MachinePlan, MachineState};
+use crate::ops::delay::Delay;
+use crate::ops::ranges::Ranges;
+use crate::ops::robust;
+use crate::ops::rows::RowView;
+use crate::ops::timed::{self, Moments, TimedSince};
+use crate::ops::window::Window;
+use crate::ops::words;
+use crate::relation::state::RelationState;
+
+/// What a section remembers of the moments so far, and the registers that it computes with.
+#[derive(Clone, Debug)]
+pub(crate) struct Serial {
+    pub(crate) state: State,
+    /// What is evaluated ahead of the rest; its ranges are here.
+    scout: Option<Box<Serial>>,
+    registers: Registers,
+    /// The number of moments so far.
+    position: u64,
+    /// The time of the last moment; the first follows on nothing.
+    pub(crate) time: i64,
+    last_row: u32,
+    /// For every property the last verdict: satisfied and violated as 0 or 1, both 1 before the
+    /// first, which is like no verdict.
+    last: Vec<[u64; 2]>,
+    /// The same on the span after the last moment, which may turn out to be empty.
+    last_after: Vec<[u64; 2]>,
+    /// For every property whose robustness is asked for the one that was told last, where every change of it is told.
+    levels: Vec<Option<f64>>,
+    /// What the properties that look ahead have pending.
+    pub(crate) pending: Vec<Pending>,
+    /// The same of those whose robustness is asked for.
+    pub(crate) delayed: Vec<Delayed>,
+    /// The instances of the quantified formulas that are evaluated by value.
+    inner: Vec<Box<dyn Inner>>,
+    /// What is left of the section now that its fields are known; none where all of it is evaluated.
+    pub(crate) settled: Option<Arc<Settled>>,
+    /// After how many blocks it is settled next, and how many more after the time after that; 0 is never.
+    settles: [u64; 2],
+    /// The fields that were believed to be known, and then were not.
+    doubted: Vec<Slot>,
+    pub(crate) untried: Untried,
+    /// What machines have brought by themselves since the last event.
+    pub(crate) by_itself: ByItself,
+}
+
+/// Moments that machines bring by themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByItself {
+    moments: u32,
+    /// How many of the last of them nothing was reported at.
+    pub(crate) quiet: u32,
+}
+
+/// Rows of a block that are moments.
+#[derive(Clone, Copy)]
+pub(crate) struct Rowed<'a> {
+    pub(crate) block: &'a Block,
+    /// The first row.
+    pub(crate) start: u32,
+    /// How many there are, at least 1.
+    pub(crate) len: u32,
+    /// Which of them are events: rows of the block, in order. The others are moments that time brings.
+    pub(crate) events: Rows,
+    /// Their times, never going back; empty where nobody asks for them.
+    pub(crate) times: &'a [i64],
+    /// What is measured of the chains, after each row of the block.
+    pub(crate) chains: &'a [ChainRows],
+    /// What the straight lines are in each row of the block.
+    pub(crate) lines: &'a [LineRows],
+}
+
+/// What of a [`Serial`] goes into a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedSerial {
+    state: State,
+    pending: Vec<Pending>,
+    delayed: Vec<Delayed>,
+    /// Of each formula with instances.
+    inner: Vec<Vec<u8>>,
+    scout: Option<Box<SavedSerial>>,
+    position: u64,
+    time: i64,
+    last: Vec<[u64; 2]>,
+    last_after: Vec<[u64; 2]>,
+    levels: Vec<Option<f64>>,
+    /// The registers at the last row: what they say of the span after it may still be reported.
+    words: Vec<u64>,
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+    untried: Untried,
+}
+
+impl Serial {
+    pub(crate) fn saved(&self) -> SavedSerial {
+        let row = self.last_row();
+        let (mut state, words) = (self.state.clone(), &self.registers.words);
+        // What has settled is nothing that the events say: it is not saved.
+        let words = match &self.settled {
+            None => words.iter().map(|word| word >> row & 1).collect(),
+            Some(settled) => {
+                settled.complete(&mut state);
+                settled.words(words).map(|word| word >> row & 1).collect()
+            }
+        };
+        SavedSerial {
+            state,
+            words,
+            pending: self.pending.clone(),
+            delayed: self.delayed.clone(),
+            inner: self.inner.iter().map(|inner| inner.saved()).collect(),
+            scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
+            position: self.position,
+            time: self.time,
+            last: self.last.clone(),
+            last_after: self.last_after.clone(),
+            levels: self.levels.clone(),
+            ints: self.registers.columns.ints.iter().map(|column| column[row]).collect(),
+            floats: self.registers.columns.floats.iter().map(|column| column[row]).collect(),
+            untried: self.untried.clone(),
+        }
+    }
+
+    /// Takes over what was saved; false if it does not belong to this section.
+    pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
+        let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
+        let SavedSerial { levels, words, ints, floats, inner, untried, .. } = saved;
+        let scouts = match (&mut self.scout, &section.scout, scout) {
+            (None, None, None) => true,
+            (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
+            _ => false,
+        };
+        let Registers { words: own_words, columns, .. } = &mut self.registers;
+        let fits = scouts
+            && state.fits(&self.state)
+            && (state.relations.iter_mut().zip(&self.state.relations).zip(&section.relations))
+                .all(|((saved, own), relation)| saved.complete(own, &relation.plan))
+            && pending.len() == self.pending.len()
+            && pending.iter().zip(&self.pending).all(|(saved, own)| saved.fits(own))
+            && delayed.len() == self.delayed.len()
+            && delayed.iter().zip(&self.delayed).all(|(saved, own)| saved.fits(own))
+            && (last.len(), last_after.len()) == (self.last.len(), self.last_after.len())
+            && levels.len() == self.levels.len()
+            && (words.len(), ints.len(), floats.len())
+                == (own_words.len(), columns.ints.len(), columns.floats.len())
+            && inner.len() == self.inner.len()
+            && self.inner.iter_mut().zip(inner).all(|(own, saved)| own.restore(&saved))
+            && self.untried.restore(untried, section.premises.len());
+        if !fits {
+            return false;
+        }
+        // What is the same for every block has been computed for all rows.
+        for (own, word) in own_words.iter_mut().zip(words).skip(section.constant) {
+            *own = word;
+        }
+        columns.ints.iter_mut().zip(ints).for_each(|(own, value)| own[0] = value);
+        columns.floats.iter_mut().zip(floats).for_each(|(own, value)| own[0] = value);
+        (self.state, self.pending, self.delayed) = (state, pending, delayed);
+        (self.position, self.time) = (position, time);
+        (self.last, self.last_after, self.last_row, self.levels) = (last, last_after, 0, levels);
+        self.settled = None;
+        true
+    }
+
+    /// Before the first moment.
+    pub(crate) fn new(section: &Section, no_block: &Block) -> Serial {
+        let mut serial = Serial {
+            state: section.initial.clone(),
+            scout: section.scout.as_ref().map(|scout| Box::new(Serial::new(scout, no_block))),
+            registers: section.registers.registers(),
+            position: 0,
+            time: i64::MIN,
+            last_row: 0,
+            last: vec![[1, 1]; section.formulas.len()],
+            last_after: vec![[1, 1]; section.formulas.len()],
+            levels: vec![None; section.robust.len()],
+            pending: section
+                .futures
+                .iter()
+                .map(|future| Pending::new(&future.plan, Pending::LIMIT))
+                .collect(),
+            delayed: section
+                .robust_futures
+                .iter()
+                .map(|future| Delayed::new(&future.plan, Pending::LIMIT))
+                .collect(),
+            inner: section.inner.iter().map(|plan| plan.start(no_block)).collect(),
+            settled: None,
+            settles: if can_settle(section) { [Serial::SETTLES; 2] } else { [0; 2] },
+            doubted: Vec::new(),
+            untried: Untried::all(section.premises.len()),
+            by_itself: ByItself::default(),
+        };
+        // They read no block; all rows are computed, for every block to come.
+        let step = Step {
+            section,
+            view: RowView {
+                block: no_block,
+                start: 0,
+                events: Rows::MAX,
+                len: Block::CAPACITY as u32,
+                rows: Rows::MAX,
+                position: 0,
+                moments: Moments { times: &[], before: 0 },
+            },
+            chains: &[],
+            lines: &[],
+        };
+        let constant = &section.instructions[..section.constant];
+        Frame::new(step, &mut serial.state, &mut serial.inner, &mut serial.registers).run(constant, 0);
+        serial
+    }
+
+    /// After how many blocks a section is settled for the first time. From then on it is after four times as many:
+    /// settling takes as long as ten blocks, and most of what a section remembers comes to be the same early on.
+    const SETTLES: u64 = 2;
+
+    /// Settles the section if it is time to, and takes it back if a block does not hold to it.
+    #[inline]
+    fn settle(&mut self, section: &Section, block: &Block) {
+        if let Some(settled) = self.settled.take_if(|settled| !settled.holds_in(block)) {
+            settled.complete(&mut self.state);
+            settled.doubt(block, &mut self.doubted);
+            self.settles = [Serial::SETTLES; 2];
+        } else if self.settles[0] > 0 {
+            self.settles[0] -= 1;
+            if self.settles[0] == 0 {
+                self.settle_now(section, block);
+            }
+        }
+    }
+
+    #[cold]
+    fn settle_now(&mut self, section: &Section, block: &Block) {
+        if let Some(settled) = self.settled.take() {
+            settled.complete(&mut self.state);
+        }
+        let settled = settle(section, &mut self.state, &self.doubted);
+        self.settles = [self.settles[1].saturating_mul(4); 2];
+        if settled.holds_in(block) {
+            if !settled.is_partial {
+                self.settles = [0; 2];
+            }
+            self.settled = Some(Arc::new(settled));
+        } else {
+            settled.complete(&mut self.state);
+            settled.doubt(block, &mut self.doubted);
+        }
+    }
+
+    /// The registers, with the constants in them.
+    pub(crate) fn into_registers(self) -> Registers {
+        self.registers
+    }
+
+    /// Evaluates all instructions in these rows.
+    pub(crate) fn run(&mut self, section: &Section, rowed: Rowed<'_>) {
+        let Rowed { block, start, len, events, times, chains, lines } = rowed;
+        self.settle(section, block);
+        let instructions = match &self.settled {
+            None => &section.instructions[section.constant..],
+            Some(settled) => &settled.instructions,
+        };
+        let view = RowView {
+            block,
+            start,
+            events,
+            len,
+            rows: words::low(len.into()),
+            position: self.position,
+            moments: Moments { times, before: self.time },
+        };
+        let step = Step { section, view, chains, lines };
+        Frame::new(step, &mut self.state, &mut self.inner, &mut self.registers)
+            .run(instructions, section.constant);
+        // A column refers only to buffers of earlier columns: from the last to the first, nothing
+        // is overwritten that is still to be copied.
+        for &instruction in &section.keeps_text {
+            values::keep_text(instruction, view, &self.registers.columns, &mut self.state.values);
+        }
+        if !self.untried.is_empty() {
+            self.look_for_premises(section, len, times);
+        }
+        self.position = self.position.saturating_add(len.into());
+        self.last_row = len.saturating_sub(1);
+        if let Some(&last) = times.last() {
+            self.time = last;
+        }
+    }
+
+    /// Looks for the premises at the rows that were evaluated last, and on the spans before the last of them.
+    #[cold]
+    fn look_for_premises(&mut self, section: &Section, len: u32, times: &[i64]) {
+        let after = match section.moments {
+            section::Moments::Events => 0,
+            section::Moments::Dense => times
+                .windows(2)
+                .enumerate()
+                .fold(0, |rows, (row, pair)| rows | Rows::from(pair[0] < pair[1]) << row),
+        };
+        self.look_at(section, [words::low(len.into()), after]);
+    }
+
+    /// Looks for the premises on the span after the last moment, now that it has turned out that there is time in
+    /// between.
+    #[cold]
+    fn look_in_span(&mut self, section: &Section) {
+        if self.position > 0 {
+            self.look_at(section, [0, 1 << self.last_row]);
+        }
+    }
+
+    fn look_at(&mut self, section: &Section, rows: [Rows; 2]) {
+        let (words, settled) = (&self.registers.words, &self.settled);
+        let found = |wire| settled.as_ref().map_or(wire, |settled| settled.wire(wire));
+        self.untried.look(&section.premises, rows, |wire| found(wire).read(words));
+    }
+
+    /// There is time after the last moment.
+    #[inline(always)]
+    pub(crate) fn time_passes(&mut self, section: &Section) {
+        if !self.untried.is_empty() {
+            self.look_in_span(section);
+        }
+    }
+
+    /// Adds the verdicts of the properties at the `len` rows that were evaluated last, and their positions:
+    /// of those that have changed anywhere, or of all.
+    #[inline]
+    pub(crate) fn outcomes_of_events(
+        &mut self,
+        section: &Section,
+        len: u32,
+        all: bool,
+        out: &mut Vec<(u32, Outcome)>,
+    ) {
+        let rows = words::low(len.into());
+        let words = &self.registers.words[..];
+        let formulas = self.settled.as_ref().map_or(&section.formulas, |settled| &settled.formulas);
+        for (formula, (truth, last)) in formulas.iter().zip(&mut self.last).enumerate() {
+            let Rails { certain, possible } = truth.at;
+            let satisfied = certain.read(words) & rows;
+            // Most are settled, and the other word is far away.
+            let violated = rows & !if certain == possible { satisfied } else { possible.read(words) };
+            let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
+            let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
+            if changed != 0 || all {
+                *last = [words::last(satisfied, len), words::last(violated, len)];
+                out.push((formula as u32, Outcome { satisfied, violated, changed }));
+            }
+        }
+    }
+
+    /// The verdicts of a property at the rows that were evaluated last, and on the spans that follow them,
+    /// given the rows whose time is that of the row before. Of the span after the last row nothing is said
+    /// yet: see [`Serial::span`].
+    #[inline(always)]
+    pub(crate) fn outcomes(
+        &mut self,
+        section: &Section,
+        property: usize,
+        len: u32,
+        together: Rows,
+    ) -> [Outcome; 2] {
+        let rows = words::low(len.into());
+        let truth = section.formulas[property];
+        let now = self.sides(truth.at, rows);
+        let after = self.sides(truth.after, rows);
+        let (last, last_after) = (&mut self.last[property], &mut self.last_after[property]);
+        let before = |now: Rows, after: Rows, last: u64, last_after: u64| {
+            together & (now << 1 | last) | !together & (after << 1 | last_after)
+        };
+        let changed = now.0 ^ before(now.0, after.0, last[0], last_after[0])
+            | now.1 ^ before(now.1, after.1, last[1], last_after[1]);
+        // Where there is a span: before a later row.
+        let spans = !together >> 1 & rows >> 1;
+        *last = [words::last(now.0, len), words::last(now.1, len)];
+        *last_after = [words::last(after.0, len), words::last(after.1, len)];
+        [
+            Outcome { satisfied: now.0, violated: now.1, changed: changed & rows },
+            Outcome {
+                satisfied: after.0,
+                violated: after.1,
+                changed: (now.0 ^ after.0 | now.1 ^ after.1) & spans,
+            },
+        ]
+    }
+
+    /// The verdict on the span after the last moment, if it is another there than at that moment, now that
+    /// it has turned out that there is time in between. Says so once.
+    #[inline(always)]
+    pub(crate) fn span(&mut self, property: usize) -> Option<Verdict> {
+        let (last, [satisfied, violated]) = (&mut self.last[property], self.last_after[property]);
+        if *last == [satisfied, violated] {
+            return None;
+        }
+        *last = [satisfied, violated];
+        Some(match (satisfied, violated) {
+            (1, _) => Verdict::Satisfied,
+            (_, 1) => Verdict::Violated,
+            _ => Verdict::Inconclusive,
+        })
+    }
+
+    /// The verdict of a property at the last moment.
+    pub(crate) fn last_verdict(&self, property: usize) -> Verdict {
+        match self.last.get(property) {
+            Some([1, 0]) => Verdict::Satisfied,
+            Some([0, 1]) => Verdict::Violated,
+            _ => Verdict::Inconclusive,
+        }
+    }
+
+    /// Whether the last verdict of a property is that it is inconclusive.
+    pub(crate) fn was_inconclusive(&self, property: usize) -> bool {
+        self.last.get(property).is_some_and(|last| *last == [0, 0])
+    }
+
+    /// Whether any property is another on the span after the last moment.
+    pub(crate) fn has_span(&self) -> bool {
+        self.last != self.last_after
+    }
+
+    /// The rails of a truth at the rows that were evaluated last.
+    pub(crate) fn words(&self, Rails { certain, possible }: Rails) -> [Rows; 2] {
+        [certain.read(&self.registers.words), possible.read(&self.registers.words)]
+    }
+
+    #[inline(always)]
+    fn sides(&self, Rails { certain, possible }: Rails, rows: Rows) -> (Rows, Rows) {
+        let words = &self.registers.words;
+        (certain.read(words) & rows, !possible.read(words) & rows)
+    }
+
+    /// The robustness of a property in a row that was evaluated last, at it (side 0) or on the span that
+    /// follows (side 1), where it is asked for, and known.
+    #[inline]
+    pub(crate) fn robustness(
+        &self,
+        section: &Section,
+        property: usize,
+        row: usize,
+        side: usize,
+        verdict: Verdict,
+    ) -> Option<f64> {
+        section.robust[property]?.robustness(verdict, |sides| {
+            let floats = &self.registers.columns.floats;
+            sides[side].map(|column| floats[column as usize][row])
+        })
+    }
+
+    /// Takes note that a robustness is told. Whether it is another than the one that was told last.
+    #[inline]
+    pub(crate) fn tells(&mut self, property: usize, level: Option<f64>) -> bool {
+        std::mem::replace(&mut self.levels[property], level) != level
+    }
+
+    /// Whether the robustness of a property is another on the span after the last moment than the one told last.
+    pub(crate) fn moves(&self, section: &Section, property: usize) -> bool {
+        let Some(Margin::Levels(_)) = section.robust[property].filter(|_| self.time != i64::MIN) else {
+            return false;
+        };
+        let level = self.robustness(section, property, self.last_row(), 1, Verdict::Inconclusive);
+        level != self.levels[property]
+    }
+
+    /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that
+    /// follows (side 1).
+    pub(crate) fn levels(&self, past: &(Truth, Margin), row: usize, side: usize) -> Levels {
+        levels(&self.registers, past, row, side)
+    }
+
+    /// The row that was evaluated last.
+    pub(crate) fn last_row(&self) -> usize {
+        self.last_row as usize
+    }
+
+    /// When something changes by itself that matters, if it does.
+    pub(crate) fn next_deadline(&self, section: &Section) -> Option<i64> {
+        let next = |deadline: &Deadline| match *deadline {
+            Deadline::Recently(state) => self.state.timed_recently[state as usize].next_change(self.time),
+            Deadline::Lasting(state) => {
+                timed::next_change(self.state.lasting[state as usize], false, self.time)
+            }
+            Deadline::Machine(machine) => {
+                let plan = &section.machines[machine as usize];
+                self.state.machines[machine as usize].next_change(plan, self.time)
+            }
+            Deadline::Relation(relation) => {
+                let plan = &section.relations[relation as usize].plan;
+                self.state.relations[relation as usize].next_change(plan)
+            }
+            Deadline::Since(state) => self.state.timed_since[state as usize].next_change(self.time),
+            Deadline::Window(state) => self.state.values.windows[state as usize].next_change(),
+            Deadline::Robust(state) => self.state.values.robust_dense[state as usize].next_change(),
+        };
+        section.deadlines.iter().filter_map(next).min()
+    }
+
+    /// Counts a moment at `due` if a machine brings it by itself. After too many the machine is to leap, up to
+    /// `until`.
+    pub(crate) fn count_by_itself(&mut self, section: &Section, due: i64, until: i64) {
+        let (time, is_one) = (self.time, section.is_one_machine());
+        let machines = section.machines.iter().zip(&mut self.state.machines);
+        let is_due = |(plan, state): &(&MachinePlan, &mut MachineState)| {
+            plan.may_leap() && !state.is_unknown() && state.next_change(plan, time) == Some(due)
+        };
+        let mut due = machines.filter(is_due).peekable();
+        if due.peek().is_none() {
+            return;
+        }
+        let ByItself { moments, quiet } = &mut self.by_itself;
+        *moments = moments.saturating_add(1);
+        if *moments >= leap::LIMIT {
+            let is_quiet = is_one && *quiet >= leap::LIMIT / 2;
+            let is_last = *moments / leap::LIMIT > section.machines.len() as u32;
+            due.for_each(|(_, state)| state.request = Some(Request { until, is_quiet, is_last }));
+        }
+    }
+
+    /// How often machines were not followed.
+    pub(crate) fn leaps(&self) -> u64 {
+        self.state.machines.iter().map(|machine| machine.leaps).fold(0, u64::saturating_add)
+    }
+
+    /// The same, with what has been looked ahead of.
+    pub(crate) fn next_change(&self, section: &Section) -> Option<i64> {
+        let looked_ahead = self.state.ranges.iter().filter_map(|ranges| ranges.next_change(self.time)).min();
+        self.next_deadline(section).into_iter().chain(looked_ahead).min()
+    }
+
+    /// Looks ahead at events, which this one will see with [`Serial::run`] afterwards.
+    pub(crate) fn look_ahead(&mut self, section: &Section, rowed: Rowed<'_>) {
+        if let (Some(scout), Some(scouting)) = (&mut self.scout, &section.scout) {
+            std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
+            scout.run(scouting, rowed);
+            std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
+        }
+    }
+
+    /// Adds the moments after the last one, up to `until`, that looking ahead has shown.
+    pub(crate) fn moments(&self, until: i64, out: &mut Vec<i64>) {
+        self.state.ranges.iter().for_each(|ranges| ranges.moments(self.time, until, out));
+    }
+
+    /// How many samples there was no room for.
+    pub(crate) fn dropped_samples(&self) -> u64 {
+        let ValueState { windows, greatest, robust_since, robust_dense, .. } = &self.state.values;
+        let windows: u64 = windows.iter().map(Window::dropped).sum();
+        let greatest: u64 = greatest.iter().map(|(greatest, _)| greatest.dropped()).sum();
+        let since: u64 = robust_since.iter().map(robust::Since::dropped).sum();
+        windows + greatest + since + robust_dense.iter().map(robust::DenseSince::dropped).sum::<u64>()
+    }
+
+    /// The longest queue of any bounded operator.
+    pub(crate) fn longest_queue(&self) -> usize {
+        let State { delays, timed_since, ranges, relations, .. } = &self.state;
+        let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
+        let ahead = self.pending.iter().map(Pending::kept).chain(self.delayed.iter().map(Delayed::kept));
+        let relations = relations.iter().map(RelationState::kept);
+        let relations = relations.chain(self.inner.iter().map(|inner| inner.kept()));
+        delays.iter().map(Delay::kept).chain(timed).chain(ahead).chain(relations).max().unwrap_or(0)
+    }
+}
+
+/// Whether and by how much something holds in a row of registers, at it (side 0) or on the span that follows (side 1).
+pub(crate) fn levels(
+    registers: &Registers,
+    (truth, margin): &(Truth, Margin),
+    row: usize,
+    side: usize,
+) -> Levels {
+    let rails = if side == 0 { truth.at } else { truth.after };
+    let truth = [rails.certain, rails.possible].map(|wire| wire.read(&registers.words) >> row & 1 == 1);
+    match margin {
+        Margin::Truth => Levels::of_truth(truth),
+        Margin::Levels(sides) => {
+            let floats = &registers.columns.floats;
+            Levels::new(truth, sides[side].map(|column| floats[column as usize][row]))
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! A section once the fields that it reads are known.
+//!
+//! Kleene's logic has two rails for each truth, as a field may be unknown. Most fields are unknown only until their
+//! first message; from then on both rails compute the same, as soon as what they remember is the same too. So a section
+//! is *settled* while it runs: of instructions that compute the same from here on, one is left, and those that have
+//! become constant are left out. That is right for as long as no message brings a field without its value, which is
+//! asked of every block beforehand. When one does, what was left out remembers what the other remembers, and the
+//! section runs as it stands again. A field that did so once is not believed again: it stays on two rails, and
+//! everything else is settled anew.
+//!
+//! An instruction says the same as another if it does the same to words that are the same, and remembers the same. So
+//! one pass from the first to the last finds them, each by what is found of its operands.
+
+use std::collections::HashMap;
+
+use rondel_event::{Block, Rows, Slot};
+
+use crate::exec::section::{Moments, Section};
+use crate::exec::state::State;
+use crate::ir::graph::{NodeId, Wire};
+use crate::ir::instruction::Instruction;
+use crate::ir::truth::{Rails, Truth};
+
+/// The part of a section that is left.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// They compute the words after the constants, and have the columns and the state that they have in the section.
+    pub(crate) instructions: Vec<Instruction>,
+    /// The formulas of the properties.
+    pub(crate) formulas: Vec<Truth>,
+    /// For every instruction of the section, where its word is found.
+    words: Vec<Wire>,
+    /// The fields that are believed to be known from here on.
+    believed: Vec<Slot>,
+    /// What remembers as another does.
+    followers: Vec<Follower>,
+    /// Whether settling again later may leave less.
+    pub(crate) is_partial: bool,
+}
+
+/// A state that is as another one of the same kind.
+#[derive(Clone, Copy, Debug)]
+enum Follower {
+    Bit {
+        state: u32,
+        of: u32,
+    },
+    /// The complement of a single truth.
+    NotBit {
+        state: u32,
+        of: u32,
+    },
+    Recently {
+        state: u32,
+        of: u32,
+    },
+    Delay {
+        state: u32,
+        of: u32,
+    },
+}
+
+impl Settled {
+    /// Whether no message of a block brings a field without its value that is believed to have one.
+    #[inline]
+    pub(crate) fn holds_in(&self, block: &Block) -> bool {
+        self.believed.iter().all(|&slot| block.invalid(slot) == 0)
+    }
+
+    /// Adds the fields that a block brings without their values.
+    pub(crate) fn doubt(&self, block: &Block, doubted: &mut Vec<Slot>) {
+        doubted.extend(self.believed.iter().filter(|&&slot| block.invalid(slot) != 0));
+    }
+
+    /// Completes the state of the section that it is left of.
+    pub(crate) fn complete(&self, state: &mut State) {
+        for &follower in &self.followers {
+            match follower {
+                Follower::Bit { state: i, of } => state.bits[i as usize] = state.bits[of as usize],
+                Follower::NotBit { state: i, of } => state.bits[i as usize] = 1 - state.bits[of as usize],
+                Follower::Recently { state: i, of } => {
+                    state.recently[i as usize] = state.recently[of as usize]
+                }
+                Follower::Delay { state: i, of } => {
+                    state.delays[i as usize] = state.delays[of as usize].clone()
+                }
+            }
+        }
+    }
+
+    /// Where a wire of the section is found.
+    pub(crate) fn wire(&self, wire: Wire) -> Wire {
+        wire.through(&self.words)
+    }
+
+    /// The words of all instructions of the section, given those that it has computed.
+    pub(crate) fn words<'a>(&'a self, words: &'a [Rows]) -> impl Iterator<Item = Rows> + 'a {
+        self.words.iter().map(|&wire| wire.read(words))
+    }
+}
+
+/// Whether a section can be settled: everything that reads its words is known here.
+pub(crate) fn can_settle(section: &Section) -> bool {
+    section.moments == Moments::Events
+        && !section.looks_ahead()
+        && section.instructions[section.constant..].iter().all(|instruction| {
+            moved(*instruction, |wire| wire).is_some()
+                || matches!(
+                    instruction,
+                    Instruction::HeldBool { .. }
+                        | Instruction::And { .. }
+                        | Instruction::Since { .. }
+                        | Instruction::Shift { .. }
+                        | Instruction::Recently { .. }
+                        | Instruction::Delay { .. }
+                )
+        })
+}
+
+/// An instruction whose operands are elsewhere: one that is left in any case. None of the others.
+fn moved(instruction: Instruction, to: impl Fn(Wire) -> Wire) -> Option<Instruction> {
+    use Instruction as I;
+    Some(match instruction {
+        I::False
+        | I::On { .. }
+        | I::Carried { .. }
+        | I::IntEqual { .. }
+        | I::IntLess { .. }
+        | I::FloatEqual { .. }
+        | I::FloatLess { .. }
+        | I::FloatLessOrEqual { .. }
+        | I::TextEqual { .. }
+        | I::TextStartsWith { .. }
+        | I::Time { .. }
+        | I::Latency { .. }
+        | I::Chain { .. }
+        | I::ConstantInt { .. }
+        | I::ConstantFloat { .. }
+        | I::ConstantText { .. }
+        | I::ToFloat { .. }
+        | I::UnaryInt { .. }
+        | I::UnaryFloat { .. }
+        | I::BinaryInt { .. }
+        | I::BinaryFloat { .. }
+        | I::HeldInt { .. }
+        | I::HeldFloat { .. }
+        | I::HeldText { .. }
+        | I::MarginInt { .. }
+        | I::MarginFloat { .. }
+        | I::Greatest { .. }
+        | I::RobustSince { .. } => instruction,
+        I::SelectInt { condition, a, b, out } => I::SelectInt { condition: to(condition), a, b, out },
+        I::SelectFloat { condition, a, b, out } => I::SelectFloat { condition: to(condition), a, b, out },
+        I::SelectText { condition, a, b, out } => I::SelectText { condition: to(condition), a, b, out },
+        I::LatchInt { x, clock, state, out } => I::LatchInt { x, clock: to(clock), state, out },
+        I::LatchFloat { x, clock, state, out } => I::LatchFloat { x, clock: to(clock), state, out },
+        I::LatchText { x, clock, buffer, out } => I::LatchText { x, clock: to(clock), buffer, out },
+        I::SampledInt { x, clock, state, out } => I::SampledInt { x, clock: to(clock), state, out },
+        _ => return None,
+    })
+}
+
+/// What an instruction does, apart from what it remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Does {
+    And(Wire, Wire),
+    Since(Wire, Wire),
+    Shift(Wire, u8),
+    Recently(Wire, u64),
+    Delay(Wire, Wire, u64),
+}
+
+/// What is left of a section with this state, between two blocks. Queues that are as others are forgotten.
+pub(crate) fn settle(section: &Section, state: &mut State, doubted: &[Slot]) -> Settled {
+    let mut settling = Settling {
+        first: section.constant as u32,
+        left: Settled {
+            instructions: Vec::new(),
+            formulas: Vec::new(),
+            words: (0..section.constant as u32).map(|place| Wire::of(NodeId(place))).collect(),
+            believed: Vec::new(),
+            followers: Vec::new(),
+            is_partial: false,
+        },
+        done: HashMap::new(),
+        truths: HashMap::new(),
+    };
+    for &instruction in &section.instructions[section.constant..] {
+        let wire = settling.instruction(instruction, state, doubted);
+        settling.left.words.push(wire);
+    }
+    let mut left = settling.left;
+    let rails = |Rails { certain, possible }: Rails| Rails {
+        certain: certain.through(&left.words),
+        possible: possible.through(&left.words),
+    };
+    let formulas = section.formulas.iter();
+    left.formulas = formulas.map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+    left
+}
+
+struct Settling {
+    /// The first word that is not constant.
+    first: u32,
+    left: Settled,
+    /// For what is done, the word of the first that does it, and its state.
+    done: HashMap<Does, (Wire, u32)>,
+    /// The same for the fields of truths, with the value that is asked for.
+    truths: HashMap<u32, (Wire, u32, bool)>,
+}
+
+impl Settling {
+    /// Where the word of an instruction is found.
+    fn instruction(&mut self, instruction: Instruction, state: &mut State, doubted: &[Slot]) -> Wire {
+        let to = |wire: Wire| wire.through(&self.left.words);
+        match instruction {
+            Instruction::And { a, b } => {
+                Wire::both(to(a), to(b)).unwrap_or_else(|(a, b)| match self.done.get(&Does::And(a, b)) {
+                    Some((wire, _)) => *wire,
+                    None => self.leave(Does::And(a, b), 0, Instruction::And { a, b }),
+                })
+            }
+            Instruction::Since { p, q, state: i } => {
+                let (p, q, bit) = (to(p), to(q), state.bits[i as usize]);
+                let goes_on = p == Wire::TRUE || q == Wire::TRUE || p == !q;
+                if bit == 1 && goes_on {
+                    return Wire::TRUE;
+                }
+                if bit == 0 && q == Wire::FALSE {
+                    return Wire::FALSE;
+                }
+                self.left.is_partial |= goes_on || q == Wire::FALSE;
+                let does = Does::Since(p, q);
+                let same = |of: u32| state.bits[of as usize] == bit;
+                match self.same(does, same) {
+                    Some((wire, of)) => self.follow(wire, Follower::Bit { state: i, of }),
+                    None => self.leave(does, i, Instruction::Since { p, q, state: i }),
+                }
+            }
+            Instruction::Shift { x, by, state: i } => {
+                let (x, history) = (to(x), state.bits[i as usize]);
+                match (x, history) {
+                    (Wire::TRUE, Rows::MAX) | (Wire::FALSE, 0) => return x,
+                    (Wire::TRUE | Wire::FALSE, _) => self.left.is_partial = true,
+                    _ => {}
+                }
+                let does = Does::Shift(x, by);
+                let same = |of: u32| state.bits[of as usize] == history;
+                match self.same(does, same) {
+                    Some((wire, of)) => self.follow(wire, Follower::Bit { state: i, of }),
+                    None => self.leave(does, i, Instruction::Shift { x, by, state: i }),
+                }
+            }
+            Instruction::Recently { x, state: i } => {
+                let (x, recently) = (to(x), state.recently[i as usize]);
+                match x {
+                    Wire::TRUE if recently.left == recently.span => return x,
+                    Wire::FALSE if recently.left == 0 => return x,
+                    Wire::TRUE | Wire::FALSE => self.left.is_partial = true,
+                    _ => {}
+                }
+                let does = Does::Recently(x, recently.span);
+                let same = |of: u32| state.recently[of as usize].left == recently.left;
+                match self.same(does, same) {
+                    Some((wire, of)) => self.follow(wire, Follower::Recently { state: i, of }),
+                    None => self.leave(does, i, Instruction::Recently { x, state: i }),
+                }
+            }
+            Instruction::Delay { x, forget, state: i } => {
+                let (x, forget, delay) = (to(x), to(forget), &state.delays[i as usize]);
+                if x == Wire::FALSE {
+                    if delay.kept() == 0 {
+                        return x;
+                    }
+                    self.left.is_partial = true;
+                }
+                let does = Does::Delay(x, forget, delay.by());
+                let same = |of: u32| state.delays[of as usize] == *delay;
+                match self.same(does, same) {
+                    Some((wire, of)) => {
+                        state.delays[i as usize].clear();
+                        self.follow(wire, Follower::Delay { state: i, of })
+                    }
+                    None => self.leave(does, i, Instruction::Delay { x, forget, state: i }),
+                }
+            }
+            Instruction::HeldBool { column, value, state: i } => {
+                let slot = Slot::Bool(column);
+                let bits = &state.bits;
+                match self.truths.get(&column) {
+                    // Of what is known one of the two is true.
+                    Some(&(wire, of, other)) if other != value && !doubted.contains(&slot) => {
+                        if bits[i as usize] != bits[of as usize] {
+                            self.left.believed.push(slot);
+                            return self.follow(!wire, Follower::NotBit { state: i, of });
+                        }
+                        self.left.is_partial = true;
+                        self.add(instruction)
+                    }
+                    Some(_) => self.add(instruction),
+                    None => {
+                        let wire = self.add(instruction);
+                        self.truths.insert(column, (wire, i, value));
+                        wire
+                    }
+                }
+            }
+            _ => {
+                let values = &state.values;
+                let known = match instruction {
+                    Instruction::HeldInt { column, state, .. } => {
+                        Some((Slot::Int(column), values.held_ints[state as usize].known))
+                    }
+                    Instruction::HeldFloat { column, state, .. } => {
+                        Some((Slot::Float(column), values.held_floats[state as usize].known))
+                    }
+                    Instruction::HeldText { column, state, .. } => {
+                        Some((Slot::String(column), values.known_texts[state as usize]))
+                    }
+                    _ => None,
+                };
+                // All others are left as they are: whether it can be settled has been asked.
+                let wire = self.add(moved(instruction, to).unwrap_or(instruction));
+                match known {
+                    Some((slot, known)) if !doubted.contains(&slot) => {
+                        if known == 1 {
+                            self.left.believed.push(slot);
+                            return Wire::TRUE;
+                        }
+                        self.left.is_partial = true;
+                        wire
+                    }
+                    _ => wire,
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, instruction: Instruction) -> Wire {
+        self.left.instructions.push(instruction);
+        Wire::of(NodeId(self.first + self.left.instructions.len() as u32 - 1))
+    }
+
+    /// Leaves an instruction, for others to follow.
+    fn leave(&mut self, does: Does, state: u32, instruction: Instruction) -> Wire {
+        let wire = self.add(instruction);
+        self.done.entry(does).or_insert((wire, state));
+        wire
+    }
+
+    /// What does the same, if it remembers the same.
+    fn same(&mut self, does: Does, remembers: impl Fn(u32) -> bool) -> Option<(Wire, u32)> {
+        let same = self.done.get(&does).copied()?;
+        let is_same = remembers(same.1);
+        // It may do so later.
+        self.left.is_partial |= !is_same;
+        is_same.then_some(same)
+    }
+
+    fn follow(&mut self, wire: Wire, follower: Follower) -> Wire {
+        self.left.followers.push(follower);
+        wire
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rondel_event::{Timestamp, TopicId};
+
+    use super::*;
+    use crate::Program;
+    use crate::exec::serial::{Rowed, Serial};
+
+    #[test]
+    fn one_rail_is_left_while_fields_are_known() {
+        let text = "topic t { b: bool, x: int }
+            property p = t.b -> once[2, 100] t.x > 3
+            property q = once t.b -> not previously changed(t.x)";
+        let program = Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap();
+        let section = &program.sections[0];
+        let mut block = Block::new(program.layout());
+        let mut serial = Serial::new(section, &block);
+        // The rows where the fields are true and have a value, and what is left then.
+        let mut left = |b: Rows, known: Rows| {
+            block.clear();
+            for row in 0..Block::CAPACITY {
+                block.push(TopicId(0), Timestamp::ZERO);
+                for field in &program.projections()[0].fields {
+                    match field.slot {
+                        _ if known >> row & 1 == 0 => block.set_invalid(field.slot, row),
+                        Slot::Int(column) => block.set_int(column, row, row as i64 / 3),
+                        _ => block.set_bool(0, row, b >> row & 1 == 1),
+                    }
+                }
+            }
+            let rowed = Rowed {
+                block: &block,
+                start: 0,
+                len: 64,
+                events: block.rows(),
+                times: &[],
+                chains: &[],
+                lines: &[],
+            };
+            serial.run(section, rowed);
+            serial.settled.as_ref().map(|settled| settled.instructions.len())
+        };
+        let all = section.instructions.len() - section.constant;
+        assert_eq!(left(0, Rows::MAX), None, "before it is time");
+        // A truth that has never held is not the same on both sides of its first moment.
+        assert!(left(0, Rows::MAX).unwrap() <= all / 2 + 2);
+        for _ in 0..20 {
+            assert!(left(1 << 7, Rows::MAX).unwrap() <= all / 2 + 2);
+        }
+        let settled = left(1, Rows::MAX).unwrap();
+        assert!(settled < all / 2, "{settled} of {all}");
+        assert_eq!(left(1, !8), None, "a field without its value");
+        for _ in 0..100 {
+            assert!(left(1, Rows::MAX).is_none_or(|left| left > settled), "not believed again");
+        }
+    }
+}

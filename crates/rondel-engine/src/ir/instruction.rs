@@ -1,0 +1,334 @@
+use rondel_event::Slot;
+use rondel_spec::{BinaryOp, UnaryOp};
+
+use crate::ir::graph::ChainColumn;
+use crate::ir::graph::Wire;
+
+/// One step of a program. The `i`-th instruction computes the `i`-th word; those with `out` also
+/// the column of that number, and their word says in which rows that succeeded.
+///
+/// `a`, `b`, `x` are columns unless they are [`Wire`]s; `column` is one of the block; `state` counts
+/// within the kind of state that the instruction has. The instructions are as the nodes of
+/// [`graph`](crate::ir::graph), where their meaning is written down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Instruction {
+    False,
+    On {
+        topic: u32,
+    },
+    Carried {
+        slot: Slot,
+    },
+    HeldBool {
+        column: u32,
+        value: bool,
+        state: u32,
+    },
+    Line {
+        line: u32,
+        sign: u8,
+        side: u8,
+        state: u32,
+    },
+    And {
+        a: Wire,
+        b: Wire,
+    },
+    Since {
+        p: Wire,
+        q: Wire,
+        state: u32,
+    },
+    Shift {
+        x: Wire,
+        by: u8,
+        state: u32,
+    },
+    Recently {
+        x: Wire,
+        state: u32,
+    },
+    Delay {
+        x: Wire,
+        forget: Wire,
+        state: u32,
+    },
+
+    Together,
+    TimedRecently {
+        q: Wire,
+        q_after: Wire,
+        state: u32,
+        /// Where the other side is written.
+        second: u32,
+    },
+    TimedSince {
+        /// Its operands, in the section's table.
+        operands: u32,
+        state: u32,
+        second: u32,
+    },
+    /// Evaluates a timed operator ahead of the rest, into ranges.
+    LookAhead {
+        operands: u32,
+        state: u32,
+    },
+    /// Reads the ranges.
+    LookedAhead {
+        state: u32,
+        second: u32,
+    },
+    After {
+        second: u32,
+    },
+    /// The state is also the place of what it is known by, in the section's table.
+    Lasting {
+        x: u32,
+        state: u32,
+        second: u32,
+    },
+    Chain {
+        chain: u32,
+        column: ChainColumn,
+        state: u32,
+        out: u32,
+    },
+
+    IntEqual {
+        a: u32,
+        b: u32,
+    },
+    IntLess {
+        a: u32,
+        b: u32,
+    },
+    FloatEqual {
+        a: u32,
+        b: u32,
+    },
+    FloatLess {
+        a: u32,
+        b: u32,
+    },
+    FloatLessOrEqual {
+        a: u32,
+        b: u32,
+    },
+    TextEqual {
+        a: u32,
+        b: u32,
+    },
+    TextStartsWith {
+        a: u32,
+        b: u32,
+    },
+
+    Time {
+        out: u32,
+    },
+    Machine {
+        machine: u32,
+        out: u32,
+    },
+    MachineAfter {
+        machine: u32,
+        out: u32,
+    },
+    MachineInt {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        out: u32,
+    },
+    MachineFloat {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        out: u32,
+    },
+    MachineText {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        buffer: u32,
+        out: u32,
+    },
+    MachineTruth {
+        machine: u32,
+        variable: u32,
+        side: u8,
+        value: bool,
+    },
+    Latency {
+        out: u32,
+    },
+    KeyBool {
+        key: u32,
+        value: bool,
+    },
+    KeyInt {
+        key: u32,
+        out: u32,
+    },
+    KeyText {
+        key: u32,
+        out: u32,
+    },
+    ConstantInt {
+        constant: u32,
+        out: u32,
+    },
+    ConstantFloat {
+        constant: u32,
+        out: u32,
+    },
+    ConstantText {
+        buffer: u32,
+        out: u32,
+    },
+    ToFloat {
+        x: u32,
+        out: u32,
+    },
+    UnaryInt {
+        op: UnaryOp,
+        x: u32,
+        out: u32,
+    },
+    UnaryFloat {
+        op: UnaryOp,
+        x: u32,
+        out: u32,
+    },
+    BinaryInt {
+        op: BinaryOp,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    BinaryFloat {
+        op: BinaryOp,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+
+    /// A quantified formula, by its number.
+    Quantified {
+        relation: u32,
+        second: u32,
+    },
+    /// One that is evaluated by value, by its number.
+    ByValue {
+        number: u32,
+        second: u32,
+    },
+    /// Of that, a truth from outside.
+    Outer {
+        input: u32,
+    },
+
+    HeldInt {
+        column: u32,
+        state: u32,
+        out: u32,
+    },
+    HeldFloat {
+        column: u32,
+        state: u32,
+        out: u32,
+    },
+    HeldText {
+        column: u32,
+        state: u32,
+        buffer: u32,
+        out: u32,
+    },
+    SelectInt {
+        condition: Wire,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    SelectFloat {
+        condition: Wire,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    SelectText {
+        condition: Wire,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    LatchInt {
+        x: u32,
+        clock: Wire,
+        state: u32,
+        out: u32,
+    },
+    LatchFloat {
+        x: u32,
+        clock: Wire,
+        state: u32,
+        out: u32,
+    },
+    /// Keeps two texts: what it gives in `buffer`, what it will give at the next tick in the one
+    /// after it.
+    LatchText {
+        x: u32,
+        clock: Wire,
+        buffer: u32,
+        out: u32,
+    },
+    SampledInt {
+        x: u32,
+        clock: Wire,
+        state: u32,
+        out: u32,
+    },
+    /// Its operands are in the section's table, at the place of its state.
+    Window {
+        window: u32,
+        out: u32,
+    },
+    MarginInt {
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    MarginFloat {
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    Greatest {
+        x: u32,
+        timed: bool,
+        state: u32,
+        out: u32,
+    },
+    RobustSince {
+        p: u32,
+        q: u32,
+        timed: bool,
+        state: u32,
+        out: u32,
+    },
+    RobustDense {
+        /// Its operands, in the section's table.
+        operands: u32,
+        state: u32,
+        /// The column for the other side.
+        second: u32,
+        out: u32,
+    },
+    AfterFloat {
+        second: u32,
+        out: u32,
+    },
+}
+
+// The loop reads all of them for every block: let them not grow unnoticed.
+const _: () = assert!(size_of::<Instruction>() <= 20);

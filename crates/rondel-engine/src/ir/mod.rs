@@ -1,0 +1,7 @@
+//! The program's own language: nodes, wires and instructions. Leaves, which everything else may import.
+
+pub(crate) mod graph;
+pub(crate) mod instruction;
+pub(crate) mod premise;
+pub(crate) mod schedule;
+pub(crate) mod truth;

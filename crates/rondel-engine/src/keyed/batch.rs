@@ -1,0 +1,295 @@
+//! A batch: rows that are moments of different instances, from their records and back.
+
+use rondel_event::{Block, Rows};
+use rondel_spec::TimeModel;
+
+use crate::exec::report::Outcome;
+use crate::exec::run::Step;
+use crate::exec::section::{self, Deadline, Section};
+use crate::exec::state::Registers;
+use crate::ir::premise::Untried;
+use crate::ir::truth::Rails;
+use crate::keyed::ahead::Ahead;
+use crate::keyed::keys::{KeyPlan, Keys, for_each};
+use crate::keyed::lanes::{Lanes, Words};
+use crate::keyed::parallel::Frame;
+use crate::keyed::record::{BITS, FREE, POSITION, UNPLANNED};
+use crate::keyed::robust::Measured;
+use crate::keyed::sides::Sides;
+use crate::keyed::table::{TEMPLATE, Table};
+use crate::ops::rows::RowView;
+use crate::ops::timed::{self, Moments};
+
+/// What a batch is evaluated with.
+pub(crate) struct Batch<'a> {
+    pub(crate) section: &'a Section,
+    pub(crate) block: &'a Block,
+    /// The times of the rows of the block; empty where nobody asks for them.
+    pub(crate) times: &'a [i64],
+    /// What comes from outside.
+    pub(crate) inputs: &'a [Rows],
+    /// The rows of the batch, of which no two have the same instance.
+    pub(crate) rows: Rows,
+    /// Whether the rows are events.
+    pub(crate) counts: bool,
+    /// The keys of the rows, if they are those of events, else the table has them.
+    pub(crate) keys: Option<&'a Keys>,
+    pub(crate) plan: &'a KeyPlan,
+    pub(crate) table: &'a mut Table,
+    pub(crate) lanes: &'a mut Lanes,
+    pub(crate) registers: &'a mut Registers,
+    /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
+    pub(crate) margins: &'a mut [Measured],
+    pub(crate) ahead: &'a mut Ahead,
+    pub(crate) untried: &'a mut Untried,
+}
+
+/// Of up to so many instances the spans are told one by one.
+const FEW: u32 = 16;
+
+impl Batch<'_> {
+    /// Evaluates the rows; gives the verdicts in those rows, and leaves what was there in others. Of
+    /// instances that will change by themselves sooner than was planned it calls `plan` with the time and
+    /// their number.
+    pub(crate) fn run(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
+        let (section, rows) = (self.section, self.rows);
+        let len = Rows::BITS - rows.leading_zeros();
+        if len == 0 {
+            return;
+        }
+        self.lanes.gather(self.table, rows);
+        let times = if self.times.is_empty() { self.times } else { &self.times[..len as usize] };
+        let moments = Moments { times, before: 0 };
+        // To what has no state the rows are those of the block.
+        let all = Rows::MAX;
+        let view = RowView { block: self.block, start: 0, events: all, len, rows: all, position: 0, moments };
+        let mut frame = Frame {
+            step: Step { section, view, chains: &[], lines: &[] },
+            rows,
+            inputs: self.inputs,
+            events: self.counts,
+            layout: &self.table.layout,
+            words: &mut self.registers.words,
+            seconds: &mut self.registers.seconds,
+            machine_rows: &mut self.registers.machines,
+            columns: &mut self.registers.columns,
+            records: &mut self.lanes.records,
+            bits: &mut self.lanes.bits,
+            sides: &mut self.table.sides,
+            plan: self.plan,
+            keys: self.keys,
+            table_keys: &self.table.keys,
+            instances: &self.lanes.instances,
+        };
+        let instructions = &section.instructions[section.constant..];
+        for (i, instruction) in (section.constant..).zip(instructions) {
+            frame.words[i] = frame.evaluate(instruction);
+        }
+        for instruction in &section.keeps_text {
+            frame.keep_text(instruction);
+        }
+        self.judge(outcomes);
+        if !self.untried.is_empty() {
+            self.look_for_premises();
+        }
+        self.measure();
+        if !section.futures.is_empty() {
+            self.look_ahead(outcomes, times);
+        }
+        if !section.robust_futures.is_empty() {
+            self.look_further(times);
+        }
+        let records = &mut self.lanes.records;
+        // Time that passes is no event.
+        if self.counts {
+            for_each(rows, |row| {
+                let position = &mut records[POSITION][row];
+                // The greatest is kept for records that are nobody's.
+                *position = position.saturating_add(1).min(FREE - 1);
+            });
+        }
+        if let Some(word) = self.table.layout.places.time {
+            for (last, time) in records[word as usize].iter_mut().zip(times) {
+                *last = *time as u64;
+            }
+        }
+        self.plan_changes(times, plan);
+        self.lanes.scatter(self.table, rows);
+    }
+
+    /// Writes the verdicts.
+    fn judge(&mut self, outcomes: &mut [Outcome]) {
+        let rows = self.rows;
+        let words = &self.registers.words;
+        let sides = |rails: Rails| [rails.certain.read(words), !rails.possible.read(words)];
+        let dense = self.section.moments == section::Moments::Dense;
+        let verdicts = self.table.layout.places.verdicts as usize;
+        let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
+        let formulas = &self.section.formulas[..self.section.properties.len()];
+        for ((last, truth), outcome) in last.zip(formulas).zip(outcomes) {
+            // In dense time the last verdict is that on the span before, if there is one: it has been told.
+            let now = sides(truth.at);
+            write(outcome, rows, now, [last[0], last[1]]);
+            last[..2].copy_from_slice(&now);
+            if dense {
+                last[2..].copy_from_slice(&sides(truth.after));
+            }
+        }
+    }
+
+    /// Looks for the premises in the rows of the batch but that of the template, which is nobody's. A span counts as
+    /// soon as it begins.
+    #[cold]
+    fn look_for_premises(&mut self) {
+        let mut rows = self.rows;
+        for_each(self.rows, |row| rows &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
+        let words = &self.registers.words;
+        self.untried.look(&self.section.premises, [rows; 2], |wire| wire.read(words));
+    }
+
+    /// Goes on to the spans that follow the last moments of the instances, now that there is time before
+    /// the next.
+    pub(crate) fn run_spans(mut self, outcomes: &mut [Outcome], plan: impl FnMut(i64, u32)) {
+        if self.rows == 0 {
+            return;
+        }
+        if self.rows.count_ones() <= FEW && self.is_timeless() && self.margins.is_empty() {
+            self.run_few_spans(outcomes);
+            return;
+        }
+        self.lanes.gather(self.table, self.rows);
+        if self.section.moments == section::Moments::Dense {
+            let verdicts = self.table.layout.places.verdicts as usize;
+            let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
+            for (last, outcome) in last.zip(outcomes) {
+                write(outcome, self.rows, [last[2], last[3]], [last[0], last[1]]);
+                last.copy_within(2.., 0);
+            }
+            self.measure_spans();
+        } else {
+            outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
+        }
+        self.let_pass(self.times);
+        self.let_pass_further(self.times);
+        self.plan_changes(self.times, plan);
+        self.lanes.scatter(self.table, self.rows);
+    }
+
+    /// The same where nothing but the verdicts can be different on the spans: the few bits that say so are read
+    /// and written where they are.
+    fn run_few_spans(self, outcomes: &mut [Outcome]) {
+        let Batch { rows, table, lanes, .. } = self;
+        let first = 64 * BITS + table.layout.places.verdicts as usize;
+        for outcome in &mut *outcomes {
+            outcome.satisfied &= !rows;
+            outcome.violated &= !rows;
+            outcome.changed &= !rows;
+        }
+        for_each(rows, |row| {
+            let record = table.record_mut(lanes.instances[row]);
+            for (i, outcome) in outcomes.iter_mut().enumerate() {
+                let places = [0, 1, 2, 3].map(|side| first + 4 * i + side);
+                let [satisfied, violated, now_satisfied, now_violated] =
+                    places.map(|bit| record[bit / 64] >> (bit % 64) & 1);
+                let changed = [satisfied ^ now_satisfied, violated ^ now_violated];
+                for (bit, changed) in places.into_iter().zip(changed) {
+                    record[bit / 64] ^= changed << (bit % 64);
+                }
+                outcome.satisfied |= now_satisfied << row;
+                outcome.violated |= now_violated << row;
+                outcome.changed |= (changed[0] | changed[1]) << row;
+            }
+        });
+    }
+
+    /// Whether nothing is different because of time alone, but that there is a span after a moment.
+    fn is_timeless(&self) -> bool {
+        let Section { moments, deadlines, futures, robust_futures, .. } = self.section;
+        *moments == section::Moments::Dense
+            && deadlines.is_empty()
+            && futures.is_empty()
+            && robust_futures.is_empty()
+    }
+
+    fn plan_changes(&mut self, times: &[i64], mut plan: impl FnMut(i64, u32)) {
+        let places = &self.table.layout.places;
+        let Some(planned) = places.planned else { return };
+        let is_timeless = self.is_timeless();
+        let moving = if self.ahead.every { self.moving() } else { 0 };
+        let verdicts = places.verdicts as usize;
+        let Lanes { records, bits, instances, .. } = &mut *self.lanes;
+        let Sides { sinces, machines, windows, robust, relations, .. } = &self.table.sides;
+        let Sides { pending, delayed, .. } = &self.table.sides;
+        let dense = self.section.moments == section::Moments::Dense;
+        let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
+        let last = &bits[verdicts..verdicts + count];
+        let spans =
+            last.chunks_exact(4).fold(moving, |rows, last| rows | last[0] ^ last[2] | last[1] ^ last[3]);
+        // In points nothing of the past changes between events.
+        let deadlines = if dense { &self.section.deadlines[..] } else { &[] };
+        let rows = if is_timeless { self.rows & spans } else { self.rows };
+        for_each(rows, |row| {
+            let now = times[row];
+            let of = |words: &[u32], k: usize, records: &[Words]| records[words[k] as usize][row];
+            let next = |deadline: &Deadline| match *deadline {
+                Deadline::Recently(state) => {
+                    let at = places.timed_recently[state as usize];
+                    let open = bits[at.open as usize] >> row & 1 == 1;
+                    timed::next_change(records[at.until as usize][row] as i64, open, now)
+                }
+                Deadline::Since(state) => {
+                    let reference = records[places.timed_since[state as usize] as usize][row];
+                    sinces.get(reference).and_then(|since| since.next_change(now))
+                }
+                Deadline::Window(window) => {
+                    let reference = records[places.windows[window as usize] as usize][row];
+                    windows.get(reference).and_then(|window| window.next_change())
+                }
+                Deadline::Robust(state) => {
+                    let reference = records[places.robust_dense[state as usize] as usize][row];
+                    robust.dense.get(reference).and_then(|since| since.next_change())
+                }
+                Deadline::Relation(relation) => {
+                    let k = relation as usize;
+                    relations.next_change(k, of(&places.relations, k, records), &self.section.relations[k])
+                }
+                // Asked for of undivided properties only.
+                Deadline::Lasting(_) => None,
+                Deadline::Machine(machine) => {
+                    let reference = records[places.machines[machine as usize] as usize][row];
+                    let plan = &self.section.machines[machine as usize];
+                    machines.get(reference).and_then(|machine| machine.next_change(plan, now))
+                }
+            };
+            let past = deadlines.iter().filter_map(next).min();
+            if let Some(word) = places.past {
+                records[word as usize][row] = past.unwrap_or(UNPLANNED) as u64;
+            }
+            let pending = self.section.futures.iter().enumerate().filter_map(|(k, future)| {
+                pending.get(k, of(&places.pending, k, records))?.deadline(&future.plan)
+            });
+            let delayed = self.section.robust_futures.iter().enumerate().filter_map(|(k, future)| {
+                delayed.get(k, of(&places.delayed, k, records))?.deadline(&future.plan)
+            });
+            let asked = self.section.relations.iter().enumerate().filter_map(|(k, relation)| {
+                let asking = relations.asking(k, of(&places.relations, k, records));
+                asking.filter(|_| relation.model != TimeModel::Steps)?.deadline()
+            });
+            let next = past.into_iter().chain(pending).chain(delayed).chain(asked).min();
+            let next = if spans >> row & 1 == 1 { Some(now) } else { next };
+            let planned = &mut records[planned as usize][row];
+            if let Some(next) = next.filter(|next| *next < *planned as i64) {
+                *planned = next as u64;
+                plan(next, instances[row]);
+            }
+        });
+    }
+}
+
+/// Writes the verdicts in some rows, given those before.
+pub(super) fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [Rows; 2], last: [Rows; 2]) {
+    let changed = satisfied ^ last[0] | violated ^ last[1];
+    outcome.satisfied = outcome.satisfied & !rows | satisfied & rows;
+    outcome.violated = outcome.violated & !rows | violated & rows;
+    outcome.changed = outcome.changed & !rows | changed & rows;
+}

@@ -1,0 +1,146 @@
+//! Quantified formulas that are evaluated by value: an instance of the formula behind the quantifiers for
+//! each combination of values, as of a property that is divided by key.
+//!
+//! Why that says what the relations would say is in [`translate::by_value`](crate::lower::translate).
+
+use std::sync::Arc;
+
+use rondel_event::{Block, Rows, Slot, TopicId, ValueType};
+use rondel_spec::TimeModel;
+
+use crate::exec::inner::{Inner, InnerPlan};
+use crate::exec::section::Section;
+use crate::ir::graph::{FieldId, Wire};
+use crate::keyed::keys::{KeyPlan, for_each};
+use crate::keyed::saved::SavedInstances;
+use crate::keyed::{Events, Instances, Moment, SlicePlan, Sliced};
+use crate::ops::rows::RowView;
+use crate::ops::words::{gather, low, spread};
+
+/// The engine doubles times, and steps are such times here.
+const FARTHEST: u64 = (i64::MAX / 2 - 1) as u64;
+
+/// A formula that is evaluated by value, on the way to a program: wires and fields are those of the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The formula behind the quantifiers: its only one.
+    pub(crate) section: Arc<Section>,
+    /// The types of the values.
+    pub(crate) types: Vec<ValueType>,
+    /// The topics that have the values.
+    pub(crate) topics: Vec<TopicId>,
+    /// For each of them where.
+    pub(crate) fields: Box<[FieldId]>,
+    /// The truths without variables that it is told.
+    pub(crate) inputs: Vec<Wire>,
+    /// Whether the formula must hold for some value, or must fail.
+    pub(crate) positive: bool,
+    pub(crate) model: TimeModel,
+}
+
+impl Source {
+    /// With the registers and columns that it reads.
+    pub(crate) fn placed(
+        self,
+        wire: impl Fn(Wire) -> Wire,
+        slot: impl Fn(FieldId) -> Option<Slot>,
+    ) -> ByValue {
+        let Source { section, types, topics, fields, inputs, positive, model } = self;
+        let slots: Vec<Slot> = fields.iter().filter_map(|&field| slot(field)).collect();
+        let each = slots.chunks(types.len().max(1)).map(<[Slot]>::to_vec);
+        let keys = KeyPlan { topics: topics.into_iter().zip(each).collect(), types };
+        let plan = Arc::new(SlicePlan { keys, shared: Vec::new(), limit: u64::MAX });
+        let inputs = inputs.into_iter().map(wire).collect();
+        ByValue { sliced: Sliced { section, plan }, inputs, positive, model }
+    }
+}
+
+/// A formula that is evaluated by value.
+#[derive(Clone, Debug)]
+pub(crate) struct ByValue {
+    sliced: Sliced,
+    inputs: Vec<Wire>,
+    positive: bool,
+    model: TimeModel,
+}
+
+impl InnerPlan for ByValue {
+    fn start(&self, no_event: &Block) -> Box<dyn Inner> {
+        Box::new(Divided {
+            instances: Instances::new(&self.sliced, no_event),
+            inputs: vec![0; self.inputs.len()],
+            times: [0; _],
+            by_value: self.clone(),
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.sliced.memory().bytes
+    }
+}
+
+/// Its instances.
+#[derive(Clone, Debug)]
+pub(crate) struct Divided {
+    instances: Instances,
+    /// What it is told of the rows of a block.
+    inputs: Vec<Rows>,
+    times: [i64; Block::CAPACITY],
+    by_value: ByValue,
+}
+
+impl Inner for Divided {
+    fn saved(&self) -> Vec<u8> {
+        // Plain data always serialises.
+        postcard::to_stdvec(&self.instances.saved()).unwrap_or_default()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        let saved = postcard::from_bytes::<SavedInstances>(saved);
+        saved.is_ok_and(|saved| self.instances.restore(&self.by_value.sliced.section, saved))
+    }
+
+    fn kept(&self) -> usize {
+        usize::try_from(self.instances.live()).unwrap_or(usize::MAX)
+    }
+
+    fn copy(&self) -> Box<dyn Inner> {
+        Box::new(self.clone())
+    }
+
+    /// Certainly where some value makes the formula what it must be: no other than that of the message does.
+    fn step(&mut self, view: RowView<'_>, words: &[Rows]) -> [Rows; 2] {
+        let RowView { block, start, events, len, position, moments, .. } = view;
+        let events = events & low(len.into());
+        if events == 0 {
+            return [0, 0];
+        }
+        let Divided { instances, inputs, times, by_value } = self;
+        for (input, wire) in inputs.iter_mut().zip(&by_value.inputs) {
+            *input = gather(wire.read(words), events) << start;
+        }
+        if by_value.sliced.section.reads_time {
+            let mut row = start as usize;
+            for_each(events, |moment| {
+                times[row] = match by_value.model {
+                    TimeModel::Steps => position.saturating_add(moment as u64).min(FARTHEST) as i64,
+                    TimeModel::Points | TimeModel::Dense => moments.times.get(moment).copied().unwrap_or(0),
+                };
+                row += 1;
+            });
+        }
+        let (mut holds, mut fails) = (0, 0);
+        let mut tell = |moment: &Moment<'_>| {
+            for outcome in moment.outcomes {
+                holds |= outcome.satisfied & moment.rows;
+                fails |= outcome.violated & moment.rows;
+            }
+        };
+        let rows = low(events.count_ones().into()) << start;
+        let events_of_block = Events { block, times, rows, inputs };
+        let keyed = instances.step(&by_value.sliced, events_of_block, &mut tell);
+        let (certain, never) = if by_value.positive { (holds, fails) } else { (fails, holds) };
+        // Of a value for which there was no room nothing is known.
+        [certain, keyed & !never].map(|word| spread(word >> start, events))
+    }
+}

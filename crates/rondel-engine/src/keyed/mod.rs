@@ -1,0 +1,747 @@
+//! Properties that are divided by key: one instance for every key, all of one program.
+//!
+//! An instance is a record of a few words in a [`table`]. Events of different keys are evaluated
+//! together, each in its row of the block, see [`parallel`]: what the program costs is shared by them,
+//! and so is the waiting for memory. An event without key concerns all instances, and also the
+//! *template*, record 0: what an instance would remember whose key was never seen. A new instance is
+//! a copy of it, and an instance that remembers the same may be forgotten.
+//!
+//! Whatever can be seen from outside happens at the same event however the events are cut into
+//! blocks. That is why records are looked through, and their numbers given out again, only each time
+//! that [`SWEEP`] events have passed.
+
+pub(crate) mod ahead;
+mod batch;
+mod by_itself;
+pub(crate) mod by_value;
+mod delayed;
+pub(crate) mod ending;
+mod index;
+pub(crate) mod key_tests;
+pub(crate) mod keys;
+mod lanes;
+mod parallel;
+pub(crate) mod record;
+mod relations;
+mod robust;
+pub(crate) mod saved;
+mod sides;
+pub(crate) mod table;
+mod waiting;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use rondel_event::{Block, Rows, TopicId, Value, ValueType, Verdict};
+
+use crate::exec::memory::{Memory, of_machine};
+use crate::exec::report::Outcome;
+use crate::exec::report::SliceStatus;
+use crate::exec::section::{Margin, Moments, Section};
+use crate::exec::serial::Serial;
+use crate::exec::state::Registers;
+use crate::future::{Delayed, Pending};
+use crate::ir::premise::Untried;
+use crate::keyed::ahead::{Ahead, Told};
+use crate::keyed::batch::Batch;
+use crate::keyed::by_itself::ByItself;
+use crate::keyed::ending::Unfinished;
+use crate::keyed::keys::{KeptKey, KeyPlan, Keys, for_each};
+use crate::keyed::lanes::Lanes;
+use crate::keyed::record::{BITS, Layout, UNPLANNED};
+use crate::keyed::relations::Relations;
+use crate::keyed::robust::Measured;
+use crate::keyed::sides::Sides;
+use crate::keyed::table::{FOUND, TEMPLATE, Table};
+use crate::keyed::waiting::Waits;
+use crate::machine::{MachinePlan, MachineState};
+use crate::ops::columns::rows_where;
+
+/// After so many events records are looked through.
+const SWEEP: u64 = 256;
+
+/// How many records are looked at for every instance that has begun. With two, those that may be forgotten
+/// are never more than the others, however fast keys come: until all `n` have been looked at, no more
+/// than `n / 2` instances begin.
+const LOOKS: u32 = 2;
+
+/// How many are looked at after [`SWEEP`] events in any case, so that what may be forgotten is, in the end.
+const FEWEST_LOOKS: u32 = 64;
+
+/// So many instances are allowed where the specification says nothing.
+pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
+
+/// More records than this cannot be numbered.
+const MAX_LIMIT: u64 = 1 << 30;
+
+/// How a section is divided by key.
+#[derive(Clone, Debug)]
+pub(crate) struct SlicePlan {
+    pub(crate) keys: KeyPlan,
+    /// The topics without keys that its properties read.
+    pub(crate) shared: Vec<TopicId>,
+    /// How many instances there may be at a time.
+    pub(crate) limit: u64,
+}
+
+/// A section that is divided by key. If its instances end at a condition, that is the formula after those
+/// of the properties.
+#[derive(Clone, Debug)]
+pub(crate) struct Sliced {
+    pub(crate) section: Arc<Section>,
+    pub(crate) plan: Arc<SlicePlan>,
+}
+
+impl Sliced {
+    /// Whether instances end at a condition.
+    fn ends(&self) -> bool {
+        self.section.formulas.len() > self.section.properties.len()
+    }
+
+    /// What an instance keeps.
+    pub(crate) fn memory(&self) -> Memory {
+        let Sliced { section, plan } = self;
+        let record = Layout::new(section).words * size_of::<u64>();
+        // A key of several words is beside the record. A text may be short enough to be one; nobody knows yet.
+        let beside = if plan.keys.is_word() { 0 } else { size_of::<KeptKey>() };
+        let machines: usize = section.initial.machines.iter().map(of_machine).sum();
+        let memory = section.memory_beside();
+        Memory {
+            by_key: true,
+            bytes: record + FOUND + beside + machines,
+            texts: memory.texts + usize::from(plan.keys.types.contains(&ValueType::String)),
+            ..memory
+        }
+    }
+}
+
+/// What a slice did not take.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Refusals {
+    /// Events without a key, or with one of another type.
+    unkeyed: u64,
+    /// Events with a new key when there were as many instances as allowed.
+    beyond_limit: u64,
+    /// The key of the first of them.
+    first: Option<Vec<Value>>,
+    /// Whether it was refused because of the bytes of all instances.
+    by_bytes: bool,
+    /// Events with a key that is too long, since the start of this run.
+    too_long: u64,
+}
+
+/// How much memory instances may take.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// The limit in bytes.
+    limit: usize,
+    /// How many bytes an instance keeps beside its record, on average.
+    beside: usize,
+    /// How many instances there must be for that to be looked at again.
+    measure_at: u64,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { limit: usize::MAX, beside: 0, measure_at: 0 }
+    }
+}
+
+/// All instances of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Instances {
+    plan: Arc<SlicePlan>,
+    table: Table,
+    lanes: Lanes,
+    registers: Registers,
+    outcomes: Vec<Outcome>,
+    margins: Vec<Measured>,
+    ahead: Ahead,
+    /// What is to be told of instances that end.
+    unfinished: Vec<Unfinished>,
+    keys: Keys,
+    /// An event without key, once for every instance of a batch.
+    repeated: Block,
+    /// The same without an event: for what time brings by itself.
+    no_event: Block,
+    times: [i64; Block::CAPACITY],
+    /// When which instance changes by itself. Of an instance only the entry counts that its record says.
+    changes: BinaryHeap<Reverse<(i64, u32)>>,
+    /// The time of the last event or later.
+    now: i64,
+    /// How many events it has taken or refused.
+    events: u64,
+    /// The record that is looked at next.
+    next_look: u32,
+    /// How many events have passed since all records were looked at.
+    since_full_look: u64,
+    refusals: Refusals,
+    room: Room,
+    untried: Untried,
+    /// How often a machine was not followed.
+    leaps: u64,
+}
+
+/// What moments that were evaluated together belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Each row to the event in that row of the block.
+    Rows,
+    /// All of them to the event in this row.
+    Shared(usize),
+    /// To no event: something changed by itself.
+    Time,
+    /// To no event: they are spans after earlier moments, or time that passes.
+    Span,
+}
+
+/// Moments that were evaluated together, each of another instance.
+pub(crate) struct Moment<'a> {
+    /// The rows in use of what follows.
+    pub(crate) rows: Rows,
+    pub(crate) place: Place,
+    /// For every property the verdicts, but of those that look ahead and are asked for their robustness.
+    pub(crate) outcomes: &'a [Outcome],
+    /// For every property of the past, if any is asked for its robustness, the least and the greatest that it can be.
+    margins: &'a [Measured],
+    /// For every property that looks ahead the rows where its verdicts are only those that were waited for.
+    pub(crate) driven: &'a [Rows],
+    /// Verdicts that were waited for.
+    pub(crate) told: &'a [Told],
+    /// Machines with which their instance must not have ended.
+    pub(crate) unfinished: &'a [Unfinished],
+    /// For every row its time, where moments belong to no event.
+    pub(crate) times: &'a [i64],
+    instances: &'a Instances,
+}
+
+impl Moment<'_> {
+    /// The robustness of a property of the past in a row, where it is asked for, and known.
+    pub(crate) fn robustness(
+        &self,
+        section: &Section,
+        property: usize,
+        row: usize,
+        verdict: Verdict,
+    ) -> Option<f64> {
+        let margin = (*section.robust.get(property)?)?;
+        let levels = || {
+            self.margins
+                .get(property)
+                .map_or([f64::NAN; 2], |margin| margin.ends.each_ref().map(|end| end[row]))
+        };
+        margin.robustness(verdict, |_| levels())
+    }
+
+    /// The rows where the robustness of a property of the past, if it is asked for, is another than the one told last.
+    pub(crate) fn moved(&self, property: usize) -> Rows {
+        self.margins.get(property).map_or(0, |margin| margin.moved)
+    }
+
+    /// Adds the key of the instance of a row.
+    pub(crate) fn write_key(&self, row: usize, words: &mut Vec<u64>) {
+        let Instances { table, keys, lanes, .. } = self.instances;
+        words.extend_from_slice(match self.place {
+            Place::Rows => keys.key(row),
+            Place::Shared(_) | Place::Time | Place::Span => table.key(lanes.instances[row]),
+        });
+    }
+}
+
+/// Whom the verdicts are told.
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(&Moment<'_>);
+
+/// Where verdicts come from: a block, and for each row its time, never going back.
+#[derive(Clone, Copy)]
+pub(crate) struct Events<'a> {
+    pub(crate) block: &'a Block,
+    pub(crate) times: &'a [i64],
+    /// The rows that are meant.
+    pub(crate) rows: Rows,
+    /// What a formula that is evaluated by value is told of each row.
+    pub(crate) inputs: &'a [Rows],
+}
+
+impl Instances {
+    /// Before the first event.
+    pub(crate) fn new(Sliced { section, plan }: &Sliced, no_event: &Block) -> Instances {
+        let pending =
+            section.futures.iter().map(|future| Pending::new(&future.plan, Pending::LIMIT)).collect();
+        let robust = &section.robust_futures;
+        let delayed = robust.iter().map(|future| Delayed::new(&future.plan, Pending::LIMIT)).collect();
+        let buffers = section.initial.values.buffers.clone();
+        let keys = plan.keys.types.len();
+        let relations = Relations::new(section);
+        let sides = Sides::new(buffers, keys, Waits::new(pending), Waits::new(delayed), relations);
+        let outcomes = vec![Outcome::default(); section.properties.len() + section.futures.len()];
+        let table = Table::new(section, plan.keys.is_word(), sides);
+        let any_levels = section.robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
+        let margins = if any_levels { section.properties.len() } else { 0 };
+        Instances {
+            lanes: Lanes::new(&table.layout),
+            table,
+            registers: Serial::new(section, no_event).into_registers(),
+            outcomes,
+            margins: vec![Measured::default(); margins],
+            ahead: Ahead::new(section.futures.len()),
+            unfinished: Vec::new(),
+            keys: Keys::new(),
+            repeated: no_event.clone(),
+            no_event: no_event.clone(),
+            times: [0; _],
+            changes: BinaryHeap::new(),
+            now: i64::MIN,
+            events: 0,
+            next_look: TEMPLATE + 1,
+            since_full_look: 0,
+            refusals: Refusals::default(),
+            room: Room::default(),
+            untried: Untried::all(section.premises.len()),
+            leaps: 0,
+            plan: Arc::clone(plan),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn live(&self) -> u64 {
+        self.table.live().into()
+    }
+
+    /// The keys of all instances.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u64]> {
+        let live = (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number));
+        live.map(|number| self.table.key(number))
+    }
+
+    /// How many events were left out because there were as many instances as allowed, or their key was too long.
+    pub(crate) fn refused(&self) -> [u64; 2] {
+        [self.refusals.beyond_limit, self.refusals.too_long]
+    }
+
+    /// How it is at the moment.
+    pub(crate) fn status<'a>(&'a self, sliced: &'a Sliced) -> SliceStatus<'a> {
+        let heap = self.changes.capacity() * size_of::<Reverse<(i64, u32)>>();
+        SliceStatus {
+            properties: &sliced.section.properties,
+            instances: self.live(),
+            bytes: self.table.bytes() + heap,
+            unkeyed: self.refusals.unkeyed,
+            refused: self.refusals.beyond_limit,
+            first_refused: self.refusals.first.as_deref(),
+            full: self.refusals.by_bytes.then_some(self.room.limit),
+            too_long: self.refusals.too_long,
+        }
+    }
+
+    /// The machines of all instances, each with its plan.
+    pub(crate) fn machines<'a>(
+        &'a self,
+        sliced: &'a Sliced,
+    ) -> impl Iterator<Item = (&'a MachinePlan, &'a MachineState)> {
+        let live = (0..self.table.used()).filter(|&number| self.table.is_live(number));
+        let places = sliced.section.machines.iter().zip(&self.table.layout.places.machines);
+        live.flat_map(move |number| {
+            let record = self.table.record(number);
+            let machines = &self.table.sides.machines;
+            places.clone().filter_map(move |(plan, &word)| Some((plan, machines.get(record[word as usize])?)))
+        })
+    }
+
+    /// Adds for every property how many instances are inconclusive.
+    pub(crate) fn waiting(&self, sliced: &Sliced, waiting: &mut [u64]) {
+        let sides = if sliced.section.moments == Moments::Dense { 4 } else { 2 };
+        let first = self.table.layout.places.verdicts as usize;
+        for number in (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number)) {
+            let record = self.table.record(number);
+            let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
+            for (i, &property) in sliced.section.properties.iter().enumerate() {
+                // Neither satisfied nor violated.
+                let verdict = first + sides * i;
+                waiting[property as usize] += u64::from(bit(verdict) == 0 && bit(verdict + 1) == 0);
+            }
+        }
+    }
+
+    /// The premises that were not certainly true in any instance, as [`Monitor::untried`](crate::Monitor::untried).
+    pub(crate) fn untried<'a>(&'a self, sliced: &'a Sliced) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.untried.of(&sliced.section.premises)
+    }
+
+    /// Whether the verdicts at all events are asked for.
+    pub(crate) fn report_every(&mut self, every: bool) {
+        self.ahead.every = every;
+    }
+
+    /// How many verdicts were given up because too many were waited for.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.table.sides.lost()
+    }
+
+    /// How many samples there was no room for.
+    pub(crate) fn dropped_samples(&self) -> u64 {
+        self.table.sides.dropped_samples()
+    }
+
+    /// When time will bring something by itself at the earliest.
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        self.changes.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Takes the events of a block, and tells the verdicts. Those at events come in their order. Gives the rows
+    /// that have a key.
+    pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, tell: Tell<'_>) -> Rows {
+        let Events { block, times, rows, .. } = events;
+        let keyed = self.keys.read(&self.plan.keys, block, rows);
+        let without_key = self.plan.keys.rows(block) & rows & !keyed;
+        self.refusals.unkeyed += u64::from(without_key.count_ones());
+        let keyed = if self.keys.too_long == 0 { keyed } else { self.without_long(keyed) };
+        let shared = self.plan.shared.iter().fold(0, |rows, &topic| rows | block.topic_rows(topic)) & rows;
+        let mut rest = keyed | shared;
+        while rest != 0 {
+            let first = rest & rest.wrapping_neg();
+            let row = first.trailing_zeros() as usize;
+            self.advance(sliced, times[row], times, tell);
+            let taken = if shared & first != 0 {
+                self.share(sliced, events, row, tell);
+                first
+            } else {
+                // Up to the next event without key, and not beyond the next sweep.
+                let before = (shared & rest).wrapping_sub(1) & !shared;
+                let until_sweep = SWEEP - self.events % SWEEP;
+                self.divide(sliced, events, lowest(rest & before, until_sweep), tell)
+            };
+            rest &= !taken;
+            let count = u64::from(taken.count_ones());
+            self.since_full_look += count;
+            self.events = self.events.wrapping_add(count);
+            if self.events.is_multiple_of(SWEEP) {
+                let last = taken.checked_ilog2().map_or(row, |last| last as usize);
+                self.advance(sliced, times[last], times, tell);
+                self.sweep(&sliced.section);
+            }
+        }
+        keyed
+    }
+
+    /// Lets time pass, and tells what changes by itself before `time`. Of events that show so there are the
+    /// times.
+    pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], tell: Tell<'_>) {
+        let dense = sliced.section.moments == Moments::Dense;
+        let mut by_itself = ByItself::new(self.live());
+        self.now = self.now.max(time);
+        while self.next_change().is_some_and(|due| due < time) {
+            let (mut count, mut spans) = (0, 0);
+            while count < Block::CAPACITY
+                && let Some(&Reverse((due, number))) = self.changes.peek()
+                && due < time
+            {
+                self.changes.pop();
+                if self.table.is_live(number) && self.table.planned(number) == due {
+                    self.table.set_planned(number, UNPLANNED);
+                    self.lanes.instances[count] = number;
+                    // In points it is the next event that shows what time has brought.
+                    let shown = times.get(times.partition_point(|event| *event <= due)).copied();
+                    self.times[count] = if dense { due } else { shown.unwrap_or(time) };
+                    let is_span =
+                        !dense || self.table.time(number) == due || !self.table.is_moment(number, due);
+                    spans |= Rows::from(is_span) << count;
+                    if sliced.section.repeats && !is_span && by_itself.is_too_often(number) {
+                        self.ask_to_leap(&sliced.section, (number, &by_itself), (due, time));
+                        by_itself.asked.push(number);
+                    }
+                    count += 1;
+                }
+            }
+            let rows = lowest(Rows::MAX, count as u64);
+            // What is planned for the time of the last moment itself is the span after it. And if only something
+            // that was waited for becomes certain, time passes without a moment.
+            self.run(sliced, Place::Span, None, spans);
+            self.tell(spans, Place::Span, tell);
+            let before = self.leaps_of(&by_itself.asked);
+            self.run(sliced, Place::Time, None, rows & !spans);
+            self.leaps += self.leaps_of(&by_itself.asked).saturating_sub(before);
+            by_itself.asked.clear();
+            self.conclude(sliced, rows & !spans, Place::Time, tell);
+        }
+    }
+
+    /// Takes events with keys: those of the rows, or the first of them. Says which.
+    fn divide(&mut self, sliced: &Sliced, events: Events<'_>, rows: Rows, tell: Tell<'_>) -> Rows {
+        let (rows, waves, count) = self.assign(sliced, events.times, rows);
+        for &wave in &waves[..count] {
+            self.run(sliced, Place::Rows, Some(events), wave);
+        }
+        let taken = waves[..count].iter().fold(0, |rows, wave| rows | wave);
+        self.conclude(sliced, taken, Place::Rows, tell);
+        rows
+    }
+
+    /// Gives every row its instance, and divides the rows into waves, in each of which an instance is
+    /// only once. Says which rows it has taken: all, or those before one that must wait for what
+    /// becomes of the others.
+    fn assign(
+        &mut self,
+        sliced: &Sliced,
+        times: &[i64],
+        rows: Rows,
+    ) -> (Rows, [Rows; Block::CAPACITY], usize) {
+        let mut waves = [0; Block::CAPACITY];
+        let mut count = 0;
+        let mut seen = Seen([0; _]);
+        self.table.reach(rows, &self.keys);
+        // By itself a short loop, which takes less than the same within the long one.
+        let mut found = [TEMPLATE; Block::CAPACITY];
+        let mut rest = rows;
+        while rest != 0 {
+            let row = rest.trailing_zeros() as usize;
+            found[row] = self.table.find(&self.keys, row).unwrap_or(TEMPLATE);
+            rest &= rest - 1;
+        }
+        let limit = self.plan.limit.min(MAX_LIMIT);
+        let changes = self.table.layout.places.planned.is_some();
+        let mut rest = rows;
+        while rest != 0 {
+            let row = rest.trailing_zeros() as usize;
+            // One that was not there may have begun with a row before.
+            let known = match found[row] {
+                TEMPLATE => self.table.find(&self.keys, row),
+                number => Some(number),
+            };
+            // What the instance itself, or the template, does before this event must be done.
+            if changes && count > 0 && self.table.planned(known.unwrap_or(TEMPLATE)) < times[row] {
+                break;
+            }
+            let number = match known {
+                Some(number) => number,
+                None => {
+                    if self.is_full(limit) {
+                        if count > 0 {
+                            break;
+                        }
+                        self.now = self.now.max(times[row]);
+                        self.look_at_all(&sliced.section);
+                        // Some may be forgotten.
+                        found.fill(TEMPLATE);
+                        self.room.measure_at = 0;
+                        if self.is_full(limit) {
+                            self.refuse(row);
+                            return (1 << row, waves, 0);
+                        }
+                    }
+                    let number = self.table.create(&self.keys, row);
+                    if changes && self.table.planned(number) != UNPLANNED {
+                        self.changes.push(Reverse((self.table.planned(number), number)));
+                    }
+                    number
+                }
+            };
+            let wave = if seen.may_have(number) {
+                // Those of other rows are left from before.
+                let same = rows_where(row as u32, |earlier| self.lanes.instances[earlier] == number);
+                (same & rows).count_ones() as usize
+            } else {
+                0
+            };
+            // An instance may end with its event, and the next begin with this one. And what it is about to do
+            // by itself is not known before its event is evaluated.
+            if wave > 0 && (changes || sliced.ends()) {
+                break;
+            }
+            self.lanes.instances[row] = number;
+            waves[wave] |= 1 << row;
+            count = count.max(wave + 1);
+            rest &= rest - 1;
+        }
+        (rows & !rest, waves, count)
+    }
+
+    /// Limits the bytes of all instances. Those that are there stay.
+    pub(crate) fn limit_bytes(&mut self, limit: usize) {
+        // Where every value counts, all are kept.
+        self.room = Room { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
+    }
+
+    /// Whether there is no room for a further instance. Called only when one is about to begin.
+    fn is_full(&mut self, limit: u64) -> bool {
+        let live = self.live();
+        if live >= limit {
+            return true;
+        }
+        if self.room.limit == usize::MAX {
+            return false;
+        }
+        if live >= self.room.measure_at {
+            // What instances keep beside their records is looked at when there are an eighth more, so that it
+            // costs a constant for each.
+            self.room.beside = self.table.sides.bytes() / (self.table.used().max(1) as usize);
+            self.room.measure_at = live + live / 8 + 64;
+        }
+        self.table.live_bytes() + self.room.beside * live as usize >= self.room.limit
+    }
+
+    /// Leaves out events whose keys are too long to be kept. Where every value counts, all are kept.
+    #[cold]
+    fn without_long(&mut self, keyed: Rows) -> Rows {
+        let long = if self.plan.limit == u64::MAX { 0 } else { keyed & self.keys.too_long };
+        self.refusals.too_long += u64::from(long.count_ones());
+        keyed & !long
+    }
+
+    fn refuse(&mut self, row: usize) {
+        self.refusals.beyond_limit += 1;
+        if self.refusals.first.is_none() {
+            let key = self.plan.keys.values(self.keys.key(row));
+            self.refusals.first = Some(key);
+            self.refusals.by_bytes = self.live() < self.plan.limit.min(MAX_LIMIT);
+        }
+    }
+
+    fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
+        let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, untried, .. } =
+            self;
+        let (block, times, inputs) = match events {
+            Some(Events { block, times, inputs, .. }) => (block, times, inputs),
+            None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..], &[][..]),
+            None => (&self.repeated, &self.times[..], &[][..]),
+        };
+        let batch = Batch {
+            section: &sliced.section,
+            block,
+            times: if sliced.section.reads_time { times } else { &[] },
+            inputs,
+            rows,
+            counts: matches!(place, Place::Rows | Place::Shared(_)),
+            keys: (place == Place::Rows).then_some(keys),
+            plan: &self.plan.keys,
+            table,
+            lanes,
+            registers,
+            margins,
+            ahead,
+            untried,
+        };
+        let plan = |due, number| changes.push(Reverse((due, number)));
+        if place == Place::Span {
+            batch.run_spans(outcomes, plan);
+        } else {
+            batch.run(outcomes, plan);
+        }
+    }
+
+    /// Tells the verdicts in these rows, of which one may be the template's.
+    fn tell(&mut self, rows: Rows, place: Place, tell: Tell<'_>) {
+        let mut told = rows;
+        // To events with a key it is never evaluated.
+        if place != Place::Rows {
+            for_each(rows, |row| told &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
+        }
+        if told != 0 {
+            let (outcomes, margins) = (&self.outcomes[..], &self.margins[..]);
+            let times = &self.times[..];
+            let Ahead { driven, told: decided, .. } = &self.ahead;
+            tell(&Moment {
+                rows: told,
+                place,
+                outcomes,
+                margins,
+                driven,
+                told: decided,
+                unfinished: &self.unfinished,
+                times,
+                instances: self,
+            });
+        }
+        self.ahead.told.clear();
+        self.unfinished.clear();
+    }
+
+    /// Tells the verdicts in these rows, and removes the instances that end there.
+    fn conclude(&mut self, sliced: &Sliced, rows: Rows, place: Place, tell: Tell<'_>) {
+        let ended = self.ended(sliced, rows);
+        let Instances { table, lanes, ahead, .. } = self;
+        let section = &sliced.section;
+        for_each(ended, |row| ahead.end(section, table, (row, lanes.instances[row]), i64::MIN));
+        for_each(ended, |row| self.note_unfinished(section, row));
+        self.tell(rows, place, tell);
+        for_each(ended, |row| self.table.remove(section, self.lanes.instances[row]));
+    }
+
+    /// Takes an event without key: for all instances, and for the template.
+    fn share(&mut self, sliced: &Sliced, events: Events<'_>, row: usize, tell: Tell<'_>) {
+        self.repeated.repeat(events.block, row);
+        self.times.fill(events.times[row]);
+        let mut next = TEMPLATE;
+        while next < self.table.used() {
+            let mut rows = 0;
+            while rows < Block::CAPACITY && next < self.table.used() {
+                if self.table.is_live(next) {
+                    self.lanes.instances[rows] = next;
+                    rows += 1;
+                }
+                next += 1;
+            }
+            let rows = lowest(Rows::MAX, rows as u64);
+            self.run(sliced, Place::Shared(row), None, rows);
+            self.conclude(sliced, rows, Place::Shared(row), tell);
+        }
+    }
+
+    /// Looks through some records, and forgets what may be forgotten.
+    fn sweep(&mut self, section: &Section) {
+        let begun = std::mem::take(&mut self.table.begun);
+        for _ in 0..begun.saturating_mul(LOOKS).max(FEWEST_LOOKS).min(self.table.used()) {
+            self.look(self.next_look, section);
+            self.next_look += 1;
+            if self.next_look >= self.table.used() {
+                self.next_look = TEMPLATE + 1;
+            }
+        }
+        self.table.recycle();
+    }
+
+    #[inline(always)]
+    fn look(&mut self, number: u32, section: &Section) {
+        if number < self.table.used()
+            && self.table.is_live(number)
+            && self.table.is_as_template(number, self.now, section)
+        {
+            self.table.remove(section, number);
+        }
+    }
+
+    /// Looks through all records, but only if so many events have passed since the last time that it
+    /// costs each of them little.
+    fn look_at_all(&mut self, section: &Section) {
+        if self.since_full_look * 8 >= self.live() {
+            self.since_full_look = 0;
+            (TEMPLATE + 1..self.table.used()).for_each(|number| self.look(number, section));
+        }
+    }
+}
+
+/// The lowest so many of a set of rows.
+fn lowest(rows: Rows, count: u64) -> Rows {
+    let mut rest = rows;
+    if count >= rows.count_ones().into() {
+        return rows;
+    }
+    (0..count).for_each(|_| rest &= rest.wrapping_sub(1));
+    rows & !rest
+}
+
+/// Which of up to 64 instances were seen: a bit for each, which others may share.
+struct Seen([u64; 16]);
+
+impl Seen {
+    /// Whether an instance may have been seen; it has been from now on. Of those that have not, hardly any
+    /// may have: that is cheaper than to know.
+    #[inline(always)]
+    fn may_have(&mut self, number: u32) -> bool {
+        let at = number.wrapping_mul(0x9E37_79B1) >> 22;
+        let (word, bit) = (&mut self.0[at as usize / 64], 1 << (at % 64));
+        let may = *word & bit != 0;
+        *word |= bit;
+        may
+    }
+}

@@ -1,0 +1,515 @@
+//! Instructions over rows that are moments of different instances.
+//!
+//! What looks at one row at a time is as in a block. What remembers finds its carry in the record of
+//! the row's instance: for a batch the records are turned into columns, one for each of their words,
+//! and the words with bits into one word of rows for each bit. So `since` is two operations for up
+//! to 64 instances, and the records are read and written in one place, where the waiting for memory
+//! overlaps.
+
+use rondel_event::{Rows, Slot, TopicId};
+
+use crate::exec::run::Step;
+use crate::exec::values;
+use crate::ir::graph::Kind;
+use crate::ir::instruction::Instruction;
+use crate::keyed::keys::{self, KeptKey, KeyPlan, Keys, for_each, read_text};
+use crate::keyed::lanes::Words;
+use crate::keyed::record::{KEY, Layout, POSITION, Truths};
+use crate::keyed::sides::Sides;
+use crate::keyed::table::TEMPLATE;
+use crate::machine::{self, MachineRows};
+use crate::ops::columns::Columns;
+use crate::ops::columns::{Values, rows_where, split};
+use crate::ops::rows::RowView;
+use crate::ops::scalar::Reading;
+use crate::ops::stamps::Stamps;
+use crate::ops::texts::{self, TextRef};
+use crate::ops::timed::{self, Moments, later};
+use crate::ops::window::Operands;
+
+/// What the loop works on.
+pub(super) struct Frame<'a> {
+    pub(super) step: Step<'a>,
+    /// The rows of the batch.
+    pub(super) rows: Rows,
+    pub(super) inputs: &'a [Rows],
+    /// Whether they are events.
+    pub(super) events: bool,
+    pub(super) layout: &'a Layout,
+    pub(super) plan: &'a KeyPlan,
+    pub(super) keys: Option<&'a Keys>,
+    pub(super) table_keys: &'a [KeptKey],
+    pub(super) instances: &'a Values<u32>,
+    pub(super) words: &'a mut [Rows],
+    pub(super) seconds: &'a mut [Rows],
+    pub(super) machine_rows: &'a mut [MachineRows],
+    pub(super) columns: &'a mut Columns,
+    pub(super) records: &'a mut [Words],
+    pub(super) bits: &'a mut [Rows],
+    pub(super) sides: &'a mut Sides,
+}
+
+impl Frame<'_> {
+    /// The word of an instruction; its column, if it has one, is written.
+    #[inline(always)]
+    pub(super) fn evaluate(&mut self, instruction: &Instruction) -> Rows {
+        let block = self.step.view.block;
+        match *instruction {
+            Instruction::False => 0,
+            Instruction::On { topic } => block.topic_rows(TopicId(topic)),
+            Instruction::Carried { slot } => match slot {
+                Slot::Bool(column) => block.bools(column).present,
+                Slot::Int(column) => block.ints(column).present,
+                Slot::Float(column) => block.floats(column).present,
+                Slot::String(column) => block.strings(column).present,
+            },
+            Instruction::HeldBool { column, value, state } => {
+                let column = block.bools(column);
+                let is = if value { column.values } else { !column.values };
+                self.since(state, !column.present, column.present & column.valid & is)
+            }
+            Instruction::And { a, b } => a.read(self.words) & b.read(self.words),
+            Instruction::Since { p, q, state } => self.since(state, p.read(self.words), q.read(self.words)),
+            Instruction::Shift { x, by, state } => self.shift(x.read(self.words), by.into(), state),
+            Instruction::Outer { input } => self.inputs.get(input as usize).copied().unwrap_or(0),
+            _ => self.evaluate_other(instruction),
+        }
+    }
+
+    #[inline(never)]
+    fn evaluate_other(&mut self, instruction: &Instruction) -> Rows {
+        let RowView { block, len, .. } = self.step.view;
+        let rows = self.rows;
+        let n = len as usize;
+        match *instruction {
+            Instruction::Recently { x, state } => self.recently(x.read(self.words), state),
+            Instruction::Delay { x, forget, state } => {
+                self.delay(x.read(self.words), forget.read(self.words), state)
+            }
+            Instruction::HeldInt { column, state, out } => {
+                let at = self.layout.places.held_ints[state as usize];
+                let column = block.ints(column);
+                let valid = column.valid & column.present & rows;
+                let known = self.known(at.known, column.present, valid);
+                let out = &mut self.columns.ints[out as usize];
+                let kept = &mut self.records[at.word as usize];
+                for i in 0..n {
+                    out[i] = if valid >> i & 1 == 1 { column.values[i] } else { kept[i] as i64 };
+                    kept[i] = if known >> i & 1 == 1 { out[i] as u64 } else { 0 };
+                }
+                known
+            }
+            Instruction::HeldFloat { column, state, out } => {
+                let at = self.layout.places.held_floats[state as usize];
+                let column = block.floats(column);
+                let valid = column.valid & column.present & rows;
+                let known = self.known(at.known, column.present, valid);
+                let out = &mut self.columns.floats[out as usize];
+                let kept = &mut self.records[at.word as usize];
+                for i in 0..n {
+                    out[i] = if valid >> i & 1 == 1 { column.values[i] } else { f64::from_bits(kept[i]) };
+                    kept[i] = if known >> i & 1 == 1 { out[i].to_bits() } else { 0 };
+                }
+                known
+            }
+            Instruction::HeldText { column, state, buffer, out } => {
+                let texts = block.strings(column);
+                let (present, valid) = (texts.present, texts.valid & texts.present & rows);
+                let kept = &self.records[self.layout.places.buffers[buffer as usize] as usize];
+                let out = &mut self.columns.texts[out as usize];
+                for (i, out) in out.iter_mut().enumerate().take(n) {
+                    *out = if valid >> i & 1 == 1 {
+                        TextRef::Fresh { column, row: i as u8 }
+                    } else {
+                        TextRef::Kept { buffer: self.sides.buffer(kept[i]) }
+                    };
+                }
+                self.known(self.layout.places.known_texts[state as usize], present, valid)
+            }
+            Instruction::LatchInt { x, clock, state, out } => {
+                let clock = clock.read(self.words);
+                let (now, next) = pair(self.records, self.layout.places.latched_ints[state as usize]);
+                let (before, out) = split(&mut self.columns.ints, out);
+                let x = &before[x as usize];
+                for i in 0..n {
+                    now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+                    out[i] = now[i] as i64;
+                    next[i] = x[i] as u64;
+                }
+                Rows::MAX
+            }
+            Instruction::LatchFloat { x, clock, state, out } => {
+                let clock = clock.read(self.words);
+                let (now, next) = pair(self.records, self.layout.places.latched_floats[state as usize]);
+                let (before, out) = split(&mut self.columns.floats, out);
+                let x = &before[x as usize];
+                for i in 0..n {
+                    now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+                    out[i] = f64::from_bits(now[i]);
+                    next[i] = x[i].to_bits();
+                }
+                Rows::MAX
+            }
+            Instruction::LatchText { clock, buffer, out, .. } => {
+                let clock = clock.read(self.words);
+                let [now, next] = [buffer, buffer + 1]
+                    .map(|buffer| &self.records[self.layout.places.buffers[buffer as usize] as usize]);
+                let out = &mut self.columns.texts[out as usize];
+                for (i, out) in out.iter_mut().enumerate().take(n) {
+                    let reference = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+                    *out = TextRef::Kept { buffer: self.sides.buffer(reference) };
+                }
+                Rows::MAX
+            }
+            Instruction::SampledInt { x, clock, state, out } => {
+                let clock = clock.read(self.words);
+                let kept = &mut self.records[self.layout.places.sampled[state as usize] as usize];
+                let (before, out) = split(&mut self.columns.ints, out);
+                let x = &before[x as usize];
+                for i in 0..n {
+                    kept[i] = if clock >> i & 1 == 1 { x[i] as u64 } else { kept[i] };
+                    out[i] = kept[i] as i64;
+                }
+                Rows::MAX
+            }
+            Instruction::Window { window, out } => self.window(window, out),
+            Instruction::Greatest { .. }
+            | Instruction::RobustSince { .. }
+            | Instruction::RobustDense { .. } => self.robust(instruction),
+            Instruction::Quantified { relation, second } => self.quantified(relation, second),
+            Instruction::Together => self.together(),
+            Instruction::TimedRecently { q, q_after, state, second } => {
+                let q = timed::Sides { at: q.read(self.words), after: q_after.read(self.words) };
+                let out = self.timed_recently(q, state);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::TimedSince { operands, state, second } => {
+                let out = self.timed_since(operands, state);
+                self.seconds[second as usize] = out.after;
+                out.at
+            }
+            Instruction::After { second } => self.seconds[second as usize],
+            Instruction::Machine { machine, out } => self.machine(machine, out),
+            Instruction::MachineAfter { machine, out } => {
+                self.machine_rows[machine as usize].after(self.columns, out)
+            }
+            Instruction::MachineInt { machine, variable, side, out } => {
+                self.machine_rows[machine as usize].int(variable, side, self.columns, out)
+            }
+            Instruction::MachineFloat { machine, variable, side, out } => {
+                self.machine_rows[machine as usize].float(variable, side, self.columns, out)
+            }
+            Instruction::MachineText { machine, variable, side, buffer, out } => {
+                let texts = &mut self.columns.texts[out as usize];
+                let buffers = &mut self.sides.values.buffers;
+                self.machine_rows[machine as usize].text(variable, side, buffer, buffers, texts)
+            }
+            Instruction::MachineTruth { machine, variable, side, value } => {
+                self.machine_rows[machine as usize].truth(variable, side, value)
+            }
+            Instruction::KeyBool { key, value } => {
+                let mut out = 0;
+                for_each(self.rows, |row| {
+                    out |= Rows::from((self.key(key, row).0 != 0) == value) << row;
+                });
+                out & self.have_key()
+            }
+            Instruction::KeyInt { key, out } => {
+                for_each(self.rows, |row| {
+                    self.columns.ints[out as usize][row] = self.key(key, row).0 as i64;
+                });
+                self.have_key()
+            }
+            Instruction::KeyText { key, out } => {
+                for_each(self.rows, |row| {
+                    let buffer = self.sides.key_text(key, row);
+                    let mut text = std::mem::take(&mut self.sides.values.buffers[buffer as usize]);
+                    read_text(self.key(key, row), &mut text);
+                    self.sides.values.buffers[buffer as usize] = text;
+                    self.columns.texts[out as usize][row] = TextRef::Kept { buffer };
+                });
+                self.have_key()
+            }
+            // What has no state.
+            _ => values::evaluate(
+                instruction,
+                (self.step.section, self.step.view),
+                self.words,
+                self.columns,
+                &mut self.sides.values,
+            ),
+        }
+    }
+
+    /// `p since q` with a bit of the record.
+    #[inline(always)]
+    fn since(&mut self, state: u32, p: Rows, q: Rows) -> Rows {
+        match self.layout.places.truths[state as usize] {
+            Truths::Bits(bit) => {
+                let carry = &mut self.bits[bit as usize];
+                *carry = q | p & *carry;
+                *carry
+            }
+            // A since has a bit.
+            Truths::Word(_) => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn shift(&mut self, x: Rows, by: u32, state: u32) -> Rows {
+        match self.layout.places.truths[state as usize] {
+            Truths::Bits(bit) => {
+                let history = &mut self.bits[bit as usize..(bit + by) as usize];
+                let out = history[by as usize - 1];
+                history.copy_within(..by as usize - 1, 1);
+                history[0] = x;
+                out
+            }
+            Truths::Word(word) => {
+                let history = &mut self.records[word as usize][..self.step.view.len as usize];
+                let out = rows_where(self.step.view.len, |i| history[i] >> (by - 1) & 1 == 1);
+                let mask = !(u64::MAX << by);
+                for (i, history) in history.iter_mut().enumerate() {
+                    *history = (*history << 1 | x >> i & 1) & mask;
+                }
+                out
+            }
+        }
+    }
+
+    /// The rows whose instance has a key: not the template's.
+    fn have_key(&self) -> Rows {
+        !rows_where(self.step.view.len, |row| self.instances[row] == TEMPLATE)
+    }
+
+    /// A key of the instance of a row: as a word, or as text.
+    #[inline(always)]
+    fn key(&self, key: u32, row: usize) -> (u64, &[u64]) {
+        let parts = match self.keys {
+            Some(keys) => keys.parts(row),
+            None => self.table_keys.get(self.instances[row] as usize).map_or(&[][..], KeptKey::parts),
+        };
+        self.plan.part(keys::key(&self.records[KEY][row], parts), key)
+    }
+
+    fn together(&self) -> Rows {
+        let Some(word) = self.layout.places.time else { return 0 };
+        let (before, times) = (&self.records[word as usize], self.step.view.moments.times);
+        rows_where(self.step.view.len, |i| times[i] == before[i] as i64)
+    }
+
+    fn timed_recently(&mut self, q: timed::Sides, state: u32) -> timed::Sides {
+        let at = self.layout.places.timed_recently[state as usize];
+        let span = self.step.section.initial.timed_recently[state as usize].span();
+        let open = std::mem::replace(&mut self.bits[at.open as usize], q.after);
+        // Mostly there is none that was open, and nobody has to be asked whether it ends here.
+        let closing = if open == 0 { 0 } else { open & !self.together() };
+        let times = self.step.view.moments.times;
+        let until = &mut self.records[at.until as usize];
+        if closing != 0 {
+            for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
+                let end = later(timed::instant(time) - 1, span);
+                *until = if closing >> row & 1 == 1 { (*until as i64).max(end) as u64 } else { *until };
+            }
+        }
+        let mut out = timed::Sides { at: 0, after: q.after };
+        for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
+            let place = timed::instant(time);
+            let last = *until as i64;
+            let last = if q.at >> row & 1 == 1 { last.max(later(place, span)) } else { last };
+            *until = last as u64;
+            out.at |= Rows::from(last >= place) << row;
+            out.after |= Rows::from(last > place) << row;
+        }
+        out
+    }
+
+    fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {
+        let [p, q] = self.step.section.operands[operands as usize]
+            .map(|sides| timed::Sides { at: sides.at.read(self.words), after: sides.after.read(self.words) });
+        let word = self.layout.places.timed_since[state as usize] as usize;
+        let initial = &self.step.section.initial.timed_since[state as usize];
+        let Some(time) = self.layout.places.time else { return timed::Sides::default() };
+        let mut out = timed::Sides::default();
+        for_each(self.rows, |row| {
+            let of =
+                |sides: timed::Sides| timed::Sides { at: sides.at >> row & 1, after: sides.after >> row & 1 };
+            let (p, q) = (of(p), of(q));
+            let before = self.records[time as usize][row] as i64;
+            let moments = Moments { times: &self.step.view.moments.times[row..=row], before };
+            let reference = &mut self.records[word][row];
+            if *reference == 0 {
+                if q == timed::Sides::default() {
+                    return;
+                }
+                *reference = self.sides.sinces.add(initial.clone());
+            }
+            if let Some(since) = self.sides.sinces.get_mut(*reference) {
+                let holds = since.step(p, q, moments);
+                out.at |= (holds.at & 1) << row;
+                out.after |= (holds.after & 1) << row;
+                if since.is_empty() {
+                    self.sides.sinces.free(*reference);
+                    *reference = 0;
+                }
+            }
+        });
+        out
+    }
+
+    fn recently(&mut self, q: Rows, state: u32) -> Rows {
+        let span = self.step.section.initial.recently[state as usize].span;
+        let left = &mut self.records[self.layout.places.recently[state as usize] as usize];
+        let out = q | rows_where(self.step.view.len, |i| left[i] != 0);
+        for (i, left) in left.iter_mut().enumerate().take(self.step.view.len as usize) {
+            *left = if q >> i & 1 == 1 { span } else { left.saturating_sub(1) };
+        }
+        out
+    }
+
+    fn delay(&mut self, x: Rows, forget: Rows, state: u32) -> Rows {
+        let delay = &self.step.section.initial.delays[state as usize];
+        let word = self.layout.places.delays[state as usize] as usize;
+        let mut out = 0;
+        for_each(self.rows, |row| {
+            let (x, forget) = (x >> row & 1, forget >> row & 1);
+            let position = self.records[POSITION][row];
+            let reference = &mut self.records[word][row];
+            if *reference == 0 && x == 0 {
+                return;
+            }
+            if *reference == 0 {
+                *reference = self.sides.delays.add(delay.clone());
+            }
+            if let Some(delay) = self.sides.delays.get_mut(*reference) {
+                out |= (delay.step(x, forget, position, 1, 1) & 1) << row;
+                if delay.kept() == 0 {
+                    self.sides.delays.free(*reference);
+                    *reference = 0;
+                }
+            }
+        });
+        out
+    }
+
+    /// Where a field is known. (What is not is kept as zero: it is as if it had never been.)
+    #[inline(always)]
+    fn known(&mut self, bit: u32, present: Rows, valid: Rows) -> Rows {
+        let known = &mut self.bits[bit as usize];
+        *known = valid | !present & *known;
+        *known
+    }
+
+    /// Takes the windows of the instances to their next moments.
+    fn window(&mut self, window: u32, out: u32) -> Rows {
+        let Operands { x, samples, known, timed } = self.step.section.windows[window as usize];
+        let (samples, known) = (samples.read(self.words), known.read(self.words));
+        let word = self.layout.places.windows[window as usize] as usize;
+        let initial = &self.step.section.initial.values.windows[window as usize];
+        let sides = &mut *self.sides;
+        let mut now_known = 0;
+        let (mut int, mut float) = (([0; _], [0; _]), ([0.0; _], [0.0; _]));
+        for_each(self.rows, |row| {
+            let reference = &mut self.records[word][row];
+            if *reference == 0 {
+                *reference = sides.windows.add(initial.clone());
+            }
+            let Some(window) = sides.windows.get_mut(*reference) else { return };
+            let position = self.records[POSITION][row];
+            let (stamps, now) = match timed {
+                true => (
+                    Stamps::Times(&self.step.view.moments.times[row..=row]),
+                    self.step.view.moments.times[row],
+                ),
+                false => (Stamps::Positions(position), position.min(i64::MAX as u64) as i64),
+            };
+            let rows = [samples >> row & 1, known >> row & 1];
+            let holds = match window.kind() {
+                Kind::Float => {
+                    let (before, out) = split(&mut self.columns.floats, out);
+                    float.0[0] = before.get(x as usize).map_or(0.0, |x| x[row]);
+                    let holds = window.step_floats(&mut float.1, Some(&float.0), rows, stamps, 1);
+                    out[row] = float.1[0];
+                    holds
+                }
+                _ => {
+                    let (before, out) = split(&mut self.columns.ints, out);
+                    int.0[0] = before.get(x as usize).map_or(0, |x| x[row]);
+                    let holds = window.step_ints(&mut int.1, Some(&int.0), rows, stamps, 1);
+                    out[row] = int.1[0];
+                    holds
+                }
+            };
+            now_known |= (holds & 1) << row;
+            if window.is_over(now) {
+                let reference = std::mem::take(&mut self.records[word][row]);
+                sides.free_window(reference, initial);
+            }
+        });
+        now_known
+    }
+
+    /// Takes the machines of the instances to their next moments.
+    fn machine(&mut self, machine: u32, out: u32) -> Rows {
+        let Step { section, view: RowView { block, moments, .. }, .. } = self.step;
+        let rows = self.rows;
+        let word = self.layout.places.machines[machine as usize] as usize;
+        let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
+        let Sides { machines, values, .. } = &mut *self.sides;
+        let reading = Reading { words: self.words, columns: self.columns, block, buffers: &values.buffers };
+        let before = self.layout.places.time.map_or(POSITION, |time| time as usize);
+        for_each(rows, |row| {
+            if let Some(state) = machines.get_mut(self.records[word][row]) {
+                let (time, before) = (moments.times[row], self.records[before][row] as i64);
+                let (position, is_event) = (self.records[POSITION][row], self.events);
+                let moment = machine::Moment { row, time, before, position, is_event };
+                state.step(plan, &reading, moment, written);
+            }
+        });
+        self.columns.ints[out as usize] = *written.states[0];
+        written.ambiguous[0]
+    }
+
+    /// Copies what will be asked for again into own texts, as in a block: of what refers to other
+    /// texts of the instance the later columns first.
+    pub(super) fn keep_text(&mut self, instruction: &Instruction) {
+        match *instruction {
+            Instruction::HeldText { state, buffer, out, .. } => {
+                let known = self.bits[self.layout.places.known_texts[state as usize] as usize];
+                self.keep(out, buffer, known);
+            }
+            Instruction::LatchText { x, buffer, out, .. } => {
+                self.keep(out, buffer, Rows::MAX);
+                self.keep(x, buffer + 1, Rows::MAX);
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, column: u32, buffer: u32, known: Rows) {
+        let word = self.layout.places.buffers[buffer as usize] as usize;
+        for_each(self.rows, |row| {
+            let text = self.columns.texts[column as usize][row];
+            let reference = &mut self.records[word][row];
+            let is_own = *reference != 0 && text == (TextRef::Kept { buffer: *reference as u32 });
+            if is_own && known >> row & 1 == 1 {
+                return;
+            }
+            let own = self.sides.own_text(*reference);
+            let buffers = &mut self.sides.values.buffers;
+            texts::keep(text, own as u32, self.step.view.block, buffers);
+            *reference = own;
+            if known >> row & 1 == 0 || buffers[own as usize].is_empty() {
+                self.sides.free_text(own);
+                *reference = 0;
+            }
+        });
+    }
+}
+
+/// Two columns that follow each other.
+fn pair(records: &mut [Words], first: u32) -> (&mut Words, &mut Words) {
+    let (before, rest) = records.split_at_mut(first as usize + 1);
+    (&mut before[first as usize], &mut rest[0])
+}

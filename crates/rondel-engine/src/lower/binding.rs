@@ -1,0 +1,87 @@
+//! Slots of blocks for the fields that a program reads.
+
+use std::collections::HashMap;
+
+use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueType};
+
+use crate::ir::graph::Node;
+use crate::lower::translate::FieldRead;
+
+/// Which columns of a block the fields have, in all sections.
+pub(crate) struct Binding {
+    pub(crate) layout: Layout,
+    pub(crate) projections: Vec<Projection>,
+    /// For every place in the messages of a topic what is read there, by the position in the projection.
+    places: HashMap<(TopicId, Path), Vec<usize>>,
+}
+
+impl Binding {
+    /// No slot yet, of so many topics.
+    pub(crate) fn new(topics: usize) -> Binding {
+        Binding {
+            layout: Layout { topics, ..Layout::default() },
+            projections: vec![Projection::default(); topics],
+            places: HashMap::new(),
+        }
+    }
+
+    /// Gives a column to every field that a node reads, and says which.
+    pub(crate) fn bind<'a>(
+        &mut self,
+        fields: &[FieldRead],
+        nodes: impl Iterator<Item = &'a Node> + Clone,
+    ) -> Vec<Option<Slot>> {
+        let mut slots = vec![None; fields.len()];
+        for node in nodes.clone() {
+            if let Node::Held(_, field) | Node::HeldBool(field, _) = *node {
+                slots[field as usize] = Some(self.slot(&fields[field as usize]));
+            }
+        }
+        for node in nodes.clone() {
+            if let Node::Quantified { fields: read, .. } | Node::ByValue { fields: read, .. } = node {
+                for &field in read {
+                    slots[field as usize] = Some(self.slot(&fields[field as usize]));
+                }
+            }
+        }
+        // A field that is read has its presence beside its values.
+        for node in nodes {
+            if let Node::Carried(field) = *node {
+                let read = &fields[field as usize];
+                let here = self.places.get(&(read.topic, read.path.clone())).and_then(|here| here.first());
+                slots[field as usize] = Some(match here {
+                    Some(&at) => self.projections[read.topic.index()].fields[at].slot,
+                    None => self.slot(read),
+                });
+            }
+        }
+        slots
+    }
+
+    pub(crate) fn slot(&mut self, FieldRead { topic, path, read }: &FieldRead) -> Slot {
+        let fields = &mut self.projections[topic.index()].fields;
+        let here = self.places.entry((*topic, path.clone())).or_default();
+        if let Some(&at) = here.iter().find(|&&at| fields[at].read == *read) {
+            return fields[at].slot;
+        }
+        let layout = &mut self.layout;
+        let slot = match read {
+            Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
+                Slot::Bool(next(&mut layout.bools))
+            }
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {
+                Slot::Int(next(&mut layout.ints))
+            }
+            Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
+            Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
+        };
+        here.push(fields.len());
+        fields.push(Field { path: path.clone(), read: read.clone(), slot });
+        slot
+    }
+}
+
+fn next(count: &mut usize) -> u32 {
+    *count += 1;
+    *count as u32 - 1
+}

@@ -1,0 +1,158 @@
+//! Formulas that look ahead: what of them is past becomes wires, the rest a plan.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rondel_event::Comparison;
+use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
+
+use super::ask::Draft;
+use super::operands::Operands;
+use super::{Robustness, Translator, Truth};
+use crate::CompileError;
+use crate::future::{DelayedPlan, Formula, Future, Plan, RobustFuture};
+use crate::lower::error;
+
+/// A formula that looks ahead, cut where it does not.
+struct Cut {
+    nodes: Vec<Formula>,
+    pasts: Vec<(ExprId, Truth)>,
+    /// The numbers of what is asked of tuples.
+    givens: Vec<u32>,
+}
+
+/// For every node whether it looks ahead.
+pub(super) fn look_ahead(nodes: &[Expr]) -> Vec<bool> {
+    let mut ahead = Vec::with_capacity(nodes.len());
+    for expr in nodes {
+        let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
+        let inherited = expr.operands().any(|operand| ahead.get(operand.index()) == Some(&true));
+        ahead.push(own || inherited);
+    }
+    ahead
+}
+
+impl Translator<'_> {
+    /// A property whose formula looks ahead; all that does not has been translated.
+    pub(super) fn plan(
+        &mut self,
+        property: u32,
+        formula: ExprId,
+        model: TimeModel,
+        ahead: &[bool],
+    ) -> Result<Future, CompileError> {
+        let Cut { nodes, pasts, givens } = self.cut(formula, ahead)?;
+        let plan = Plan::new(model, &nodes).map_err(|_| too_large(formula))?;
+        let pasts = pasts.into_iter().map(|(_, truth)| truth).collect();
+        Ok(Future { property, plan, pasts, givens: givens.into_iter().map(|number| (number, 0)).collect() })
+    }
+
+    /// The same of one whose robustness is asked for.
+    pub(super) fn robust_plan(
+        &mut self,
+        property: u32,
+        formula: ExprId,
+        model: TimeModel,
+        ahead: &[bool],
+    ) -> Result<RobustFuture<Robustness>, CompileError> {
+        let Cut { nodes, pasts, givens } = self.cut(formula, ahead)?;
+        if !givens.is_empty() {
+            return Err(CompileError::Unsupported { node: formula, what: error::ROBUST_QUANTIFIER });
+        }
+        let plan = DelayedPlan::new(model, nodes).map_err(|_| too_large(formula))?;
+        let pasts = pasts.into_iter().map(|(past, truth)| Ok((truth, self.robustness(past)?)));
+        Ok(RobustFuture { property, plan, pasts: pasts.collect::<Result<_, _>>()? })
+    }
+
+    fn cut(&mut self, formula: ExprId, ahead: &[bool]) -> Result<Cut, CompileError> {
+        // The nodes of it that look ahead, and those that they have as operands.
+        let mut needed = BTreeSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            // Of a quantified formula what has no variables.
+            let operands = self.asked_for(id, &self.spec.nodes[id.index()])?;
+            open.extend(operands.into_iter().filter(|operand| operand.0 < id.0).filter(|operand| {
+                needed.insert(*operand) && ahead.get(operand.index()).is_some_and(|&ahead| ahead)
+            }));
+        }
+        let (nodes, pasts, givens) = (Vec::new(), Vec::new(), Vec::new());
+        let mut draft = Draft { ahead, place: HashMap::new(), nodes, pasts, givens };
+        for id in needed {
+            let is_quantifier = matches!(self.spec.nodes[id.index()], Expr::Exists(..) | Expr::ForAll(..));
+            if is_quantifier && ahead[id.index()] {
+                let node = self.quantified_ahead(id, &mut draft)?;
+                draft.place.insert(id, node);
+                continue;
+            }
+            let operands = Operands { id, done: &self.done };
+            let Draft { place, nodes, pasts, .. } = &mut draft;
+            let node = if ahead[id.index()] {
+                self.node(id, place, &operands, nodes)?
+            } else {
+                // What is not a truth can be no operand of what looks ahead; that one says so.
+                let Ok(truth) = operands.truth(id) else { continue };
+                pasts.push((id, truth));
+                Formula::Past(pasts.len() as u32 - 1)
+            };
+            place.insert(id, add(nodes, node));
+        }
+        if let Some(&root) = draft.place.get(&formula)
+            && root as usize + 1 != draft.nodes.len()
+        {
+            draft.add(Formula::And(root, root));
+        }
+        let Draft { nodes, pasts, givens, .. } = draft;
+        Ok(Cut { nodes, pasts, givens })
+    }
+
+    fn node(
+        &self,
+        id: ExprId,
+        place: &HashMap<ExprId, u32>,
+        operands: &Operands<'_>,
+        nodes: &mut Vec<Formula>,
+    ) -> Result<Formula, CompileError> {
+        let at = |operand: &ExprId| match place.get(operand) {
+            Some(&at) => Ok(at),
+            // It was left out because it is no truth, or it is not there: say what it is.
+            None => operands
+                .truth(*operand)
+                .and(Err(CompileError::ForwardReference { node: id, operand: *operand })),
+        };
+        let until = |bounds: &Bounds, left, right| {
+            let upper = bounds.upper.unwrap_or(u64::MAX);
+            Formula::Until { lower: bounds.lower, upper, left, right }
+        };
+        Ok(match &self.spec.nodes[id.index()] {
+            Expr::Not(x) => Formula::Not(at(x)?),
+            Expr::And(x, y) => Formula::And(at(x)?, at(y)?),
+            Expr::Or(x, y) => Formula::Or(at(x)?, at(y)?),
+            Expr::Definitely(x) => Formula::Definitely(at(x)?),
+            Expr::If(condition, x, y) => Formula::If(at(condition)?, at(x)?, at(y)?),
+            Expr::Compare(Comparison::Equal, x, y) => Formula::Same(at(x)?, at(y)?),
+            Expr::Compare(Comparison::NotEqual, x, y) => {
+                let same = Formula::Same(at(x)?, at(y)?);
+                Formula::Not(add(nodes, same))
+            }
+            Expr::Next(x) => Formula::Next(at(x)?),
+            Expr::Eventually(bounds, x) => until(bounds, None, at(x)?),
+            Expr::Always(bounds, x) => {
+                let not = Formula::Not(at(x)?);
+                let not = add(nodes, not);
+                Formula::Not(add(nodes, until(bounds, None, not)))
+            }
+            Expr::Until(bounds, x, y) => until(bounds, Some(at(x)?), at(y)?),
+            _ => {
+                return Err(CompileError::Unsupported { node: id, what: error::FUTURE_INSIDE });
+            }
+        })
+    }
+}
+
+fn too_large(node: ExprId) -> CompileError {
+    CompileError::Unsupported { node, what: error::TOO_MANY_FUTURES }
+}
+
+fn add(nodes: &mut Vec<Formula>, node: Formula) -> u32 {
+    nodes.push(node);
+    nodes.len() as u32 - 1
+}

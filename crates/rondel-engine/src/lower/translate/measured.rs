@@ -1,0 +1,221 @@
+//! What is measured over windows, and over the messages of a topic.
+
+use rondel_event::{Comparison, TopicId, Value, ValueType};
+use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel, UnaryOp};
+
+use super::{Column, Meaning, Operands, Translator, Truth, Values, values};
+use crate::CompileError;
+use crate::ir::graph::{Constant, Kind, Measure, Node, NodeId, Relation, Sides, Wire};
+
+impl Translator<'_> {
+    pub(super) fn window(
+        &mut self,
+        id: ExprId,
+        (aggregate, over, operand, topics): (Aggregate, u64, Option<ExprId>, &[TopicId]),
+        operands: &Operands<'_>,
+    ) -> Result<Values, CompileError> {
+        let mut set = 0;
+        for &topic in topics {
+            let topic = self.topic_set(id, topic)?;
+            set = self.union(set, topic);
+        }
+        let samples = self.clock(set);
+        let count = |me: &mut Self, samples| me.measured(Measure::Count, Kind::Int, None, samples, over);
+        let column = match (aggregate, operand) {
+            (Aggregate::Count, None) => count(self, samples),
+            (Aggregate::Count, Some(x)) => {
+                let x = operands.truth(x)?;
+                let samples = self.graph.and(samples, x.at.certain);
+                count(self, samples)
+            }
+            (Aggregate::Rate, None) if self.model == TimeModel::Steps => {
+                return Err(CompileError::Unsupported { node: id, what: "a rate in steps" });
+            }
+            (Aggregate::Rate, None) => {
+                let count = count(self, samples);
+                let seconds = self.float(over as f64 / 1e9);
+                self.quotient(count, seconds)
+            }
+            (Aggregate::Sum | Aggregate::Min | Aggregate::Max, Some(x)) => {
+                let x = operands.measurable(x)?;
+                let measure = match aggregate {
+                    Aggregate::Sum => Measure::Sum,
+                    Aggregate::Min => Measure::Least,
+                    _ => Measure::Greatest,
+                };
+                let kind = values::kind(x.value_type);
+                let column = self.measured(measure, kind, Some(x.at), samples, over);
+                return Ok(Values::lasting(column, x.value_type));
+            }
+            (Aggregate::Mean, Some(x)) => {
+                let mut x = operands.measurable(x)?;
+                if x.value_type != ValueType::Float {
+                    x = self.widened(x);
+                }
+                let sum = self.measured(Measure::Sum, Kind::Float, Some(x.at), samples, over);
+                let count = count(self, samples);
+                let zero = self.graph.add(Node::Constant(Constant::Int(0)));
+                let none = self.graph.wire(Node::Compare(Relation::IntEqual, count.node, zero));
+                let count = Column { known: self.graph.and(count.known, !none), ..count };
+                let count = self.as_float(count);
+                self.binary_column(BinaryOp::Divide, Kind::Float, sum, count)
+            }
+            (Aggregate::Rate, Some(_)) => {
+                return Err(CompileError::Unsupported { node: id, what: "the rate of a value" });
+            }
+            (_, None) => {
+                return Err(CompileError::Unsupported { node: id, what: "a window that mentions no topic" });
+            }
+        };
+        let value_type = if aggregate == Aggregate::Count { ValueType::Int } else { ValueType::Float };
+        Ok(Values::lasting(column, value_type))
+    }
+
+    fn measured(
+        &mut self,
+        measure: Measure,
+        kind: Kind,
+        x: Option<Column>,
+        samples: Wire,
+        over: u64,
+    ) -> Column {
+        // A count has no operand; node 0 is always there.
+        let Column { node: x, known } = x.unwrap_or(Column { node: NodeId(0), known: Wire::TRUE });
+        let timed = self.model != TimeModel::Steps;
+        let node = self.graph.add(Node::Window { measure, kind, x, samples, known, over, timed });
+        Column { node, known: Wire::of(node) }
+    }
+
+    fn float(&mut self, value: f64) -> Column {
+        let node = self.graph.add(Node::Constant(Constant::Float(value.to_bits())));
+        Column { node, known: Wire::TRUE }
+    }
+
+    fn as_float(&mut self, x: Column) -> Column {
+        Column { node: self.graph.add(Node::ToFloat(x.node)), known: x.known }
+    }
+
+    fn quotient(&mut self, x: Column, y: Column) -> Column {
+        let x = self.as_float(x);
+        self.binary_column(BinaryOp::Divide, Kind::Float, x, y)
+    }
+
+    /// What the rows of a topic had last; at each of them it may be unknown.
+    fn sampled(&mut self, topic: TopicId, x: Column) -> Result<Values, CompileError> {
+        let set = self.topic_set(ExprId(0), topic)?;
+        let clock = self.clock(set);
+        let node = self.graph.add(Node::Sampled(x.node, clock));
+        let known = self.latch(clock, clock, x.known);
+        Ok(Values::lasting(Column { node, known }, ValueType::Duration))
+    }
+
+    fn time(&mut self) -> Column {
+        Column { node: self.graph.add(Node::Time), known: Wire::TRUE }
+    }
+
+    /// The time since the last message of a topic, as it is at the last row.
+    pub(super) fn age(&mut self, topic: TopicId) -> Result<Values, CompileError> {
+        let time = self.time();
+        let last = self.sampled(topic, time)?;
+        let age = self.binary_column(BinaryOp::Subtract, Kind::Int, time, last.at);
+        Ok(Values::lasting(age, ValueType::Duration))
+    }
+
+    /// A comparison of an age with a constant, if it is one: exact at every time.
+    pub(super) fn compare_age(
+        &mut self,
+        comparison: Comparison,
+        x: ExprId,
+        y: ExprId,
+    ) -> Result<Option<Truth>, CompileError> {
+        let node = |x: ExprId| self.spec.nodes.get(x.index());
+        let (comparison, topic, constant) = match (node(x), node(y)) {
+            (Some(Expr::Age(topic)), Some(Expr::Literal(Value::Duration(constant)))) => {
+                (comparison, *topic, *constant)
+            }
+            (Some(Expr::Literal(Value::Duration(constant))), Some(Expr::Age(topic))) => {
+                (mirrored(comparison), *topic, *constant)
+            }
+            _ => return Ok(None),
+        };
+        let set = self.topic_set(x, topic)?;
+        let clock = self.clock(set);
+        let less = self.graph.fresh(clock, u64::try_from(constant).unwrap_or(0));
+        let less_or_equal = match u64::try_from(constant) {
+            Ok(constant) => self.within(clock, constant),
+            Err(_) => Sides::FALSE,
+        };
+        let known = self.graph.ever(clock);
+        Ok(Some(self.compared(comparison, less, less_or_equal, known)))
+    }
+
+    /// A comparison of something with a constant, where it is known what is less, and what at most that.
+    pub(super) fn compared(
+        &mut self,
+        comparison: Comparison,
+        less: Sides,
+        less_or_equal: Sides,
+        known: Wire,
+    ) -> Truth {
+        let mut side = |less: Wire, less_or_equal: Wire| {
+            let equal = self.graph.and(less_or_equal, !less);
+            let holds = match comparison {
+                Comparison::Less => less,
+                Comparison::LessOrEqual => less_or_equal,
+                Comparison::Greater => !less_or_equal,
+                Comparison::GreaterOrEqual => !less,
+                Comparison::Equal => equal,
+                Comparison::NotEqual => !equal,
+            };
+            self.truth_where_known(holds, known)
+        };
+        let at = side(less.at, less_or_equal.at);
+        Truth { at, after: side(less.after, less_or_equal.after) }
+    }
+
+    /// At most `span` ago there was a row of the clock.
+    fn within(&mut self, clock: Wire, span: u64) -> Sides {
+        let Truth { at, after } = self.update(clock);
+        let on = Sides { at: at.certain, after: after.certain };
+        match self.model {
+            TimeModel::Dense => self.graph.dense_since(Sides::TRUE, on, 0, Some(span)),
+            // The bound is one of time in steps too.
+            TimeModel::Steps | TimeModel::Points => {
+                super::lasting(self.graph.points_since(Wire::TRUE, clock, 0, Some(span)))
+            }
+        }
+    }
+
+    /// The time between the source and the arrival of the last message of a topic.
+    pub(super) fn latency(&mut self, topic: TopicId) -> Result<Values, CompileError> {
+        let node = self.graph.add(Node::Latency);
+        self.sampled(topic, Column { node, known: Wire::of(node) })
+    }
+
+    /// How much the last two periods of a topic differ.
+    pub(super) fn jitter(&mut self, topic: TopicId) -> Result<Values, CompileError> {
+        let set = self.topic_set(ExprId(0), topic)?;
+        let time = self.time();
+        let last = self.sampled(topic, time)?;
+        let period = self.step_of(last, set);
+        let step = self.step_of(period, set);
+        Ok(self.unary(UnaryOp::Abs, step))
+    }
+
+    /// How much a value differs from what it was before.
+    fn step_of(&mut self, x: Values, set: super::SetId) -> Values {
+        let Meaning::Values(before) = self.prev(Meaning::Values(x), set) else { return x };
+        let step = self.binary_column(BinaryOp::Subtract, Kind::Int, x.at, before.at);
+        Values::lasting(step, x.value_type)
+    }
+}
+
+pub(super) fn mirrored(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        equality => equality,
+    }
+}

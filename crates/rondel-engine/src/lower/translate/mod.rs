@@ -1,0 +1,638 @@
+//! From the nodes of a specification to the graph: types become kinds of columns, Kleene's three
+//! values two rails, truth between events a second side, and the operators of the language the few of
+//! the graph.
+
+mod ask;
+mod by_value;
+mod chain;
+mod future;
+mod linear;
+mod machine;
+mod measured;
+mod operands;
+mod relation;
+mod robust;
+mod sources;
+mod values;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rondel_event::{Comparison, Path, Read, TopicId, ValueType};
+use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel, VariableId};
+
+use crate::CompileError;
+use crate::future::{Future, RobustFuture};
+use crate::ir::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+use crate::ir::premise::Premise;
+use crate::ir::truth::{Rails, Truth};
+use crate::lower::quantifier::Quantifier;
+use crate::relation::literal::Scope;
+use crate::relation::plan::Keep;
+use future::look_ahead;
+pub(crate) use linear::{Lines, groups};
+pub(crate) use machine::MachineSource;
+use operands::Operands;
+pub(crate) use robust::Robustness;
+pub(crate) use sources::Sources;
+
+/// Properties of a specification as a graph.
+pub(crate) struct Translation {
+    pub(crate) graph: Graph,
+    /// What some of its nodes stand for.
+    pub(crate) sources: Sources,
+    /// What the graph reads from messages. Not all of it need be used.
+    pub(crate) fields: Vec<FieldRead>,
+    /// The formula of every property that was asked for, in that order.
+    pub(crate) formulas: Vec<Truth>,
+    /// The robustness of each, where it is asked for.
+    pub(crate) robust: Vec<Option<Robustness>>,
+    /// The properties that look ahead.
+    pub(crate) futures: Vec<Future>,
+    /// Those whose robustness is asked for.
+    pub(crate) robust_futures: Vec<RobustFuture<Robustness>>,
+    /// How formulas with quantifiers are evaluated.
+    pub(crate) quantifiers: Vec<Quantifier>,
+    /// What it compares of numbers that run straight, if they do.
+    pub(crate) linear: Option<Lines>,
+    /// The premises of the properties.
+    pub(crate) premises: Vec<Premise>,
+}
+
+/// Something read from the messages of a topic.
+pub(crate) struct FieldRead {
+    pub(crate) topic: TopicId,
+    pub(crate) path: Path,
+    pub(crate) read: Read,
+}
+
+/// A column, and where its values are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Column {
+    node: NodeId,
+    known: Wire,
+}
+
+/// Values at the rows, and on the spans that follow them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Values {
+    at: Column,
+    after: Column,
+    value_type: ValueType,
+}
+
+impl Values {
+    fn lasting(column: Column, value_type: ValueType) -> Values {
+        Values { at: column, after: column, value_type }
+    }
+}
+
+/// What a node of the specification has become.
+#[derive(Clone, Copy)]
+enum Meaning {
+    Truth(Truth),
+    Values(Values),
+}
+
+impl Meaning {
+    /// Whether it is never unknown.
+    fn is_known(self) -> bool {
+        match self {
+            Meaning::Truth(Truth { at, after }) => {
+                at.certain == at.possible && after.certain == after.possible
+            }
+            Meaning::Values(values) => values.at.known == Wire::TRUE && values.after.known == Wire::TRUE,
+        }
+    }
+
+    fn value_type(self) -> ValueType {
+        match self {
+            Meaning::Truth(_) => ValueType::Bool,
+            Meaning::Values(values) => values.value_type,
+        }
+    }
+}
+
+/// A set of topics that a node mentions: an index into the table of sets. Set 0 is empty.
+type SetId = usize;
+
+/// Builds one graph from properties, whatever their model of time.
+pub(crate) struct Translator<'a> {
+    spec: &'a Spec,
+    /// How many topics there are that it sees events of.
+    topics: usize,
+    /// The types of the keys of its slice.
+    keys: &'a [ValueType],
+    /// The model of what is being translated.
+    model: TimeModel,
+    graph: Graph,
+    sources: Sources,
+    fields: Vec<FieldRead>,
+    fields_at: HashMap<(TopicId, Path), Vec<FieldId>>,
+    /// For every node what it has become in this model, if it has been asked for.
+    done: Vec<Option<(Meaning, SetId)>>,
+    formulas: Vec<Truth>,
+    robust: Vec<Option<Robustness>>,
+    /// For every node its robustness in this model, if it has been asked for.
+    margins: HashMap<ExprId, Robustness>,
+    /// The variables of all nodes, if there are any.
+    scope: Option<Rc<Scope<'a>>>,
+    /// For every node whether a relation in it may keep every value ever seen.
+    keep: Vec<Keep>,
+    /// For every node whether a quantifier in it is to be evaluated by relations in any case.
+    by_relations: Vec<bool>,
+    quantifiers: Vec<Quantifier>,
+    /// The variables that are keys, in what is evaluated by value.
+    variables: Vec<VariableId>,
+    futures: Vec<Future>,
+    robust_futures: Vec<RobustFuture<Robustness>>,
+    premises: Vec<Premise>,
+    /// Where numbers run straight between messages.
+    linear: Option<Lines>,
+    /// How many quantified formulas are asked of tuples because they look ahead.
+    asks: u32,
+    /// The machines in this model; none while one is being translated.
+    machines: HashMap<MachineId, Option<NodeId>>,
+    sets: Vec<Vec<TopicId>>,
+    set_index: HashMap<Vec<TopicId>, SetId>,
+    unions: HashMap<(SetId, SetId), SetId>,
+}
+
+impl<'a> Translator<'a> {
+    pub(crate) fn new(spec: &'a Spec) -> Translator<'a> {
+        Translator {
+            spec,
+            topics: spec.topics.len(),
+            keys: &[],
+            model: TimeModel::Steps,
+            graph: Graph::new(),
+            sources: Sources::default(),
+            fields: Vec::new(),
+            fields_at: HashMap::new(),
+            done: Vec::new(),
+            formulas: Vec::new(),
+            robust: Vec::new(),
+            margins: HashMap::new(),
+            scope: None,
+            keep: Vec::new(),
+            by_relations: Vec::new(),
+            quantifiers: Vec::new(),
+            variables: Vec::new(),
+            futures: Vec::new(),
+            robust_futures: Vec::new(),
+            premises: Vec::new(),
+            linear: None,
+            asks: 0,
+            machines: HashMap::new(),
+            sets: vec![Vec::new()],
+            set_index: HashMap::from([(Vec::new(), 0)]),
+            unions: HashMap::new(),
+        }
+    }
+
+    /// For what has these keys and sees so many topics.
+    pub(crate) fn divided(spec: &'a Spec, keys: &'a [ValueType], topics: usize) -> Translator<'a> {
+        Translator { topics, keys, ..Translator::new(spec) }
+    }
+
+    /// Adds the properties at these positions, all of which have the model `model`, and gives those of them
+    /// that do not look ahead.
+    ///
+    /// # Errors
+    /// As [`Program::compile`](crate::Program::compile).
+    pub(crate) fn add(&mut self, model: TimeModel, properties: &[u32]) -> Result<Vec<u32>, CompileError> {
+        let spec = self.spec;
+        self.model = model;
+        self.done = vec![None; spec.nodes.len()];
+        self.margins.clear();
+        self.machines.clear();
+        let mut needed = vec![false; spec.nodes.len()];
+        self.keep = vec![Keep::Bounded; needed.len()];
+        self.by_relations = needed.clone();
+        for &property in properties {
+            let property = &spec.properties[property as usize];
+            let (name, formula) = (&property.name, property.formula);
+            match needed.get_mut(formula.index()) {
+                Some(needed) => {
+                    *needed = true;
+                    let keep = Keep::of(&property.attributes, property.slice.is_some());
+                    self.keep[formula.index()] = self.keep[formula.index()].max(keep);
+                    let by_relations = property
+                        .attributes
+                        .iter()
+                        .any(|(name, value)| name == "plan" && value == "relations");
+                    self.by_relations[formula.index()] |= by_relations;
+                }
+                None => return Err(CompileError::UnknownFormula { property: name.clone(), formula }),
+            }
+            // Nearly always part of the formula.
+            for premise in &property.premises {
+                if let Some(needed) = needed.get_mut(premise.index()) {
+                    *needed = true;
+                    self.keep[premise.index()] = self.keep[premise.index()].max(self.keep[formula.index()]);
+                    self.by_relations[premise.index()] |= self.by_relations[formula.index()];
+                }
+            }
+        }
+        // What is unknown because a value was forgotten must not be taken for false.
+        let mut collapses = vec![false; spec.nodes.len()];
+        for (i, expr) in spec.nodes.iter().enumerate().rev() {
+            if needed[i] {
+                collapses[i] |= !self.keeps_unknown(ExprId(i as u32), expr);
+                if collapses[i] && self.keep[i] != Keep::All {
+                    self.keep[i] = Keep::Strict;
+                }
+                for operand in self.asked_for(ExprId(i as u32), expr)? {
+                    // A node that is not there, or not before this one, is reported when this one is translated.
+                    if let Some(needed) = needed.get_mut(operand.index()) {
+                        *needed = true;
+                        self.keep[operand.index()] = self.keep[operand.index()].max(self.keep[i]);
+                        collapses[operand.index()] |= collapses[i];
+                        self.by_relations[operand.index()] |= self.by_relations[i];
+                    }
+                }
+            }
+        }
+        let ahead = look_ahead(&spec.nodes);
+        for (i, expr) in spec.nodes.iter().enumerate() {
+            if needed[i] {
+                self.run_straight(ExprId(i as u32), expr)?;
+            }
+            if needed[i] && !ahead[i] {
+                self.done[i] = Some(self.expr(ExprId(i as u32), expr)?);
+            }
+        }
+        let mut plain = Vec::with_capacity(properties.len());
+        for &position in properties {
+            let property = &spec.properties[position as usize];
+            if ahead[property.formula.index()] && property.robust {
+                let future = self.robust_plan(position, property.formula, model, &ahead)?;
+                self.robust_futures.push(future);
+                continue;
+            }
+            if ahead[property.formula.index()] {
+                let future = self.plan(position, property.formula, model, &ahead)?;
+                self.futures.push(future);
+                continue;
+            }
+            plain.push(position);
+            match self.done[property.formula.index()] {
+                Some((Meaning::Truth(truth), _)) => {
+                    self.formulas.push(truth);
+                    let robust =
+                        if property.robust { Some(self.robustness(property.formula)?) } else { None };
+                    self.robust.push(robust);
+                }
+                Some((Meaning::Values(values), _)) => {
+                    let (property, found) = (property.name.clone(), values.value_type);
+                    return Err(CompileError::NotAFormula { property, found });
+                }
+                // Every formula is needed, and so has been translated.
+                None => {}
+            }
+        }
+        for &property in properties {
+            for (number, premise) in (0..).zip(&spec.properties[property as usize].premises) {
+                if let Some(Some((Meaning::Truth(truth), _))) = self.done.get(premise.index()) {
+                    self.premises.push(Premise { property, number, certain: truth.certain() });
+                }
+            }
+        }
+        if self.graph.has_overflowed() {
+            return Err(CompileError::TooLarge { limit: Graph::LIMIT });
+        }
+        Ok(plain)
+    }
+
+    pub(crate) fn finish(self) -> Translation {
+        Translation {
+            graph: self.graph,
+            sources: self.sources,
+            fields: self.fields,
+            formulas: self.formulas,
+            robust: self.robust,
+            futures: self.futures,
+            robust_futures: self.robust_futures,
+            quantifiers: self.quantifiers,
+            linear: self.linear,
+            premises: self.premises,
+        }
+    }
+
+    fn set_of(&self, node: ExprId) -> SetId {
+        self.done.get(node.index()).copied().flatten().map_or(0, |(_, set)| set)
+    }
+
+    fn expr(&mut self, id: ExprId, expr: &Expr) -> Result<(Meaning, SetId), CompileError> {
+        let meaning = match expr {
+            Expr::Exists(..) | Expr::ForAll(..) => self.quantified(id)?,
+            // These have no operands, but translate others.
+            Expr::InState(machine, states) => self.in_state(id, *machine, states)?,
+            Expr::Ambiguous(machine) => self.ambiguous(id, *machine)?,
+            Expr::MachineVariable(machine, variable, value_type) => {
+                self.machine_variable(id, *machine, *variable, *value_type)?
+            }
+            _ => {
+                let done = std::mem::take(&mut self.done);
+                let meaning = self.meaning(id, expr, &Operands { id, done: &done });
+                self.done = done;
+                meaning?
+            }
+        };
+        let own = match expr {
+            Expr::InState(..)
+            | Expr::Ambiguous(_)
+            | Expr::MachineVariable(..)
+            | Expr::Chain(..)
+            | Expr::Exists(..)
+            | Expr::ForAll(..) => self.set(self.spec.topics_of(id)),
+            Expr::Window { topics, .. } => {
+                let mut own = 0;
+                for &topic in topics {
+                    let topic = self.topic_set(id, topic)?;
+                    own = self.union(own, topic);
+                }
+                own
+            }
+            _ => match expr.topic() {
+                Some(topic) => self.topic_set(id, topic)?,
+                None => 0,
+            },
+        };
+        let set = expr.operands().fold(own, |set, operand| self.union(set, self.set_of(operand)));
+        Ok((meaning, set))
+    }
+
+    fn meaning(&mut self, id: ExprId, expr: &Expr, operand: &Operands<'_>) -> Result<Meaning, CompileError> {
+        if let Some(topic) = expr.topic() {
+            self.topic_set(id, topic)?;
+        }
+        Ok(match expr {
+            Expr::Literal(value) => self.literal(value),
+            Expr::Field { topic, path, value_type } => {
+                let field = self.field(*topic, path, Read::Value(*value_type));
+                self.held(field, *value_type)
+            }
+            Expr::Elements { topic, path, quantifier, conditions } => {
+                let field = self.field(*topic, path, Read::Elements(*quantifier, conditions.clone()));
+                self.held(field, ValueType::Bool)
+            }
+            Expr::Length { topic, path } => {
+                let field = self.field(*topic, path, Read::Length);
+                self.held(field, ValueType::Int)
+            }
+            Expr::Carried { topic, path } => {
+                let field = self.field(*topic, path, Read::Presence);
+                let carried = self.graph.wire(Node::Carried(field));
+                Meaning::Truth(self.update(carried))
+            }
+            // By value, a message that has the values is one of theirs.
+            Expr::Bind { topic, .. } if self.variables.is_empty() => {
+                return Err(CompileError::Unsupported { node: id, what: "this operator" });
+            }
+            Expr::On(topic) | Expr::Bind { topic, .. } => {
+                let set = self.topic_set(id, *topic)?;
+                let clock = self.clock(set);
+                Meaning::Truth(self.update(clock))
+            }
+            Expr::ToFloat(x) => {
+                let values = operand.values(*x, &[ValueType::Int], "int")?;
+                Meaning::Values(self.widened(values))
+            }
+            Expr::Unary(op, x) => Meaning::Values(self.unary(*op, operand.number(*x)?)),
+            Expr::Binary(op, x, y) => {
+                let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
+                Meaning::Values(self.binary(id, *op, left, right)?)
+            }
+            Expr::Compare(comparison, x, y) => {
+                let value_type = operand.same_type(*x, *y)?;
+                let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+                if !equality && matches!(value_type, ValueType::Bool | ValueType::String) {
+                    let expected = "a number or time";
+                    return Err(CompileError::WrongType { node: id, expected, found: value_type });
+                }
+                if let Some(truth) = self.compare_straight(id, *comparison, *x, *y)? {
+                    return Ok(Meaning::Truth(truth));
+                }
+                let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
+                let exact = match self.compare_age(*comparison, *x, *y)? {
+                    None => self.compare_chain(*comparison, *x, *y)?,
+                    exact => exact,
+                };
+                match exact {
+                    Some(truth) => Meaning::Truth(truth),
+                    None => Meaning::Truth(self.compare(*comparison, left, right)),
+                }
+            }
+            Expr::StartsWith(x, y) => {
+                let text = &[ValueType::String];
+                let (x, y) = (operand.values(*x, text, "string")?, operand.values(*y, text, "string")?);
+                let starts = |me: &mut Self, x, y| me.relation(Relation::TextStartsWith, false, x, y);
+                Meaning::Truth(Truth { at: starts(self, x.at, y.at), after: starts(self, x.after, y.after) })
+            }
+            Expr::If(condition, x, y) => {
+                let condition = operand.truth(*condition)?;
+                operand.same_type(*x, *y)?;
+                self.choose(condition, operand.meaning(*x)?, operand.meaning(*y)?)
+            }
+            Expr::Prev(x) => {
+                let meaning = operand.meaning(*x)?;
+                let set = operand.set(*x);
+                self.prev(meaning, set)
+            }
+            Expr::Not(x) => Meaning::Truth(operand.truth(*x)?.not()),
+            Expr::And(x, y) => {
+                let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
+                Meaning::Truth(self.by_rail([x, y], |graph, [a, b]| Sides {
+                    at: graph.and(a.at, b.at),
+                    after: graph.and(a.after, b.after),
+                }))
+            }
+            Expr::Or(x, y) => {
+                let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
+                Meaning::Truth(self.by_rail([x, y], |graph, [a, b]| Sides {
+                    at: graph.or(a.at, b.at),
+                    after: graph.or(a.after, b.after),
+                }))
+            }
+            Expr::Definitely(x) => {
+                let truth = operand.truth(*x)?;
+                Meaning::Truth(self.definitely(*x, truth))
+            }
+            Expr::Previously(x) => {
+                let x = operand.truth(*x)?;
+                Meaning::Truth(self.previously(x))
+            }
+            Expr::Once(bounds, x) => {
+                let x = operand.truth(*x)?;
+                Meaning::Truth(self.once(*bounds, x))
+            }
+            Expr::Historically(bounds, x) => {
+                let x = operand.truth(*x)?.not();
+                Meaning::Truth(self.once(*bounds, x).not())
+            }
+            Expr::Since(bounds, x, y) => {
+                let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
+                Meaning::Truth(self.since(*bounds, x, y))
+            }
+            Expr::Window { aggregate, over, operand: x, topics } => {
+                Meaning::Values(self.window(id, (*aggregate, *over, *x, topics), operand)?)
+            }
+            Expr::Age(topic) => Meaning::Values(self.age(*topic)?),
+            Expr::Latency(topic) => Meaning::Values(self.latency(*topic)?),
+            Expr::Jitter(topic) => Meaning::Values(self.jitter(*topic)?),
+            Expr::Chain(chain, measure) => Meaning::Values(self.chain(id, *chain, *measure)?),
+            Expr::Variable(variable, value_type) if self.variables.contains(variable) => {
+                let key = self.variables.iter().position(|other| other == variable);
+                self.key(key.unwrap_or_default() as u32, *value_type)
+            }
+            Expr::Key(key, value_type) if self.keys.get(*key as usize) == Some(value_type) => {
+                self.key(*key, *value_type)
+            }
+            _ => return Err(CompileError::Unsupported { node: id, what: "this operator" }),
+        })
+    }
+
+    /// What is true only at its row.
+    fn update(&self, wire: Wire) -> Truth {
+        let after = if self.model == TimeModel::Dense { Wire::FALSE } else { wire };
+        Truth { at: Rails::both(wire), after: Rails::both(after) }
+    }
+
+    /// A monotone operator: on each rail alone, and only once if there is but one.
+    fn by_rail<const N: usize>(
+        &mut self,
+        operands: [Truth; N],
+        mut operator: impl FnMut(&mut Graph, [Sides; N]) -> Sides,
+    ) -> Truth {
+        let certain = operator(&mut self.graph, operands.map(Truth::certain));
+        let possible = operator(&mut self.graph, operands.map(Truth::possible));
+        Truth::of(certain, possible)
+    }
+
+    fn previously(&mut self, x: Truth) -> Truth {
+        let model = self.model;
+        self.by_rail([x], |graph, [x]| match model {
+            TimeModel::Dense => graph.dense_previously(x),
+            TimeModel::Steps | TimeModel::Points => lasting(graph.previously(x.at)),
+        })
+    }
+
+    fn once(&mut self, bounds: Bounds, x: Truth) -> Truth {
+        self.since(bounds, Truth::lasting(Rails::both(Wire::TRUE)), x)
+    }
+
+    fn since(&mut self, Bounds { lower, upper }: Bounds, p: Truth, q: Truth) -> Truth {
+        let model = self.model;
+        self.by_rail([p, q], |graph, [p, q]| match model {
+            TimeModel::Steps => lasting(graph.bounded_since(p.at, q.at, lower, upper)),
+            TimeModel::Points => lasting(graph.points_since(p.at, q.at, lower, upper)),
+            TimeModel::Dense => graph.dense_since(p, q, lower, upper),
+        })
+    }
+
+    /// The value just before the most recent message of a set of topics.
+    fn prev(&mut self, meaning: Meaning, set: SetId) -> Meaning {
+        if set == 0 {
+            return meaning;
+        }
+        let clock = self.clock(set);
+        // From the second message on there is a value before the most recent one.
+        let any = self.graph.ever(clock);
+        let not_first = self.graph.previously(any);
+        let tick = self.graph.and(clock, not_first);
+        match meaning {
+            Meaning::Truth(truth) => {
+                let before = self.previously(truth);
+                let certain = self.latch(tick, clock, before.at.certain);
+                // Nothing stands for "not impossible" before the first row either.
+                let impossible = self.latch(tick, clock, !before.at.possible);
+                Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }))
+            }
+            Meaning::Values(Values { at, after, value_type }) => {
+                let kind = values::kind(value_type);
+                let mut latched = |column: Column| {
+                    let known = self.graph.previously(column.known);
+                    let known = self.latch(tick, clock, known);
+                    Column { node: self.graph.add(Node::Latch(kind, column.node, clock)), known }
+                };
+                let (row, span) = (latched(at), latched(after));
+                if row == span || self.model != TimeModel::Dense {
+                    return Meaning::Values(Values::lasting(row, value_type));
+                }
+                // Whether there was time between that message and the row before.
+                let together = self.graph.wire(Node::Together);
+                let empty = self.latch(tick, clock, together);
+                let column = self.select(Rails::both(empty), row, span, value_type);
+                Meaning::Values(Values::lasting(column, value_type))
+            }
+        }
+    }
+
+    /// What is taken at a tick lasts until the clock ticks again, which takes anew.
+    fn latch(&mut self, tick: Wire, clock: Wire, before: Wire) -> Wire {
+        let taken = self.graph.and(tick, before);
+        self.graph.since(!clock, taken)
+    }
+
+    /// The rows of a set of topics. Every event that is seen comes on some topic that is seen.
+    fn clock(&mut self, set: SetId) -> Wire {
+        let topics = &self.sets[set];
+        // In the dense model there are rows without an event.
+        if topics.len() == self.topics && self.model != TimeModel::Dense {
+            return Wire::TRUE;
+        }
+        topics.iter().fold(Wire::FALSE, |clock, &topic| {
+            let on = self.graph.wire(Node::On(topic));
+            self.graph.or(clock, on)
+        })
+    }
+
+    fn field(&mut self, topic: TopicId, path: &Path, read: Read) -> FieldId {
+        let here = self.fields_at.entry((topic, path.clone())).or_default();
+        if let Some(&known) = here.iter().find(|&&f| self.fields[f as usize].read == read) {
+            return known;
+        }
+        let id = self.fields.len() as FieldId;
+        here.push(id);
+        self.fields.push(FieldRead { topic, path: path.clone(), read });
+        id
+    }
+
+    fn topic_set(&mut self, node: ExprId, topic: TopicId) -> Result<SetId, CompileError> {
+        let topics = self.spec.topics.len();
+        if topic.index() >= topics {
+            return Err(CompileError::UnknownTopic { node, topic, topics });
+        }
+        Ok(self.set(vec![topic]))
+    }
+
+    fn set(&mut self, topics: Vec<TopicId>) -> SetId {
+        let (sets, index) = (&mut self.sets, &mut self.set_index);
+        *index.entry(topics).or_insert_with_key(|topics| {
+            sets.push(topics.clone());
+            sets.len() - 1
+        })
+    }
+
+    fn union(&mut self, a: SetId, b: SetId) -> SetId {
+        let pair = (a.min(b), a.max(b));
+        if pair.0 == 0 || a == b {
+            return pair.1;
+        }
+        if let Some(&known) = self.unions.get(&pair) {
+            return known;
+        }
+        let mut topics = [&self.sets[a][..], &self.sets[b][..]].concat();
+        topics.sort_unstable();
+        topics.dedup();
+        let set = self.set(topics);
+        self.unions.insert(pair, set);
+        set
+    }
+}
+
+/// What has no truth between rows.
+fn lasting(wire: Wire) -> Sides {
+    Sides { at: wire, after: wire }
+}

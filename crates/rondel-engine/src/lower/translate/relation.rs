@@ -1,0 +1,201 @@
+//! Quantified formulas: what has variables becomes the plan of a relation, the rest wires and columns.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use rondel_event::{Read, ValueType};
+use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
+
+use super::{Meaning, Translator, Truth};
+use crate::CompileError;
+use crate::ir::graph::{Node, Sides};
+use crate::relation::literal::{Refusal, Scope};
+use crate::relation::plan::{Plan, Rail};
+use crate::relation::safe::Compiler;
+use crate::relation::source::{Input, Relation};
+
+impl<'a> Translator<'a> {
+    /// The variables of all nodes.
+    pub(super) fn scope(&mut self) -> Rc<Scope<'a>> {
+        let spec = self.spec;
+        Rc::clone(self.scope.get_or_insert_with(|| Rc::new(Scope::new(spec))))
+    }
+
+    /// What the translation of a node asks for: its operands, or, of a quantifier, the nodes without
+    /// variables that its body mentions.
+    pub(super) fn asked_for(&mut self, id: ExprId, expr: &Expr) -> Result<Vec<ExprId>, CompileError> {
+        if !matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) {
+            return Ok(expr.operands().collect());
+        }
+        let scope = self.scope();
+        let nodes = &self.spec.nodes;
+        let (mut seen, mut open, mut inputs) = (HashSet::from([id]), vec![id], Vec::new());
+        while let Some(node) = open.pop() {
+            let expr = &nodes[node.index()];
+            if let Some(topic) = expr.topic() {
+                self.topic_set(node, topic)?;
+            }
+            scope.check(node)?;
+            for operand in expr.operands() {
+                if operand >= node {
+                    return Err(CompileError::ForwardReference { node, operand });
+                }
+                if scope.is_closed(operand) {
+                    inputs.push(operand);
+                } else if seen.insert(operand) {
+                    open.push(operand);
+                }
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// Whether what is unknown in the operands of a node is unknown in it, or does not matter.
+    pub(super) fn keeps_unknown(&mut self, id: ExprId, expr: &Expr) -> bool {
+        match expr {
+            Expr::Not(_)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Once(..)
+            | Expr::Historically(..)
+            | Expr::Since(..)
+            | Expr::Previously(_)
+            | Expr::Next(_)
+            | Expr::Eventually(..)
+            | Expr::Always(..)
+            | Expr::Until(..) => true,
+            Expr::Exists(..) | Expr::ForAll(..) => {
+                let scope = self.scope();
+                let (mut seen, mut open) = (HashSet::from([id]), vec![id]);
+                while let Some(node) = open.pop() {
+                    let Some(expr) = self.spec.nodes.get(node.index()) else { continue };
+                    if matches!(expr, Expr::Definitely(_)) {
+                        return false;
+                    }
+                    let below =
+                        expr.operands().filter(|operand| *operand < node && !scope.is_closed(*operand));
+                    open.extend(below.filter(|operand| seen.insert(*operand)));
+                }
+                true
+            }
+            // An operand that is no truth has no quantifier that it could be unknown because of.
+            _ => false,
+        }
+    }
+
+    /// The truth of a quantified formula.
+    pub(super) fn quantified(&mut self, id: ExprId) -> Result<Meaning, CompileError> {
+        let scope = self.scope();
+        if let Some(&variable) = scope.free(id).first() {
+            let refusal =
+                Refusal::of(id, "no quantifier binds the variable", "put `exists` or `forall` before it");
+            return Err(not_monitorable(refusal.about(Some(variable))));
+        }
+        let (model, keep) = (self.model, self.keep[id.index()]);
+        let done = &self.done;
+        let two_valued = |node: ExprId| {
+            done.get(node.index()).copied().flatten().is_some_and(|(meaning, _)| meaning.is_known())
+        };
+        let plan =
+            |rail| Compiler::compile(&scope, id, rail, model, keep, &two_valued).map_err(not_monitorable);
+        let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
+        // By value nothing is forgotten.
+        if !certain.forgets()
+            && let Some(division) = self.division(id)
+        {
+            return Ok(Meaning::Truth(self.by_value(division)?));
+        }
+        let one = certain == possible;
+        // Whether the formula is certainly false, or what it denies certainly true, is what a violation rests on.
+        let names = |plan: Plan| {
+            let typed = |variable: &VariableId| Some((*variable, scope.type_of(*variable)?));
+            let variables = plan.roots.iter().flat_map(|root| &plan.parts[root.part.index()].variables);
+            let mut named: Vec<_> = variables.filter_map(typed).collect();
+            named.sort_unstable_by_key(|(variable, _)| variable.0);
+            named.dedup();
+            Plan { named, ..plan }
+        };
+        let is_negated = certain.negated;
+        let (certain, possible) = match (one, is_negated) {
+            (true, _) => (names(certain), possible),
+            (false, true) => (certain, names(possible)),
+            (false, false) => (names(certain), possible),
+        };
+        let certain = self.planned(id, certain)?;
+        let possible = if one { certain } else { self.planned(id, possible)? };
+        Ok(Meaning::Truth(Truth::of(certain, possible)))
+    }
+
+    /// The truth of a plan.
+    pub(super) fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Sides, CompileError> {
+        let fields = plan.fields.iter();
+        let fields = fields.map(|read| (read.topic, read.path.clone(), Read::Value(read.value_type)));
+        let fields: Vec<_> = fields.collect();
+        let fields = fields.into_iter().map(|(topic, path, read)| self.field(topic, &path, read)).collect();
+        let meaning = |node: ExprId| {
+            let meaning = self.done.get(node.index()).copied().flatten();
+            meaning
+                .map(|(meaning, _)| meaning)
+                .ok_or(CompileError::ForwardReference { node: id, operand: node })
+        };
+        let mut truths = Vec::new();
+        for truth in &plan.truths {
+            match meaning(truth.node)? {
+                Meaning::Truth(Truth { at, after }) => truths.push([at, after].map(|rails| {
+                    let wire = match truth.rail {
+                        Rail::Certain => rails.certain,
+                        Rail::Possible => rails.possible,
+                    };
+                    if truth.negated { !wire } else { wire }
+                })),
+                Meaning::Values(values) => {
+                    let (node, found) = (truth.node, values.value_type);
+                    return Err(CompileError::WrongType { node, expected: "bool", found });
+                }
+            }
+        }
+        let mut values = Vec::new();
+        for node in &plan.values {
+            values.push(match meaning(*node)? {
+                Meaning::Truth(Truth { at, after }) => {
+                    Input::Truth([at, after].map(|rails| [rails.certain, rails.possible]))
+                }
+                Meaning::Values(values) => Input::Column(
+                    values.value_type,
+                    [values.at, values.after].map(|column| (column.node.0, column.known)),
+                ),
+            });
+        }
+        let relation =
+            Relation { plan, node: id, model: self.model, truths, values, fields, slots: Vec::new() };
+        let mut operands = Vec::new();
+        relation.for_each_register(|node| operands.push(node));
+        operands.sort_unstable();
+        operands.dedup();
+        let dense = self.model == TimeModel::Dense;
+        let at = self.sources.add_relation(&mut self.graph, relation, operands.into());
+        let after = if dense { self.graph.wire(Node::After(at.node())) } else { at };
+        Ok(Sides { at, after })
+    }
+}
+
+impl Scope<'_> {
+    /// Whether a variable has the same type here as everywhere.
+    fn check(&self, node: ExprId) -> Result<(), CompileError> {
+        let same = |variable, right: ValueType| match self.type_of(variable) {
+            Some(left) if left != right => Err(CompileError::MixedTypes { node, left, right }),
+            _ => Ok(()),
+        };
+        match &self.spec.nodes[node.index()] {
+            Expr::Variable(variable, value_type) => same(*variable, *value_type),
+            Expr::Bind { fields, .. } => {
+                fields.iter().try_for_each(|(_, variable, value_type)| same(*variable, *value_type))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) fn not_monitorable(Refusal { node, variable, why, help }: Refusal) -> CompileError {
+    CompileError::NotMonitorable { node, variable, why, help }
+}

@@ -1,0 +1,298 @@
+//! The robustness of formulas: by how much they hold.
+//!
+//! It is an interval, from the least to the greatest that it can be whatever the unknown values are: as
+//! with the two rails of a truth, each end depends on that end of the operands alone, and negation swaps
+//! them. Where the two are equal the robustness is known.
+
+use std::collections::BTreeSet;
+
+use rondel_event::{Comparison, ValueType};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, TimeModel, UnaryOp};
+
+use super::{Column, Meaning, Rails, Translator, Truth, Values, values};
+use crate::CompileError;
+use crate::ir::graph::{Constant, Kind, Node, NodeId, Reach, Wire};
+use crate::lower::error;
+use crate::ops::window::LIMIT;
+
+/// The robustness of a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Robustness {
+    /// It is infinite, with the sign of the truth: the formula has no numbers.
+    Truth(Truth),
+    /// At the rows and on the spans that follow them the columns of the least and of the greatest that
+    /// it can be.
+    Levels { at: [NodeId; 2], after: [NodeId; 2] },
+}
+
+/// On both sides the columns of the least and of the greatest.
+type Levels = [[NodeId; 2]; 2];
+
+impl Translator<'_> {
+    /// The robustness of a formula that has been translated.
+    pub(super) fn robustness(&mut self, formula: ExprId) -> Result<Robustness, CompileError> {
+        let mut needed = BTreeSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            open.extend(self.parts(id).into_iter().filter(|part| needed.insert(*part)));
+        }
+        for id in needed {
+            if !self.margins.contains_key(&id) {
+                let robustness = self.robustness_of(id)?;
+                self.margins.insert(id, robustness);
+            }
+        }
+        Ok(self.margin(formula))
+    }
+
+    /// The operands whose robustness that of a node is made of.
+    fn parts(&self, id: ExprId) -> Vec<ExprId> {
+        let truths = |x: ExprId| matches!(self.meaning_of(x), Some(Meaning::Truth(_)));
+        match &self.spec.nodes[id.index()] {
+            Expr::Not(x)
+            | Expr::Definitely(x)
+            | Expr::Previously(x)
+            | Expr::Once(_, x)
+            | Expr::Historically(_, x) => vec![*x],
+            Expr::And(x, y) | Expr::Or(x, y) | Expr::Since(_, x, y) => vec![*x, *y],
+            Expr::Compare(_, x, y) | Expr::If(_, x, y) if truths(*x) => vec![*x, *y],
+            _ => Vec::new(),
+        }
+    }
+
+    fn meaning_of(&self, id: ExprId) -> Option<Meaning> {
+        self.done.get(id.index()).copied().flatten().map(|(meaning, _)| meaning)
+    }
+
+    fn truth_of(&self, id: ExprId) -> Truth {
+        match self.meaning_of(id) {
+            Some(Meaning::Truth(truth)) => truth,
+            // Only of truths is this asked.
+            _ => Truth::lasting(Rails::both(Wire::FALSE)),
+        }
+    }
+
+    fn margin(&self, id: ExprId) -> Robustness {
+        self.margins.get(&id).copied().unwrap_or(Robustness::Truth(self.truth_of(id)))
+    }
+
+    fn robustness_of(&mut self, id: ExprId) -> Result<Robustness, CompileError> {
+        let spec = self.spec;
+        let expr = &spec.nodes[id.index()];
+        match *expr {
+            Expr::Exists(..) | Expr::ForAll(..) => {
+                return Err(CompileError::Unsupported { node: id, what: error::ROBUST_QUANTIFIER });
+            }
+            Expr::Compare(comparison, x, y) => {
+                if let (Some(Meaning::Values(x)), Some(Meaning::Values(y))) =
+                    (self.meaning_of(x), self.meaning_of(y))
+                    && x.value_type != ValueType::String
+                {
+                    return Ok(self.margin_of_comparison(comparison, x, y));
+                }
+            }
+            _ => {}
+        }
+        let parts = self.parts(id);
+        if parts.iter().all(|part| matches!(self.margin(*part), Robustness::Truth(_))) {
+            return Ok(Robustness::Truth(self.truth_of(id)));
+        }
+        let parts: Vec<Levels> = parts.into_iter().map(|part| self.levels(part)).collect();
+        let levels = match (expr, &parts[..]) {
+            (Expr::Not(_), [x]) => self.negated(*x),
+            (Expr::Definitely(_), [x]) => x.map(|[least, _]| [least, least]),
+            (Expr::And(..), [x, y]) => self.joined(BinaryOp::Min, *x, *y),
+            (Expr::Or(..), [x, y]) => self.joined(BinaryOp::Max, *x, *y),
+            (Expr::Previously(_), [x]) => self.margin_before(*x),
+            (Expr::Once(bounds, _), [x]) => self.margin_once(*bounds, *x),
+            (Expr::Historically(bounds, _), [x]) => {
+                let x = self.negated(*x);
+                let once = self.margin_once(*bounds, x);
+                self.negated(once)
+            }
+            (Expr::Since(bounds, ..), [p, q]) => self.margin_since(*bounds, *p, *q),
+            (Expr::If(condition, ..), [x, y]) => self.margin_choice(self.truth_of(*condition), *x, *y),
+            (Expr::Compare(comparison, ..), [x, y]) => {
+                // Both or neither.
+                let (not_x, not_y) = (self.negated(*x), self.negated(*y));
+                let left = self.joined(BinaryOp::Max, not_x, *y);
+                let right = self.joined(BinaryOp::Max, *x, not_y);
+                let equal = self.joined(BinaryOp::Min, left, right);
+                if *comparison == Comparison::Equal { equal } else { self.negated(equal) }
+            }
+            _ => return Ok(Robustness::Truth(self.truth_of(id))),
+        };
+        Ok(Robustness::Levels { at: levels[0], after: levels[1] })
+    }
+
+    /// How far two values are from where their comparison changes; of times in seconds.
+    fn margin_of_comparison(&mut self, comparison: Comparison, x: Values, y: Values) -> Robustness {
+        let [at, after] = [(x.at, y.at), (x.after, y.after)].map(|(a, b)| {
+            let levels = self.margin_of_columns(comparison, values::kind(x.value_type), a, b);
+            match x.value_type {
+                ValueType::Time | ValueType::Duration => levels.map(|level| self.in_seconds(level)),
+                _ => levels,
+            }
+        });
+        Robustness::Levels { at, after }
+    }
+
+    fn margin_of_columns(&mut self, comparison: Comparison, kind: Kind, x: Column, y: Column) -> [NodeId; 2] {
+        let (left, right) = match comparison {
+            Comparison::Greater | Comparison::GreaterOrEqual => (y, x),
+            _ => (x, y),
+        };
+        let margin = self.graph.add(Node::Margin(kind, left.node, right.node));
+        let margin = match comparison {
+            Comparison::Equal | Comparison::NotEqual => {
+                let distance = self.graph.add(Node::Unary(Kind::Float, UnaryOp::Abs, margin));
+                if comparison == Comparison::Equal { self.negative(distance) } else { distance }
+            }
+            _ => margin,
+        };
+        let known = self.graph.and(x.known, y.known);
+        let [low, high] = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
+        [self.pick(known, margin, low), self.pick(known, margin, high)]
+    }
+
+    fn in_seconds(&mut self, nanoseconds: NodeId) -> NodeId {
+        let factor = self.level(1e-9);
+        let (x, y) = (nanoseconds.min(factor), nanoseconds.max(factor));
+        self.graph.add(Node::Binary(Kind::Float, BinaryOp::Multiply, x, y))
+    }
+
+    fn levels(&mut self, id: ExprId) -> Levels {
+        match self.margin(id) {
+            Robustness::Levels { at, after } => [at, after],
+            Robustness::Truth(Truth { at, after }) => {
+                let [low, high] = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
+                [at, after]
+                    .map(|rails| [rails.certain, rails.possible].map(|rail| self.pick(rail, high, low)))
+            }
+        }
+    }
+
+    fn level(&mut self, level: f64) -> NodeId {
+        self.graph.add(Node::Constant(Constant::Float(level.to_bits())))
+    }
+
+    fn constant(&self, node: NodeId) -> Option<f64> {
+        match self.graph.nodes()[node.index()] {
+            Node::Constant(Constant::Float(bits)) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
+    /// `x` where the wire is true, else `y`.
+    fn pick(&mut self, condition: Wire, x: NodeId, y: NodeId) -> NodeId {
+        match condition {
+            Wire::TRUE => x,
+            Wire::FALSE => y,
+            _ if x == y => x,
+            _ => self.graph.add(Node::Select(Kind::Float, condition, x, y)),
+        }
+    }
+
+    fn negative(&mut self, x: NodeId) -> NodeId {
+        match self.graph.nodes()[x.index()] {
+            Node::Constant(Constant::Float(bits)) => self.level(-f64::from_bits(bits)),
+            Node::Unary(Kind::Float, UnaryOp::Negate, x) => x,
+            _ => self.graph.add(Node::Unary(Kind::Float, UnaryOp::Negate, x)),
+        }
+    }
+
+    fn negated(&mut self, x: Levels) -> Levels {
+        x.map(|[least, greatest]| [self.negative(greatest), self.negative(least)])
+    }
+
+    /// The lesser or the greater of two, in every place.
+    fn joined(&mut self, op: BinaryOp, x: Levels, y: Levels) -> Levels {
+        [0, 1].map(|side| [0, 1].map(|end| self.extreme(op, x[side][end], y[side][end])))
+    }
+
+    fn extreme(&mut self, op: BinaryOp, x: NodeId, y: NodeId) -> NodeId {
+        let (x, y) = (x.min(y), x.max(y));
+        let (decides, yields) = match op {
+            BinaryOp::Min => (f64::NEG_INFINITY, f64::INFINITY),
+            _ => (f64::INFINITY, f64::NEG_INFINITY),
+        };
+        match (self.constant(x), self.constant(y)) {
+            _ if x == y => x,
+            (Some(level), _) if level == decides => x,
+            (_, Some(level)) if level == decides => y,
+            (Some(level), _) if level == yields => y,
+            (_, Some(level)) if level == yields => x,
+            _ => self.graph.add(Node::Binary(Kind::Float, op, x, y)),
+        }
+    }
+
+    fn margin_once(&mut self, bounds: Bounds, q: Levels) -> Levels {
+        let always = self.level(f64::INFINITY);
+        self.margin_since(bounds, [[always; 2]; 2], q)
+    }
+
+    fn margin_since(&mut self, Bounds { lower, upper }: Bounds, p: Levels, q: Levels) -> Levels {
+        let always = self.level(f64::INFINITY);
+        if upper.is_some_and(|upper| upper < lower) {
+            return [[self.level(f64::NEG_INFINITY); 2]; 2];
+        }
+        let timed = self.model != TimeModel::Steps;
+        let limit = LIMIT as u64;
+        // How many values there are to keep is known only in steps.
+        let always_known = lower == 0 && upper.is_none()
+            || !timed && upper.is_none_or(|upper| upper < limit) && lower < limit;
+        let [[at, after], [at_end, after_end]] = [0, 1].map(|end| {
+            let unknown = match end {
+                _ if always_known => 0.0,
+                0 => f64::NEG_INFINITY,
+                _ => f64::INFINITY,
+            };
+            let bounds = Reach { lower, upper, timed, unknown: unknown.to_bits() };
+            let [p, q] = [p, q].map(|x| [x[0][end], x[1][end]]);
+            let unbounded = lower == 0 && upper.is_none();
+            // What lasts until the next row is seen at its row.
+            let rows_are_enough = unbounded && p == [always; 2] && q[0] == q[1];
+            if self.model == TimeModel::Dense && !rows_are_enough {
+                let at = self.graph.add(Node::RobustDense { p, q, bounds });
+                return [at, self.graph.add(Node::AfterFloat(at))];
+            }
+            let at = if p[0] == always && !unbounded {
+                self.graph.add(Node::Greatest { x: q[0], bounds })
+            } else {
+                let bounds = Reach { timed: timed && !unbounded, ..bounds };
+                self.graph.add(Node::RobustSince { p: p[0], q: q[0], bounds })
+            };
+            [at; 2]
+        });
+        [[at, at_end], [after, after_end]]
+    }
+
+    /// Just before; the first time as if violated.
+    fn margin_before(&mut self, x: Levels) -> Levels {
+        let not_first = self.graph.previously(Wire::TRUE);
+        let low = self.level(f64::NEG_INFINITY);
+        let dense = self.model == TimeModel::Dense;
+        let at = [0, 1].map(|end| {
+            let [row, span] = [x[0][end], x[1][end]]
+                .map(|column| self.graph.add(Node::Latch(Kind::Float, column, Wire::TRUE)));
+            let before = if dense && row != span {
+                let together = self.graph.wire(Node::Together);
+                self.pick(together, row, span)
+            } else {
+                row
+            };
+            self.pick(not_first, before, low)
+        });
+        [at, if dense { x[1] } else { at }]
+    }
+
+    fn margin_choice(&mut self, condition: Truth, x: Levels, y: Levels) -> Levels {
+        let unknown = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
+        [(condition.at, 0), (condition.after, 1)].map(|(condition, side)| {
+            [0, 1].map(|end| {
+                let otherwise = self.pick(!condition.possible, y[side][end], unknown[end]);
+                self.pick(condition.certain, x[side][end], otherwise)
+            })
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! What the nodes of machines and of quantified formulas stand for. The graph has their numbers only.
+
+use crate::ir::graph::{Graph, Node, NodeId, Wire};
+use crate::keyed::by_value::Source as ByValue;
+use crate::relation::source::Relation;
+
+use super::MachineSource;
+
+/// Machines, relations, and formulas that are evaluated by value: each by the number that its node has.
+#[derive(Default)]
+pub(crate) struct Sources {
+    machines: Vec<MachineSource>,
+    relations: Vec<Relation>,
+    by_value: Vec<ByValue>,
+}
+
+impl Sources {
+    /// The machine with this number.
+    pub(crate) fn machine(&self, number: u32) -> &MachineSource {
+        &self.machines[number as usize]
+    }
+
+    /// The relation with this number.
+    pub(crate) fn relation(&self, number: u32) -> &Relation {
+        &self.relations[number as usize]
+    }
+
+    /// The formula that is evaluated by value with this number.
+    pub(crate) fn by_value(&self, number: u32) -> &ByValue {
+        &self.by_value[number as usize]
+    }
+
+    /// Adds a machine with these operands. No two are the same: they have names.
+    pub(super) fn add_machine(
+        &mut self,
+        graph: &mut Graph,
+        machine: MachineSource,
+        operands: Box<[NodeId]>,
+    ) -> NodeId {
+        self.machines.push(machine);
+        graph.add(Node::Machine { machine: self.machines.len() as u32 - 1, operands })
+    }
+
+    /// Adds a quantified formula with these operands, unless there is one like it.
+    pub(super) fn add_relation(
+        &mut self,
+        graph: &mut Graph,
+        relation: Relation,
+        operands: Box<[NodeId]>,
+    ) -> Wire {
+        let known = self.relations.iter().position(|other| *other == relation);
+        let fields = relation.fields.clone();
+        let number = known.unwrap_or_else(|| {
+            self.relations.push(relation);
+            self.relations.len() - 1
+        });
+        graph.wire(Node::Quantified { relation: number as u32, operands, fields })
+    }
+
+    /// Adds a quantified formula that is evaluated by value: where some value certainly makes it hold, and where one
+    /// possibly does. There is one for each node of the specification.
+    pub(super) fn add_by_value(&mut self, graph: &mut Graph, source: ByValue) -> [Wire; 2] {
+        let mut operands: Vec<NodeId> = source.inputs.iter().map(|wire| wire.node()).collect();
+        operands.sort_unstable();
+        operands.dedup();
+        let fields = source.fields.clone();
+        self.by_value.push(source);
+        let number = self.by_value.len() as u32 - 1;
+        let certain = graph.wire(Node::ByValue { number, operands: operands.into(), fields });
+        [certain, graph.wire(Node::ByValuePossibly(certain.node()))]
+    }
+}

@@ -1,0 +1,242 @@
+//! Withholds verdicts that are uncertain.
+
+use std::collections::BTreeSet;
+
+use rondel_event::{Block, Rows, TopicId, Verdict};
+
+use super::fresh::Fresh;
+use super::state::ReachPlan;
+use super::{Doubt, Doubts, Instance, KEYS};
+use crate::exec::report::Report;
+use crate::keyed::Instances;
+use crate::keyed::keys::Keys;
+use crate::monitor::Monitor;
+use crate::monitor::program::Program;
+
+/// After so many events instances that are gone are looked for.
+const SWEEP: u32 = 4096;
+
+/// The events of a block, and their keys.
+struct Events<'a> {
+    block: &'a Block,
+    times: &'a [i64],
+    /// For every division by key the keys of the rows, which rows have one, and which concern all instances.
+    keys: Vec<(Keys, Rows, Rows)>,
+}
+
+impl Events<'_> {
+    fn time(&self, row: usize) -> i64 {
+        self.times.get(row).copied().unwrap_or_else(|| self.block.time(row).as_nanos())
+    }
+}
+
+impl Monitor {
+    /// Withholds the uncertain verdicts among the reports of this call, which are in order.
+    #[cold]
+    pub(crate) fn withhold(&mut self, block: Option<&Block>) {
+        let program = std::sync::Arc::clone(&self.program);
+        let Monitor { doubts, reports, keys, instances, asked, times, .. } = self;
+        let events = block.map(|block| {
+            let of = |sliced: &crate::keyed::Sliced| {
+                let mut keys = Keys::new();
+                let keyed = keys.read(&sliced.plan.keys, block, block.rows());
+                let shared = sliced.plan.shared.iter().fold(0, |rows, topic| rows | block.topic_rows(*topic));
+                (keys, keyed & !shared, shared)
+            };
+            let times = if program.reads_time { &times[..block.len()] } else { &[][..] };
+            Events { block, times, keys: program.sliced.iter().map(of).collect() }
+        });
+        if let Some(events) = &events {
+            doubts.look_ahead(&program, events);
+        }
+        let len = block.map_or(0, Block::len);
+        let mut row = 0;
+        let mut take = |doubts: &mut Doubts, until: usize| {
+            while row < until.min(len) {
+                if let Some(events) = &events {
+                    doubts.event(&program, events, row, instances);
+                }
+                row += 1;
+            }
+        };
+        reports.retain_mut(|report| {
+            let first = report.row.map_or(report.order as usize / 4, |row| usize::from(row) + 1);
+            take(doubts, first);
+            let key = report.key.map(|key| keys.of(key));
+            let time = match (report.row, report.about) {
+                (Some(row), None) => times.get(usize::from(row)).filter(|_| program.reads_time),
+                _ => None,
+            };
+            doubts.report(&program, report, key, time.copied(), *asked)
+        });
+        take(doubts, len);
+        doubts.fresh().for_each(|(_, fresh)| fresh.end_call());
+        if block.is_none() {
+            self.doubts.last = self.doubts.last.max(self.time);
+        }
+        self.choose_reports();
+    }
+}
+
+impl Doubts {
+    /// The monitors that have begun after a span, with the places of their properties.
+    fn fresh(&mut self) -> impl Iterator<Item = (usize, &mut Fresh)> {
+        let doubts = self.properties.iter_mut().enumerate();
+        doubts.filter_map(|(place, doubt)| Some((place, doubt.as_mut()?.fresh.as_mut()?)))
+    }
+
+    /// Evaluates a block with these monitors.
+    fn look_ahead(&mut self, program: &Program, events: &Events<'_>) {
+        let plans = program.reaches();
+        for (place, fresh) in self.fresh() {
+            if let Some(plan) = plans.get(place).and_then(|plan| plan.fresh(program, place)) {
+                fresh.look_ahead(plan, events.block, |row| events.time(row));
+            }
+        }
+    }
+
+    /// Takes the event in a row.
+    fn event(&mut self, program: &Program, events: &Events<'_>, row: usize, instances: &[Instances]) {
+        let Events { block, keys, .. } = events;
+        let time = events.time(row);
+        // What is reported at this event may still be uncertain.
+        self.events += 1;
+        if self.events >= SWEEP {
+            self.events = 0;
+            self.end_instances(program, self.last, instances);
+        }
+        self.end_whole(program, self.last);
+        self.last = time;
+        let is_on = |topic: TopicId| block.topic_rows(topic) >> row & 1 == 1;
+        for (place, (plan, doubt)) in program.reaches().iter().zip(&mut self.properties).enumerate() {
+            let Some(doubt) = doubt else { continue };
+            let carries = |part: usize| {
+                let slots = plan.slots.get(part).map_or(&[][..], Vec::as_slice);
+                slots.is_empty() || slots.iter().any(|slot| block.present(*slot) >> row & 1 == 1)
+            };
+            let of_slice = plan.slice.filter(|_| plan.by_key()).and_then(|slice| keys.get(slice));
+            let Some((keys, keyed, shared)) = of_slice else {
+                doubt.state.event(plan, time, is_on, carries);
+                if (doubt.fresh.is_some() || doubt.state.is_seen(plan, time))
+                    && let Some(plan) = plan.fresh(program, place)
+                {
+                    doubt.fresh.get_or_insert_default().event(plan, block, row, time);
+                }
+                continue;
+            };
+            if shared >> row & 1 == 1 {
+                let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
+                states.chain([&mut doubt.state]).for_each(|state| state.event(plan, time, is_on, carries));
+            } else if keyed >> row & 1 == 1 {
+                let key = keys.key(row);
+                if !doubt.keys.contains_key(key) && doubt.keys.len() < KEYS {
+                    doubt.keys.insert(key.to_vec(), Instance::default());
+                }
+                let Some(instance) = doubt.keys.get_mut(key) else { continue };
+                let state = instance.state.get_or_insert_with(|| doubt.state.clone());
+                state.event(plan, time, is_on, carries);
+            }
+        }
+    }
+
+    /// Withholds a verdict if it is uncertain; whether it is to be reported.
+    fn report(
+        &mut self,
+        program: &Program,
+        report: &mut Report,
+        key: Option<&[u64]>,
+        time: Option<i64>,
+        asked: bool,
+    ) -> bool {
+        let place = report.property as usize;
+        let (Some(plan), Some(Some(doubt))) = (program.reaches().get(place), self.properties.get_mut(place))
+        else {
+            return report.changed || asked;
+        };
+        let time = time.unwrap_or(report.about.unwrap_or(report.time).as_nanos());
+        let own = key.and_then(|key| doubt.keys.get(key));
+        let state = own.and_then(|instance| instance.state.as_ref()).unwrap_or(&doubt.state);
+        let was_shown = if key.is_some() { own.is_some_and(|own| own.is_shown) } else { doubt.is_shown };
+        let agrees = doubt.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
+        if agrees || !state.is_doubtful(plan, time, report.back) {
+            doubt.is_passed |= time > state.root();
+            if was_shown {
+                report.changed = report.verdict != Verdict::Inconclusive;
+                doubt.show(key, false);
+            }
+            if agrees && self.finals.note(&program.finality, report) {
+                self.properties[place] = None;
+                self.active -= 1;
+            }
+            return report.changed || asked;
+        }
+        let blind = &mut self.blind[place];
+        let was_inconclusive = was_shown || report.verdict == Verdict::Inconclusive && !report.changed;
+        let was_wanted = report.at_event || report.about.is_some();
+        if report.verdict != Verdict::Inconclusive {
+            blind.verdicts += 1;
+            blind.times += u64::from(!was_inconclusive);
+            doubt.show(key, true);
+        }
+        (report.verdict, report.robustness, report.withheld) =
+            (Verdict::Inconclusive, None, crate::exec::report::Withheld::Yes);
+        report.changed = !was_inconclusive;
+        report.changed || asked && was_wanted
+    }
+
+    /// Ends the doubts about properties without instances that are over.
+    fn end_whole(&mut self, program: &Program, now: i64) {
+        for (plan, place) in program.reaches().iter().zip(&mut self.properties) {
+            if place.as_ref().is_some_and(|doubt| plan.slice.is_none() && doubt.is_over(plan, now)) {
+                *place = None;
+                self.active -= 1;
+            }
+        }
+    }
+
+    /// Forgets instances that are gone, and ends the doubts about properties all of whose instances are certain.
+    fn end_instances(&mut self, program: &Program, now: i64, instances: &[Instances]) {
+        for (plan, place) in program.reaches().iter().zip(&mut self.properties) {
+            let (Some(slice), Some(doubt)) =
+                (plan.slice.and_then(|slice| instances.get(slice)), place.as_mut())
+            else {
+                continue;
+            };
+            let live: BTreeSet<&[u64]> = slice.keys().collect();
+            doubt.keys.retain(|key, _| live.contains(&key[..]));
+            let is_over = if plan.by_key() {
+                let is_certain = |key: &&[u64]| {
+                    let state = doubt.keys.get(*key).and_then(|instance| instance.state.as_ref());
+                    state.is_some_and(|state| state.is_over(plan, now))
+                };
+                doubt.state.horizon(plan).is_some_and(|horizon| horizon < now) && live.iter().all(is_certain)
+            } else {
+                doubt.state.is_over(plan, now)
+            };
+            if is_over && !doubt.keys.values().any(|instance| instance.is_shown) {
+                *place = None;
+                self.active -= 1;
+            }
+        }
+    }
+}
+
+impl Doubt {
+    fn is_over(&self, plan: &ReachPlan, now: i64) -> bool {
+        let is_over = self.state.is_over(plan, now) && (self.is_passed || !plan.lags);
+        !self.is_shown && (is_over || self.fresh.as_ref().is_some_and(|fresh| fresh.is_over))
+    }
+
+    /// Notes whether the last verdict that was reported was withheld.
+    fn show(&mut self, key: Option<&[u64]>, is_shown: bool) {
+        let Some(key) = key else {
+            self.is_shown = is_shown;
+            return;
+        };
+        if let Some(instance) = self.keys.get_mut(key) {
+            instance.is_shown = is_shown;
+        } else if is_shown && self.keys.len() < KEYS {
+            self.keys.insert(key.to_vec(), Instance { state: None, is_shown });
+        }
+    }
+}

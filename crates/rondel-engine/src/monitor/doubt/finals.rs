@@ -1,0 +1,92 @@
+//! Since when verdicts are final: messages that are missed later do not matter to them.
+
+use rondel_event::{Timestamp, Verdict};
+use rondel_spec::{Finality, Spec};
+use serde::{Deserialize, Serialize};
+
+use crate::exec::report::Report;
+
+/// Where a span begins in which messages were not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnseenFrom {
+    /// With messages of this time.
+    Time(Timestamp),
+    /// After so many messages, as counted by [`Monitor::count`](crate::Monitor::count); at which time is not known.
+    Count(u64),
+}
+
+/// When a verdict became final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Since {
+    time: i64,
+    /// The number of messages by then, or greater.
+    count: u64,
+}
+
+/// The final verdicts of a monitor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Finals {
+    /// By property; empty if no property has final verdicts.
+    since: Vec<Option<Since>>,
+    /// The number of properties with final verdicts that have none yet.
+    open: usize,
+    /// The number of messages so far, or greater.
+    pub(crate) count: u64,
+}
+
+/// For each property its finality; empty if no property has final verdicts.
+pub(crate) fn finality(spec: &Spec) -> Vec<Finality> {
+    let all = spec.finality();
+    if all.iter().any(|finality| finality.any()) { all } else { Vec::new() }
+}
+
+impl Finals {
+    pub(crate) fn new(plans: &[Finality]) -> Finals {
+        let open = plans.iter().filter(|finality| finality.any()).count();
+        Finals { since: vec![None; plans.len()], open, count: 0 }
+    }
+
+    pub(super) fn fits(&self, plans: &[Finality]) -> bool {
+        let open = |(finality, since): &(&Finality, &Option<Since>)| finality.any() && since.is_none();
+        self.since.len() == plans.len() && self.open == plans.iter().zip(&self.since).filter(open).count()
+    }
+
+    /// Whether a verdict may still become final.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// Takes a certain verdict. Returns whether it is final.
+    pub(super) fn note(&mut self, plans: &[Finality], report: &Report) -> bool {
+        let place = report.property as usize;
+        let (Some(finality), Some(since)) = (plans.get(place), self.since.get_mut(place)) else {
+            return false;
+        };
+        let is_final = match report.verdict {
+            Verdict::Satisfied => finality.satisfied,
+            Verdict::Violated => finality.violated,
+            Verdict::Inconclusive => false,
+        };
+        if is_final && since.is_none() {
+            *since = Some(Since { time: report.time.as_nanos(), count: self.count });
+            self.open -= 1;
+        }
+        is_final
+    }
+
+    /// Whether a property has kept its final verdict since before a span. If not, the span may change it.
+    pub(super) fn outlives(&mut self, property: u32, from: UnseenFrom) -> bool {
+        let Some(place) = self.since.get_mut(property as usize) else { return false };
+        let Some(since) = *place else { return false };
+        let outlives = match from {
+            UnseenFrom::Time(from) => since.time < from.as_nanos(),
+            UnseenFrom::Count(from) => since.count <= from,
+        };
+        if !outlives {
+            *place = None;
+            self.open += 1;
+        }
+        outlives
+    }
+}

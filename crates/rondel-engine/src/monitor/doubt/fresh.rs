@@ -1,0 +1,219 @@
+//! A second monitor that begins after a span in which messages were not seen, with everything before unknown: a
+//! verdict that it gives holds whatever was missed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
+use rondel_spec::{Property, Spec};
+use serde::{Deserialize, Serialize};
+
+use super::unknown::{Rewritten, rewrite, unknown_path};
+use crate::exec::report::Report;
+use crate::monitor::Monitor;
+use crate::monitor::program::Program;
+
+/// The program of such a monitor.
+#[derive(Debug)]
+pub(crate) struct FreshPlan {
+    program: Arc<Program>,
+    /// The columns of the monitored program, and its own.
+    columns: Vec<(Slot, Slot)>,
+    /// The column of what is unknown before the first event.
+    unknown: u32,
+    topic: TopicId,
+    rows: u64,
+    back: i64,
+}
+
+impl FreshPlan {
+    /// The plan for a property of a program, if its formula can be evaluated so.
+    pub(super) fn new(program: &Program, spec: &Spec, property: &Property) -> Option<FreshPlan> {
+        let Rewritten { spec, topic, rows, back } = rewrite(spec, property)?;
+        let own = Program::compile(&spec).ok()?;
+        let mut columns = Vec::new();
+        for (projection, all) in own.projections().iter().zip(program.projections()) {
+            for field in &projection.fields {
+                let same =
+                    |other: &&rondel_event::Field| (&other.path, &other.read) == (&field.path, &field.read);
+                columns.push((all.fields.iter().find(same)?.slot, field.slot));
+            }
+        }
+        let fields = &own.projections().get(topic.index())?.fields;
+        let unknown = fields.iter().find(|field| field.path == unknown_path())?;
+        let Slot::Bool(unknown) = unknown.slot else { return None };
+        Some(FreshPlan { program: Arc::new(own), columns, unknown, topic, rows, back })
+    }
+
+    /// A monitor before an event at a time, to which everything is unknown, and room for events.
+    fn begin(&self, time: i64) -> Box<(Monitor, Block)> {
+        let mut monitor = Monitor::new(Arc::clone(&self.program));
+        let mut own = Block::new(self.program.layout());
+        for i in 0..self.rows {
+            let back = if i == 0 { self.back } else { 0 };
+            let row = own.push(self.topic, Timestamp::from_nanos(time.saturating_sub(back)));
+            own.set_invalid(Slot::Bool(self.unknown), row);
+            if own.is_full() || i + 1 == self.rows {
+                monitor.step(&own);
+                own.clear();
+            }
+        }
+        monitor.report_every(true);
+        Box::new((monitor, own))
+    }
+
+    /// Adds an event of the monitored program to its own events. Returns whether it has a topic.
+    fn copy(&self, block: &Block, row: usize, time: i64, own: &mut Block) -> bool {
+        let mut topics =
+            (0..self.topic.0).map(TopicId).filter(|topic| block.topic_rows(*topic) >> row & 1 == 1);
+        let Some(first) = topics.next() else { return false };
+        let to = own.push(first, Timestamp::from_nanos(time));
+        topics.for_each(|topic| own.extend(topic, 1 << to));
+        for &(from, slot) in &self.columns {
+            copy((block, from, row), (own, slot, to));
+        }
+        if let Some(arrival) = block.arrival(row) {
+            own.set_arrival(to, arrival);
+        }
+        true
+    }
+}
+
+/// Such a monitor, once it has begun.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Fresh {
+    /// The monitor, in a snapshot.
+    saved: Vec<u8>,
+    #[serde(skip)]
+    monitor: Option<Box<(Monitor, Block)>>,
+    /// The last verdict, if it is known.
+    #[serde(with = "crate::ops::saved::verdict")]
+    last: Option<Verdict>,
+    /// Whether nothing depends any more on what was before.
+    pub(super) is_over: bool,
+    /// Verdicts that are to be looked at: of an event in a row, or of a time and what follows it.
+    #[serde(skip)]
+    ahead: VecDeque<(Option<u8>, Timestamp, bool, Verdict)>,
+    /// For each such event whether it is over.
+    #[serde(skip)]
+    over: VecDeque<bool>,
+    /// Whether the events of the block were evaluated before.
+    #[serde(skip)]
+    is_ahead: bool,
+}
+
+impl Fresh {
+    /// Takes the first event after the span, before which everything is unknown, or a later one that was not
+    /// [looked ahead](Fresh::look_ahead) at.
+    pub(super) fn event(&mut self, plan: &FreshPlan, block: &Block, row: usize, time: i64) {
+        if !self.is_ahead {
+            let is_first = self.monitor.is_none();
+            let (_, own) = &mut **self.monitor.get_or_insert_with(|| plan.begin(time));
+            own.clear();
+            if !plan.copy(block, row, time, own) {
+                return;
+            }
+            if is_first {
+                own.set_bool(plan.unknown, 0, false);
+            }
+            self.step();
+        }
+        // Up to the verdict at this event, which is there for every event.
+        while let Some((of, _, _, verdict)) = self.ahead.pop_front() {
+            self.last = Some(verdict);
+            if of.is_some() {
+                break;
+            }
+        }
+        self.is_over = self.over.pop_front().unwrap_or(self.is_over);
+    }
+
+    /// Evaluates all events of a block at once, if it has begun: [`Fresh::event`] then reads what came of them.
+    pub(super) fn look_ahead(&mut self, plan: &FreshPlan, block: &Block, times: impl Fn(usize) -> i64) {
+        let Some((_, own)) = self.monitor.as_deref_mut() else { return };
+        own.clear();
+        self.is_ahead = (0..block.len()).all(|row| plan.copy(block, row, times(row), own));
+        if self.is_ahead {
+            self.step();
+        }
+    }
+
+    /// All verdicts of a call were looked at.
+    pub(super) fn end_call(&mut self) {
+        self.is_ahead = false;
+        self.over.clear();
+        if let Some((.., verdict)) = self.ahead.drain(..).next_back() {
+            self.last = Some(verdict);
+        }
+    }
+
+    fn step(&mut self) {
+        let Some((monitor, own)) = self.monitor.as_deref_mut() else { return };
+        for report in monitor.step(own) {
+            match report.property {
+                0 => self.ahead.push_back((report.row, report.time, report.after, report.verdict)),
+                _ if report.row.is_some() => self.over.push_back(report.verdict == Verdict::Satisfied),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether it gives the verdict of a report, which comes after the last event or with it.
+    pub(super) fn agrees(&mut self, report: &Report) -> bool {
+        let Some((monitor, _)) = self.monitor.as_deref_mut() else { return false };
+        if report.row.is_none() {
+            let wanted = (report.time, report.after);
+            if self.ahead.is_empty() {
+                let next = Timestamp::from_nanos(report.time.as_nanos().saturating_add(1));
+                let reports = monitor.advance(next).iter().filter(|own| own.property == 0);
+                self.ahead.extend(reports.map(|own| (None, own.time, own.after, own.verdict)));
+            }
+            while let Some((None, time, after, verdict)) = self.ahead.front().copied()
+                && (time, after) <= wanted
+            {
+                self.last = Some(verdict);
+                self.ahead.pop_front();
+            }
+        }
+        report.verdict != Verdict::Inconclusive && self.last == Some(report.verdict)
+    }
+
+    /// Writes the monitor down.
+    pub(super) fn save(&mut self) {
+        if let Some(monitor) = self.monitor.take() {
+            self.saved = monitor.0.snapshot();
+        }
+    }
+
+    /// Reads the monitor back. Returns whether there is one.
+    pub(super) fn restore(&mut self, plan: &FreshPlan) -> bool {
+        let Ok(mut monitor) = Monitor::restore(Arc::clone(&plan.program), &self.saved) else { return false };
+        monitor.report_every(true);
+        self.monitor = Some(Box::new((monitor, Block::new(plan.program.layout()))));
+        self.saved = Vec::new();
+        true
+    }
+}
+
+/// Copies a field of a row to a row of another block.
+fn copy((from, slot, row): (&Block, Slot, usize), (to, own, at): (&mut Block, Slot, usize)) {
+    if from.present(slot) >> row & 1 == 0 {
+        return;
+    }
+    let is = |rows: u64| rows >> row & 1 == 1;
+    match (slot, own) {
+        (Slot::Bool(i), Slot::Bool(own)) if is(from.bools(i).valid) => {
+            to.set_bool(own, at, is(from.bools(i).values));
+        }
+        (Slot::Int(i), Slot::Int(own)) if is(from.ints(i).valid) => {
+            to.set_int(own, at, from.ints(i).values[row]);
+        }
+        (Slot::Float(i), Slot::Float(own)) if is(from.floats(i).valid) => {
+            to.set_float(own, at, from.floats(i).values[row]);
+        }
+        (Slot::String(i), Slot::String(own)) if is(from.strings(i).valid) => {
+            to.set_string(own, at, &String::from_utf8_lossy(from.text(i, row)));
+        }
+        _ => to.set_invalid(own, at),
+    }
+}

@@ -1,0 +1,334 @@
+//! What is uncertain of one property, or of one instance of it, since messages were missed.
+
+use std::sync::{Arc, OnceLock};
+
+use rondel_event::{Slot, TopicId};
+use rondel_spec::{Reach, ReachPart, TimeModel};
+use serde::{Deserialize, Serialize};
+
+use super::fresh::FreshPlan;
+use crate::monitor::program::Program;
+
+/// A coordinate that does not come: what is uncertain up to there stays so until something is seen.
+pub(super) const OPEN: i64 = i64::MAX;
+/// A coordinate before everything: nothing is uncertain.
+pub(super) const NEVER: i64 = i64::MIN;
+
+/// What a property depends on, compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct ReachPlan {
+    pub(super) reach: Reach,
+    /// For every part the columns of which a message must carry one to count; none if any message does.
+    pub(super) slots: Vec<Vec<Slot>>,
+    pub(super) model: TimeModel,
+    /// The division of its instances, if it has any.
+    pub(super) slice: Option<usize>,
+    /// Whether its verdicts come later than the times that they are about, as its numbers are interpolated.
+    pub(super) lags: bool,
+    /// How far it looks back.
+    pub(super) back: Option<u64>,
+    /// How it is evaluated without what was before, found when it is first asked for.
+    pub(super) fresh: OnceLock<Option<Arc<FreshPlan>>>,
+}
+
+impl ReachPlan {
+    /// How the property at this place is evaluated without what was before, if it can be.
+    pub(super) fn fresh(&self, program: &Program, place: usize) -> Option<&FreshPlan> {
+        let plan = || {
+            let property = program.spec.properties.get(place)?;
+            Some(Arc::new(FreshPlan::new(program, &program.spec, property)?))
+        };
+        self.fresh.get_or_init(plan).as_deref()
+    }
+
+    /// Whether each instance becomes certain by messages of its own.
+    pub(super) fn by_key(&self) -> bool {
+        let counts = |part: &ReachPart| matches!(part, ReachPart::Messages { .. });
+        self.slice.is_some() && (self.model == TimeModel::Steps || self.reach.parts.iter().any(counts))
+    }
+
+    pub(super) fn reads(&self, topics: &[TopicId]) -> bool {
+        let any = |own: &[TopicId]| own.iter().any(|topic| topics.contains(topic));
+        self.reach.parts.iter().any(|part| match part {
+            ReachPart::Seen(own) | ReachPart::Messages { topics: own, .. } => any(own),
+            _ => false,
+        })
+    }
+
+    /// From which time on verdicts may depend on what was missed from `from` on.
+    fn start(&self, from: i64) -> i64 {
+        let Reach { ahead, next, looks_ahead, .. } = self.reach;
+        // Verdicts about steps have no times; and of what lags or counts events ahead it is not known.
+        let unknown = self.model == TimeModel::Steps || self.lags || next > 0;
+        // A verdict in dense time may be about an interval.
+        if unknown || looks_ahead && self.model == TimeModel::Dense {
+            return NEVER;
+        }
+        from.saturating_sub(i64::try_from(ahead).unwrap_or(i64::MAX))
+    }
+}
+
+/// When messages of a topic are seen again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Gate {
+    /// Not yet.
+    Open,
+    /// With events after this time.
+    After(i64),
+    /// With the next event.
+    Here,
+    /// They are.
+    Passed,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct TopicGate {
+    topic: u32,
+    gate: Gate,
+    /// The last coordinate at which messages were missed.
+    end: i64,
+}
+
+/// When messages are seen again, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum End {
+    Open,
+    /// With the next event. Messages were missed up to this time.
+    Here(i64),
+    /// With events of this time.
+    Before(i64),
+    /// With events after this time.
+    Through(i64),
+    /// With events of the first time. Messages were missed up to the second one.
+    Between(i64, i64),
+}
+
+impl End {
+    fn gate(self, topic: u32, steps: bool, row: i64) -> TopicGate {
+        let (gate, time) = match self {
+            End::Open => (Gate::Open, OPEN),
+            End::Here(time) => (Gate::Here, time),
+            End::Before(time) => (Gate::After(time.saturating_sub(1)), time),
+            End::Through(time) => (Gate::After(time), time),
+            End::Between(seen, missed) => (Gate::After(seen.saturating_sub(1)), missed),
+        };
+        let end = match gate {
+            _ if !steps => time,
+            Gate::Here => row,
+            _ => OPEN,
+        };
+        TopicGate { topic, gate, end }
+    }
+}
+
+/// What is uncertain. Coordinates are nanoseconds, or in steps the number of events since it began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct State {
+    gates: Vec<TopicGate>,
+    /// For every part the last coordinate at which it is uncertain.
+    ends: Vec<i64>,
+    /// For every part how many messages are to come.
+    counts: Vec<u32>,
+    /// The number of events.
+    row: i64,
+    /// The time from which on verdicts are uncertain.
+    start: i64,
+    /// The number of events since all was certain again.
+    after: u64,
+}
+
+impl State {
+    pub(super) fn new(plan: &ReachPlan) -> State {
+        let parts = plan.reach.parts.len();
+        State { ends: vec![NEVER; parts], counts: vec![0; parts], start: OPEN, ..State::default() }
+    }
+
+    pub(super) fn fits(&self, plan: &ReachPlan) -> bool {
+        let parts = plan.reach.parts.len();
+        (self.ends.len(), self.counts.len()) == (parts, parts)
+    }
+
+    /// Whether messages are still missed, and until when is not known.
+    pub(super) fn is_open(&self) -> bool {
+        self.gates.iter().any(|gate| gate.gate == Gate::Open)
+    }
+
+    /// Whether all messages are seen again from the last event on, which was at this time.
+    pub(super) fn is_seen(&self, plan: &ReachPlan, time: i64) -> bool {
+        let is_late = |gate: &TopicGate| plan.model == TimeModel::Steps || gate.end <= time;
+        self.gates.iter().all(|gate| gate.gate == Gate::Passed && is_late(gate))
+    }
+
+    /// The last coordinate that is uncertain.
+    pub(super) fn root(&self) -> i64 {
+        self.ends.last().copied().unwrap_or(NEVER)
+    }
+
+    /// Messages of these topics were missed from this time on.
+    pub(super) fn miss(&mut self, plan: &ReachPlan, topics: &[TopicId], from: i64, end: End) {
+        self.start = self.start.min(plan.start(from));
+        self.after = 0;
+        for topic in topics {
+            let new = end.gate(topic.0, plan.model == TimeModel::Steps, self.row);
+            match self.gates.iter_mut().find(|gate| gate.topic == topic.0) {
+                None => self.gates.push(new),
+                Some(gate) => gate.join(new),
+            }
+        }
+        let before = self.ends.clone();
+        for (i, part) in plan.reach.parts.iter().enumerate() {
+            if let ReachPart::Messages { topics: own, after, count, .. } = part {
+                let raised = |part: &u32| self.ends[*part as usize] > before[*part as usize];
+                if own.iter().any(|topic| topics.contains(topic)) || after.as_ref().is_some_and(raised) {
+                    (self.ends[i], self.counts[i]) = (OPEN, *count);
+                }
+            } else {
+                self.ends[i] = self.end_of(plan, part);
+            }
+        }
+    }
+
+    /// Messages of these topics, of which it was not known when they are seen again, are seen again.
+    pub(super) fn see(&mut self, plan: &ReachPlan, topics: &[TopicId], end: End) {
+        for gate in &mut self.gates {
+            if gate.gate == Gate::Open && topics.contains(&TopicId(gate.topic)) {
+                *gate = end.gate(gate.topic, plan.model == TimeModel::Steps, self.row);
+            }
+        }
+        self.renew(plan);
+    }
+
+    /// Takes an event: its time, whether it is on a topic, and whether it carries what a part asks for.
+    pub(super) fn event(
+        &mut self,
+        plan: &ReachPlan,
+        time: i64,
+        is_on: impl Fn(TopicId) -> bool,
+        carries: impl Fn(usize) -> bool,
+    ) {
+        self.row += 1;
+        let steps = plan.model == TimeModel::Steps;
+        let at = if steps { self.row } else { time };
+        for gate in &mut self.gates {
+            let passes = match gate.gate {
+                Gate::Open | Gate::Passed => false,
+                Gate::After(end) => time > end,
+                Gate::Here => true,
+            };
+            if passes {
+                gate.gate = Gate::Passed;
+                if steps {
+                    gate.end = self.row - 1;
+                }
+            }
+        }
+        for (i, part) in plan.reach.parts.iter().enumerate() {
+            let ReachPart::Messages { topics, after, .. } = part else {
+                self.ends[i] = self.end_of(plan, part);
+                continue;
+            };
+            let is_closed = |gate: &TopicGate| {
+                gate.gate != Gate::Passed && topics.iter().any(|topic| topic.0 == gate.topic)
+            };
+            if self.ends[i] == OPEN
+                && topics.iter().any(|topic| is_on(*topic))
+                && after.is_none_or(|part| self.ends[part as usize] < at)
+                && !self.gates.iter().any(is_closed)
+                && carries(i)
+            {
+                self.counts[i] = self.counts[i].saturating_sub(1);
+                if self.counts[i] == 0 {
+                    // A verdict about this time that was waited for may be one from before this event.
+                    self.ends[i] = if plan.reach.looks_ahead { at } else { at - 1 };
+                }
+            }
+        }
+        self.after = if self.root() < at { self.after.saturating_add(1) } else { 0 };
+    }
+
+    fn renew(&mut self, plan: &ReachPlan) {
+        for (i, part) in plan.reach.parts.iter().enumerate() {
+            if !matches!(part, ReachPart::Messages { .. }) {
+                self.ends[i] = self.end_of(plan, part);
+            }
+        }
+    }
+
+    fn end_of(&self, plan: &ReachPlan, part: &ReachPart) -> i64 {
+        let of = |part: &u32| self.ends.get(*part as usize).copied().unwrap_or(NEVER);
+        match part {
+            ReachPart::Seen(topics) => {
+                let of = |topic: &TopicId| self.gates.iter().find(|gate| gate.topic == topic.0);
+                topics.iter().filter_map(of).map(|gate| gate.end).max().unwrap_or(NEVER)
+            }
+            ReachPart::Messages { .. } => NEVER,
+            ReachPart::Later(part, by) => match of(part) {
+                NEVER => NEVER,
+                // What was true until just before a time counts as of then, in dense time.
+                end => {
+                    let margin = i64::from(plan.model != TimeModel::Steps);
+                    end.saturating_add(i64::try_from(*by).unwrap_or(i64::MAX)).saturating_add(margin)
+                }
+            },
+            ReachPart::Never(part) => {
+                if of(part) > NEVER {
+                    OPEN
+                } else {
+                    NEVER
+                }
+            }
+            ReachPart::All(parts) => parts.iter().map(of).max().unwrap_or(NEVER),
+        }
+    }
+
+    /// Whether a verdict is uncertain: about this time, or in steps so many before the last event.
+    pub(super) fn is_doubtful(&self, plan: &ReachPlan, time: i64, back: u64) -> bool {
+        let at = match plan.model {
+            TimeModel::Steps => self.row.saturating_sub(i64::try_from(back).unwrap_or(i64::MAX)),
+            TimeModel::Points | TimeModel::Dense => time,
+        };
+        at <= self.root() && time >= self.start
+    }
+
+    /// Whether no verdict that comes now can be uncertain.
+    pub(super) fn is_over(&self, plan: &ReachPlan, now: i64) -> bool {
+        let (root, Reach { ahead, next, looks_ahead, .. }) = (self.root(), &plan.reach);
+        let at = if plan.model == TimeModel::Steps { self.row } else { now };
+        let ahead = i64::try_from(*ahead).unwrap_or(i64::MAX);
+        if !looks_ahead {
+            return root < at;
+        }
+        root.saturating_add(ahead) < at && self.after > *next
+    }
+
+    /// Whether events alone do not make it certain: messages are still missed, or what was missed is never forgotten.
+    pub(super) fn is_stuck(&self, plan: &ReachPlan) -> bool {
+        let parts = plan.reach.parts.iter().zip(&self.ends);
+        let never = |(part, end): (&ReachPart, &i64)| matches!(part, ReachPart::Never(_)) && *end == OPEN;
+        parts.into_iter().any(never) || self.gates.iter().any(|gate| gate.gate == Gate::Open)
+    }
+
+    /// The time after which an instance that begins is certain, if it does.
+    pub(super) fn horizon(&self, plan: &ReachPlan) -> Option<i64> {
+        let is_open = |gate: &TopicGate| gate.gate == Gate::Open;
+        if plan.model == TimeModel::Steps || self.gates.iter().any(is_open) {
+            return None;
+        }
+        let back = i64::try_from(plan.back?).unwrap_or(i64::MAX);
+        let end = self.gates.iter().map(|gate| gate.end).max().unwrap_or(NEVER);
+        Some(end.saturating_add(back))
+    }
+}
+
+impl TopicGate {
+    /// Takes in that messages were missed once more.
+    fn join(&mut self, new: TopicGate) {
+        self.end = self.end.max(new.end);
+        self.gate = match (self.gate, new.gate) {
+            (Gate::Open, _) | (_, Gate::Open) => Gate::Open,
+            (Gate::After(a), Gate::After(b)) => Gate::After(a.max(b)),
+            (Gate::After(a), _) => Gate::After(a),
+            (_, new) => new,
+        };
+    }
+}

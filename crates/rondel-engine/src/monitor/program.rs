@@ -1,0 +1,249 @@
+//! Programs: specifications, compiled.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use rondel_event::{Layout, Path, Projection, Read, TopicId, ValueType};
+use rondel_spec::{Chain, Finality, Property, Spec, TimeModel, Topic};
+
+use crate::CompileError;
+use crate::chain::ChainPlan;
+use crate::exec::memory::Memory;
+use crate::exec::section::{Moments, Section};
+use crate::ir::instruction::Instruction;
+use crate::keyed::Sliced;
+use crate::linear::LinearPlan;
+use crate::lower::assemble::Ordered;
+use crate::lower::binding::Binding;
+use crate::lower::divide::divide;
+use crate::lower::quantifier::Quantifier;
+use crate::lower::translate::{FieldRead, Lines, Translator, groups};
+use crate::monitor::doubt::{ReachPlan, finality};
+use crate::monitor::witness::Named;
+
+/// A specification compiled: its properties as lists of instructions, in which equal parts are computed
+/// once. Immutable; any number of [`Monitor`](crate::Monitor)s share it.
+#[derive(Debug)]
+pub struct Program {
+    topics: Vec<Topic>,
+    properties: Vec<String>,
+    layout: Layout,
+    projections: Vec<Projection>,
+    pub(crate) sections: Vec<Section>,
+    /// Whether anything in it measures time.
+    pub(crate) reads_time: bool,
+    fingerprint: u64,
+    quantifiers: Vec<Quantifier>,
+    /// For every property the quantified formulas whose values can be named when they violate it.
+    pub(crate) named: Vec<Vec<Named>>,
+    /// Those that are divided by key.
+    pub(crate) sliced: Vec<Sliced>,
+    pub(crate) chains: Vec<ChainPlan>,
+    /// What it was compiled from, without tests.
+    pub(crate) spec: Spec,
+    /// Which verdicts of each property are final; empty if none are.
+    pub(crate) finality: Vec<Finality>,
+    /// How far the properties reach, once that was asked for.
+    pub(crate) reaches: OnceLock<Vec<ReachPlan>>,
+}
+
+impl Program {
+    /// Compiles a specification.
+    ///
+    /// # Errors
+    /// [`CompileError`] when the nodes are no specification, e.g. refer forwards or have operands of
+    /// wrong types, and when the engine cannot monitor a property.
+    pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
+        let mut binding = Binding::new(spec.topics.len());
+        let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
+        let straight = groups(spec)?;
+        let lagging: HashSet<u32> = straight.values().flatten().copied().collect();
+        for (moments, models) in [
+            (Moments::Events, &[TimeModel::Steps, TimeModel::Points][..]),
+            (Moments::Dense, &[TimeModel::Dense]),
+        ] {
+            let mut translator = Translator::new(spec);
+            let mut properties = Vec::new();
+            for &model in models {
+                let mut these =
+                    positions(spec, |property| property.slice.is_none() && property.time == model);
+                these.retain(|position| !lagging.contains(position));
+                properties.extend(translator.add(model, &these)?);
+            }
+            let mut translation = translator.finish();
+            quantifiers.append(&mut translation.quantifiers);
+            let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
+            if !properties.is_empty() || ahead {
+                let ordered = Ordered::new(translation, moments, true);
+                let slots = binding.bind(ordered.fields(), ordered.nodes());
+                sections.push(ordered.assemble(properties, &slots));
+            }
+        }
+        for (names, group) in &straight {
+            let mut translator = Translator::linear(spec);
+            let properties = translator.add(TimeModel::Dense, group)?;
+            let mut translation = translator.finish();
+            let (fields, lines) = translation.linear.take().map(Lines::used).unwrap_or_default();
+            let fields =
+                fields.iter().map(|&field| binding.slot(&translation.fields[field as usize])).collect();
+            let ordered = Ordered::new(translation, Moments::Dense, true);
+            let slots = binding.bind(ordered.fields(), ordered.nodes());
+            let mut section = ordered.assemble(properties, &slots);
+            let (slots, topics) = section.reads();
+            section.linear =
+                Some(Box::new(LinearPlan { fields, names: names.clone(), lines, slots, topics }));
+            sections.push(section);
+        }
+        let sliced: Vec<Sliced> = divide(spec)?
+            .into_iter()
+            .map(|division| division.compile(spec, &mut binding, &mut quantifiers))
+            .collect::<Result<_, _>>()?;
+        let chains = chains(spec, &mut binding)?;
+        let mut program = Program {
+            topics: spec.topics.clone(),
+            properties: spec.properties.iter().map(|p| p.name.clone()).collect(),
+            layout: binding.layout,
+            projections: binding.projections,
+            reads_time: !sliced.is_empty()
+                || !chains.is_empty()
+                || sections.iter().any(|section| section.reads_time),
+            sections,
+            fingerprint: fingerprint(spec),
+            quantifiers,
+            named: Vec::new(),
+            sliced,
+            chains,
+            spec: Spec { tests: Vec::new(), ..spec.clone() },
+            finality: finality(spec),
+            reaches: OnceLock::new(),
+        };
+        program.find_named(spec);
+        Ok(program)
+    }
+
+    /// Why a specification is refused: all that [`Program::compile`] would say of its properties, one by one, and
+    /// each thing once. Empty if it is not refused.
+    ///
+    /// ```
+    /// use rondel_engine::Program;
+    /// let text = "topic a { id: int } property p = exists x. not a{id: x} property q = on(a)
+    ///             property r = forall x. a{id: x}";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// assert_eq!(Program::refusals(&spec).len(), 2);
+    /// ```
+    pub fn refusals(spec: &Spec) -> Vec<CompileError> {
+        let Err(first) = Program::compile(spec) else { return Vec::new() };
+        let mut alone = spec.clone();
+        let mut refusals: Vec<CompileError> = Vec::new();
+        for property in &spec.properties {
+            alone.properties.clear();
+            alone.properties.push(property.clone());
+            let refusal = Program::compile(&alone).err().filter(|refusal| !refusals.contains(refusal));
+            refusals.extend(refusal);
+        }
+        // What is wrong with all of them together, or with what no property has.
+        if refusals.is_empty() {
+            refusals.push(first);
+        }
+        refusals
+    }
+
+    /// What tells it from other programs, and from the same specification in other releases.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The columns that its blocks must have.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// What a decoder must read from the messages of each topic, in the order of the topics.
+    pub fn projections(&self) -> &[Projection] {
+        &self.projections
+    }
+
+    /// How the formulas with quantifiers are evaluated that do not look ahead. Those that do are asked of what
+    /// relations keep.
+    pub fn quantifiers(&self) -> &[Quantifier] {
+        &self.quantifiers
+    }
+
+    /// The names of the properties, in order of declaration.
+    pub fn properties(&self) -> &[String] {
+        &self.properties
+    }
+
+    /// The fields whose next values a property, by its position, waits for: those of numbers that run straight
+    /// between messages.
+    pub fn waits_for(&self, property: u32) -> &[(TopicId, Path)] {
+        let is_its = |section: &&Section| section.all_properties().any(|own| own == property);
+        let plans = self.sections.iter().filter(is_its).filter_map(|section| section.linear.as_ref());
+        plans.map(|plan| &plan.names[..]).next().unwrap_or(&[])
+    }
+
+    /// The topics, in order of declaration.
+    pub fn topics(&self) -> &[Topic] {
+        &self.topics
+    }
+
+    /// Whether a property asks when events arrived: who fills blocks then sets that of each, if it is known
+    /// (see [`Block::set_arrival`](rondel_event::Block::set_arrival)).
+    pub fn reads_arrivals(&self) -> bool {
+        let instructions = self.sections.iter().flat_map(|section| &section.instructions);
+        instructions.into_iter().any(|i| matches!(i, Instruction::Latency { .. }))
+    }
+
+    /// How many instructions are run for every block: the size of the program after sharing.
+    pub fn node_count(&self) -> usize {
+        let sliced = self.sliced.iter().map(|sliced| &*sliced.section);
+        self.sections.iter().chain(sliced).map(|section| section.instructions.len() - section.constant).sum()
+    }
+
+    /// What a monitor of it keeps.
+    pub fn memory(&self) -> Vec<Memory> {
+        let whole = self.sections.iter().map(Section::memory);
+        whole.chain(self.sliced.iter().map(Sliced::memory)).collect()
+    }
+}
+
+/// The chains, with a column for the stamp in each of their topics.
+fn chains(spec: &Spec, binding: &mut Binding) -> Result<Vec<ChainPlan>, CompileError> {
+    let plan = |chain: &Chain| {
+        let is_known = |(topic, _): &(TopicId, Path)| topic.index() < spec.topics.len();
+        if chain.links.len() < 2 || chain.value_type == ValueType::Float || !chain.links.iter().all(is_known)
+        {
+            return Err(CompileError::InvalidChain { chain: chain.name.clone() });
+        }
+        let links = chain.links.iter().map(|(topic, path)| {
+            let read = Read::Value(chain.value_type);
+            (*topic, binding.slot(&FieldRead { topic: *topic, path: path.clone(), read }))
+        });
+        let property = spec.properties.iter().position(|property| property.name == chain.name);
+        Ok(ChainPlan {
+            name: chain.name.clone(),
+            property: property.map(|at| at as u32),
+            links: links.collect(),
+            value_type: chain.value_type,
+            within: chain.within,
+            wait: chain.wait,
+            limit: crate::chain::LIMIT,
+        })
+    };
+    spec.chains.iter().map(plan).collect()
+}
+
+fn fingerprint(spec: &Spec) -> u64 {
+    let Spec { topics, properties, nodes, slices, machines, chains, .. } = spec;
+    let text = format!(
+        "{} {topics:?} {properties:?} {nodes:?} {slices:?} {machines:?} {chains:?}",
+        env!("CARGO_PKG_VERSION")
+    );
+    rondel_event::snapshot::checksum(text.as_bytes())
+}
+
+/// The positions of the properties that are meant.
+fn positions(spec: &Spec, is_meant: impl Fn(&Property) -> bool) -> Vec<u32> {
+    let meant = spec.properties.iter().enumerate().filter(|(_, property)| is_meant(property));
+    meant.map(|(i, _)| i as u32).collect()
+}

@@ -1,0 +1,177 @@
+//! What is reported of instances.
+
+use rondel_event::{Block, Rows, Timestamp};
+use rondel_spec::TimeModel;
+
+use crate::exec::report::Outcome;
+use crate::exec::report::{Report, ReportKey, ReportKeys, in_order};
+use crate::keyed::ahead::{self, EVENT};
+use crate::keyed::ending::Unfinished;
+use crate::keyed::{Moment, Place, Sliced};
+use crate::monitor::{at, before, step_before};
+
+/// What verdicts are told of: the events of a block, or time passing.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) block: Option<&'a Block>,
+    /// The times of its events.
+    pub(crate) times: &'a [i64],
+    /// The number of the first of them, or of the next event.
+    pub(crate) position: u64,
+}
+
+/// Writes the reports of moments of instances, and their keys.
+pub(crate) fn tell(
+    moment: &Moment<'_>,
+    sliced: &Sliced,
+    told: Told<'_>,
+    every: bool,
+    reports: &mut Vec<Report>,
+    keys: &mut ReportKeys,
+) {
+    tell_awaited(moment, sliced, told, every, reports, keys);
+    let Told { block, times, position } = told;
+    let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
+    let asks = every;
+    let every = if every && at_event { moment.rows } else { 0 };
+    let moved = |i: u32| if asks { moment.moved(i as usize) } else { 0 };
+    let is_quiet = |(i, outcome): (u32, &Outcome)| (outcome.changed | every | moved(i)) & moment.rows == 0;
+    if (0..).zip(moment.outcomes).all(is_quiet) && moment.unfinished.is_empty() {
+        return;
+    }
+    // The key of a row is written once.
+    let (mut written, mut keys_of_rows): (Rows, _) = (0, [ReportKey::NONE; Block::CAPACITY]);
+    let mut report = |row: usize, property: u32, outcome: &Outcome| {
+        if written >> row & 1 == 0 {
+            written |= 1 << row;
+            keys_of_rows[row] = keys.add(|words| moment.write_key(row, words));
+        }
+        let (event, order, time) = match moment.place {
+            Place::Rows => (Some(row), at(row), 0),
+            Place::Shared(row) => (Some(row), at(row), 0),
+            Place::Time | Place::Span => {
+                let time = moment.times[row];
+                let is_span = u32::from(moment.place == Place::Span);
+                (None, before(times.partition_point(|&event| event <= time)) + is_span, time)
+            }
+        };
+        let time = match (event, block) {
+            (Some(row), Some(block)) => block.time(row),
+            _ => Timestamp::from_nanos(time),
+        };
+        Report {
+            property,
+            verdict: outcome.verdict(row),
+            changed: outcome.changed >> row & 1 == 1,
+            row: event.map(|row| row as u8),
+            step: event.map_or(step_before(position, order), |row| position + row as u64),
+            at_event: event.is_some(),
+            time,
+            about: None,
+            after: moment.place == Place::Span,
+            back: 0,
+            robustness: None,
+            withheld: crate::exec::report::Withheld::No,
+            key: Some(keys_of_rows[row]),
+            order,
+        }
+    };
+    let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
+    let properties = &sliced.section.properties;
+    in_order(
+        (0..).zip(past),
+        |i| every | moved(i),
+        moment.rows,
+        reports,
+        |row, i, outcome| {
+            let i = i as usize;
+            let robustness = moment.robustness(&sliced.section, i, row, outcome.verdict(row));
+            Report { robustness, ..report(row, properties[i], outcome) }
+        },
+    );
+    for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(moment.driven) {
+        // What is said of the others comes from what is pending.
+        let every = every & !driven;
+        let outcomes = std::iter::once((future.property, outcome));
+        in_order(
+            outcomes,
+            |_| every,
+            moment.rows,
+            reports,
+            |row, property, outcome| report(row, property, outcome),
+        );
+    }
+    for &Unfinished { row, property, was_open } in moment.unfinished {
+        let open = Outcome { changed: if was_open { 0 } else { Rows::MAX }, ..Outcome::default() };
+        reports.push(report(row, property, &open));
+    }
+}
+
+/// Writes the reports of verdicts that were waited for.
+fn tell_awaited(
+    moment: &Moment<'_>,
+    sliced: &Sliced,
+    Told { block, times, position }: Told<'_>,
+    every: bool,
+    reports: &mut Vec<Report>,
+    keys: &mut ReportKeys,
+) {
+    for &ahead::Told { row, future, decision, is_end } in moment.told {
+        let section = &sliced.section;
+        let (property, model) = match section.futures.get(future) {
+            Some(future) => (future.property, future.plan.time),
+            None => match section.robust_futures.get(future - section.futures.len()) {
+                Some(future) => (future.property, future.plan.time),
+                None => continue,
+            },
+        };
+        let is_event =
+            model != TimeModel::Dense || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
+        if moment.rows >> row & 1 == 0 || !(decision.changed || every && (is_event || decision.moved)) {
+            continue;
+        }
+        let key = keys.add(|words| moment.write_key(row, words));
+        let at_row = match moment.place {
+            Place::Rows => Some(row),
+            Place::Shared(row) => Some(row),
+            Place::Time | Place::Span => None,
+        };
+        let certain = decision.certain_time(model);
+        let now = at_row.and_then(|row| times.get(row).copied());
+        let is_now = is_end || model == TimeModel::Steps || now.is_some_and(|now| certain >= now);
+        let event = at_row.filter(|_| is_now);
+        let (order, time) = match (event, block) {
+            (Some(row), Some(block)) => (at(row), block.time(row)),
+            _ => {
+                let time = if is_end { moment.times[row] } else { certain };
+                let order = match model {
+                    // It is the event of that time that shows it.
+                    TimeModel::Points => before(times.partition_point(|&event| event < time)),
+                    _ => {
+                        let is_after = u32::from(decision.is_certain_after());
+                        before(times.partition_point(|&event| event <= time)) + is_after
+                    }
+                };
+                (order, Timestamp::from_nanos(time))
+            }
+        };
+        let about =
+            (decision.from != decision.certain).then(|| Timestamp::from_nanos(decision.about_time(model)));
+        reports.push(Report {
+            property,
+            verdict: decision.verdict,
+            changed: decision.changed,
+            row: event.map(|row| row as u8),
+            step: event.map_or(step_before(position, order), |row| position + row as u64),
+            at_event: event.is_some(),
+            time,
+            about,
+            after: decision.is_after(model),
+            back: decision.steps_back(model),
+            robustness: decision.robustness,
+            withheld: crate::exec::report::Withheld::No,
+            key: Some(key),
+            order,
+        });
+    }
+}

@@ -1,0 +1,146 @@
+//! The values that violate a property with quantifiers.
+
+use rondel_event::{Block, Path, Read, Slot, TopicId, Value, ValueType};
+use rondel_spec::{Expr, ExprId, Spec, TimeModel, VariableId};
+
+use crate::exec::report::Report;
+use crate::lower::quantifier::Evaluation;
+use crate::monitor::Monitor;
+use crate::monitor::program::Program;
+
+/// A quantified formula that violates its property when it fails.
+#[derive(Clone, Debug)]
+pub(crate) enum Named {
+    /// By relations: the formula.
+    Relation(ExprId),
+    /// By value: for each variable the column in the messages of each topic.
+    ByValue(Vec<(VariableId, Vec<Column>)>),
+}
+
+/// Where the messages of a topic have a value of this type.
+type Column = (TopicId, Slot, ValueType);
+
+/// The values of a violation by relations: when, of which formula.
+#[derive(Clone, Debug)]
+pub(crate) struct Violating {
+    node: ExprId,
+    steps: bool,
+    /// A number of an event in steps, otherwise a time in nanoseconds.
+    at: i64,
+    is_span: bool,
+    /// The row of the event in its block, at an event.
+    row: Option<u8>,
+    values: Vec<(VariableId, Value)>,
+}
+
+/// The quantified formulas that violate a property each by itself: what it is made of by `and`, and by `or` and
+/// `exists` under `not`.
+pub(crate) fn parts(spec: &Spec, formula: ExprId) -> Vec<(ExprId, bool)> {
+    let (mut found, mut open) = (Vec::new(), vec![(formula, true)]);
+    while let Some((id, positive)) = open.pop() {
+        match spec.nodes.get(id.index()) {
+            Some(Expr::Not(x) | Expr::Definitely(x)) => {
+                let is_not = matches!(spec.nodes[id.index()], Expr::Not(_));
+                open.push((*x, positive != is_not));
+            }
+            Some(Expr::And(x, y)) if positive => open.extend([(*y, true), (*x, true)]),
+            Some(Expr::Or(x, y)) if !positive => open.extend([(*y, false), (*x, false)]),
+            Some(Expr::ForAll(..)) if positive => found.push((id, positive)),
+            Some(Expr::Exists(..)) if !positive => found.push((id, positive)),
+            _ => {}
+        }
+        // A formula of more parts is one that nobody wrote by hand.
+        if found.len() + open.len() > 1000 {
+            return found;
+        }
+    }
+    found
+}
+
+impl Program {
+    /// For every property the formulas whose values can be named.
+    pub(crate) fn find_named(&mut self, spec: &Spec) {
+        self.named = spec
+            .properties
+            .iter()
+            .map(|property| {
+                let parts = parts(spec, property.formula);
+                parts.into_iter().filter_map(|(node, _)| self.named_part(node)).collect()
+            })
+            .collect();
+    }
+
+    fn named_part(&self, node: ExprId) -> Option<Named> {
+        let quantifier = self.quantifiers().iter().find(|quantifier| quantifier.node == node)?;
+        let Evaluation::ByValue(places) = &quantifier.evaluation else {
+            return Some(Named::Relation(node));
+        };
+        let slot = |(topic, path): &(TopicId, Path)| {
+            let fields = &self.projections().get(topic.index())?.fields;
+            fields.iter().find_map(|field| match field.read {
+                Read::Value(of) if field.path == *path => Some((*topic, field.slot, of)),
+                _ => None,
+            })
+        };
+        let places =
+            places.iter().map(|(variable, places)| (*variable, places.iter().filter_map(slot).collect()));
+        Some(Named::ByValue(places.collect()))
+    }
+}
+
+impl Monitor {
+    /// Takes what the relations have found in a call.
+    pub(crate) fn collect_witnesses(&mut self) {
+        let Monitor { program, sections, witnesses, .. } = self;
+        for (section, serial) in program.sections.iter().zip(sections) {
+            for (relation, state) in section.relations.iter().zip(&mut serial.state.relations) {
+                let steps = relation.model == TimeModel::Steps;
+                state.take_witnesses(relation.model, |(at, is_span, row), values| {
+                    witnesses.push(Violating { node: relation.node, steps, at, is_span, row, values });
+                });
+            }
+        }
+    }
+
+    /// Adds the values of the quantified variables that made a property turn violated, as a report of the last
+    /// call says, if they are known. `block` is that of the call.
+    pub fn write_witness(&self, report: &Report, block: Option<&Block>, out: &mut Vec<(VariableId, Value)>) {
+        if !report.changed {
+            return;
+        }
+        for named in self.program.named.get(report.property as usize).into_iter().flatten() {
+            match named {
+                Named::Relation(node) => {
+                    let is_it = |found: &&Violating| {
+                        let at = if found.steps { report.step as i64 } else { report.time.as_nanos() };
+                        found.node == *node && found.at == at && found.is_span == report.after
+                    };
+                    // Of several messages at one time each has its own, and the last decides what follows.
+                    let mut all = self.witnesses.iter().filter(is_it);
+                    let found = match report.row {
+                        Some(_) => all.find(|found| found.row == report.row),
+                        None => all.next_back(),
+                    };
+                    if let Some(found) = found {
+                        out.extend(found.values.iter().cloned());
+                        return;
+                    }
+                }
+                Named::ByValue(places) => {
+                    let (Some(row), Some(block)) = (report.row, block) else { continue };
+                    let Some(topic) = block.topic(row.into()) else { continue };
+                    let before = out.len();
+                    for (variable, places) in places {
+                        let place = places.iter().find(|(of, ..)| *of == topic);
+                        let value =
+                            place.and_then(|(_, slot, of)| block.value(*slot, *of, row.into()).flatten());
+                        out.extend(value.map(|value| (*variable, value)));
+                    }
+                    if out.len() > before {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Expressions over the data of a machine, evaluated for one row at a time: what they mention of messages is
+//! computed for all rows before, and stands in registers.
+
+use rondel_event::{Block, Comparison, Rows, Value, ValueType};
+use rondel_spec::{BinaryOp, UnaryOp};
+
+use crate::ir::graph::{NodeId, Wire};
+use crate::ops::columns::Columns;
+
+/// An expression. Its value is none where it is unknown.
+#[derive(Clone, Debug)]
+pub(crate) enum Scalar {
+    /// A truth that is in registers: where it is certain and where possible, at a row and after it.
+    Truth([[Wire; 2]; 2]),
+    /// A column of a type, and where it is known, at a row and after it.
+    Column(ValueType, [(u32, Wire); 2]),
+    /// Data of the machine.
+    Variable(u32),
+    Unary(UnaryOp, Box<Scalar>),
+    Binary(BinaryOp, Box<[Scalar; 2]>),
+    ToFloat(Box<Scalar>),
+    Compare(Comparison, Box<[Scalar; 2]>),
+    StartsWith(Box<[Scalar; 2]>),
+    If(Box<[Scalar; 3]>),
+    Not(Box<Scalar>),
+    And(Box<[Scalar; 2]>),
+    Or(Box<[Scalar; 2]>),
+    Definitely(Box<Scalar>),
+}
+
+/// The registers that it reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) words: &'a [Rows],
+    pub(crate) columns: &'a Columns,
+    pub(crate) block: &'a Block,
+    pub(crate) buffers: &'a [Vec<u8>],
+}
+
+impl Scalar {
+    /// The truth of a boolean expression at a row (side 0) or after it (side 1).
+    pub(crate) fn truth(
+        &self,
+        reading: &Reading<'_>,
+        row: usize,
+        side: usize,
+        variables: &[Option<Value>],
+    ) -> Option<bool> {
+        let truth = |x: &Scalar| x.truth(reading, row, side, variables);
+        match self {
+            Scalar::Truth(rails) => {
+                let [certain, possible] = rails[side].map(|wire| wire.read(reading.words) >> row & 1 == 1);
+                if certain { Some(true) } else { (!possible).then_some(false) }
+            }
+            Scalar::Not(x) => truth(x).map(|x| !x),
+            Scalar::And(both) => match (truth(&both[0]), truth(&both[1])) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (x, y) => x.and(y),
+            },
+            Scalar::Or(both) => match (truth(&both[0]), truth(&both[1])) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (x, y) => x.and(y),
+            },
+            Scalar::Definitely(x) => Some(truth(x) == Some(true)),
+            _ => match self.value(reading, row, side, variables)? {
+                Value::Bool(truth) => Some(truth),
+                _ => None,
+            },
+        }
+    }
+
+    /// The value of an expression at a row (side 0) or after it (side 1).
+    pub(crate) fn value(
+        &self,
+        reading: &Reading<'_>,
+        row: usize,
+        side: usize,
+        variables: &[Option<Value>],
+    ) -> Option<Value> {
+        let value = |x: &Scalar| x.value(reading, row, side, variables);
+        match self {
+            Scalar::Column(value_type, sides) => {
+                let (column, known) = sides[side];
+                (known.read(reading.words) >> row & 1 == 1).then_some(())?;
+                reading.column(*value_type, column as usize, row)
+            }
+            Scalar::Variable(variable) => variables.get(*variable as usize).cloned().flatten(),
+            Scalar::Unary(op, x) => unary(*op, value(x)?),
+            Scalar::Binary(op, both) => binary(*op, &value(&both[0])?, &value(&both[1])?),
+            Scalar::ToFloat(x) => whole(&value(x)?).map(|x| Value::Float(x as f64)),
+            Scalar::Compare(comparison, both) => {
+                compare(*comparison, &value(&both[0])?, &value(&both[1])?).map(Value::Bool)
+            }
+            Scalar::StartsWith(both) => match (value(&both[0])?, value(&both[1])?) {
+                (Value::String(x), Value::String(y)) => Some(Value::Bool(x.starts_with(&*y))),
+                _ => None,
+            },
+            Scalar::If(parts) => {
+                let [condition, yes, no] = &**parts;
+                let chosen = if condition.truth(reading, row, side, variables)? { yes } else { no };
+                value(chosen)
+            }
+            Scalar::Truth(_) | Scalar::Not(_) | Scalar::And(_) | Scalar::Or(_) | Scalar::Definitely(_) => {
+                self.truth(reading, row, side, variables).map(Value::Bool)
+            }
+        }
+    }
+}
+
+impl Scalar {
+    fn parts(&self) -> &[Scalar] {
+        match self {
+            Scalar::Truth(_) | Scalar::Column(..) | Scalar::Variable(_) => &[],
+            Scalar::Unary(_, x) | Scalar::ToFloat(x) | Scalar::Not(x) | Scalar::Definitely(x) => {
+                std::slice::from_ref(x)
+            }
+            Scalar::Binary(_, both)
+            | Scalar::Compare(_, both)
+            | Scalar::StartsWith(both)
+            | Scalar::And(both)
+            | Scalar::Or(both) => &both[..],
+            Scalar::If(parts) => &parts[..],
+        }
+    }
+
+    fn parts_mut(&mut self) -> &mut [Scalar] {
+        match self {
+            Scalar::Truth(_) | Scalar::Column(..) | Scalar::Variable(_) => &mut [],
+            Scalar::Unary(_, x) | Scalar::ToFloat(x) | Scalar::Not(x) | Scalar::Definitely(x) => {
+                std::slice::from_mut(x)
+            }
+            Scalar::Binary(_, both)
+            | Scalar::Compare(_, both)
+            | Scalar::StartsWith(both)
+            | Scalar::And(both)
+            | Scalar::Or(both) => &mut both[..],
+            Scalar::If(parts) => &mut parts[..],
+        }
+    }
+
+    /// Calls `f` with every node whose register it reads.
+    pub(crate) fn for_each_register(&self, f: &mut impl FnMut(NodeId)) {
+        match self {
+            Scalar::Truth(rails) => rails.iter().flatten().for_each(|wire| f(wire.node())),
+            Scalar::Column(_, sides) => {
+                for (node, known) in sides {
+                    f(NodeId(*node));
+                    f(known.node());
+                }
+            }
+            _ => self.parts().iter().for_each(|part| part.for_each_register(f)),
+        }
+    }
+
+    /// Replaces what it reads of registers by variables, of which this one and those after it are to be what
+    /// is added to the list.
+    pub(crate) fn keep(&mut self, first: u32, kept: &mut Vec<Scalar>) {
+        match self {
+            Scalar::Truth(_) | Scalar::Column(..) => {
+                let variable = first + kept.len() as u32;
+                kept.push(std::mem::replace(self, Scalar::Variable(variable)));
+            }
+            _ => self.parts_mut().iter_mut().for_each(|part| part.keep(first, kept)),
+        }
+    }
+
+    /// Replaces the wires and nodes of a graph by registers.
+    pub(crate) fn place(&mut self, wire: &impl Fn(Wire) -> Wire, column: &impl Fn(NodeId) -> u32) {
+        match self {
+            Scalar::Truth(rails) => rails.iter_mut().flatten().for_each(|x| *x = wire(*x)),
+            Scalar::Column(_, sides) => {
+                for (node, known) in sides {
+                    (*node, *known) = (column(NodeId(*node)), wire(*known));
+                }
+            }
+            _ => self.parts_mut().iter_mut().for_each(|part| part.place(wire, column)),
+        }
+    }
+}
+
+impl Reading<'_> {
+    fn column(&self, value_type: ValueType, column: usize, row: usize) -> Option<Value> {
+        Some(match value_type {
+            ValueType::Int => Value::Int(self.columns.ints[column][row]),
+            ValueType::Time => Value::Time(self.columns.ints[column][row]),
+            ValueType::Duration => Value::Duration(self.columns.ints[column][row]),
+            ValueType::Float => Value::Float(self.columns.floats[column][row]),
+            ValueType::String => {
+                let text = self.columns.texts[column][row].bytes(self.block, self.buffers);
+                Value::String(String::from_utf8_lossy(text).into())
+            }
+            // Truths are words, not columns.
+            ValueType::Bool => return None,
+        })
+    }
+}
+
+fn compare(comparison: Comparison, x: &Value, y: &Value) -> Option<bool> {
+    Some(match (x, y) {
+        (Value::Bool(x), Value::Bool(y)) => comparison.holds(x, y),
+        (Value::Float(x), Value::Float(y)) => comparison.holds(x, y),
+        (Value::String(x), Value::String(y)) => comparison.holds(x, y),
+        _ => comparison.holds(whole(x)?, whole(y)?),
+    })
+}
+
+/// Arithmetic on one value.
+fn unary(op: UnaryOp, x: Value) -> Option<Value> {
+    Some(match (op, x) {
+        (UnaryOp::Negate, Value::Int(x)) => Value::Int(x.checked_neg()?),
+        (UnaryOp::Abs, Value::Int(x)) => Value::Int(x.checked_abs()?),
+        (UnaryOp::Negate, Value::Duration(x)) => Value::Duration(x.checked_neg()?),
+        (UnaryOp::Abs, Value::Duration(x)) => Value::Duration(x.checked_abs()?),
+        (UnaryOp::Negate, Value::Float(x)) => Value::Float(-x),
+        (UnaryOp::Abs, Value::Float(x)) => Value::Float(x.abs()),
+        _ => return None,
+    })
+}
+
+/// Arithmetic on two values, with the type that [`rondel_spec::binary_type`] says.
+fn binary(op: BinaryOp, x: &Value, y: &Value) -> Option<Value> {
+    use rondel_event::ValueType::{Duration, Float, Int, Time};
+    let result = rondel_spec::binary_type(op, x.value_type(), y.value_type())?;
+    if let (Value::Float(x), Value::Float(y)) = (x, y) {
+        return Some(Value::Float(crate::ops::columns::float(op, *x, *y)));
+    }
+    let (x, y) = (whole(x)?, whole(y)?);
+    if result == Float {
+        return Some(Value::Float(crate::ops::columns::float(op, x as f64, y as f64)));
+    }
+    let number = match op {
+        BinaryOp::Add => x.checked_add(y),
+        BinaryOp::Subtract => x.checked_sub(y),
+        BinaryOp::Multiply => x.checked_mul(y),
+        BinaryOp::Divide => x.checked_div(y),
+        BinaryOp::Remainder if y == 0 => None,
+        BinaryOp::Remainder => Some(x.wrapping_rem(y)),
+        BinaryOp::Min => Some(x.min(y)),
+        BinaryOp::Max => Some(x.max(y)),
+    }?;
+    Some(match result {
+        Int => Value::Int(number),
+        Time => Value::Time(number),
+        Duration => Value::Duration(number),
+        _ => return None,
+    })
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(x) | Value::Time(x) | Value::Duration(x) => Some(*x),
+        _ => None,
+    }
+}

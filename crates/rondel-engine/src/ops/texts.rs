@@ -1,0 +1,99 @@
+//! Columns of text. Nothing is copied while a block is evaluated: a column has references, into the
+//! block or to a text kept from before. What must outlive the block is copied at its end.
+
+use rondel_event::{Block, Rows, StringColumn};
+
+use crate::ops::rows::RowView;
+
+/// Where a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextRef {
+    /// In a buffer of the monitor.
+    Kept { buffer: u32 },
+    /// In a column and row of the block.
+    Fresh { column: u32, row: u8 },
+}
+
+/// A text for every row.
+pub(crate) type TextColumn = [TextRef; Block::CAPACITY];
+
+/// What a column has before anything is written to it.
+pub(crate) const UNSET: TextColumn = [TextRef::Kept { buffer: 0 }; Block::CAPACITY];
+
+impl TextRef {
+    #[inline(always)]
+    pub(crate) fn bytes<'a>(self, block: &'a Block, buffers: &'a [Vec<u8>]) -> &'a [u8] {
+        match self {
+            TextRef::Kept { buffer } => &buffers[buffer as usize],
+            TextRef::Fresh { column, row } => block.text(column, row.into()),
+        }
+    }
+}
+
+/// The last text of a field, given where it is valid.
+#[inline(always)]
+pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, view: &RowView<'_>) {
+    let mut text = TextRef::Kept { buffer };
+    for (row, out) in out[..view.len as usize].iter_mut().enumerate() {
+        if valid >> row & 1 == 1 {
+            text = TextRef::Fresh { column, row: view.event_row(row) as u8 };
+        }
+        *out = text;
+    }
+}
+
+/// As for numbers; what it gave last is in `buffer`, what it gives next in the one after it.
+#[inline(always)]
+pub(crate) fn latch(out: &mut TextColumn, x: &TextColumn, clock: Rows, buffer: u32, len: u32) {
+    let (mut now, mut next) = (TextRef::Kept { buffer }, TextRef::Kept { buffer: buffer + 1 });
+    for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
+        if clock >> i & 1 == 1 {
+            now = next;
+        }
+        *out = now;
+        next = x;
+    }
+}
+
+/// The rows where a relation holds. Of rows with the same texts as the row before it is not asked.
+#[inline(always)]
+pub(crate) fn compare(
+    (a, b): (&TextColumn, &TextColumn),
+    block: &Block,
+    buffers: &[Vec<u8>],
+    len: u32,
+    relation: impl Fn(&[u8], &[u8]) -> bool,
+) -> Rows {
+    let mut out = 0;
+    let mut before = (a[0], b[0]);
+    let mut holds = relation(before.0.bytes(block, buffers), before.1.bytes(block, buffers));
+    for i in 0..len as usize {
+        if (a[i], b[i]) != before {
+            before = (a[i], b[i]);
+            holds = relation(before.0.bytes(block, buffers), before.1.bytes(block, buffers));
+        }
+        out |= u64::from(holds) << i;
+    }
+    out
+}
+
+/// Copies a text of this block into a buffer, for the next.
+///
+/// A reference to a buffer stands for what that buffer had during the block. So whatever refers to
+/// the old content of a buffer must be kept before that buffer is overwritten.
+pub(crate) fn keep(text: TextRef, buffer: u32, block: &Block, buffers: &mut [Vec<u8>]) {
+    if text == (TextRef::Kept { buffer }) {
+        return;
+    }
+    let mut target = std::mem::take(&mut buffers[buffer as usize]);
+    target.clear();
+    target.extend_from_slice(text.bytes(block, buffers));
+    buffers[buffer as usize] = target;
+}
+
+/// The rows that carry the field, and those where it is text.
+#[inline(always)]
+pub(crate) fn masks(column: &StringColumn, view: &RowView<'_>) -> (Rows, Rows) {
+    let present = view.of_events(column.present) & view.rows;
+    (present, view.of_events(column.valid) & present)
+}

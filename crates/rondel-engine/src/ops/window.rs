@@ -1,0 +1,448 @@
+//! Measurements over the samples of a sliding window, one row at a time.
+//!
+//! A sample has a stamp: its time, or its position where a window counts steps. At a row with the
+//! stamp `now` a window over `d` has the samples that are less than `d` old. Stamps do not decrease;
+//! one that does counts as no older than what came before. Every operation is O(1), amortised.
+//!
+//! What samples have left and which have not depends on the rows with samples alone: rows in between
+//! (of other topics, or where only time passes) may be there or not.
+
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+use rondel_event::{Block, Rows};
+
+use crate::ir::graph::{Kind, Measure, Wire};
+use crate::ops::columns::Values;
+use crate::ops::extreme::Greatest;
+use crate::ops::stamps::{Blind, Stamps, age};
+
+/// How many samples a window keeps. Of more it says nothing, until it is down to so many again.
+pub(crate) const LIMIT: usize = 1_000_000;
+
+/// When the first of the samples leaves a window, if ever.
+fn first_leaves(oldest: Option<i64>, blind: &Blind, over: u64) -> Option<i64> {
+    let leaves = oldest.and_then(|stamp| stamp.checked_add_unsigned(over));
+    [leaves, blind.leaves(over)].into_iter().flatten().min()
+}
+
+/// How many samples there are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Count {
+    over: u64,
+    limit: usize,
+    stamps: VecDeque<i64>,
+    blind: Blind,
+}
+
+impl Count {
+    pub(crate) fn new(over: u64, limit: usize) -> Count {
+        Count { over, limit, stamps: VecDeque::new(), blind: Blind::default() }
+    }
+
+    /// The count at a row, if it is known.
+    #[inline(always)]
+    pub(crate) fn row(&mut self, now: i64, sample: bool) -> Option<i64> {
+        while self.stamps.front().is_some_and(|&stamp| age(now, stamp) >= self.over) {
+            self.stamps.pop_front();
+        }
+        if sample {
+            self.stamps.push_back(now);
+            if self.stamps.len() > self.limit
+                && let Some(oldest) = self.stamps.pop_front()
+            {
+                self.blind.drop(oldest);
+            }
+        }
+        self.blind.is_over(now, self.over).then_some(self.stamps.len() as i64)
+    }
+
+    /// The earliest time at which it changes by itself, after the time of the last row.
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        first_leaves(self.stamps.front().copied(), &self.blind, self.over)
+    }
+}
+
+/// The sum of integers. Unknown where it does not fit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SumInt {
+    over: u64,
+    limit: usize,
+    samples: VecDeque<(i64, i64)>,
+    /// A million times the greatest integer is far from its end.
+    sum: i128,
+    blind: Blind,
+}
+
+impl SumInt {
+    pub(crate) fn new(over: u64, limit: usize) -> SumInt {
+        SumInt { over, limit, samples: VecDeque::new(), sum: 0, blind: Blind::default() }
+    }
+
+    fn pop(&mut self) -> Option<i64> {
+        let (stamp, value) = self.samples.pop_front()?;
+        self.sum -= i128::from(value);
+        Some(stamp)
+    }
+
+    /// The sum at a row, if it is known. The sample may be one whose value is unknown.
+    #[inline(always)]
+    pub(crate) fn row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
+        while self.samples.front().is_some_and(|&(stamp, _)| age(now, stamp) >= self.over) {
+            self.pop();
+        }
+        match sample {
+            Some(Some(value)) => {
+                self.samples.push_back((now, value));
+                self.sum += i128::from(value);
+                if self.samples.len() > self.limit
+                    && let Some(oldest) = self.pop()
+                {
+                    self.blind.drop(oldest);
+                }
+            }
+            Some(None) => self.blind.unknown(now),
+            None => {}
+        }
+        let known = self.blind.is_over(now, self.over);
+        i64::try_from(self.sum).ok().filter(|_| known)
+    }
+
+    /// As [`Count::next_change`].
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        first_leaves(self.samples.front().map(|s| s.0), &self.blind, self.over)
+    }
+}
+
+/// The sum of floats.
+///
+/// It is added up anew from the samples that are there, in twice the precision: nothing is ever
+/// subtracted. What has left the window leaves no trace, be it large, infinite or NaN, and the
+/// result is off by no more than its own last digit, unless the terms cancel out to less than
+/// 2⁻⁵⁰ of what they were. Infinite where the terms added so far exceed the range.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SumFloat {
+    over: u64,
+    limit: usize,
+    /// The older samples, the oldest at the end, each with the sum from it to the first here.
+    older: Vec<(i64, Twofold)>,
+    /// The others, in order.
+    newer: Vec<(i64, f64)>,
+    newer_sum: Twofold,
+    blind: Blind,
+}
+
+impl SumFloat {
+    pub(crate) fn new(over: u64, limit: usize) -> SumFloat {
+        SumFloat {
+            over,
+            limit,
+            older: Vec::new(),
+            newer: Vec::new(),
+            newer_sum: Twofold::default(),
+            blind: Blind::default(),
+        }
+    }
+
+    fn oldest(&self) -> Option<i64> {
+        match self.older.last() {
+            Some(&(stamp, _)) => Some(stamp),
+            None => self.newer.first().map(|&(stamp, _)| stamp),
+        }
+    }
+
+    fn pop(&mut self) {
+        if self.older.is_empty() {
+            let mut sum = Twofold::default();
+            let SumFloat { older, newer, .. } = self;
+            older.extend(newer.drain(..).rev().map(|(stamp, value)| {
+                sum.add(value);
+                (stamp, sum)
+            }));
+            self.newer_sum = Twofold::default();
+        }
+        self.older.pop();
+    }
+
+    /// As [`SumInt::row`].
+    #[inline(always)]
+    pub(crate) fn row(&mut self, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
+        while self.oldest().is_some_and(|stamp| age(now, stamp) >= self.over) {
+            self.pop();
+        }
+        match sample {
+            Some(Some(value)) => {
+                self.newer.push((now, value));
+                self.newer_sum.add(value);
+                if self.older.len() + self.newer.len() > self.limit
+                    && let Some(oldest) = self.oldest()
+                {
+                    self.pop();
+                    self.blind.drop(oldest);
+                }
+            }
+            Some(None) => self.blind.unknown(now),
+            None => {}
+        }
+        let older = self.older.last().map_or(Twofold::default(), |&(_, sum)| sum);
+        self.blind.is_over(now, self.over).then(|| older.plus(self.newer_sum))
+    }
+
+    /// As [`Count::next_change`].
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        first_leaves(self.oldest(), &self.blind, self.over)
+    }
+}
+
+/// A sum, and what rounding took from it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Twofold {
+    sum: f64,
+    rest: f64,
+}
+
+impl Twofold {
+    #[inline(always)]
+    fn add(&mut self, x: f64) {
+        let sum = self.sum + x;
+        if sum.is_finite() {
+            // Knuth: what the sum has of each, and what that leaves of it, exactly.
+            let of_x = sum - self.sum;
+            let of_old = sum - of_x;
+            self.rest += (self.sum - of_old) + (x - of_x);
+        } else {
+            self.rest = 0.0;
+        }
+        self.sum = sum;
+    }
+
+    #[inline(always)]
+    fn plus(mut self, other: Twofold) -> f64 {
+        self.add(other.sum);
+        if self.sum.is_finite() { self.sum + (self.rest + other.rest) } else { self.sum }
+    }
+}
+
+/// The operands of a window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    /// The column, except of a count.
+    pub(crate) x: u32,
+    /// The rows of the samples.
+    pub(crate) samples: Wire,
+    /// Where the column is known.
+    pub(crate) known: Wire,
+    /// Whether stamps are times, and not positions.
+    pub(crate) timed: bool,
+}
+
+/// A measurement: what an instruction keeps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Window {
+    Count(Count),
+    SumInt(SumInt),
+    SumFloat(SumFloat),
+    ExtremeInt(Extreme),
+    ExtremeFloat(Extreme),
+}
+
+impl Window {
+    pub(crate) fn new(measure: Measure, kind: Kind, over: u64) -> Window {
+        let extreme = |least| Extreme::new(least, over, LIMIT);
+        match (measure, kind) {
+            (Measure::Count, _) => Window::Count(Count::new(over, LIMIT)),
+            (Measure::Sum, Kind::Float) => Window::SumFloat(SumFloat::new(over, LIMIT)),
+            (Measure::Sum, _) => Window::SumInt(SumInt::new(over, LIMIT)),
+            (measure, Kind::Float) => Window::ExtremeFloat(extreme(measure == Measure::Least)),
+            (measure, _) => Window::ExtremeInt(extreme(measure == Measure::Least)),
+        }
+    }
+
+    /// What kind of column it fills.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Window::SumFloat(_) | Window::ExtremeFloat(_) => Kind::Float,
+            Window::Count(_) | Window::SumInt(_) | Window::ExtremeInt(_) => Kind::Int,
+        }
+    }
+
+    /// The rows of a block, given which are samples and where the operand is known. Says where the
+    /// result is known.
+    pub(crate) fn step_ints(
+        &mut self,
+        out: &mut Values<i64>,
+        x: Option<&Values<i64>>,
+        [samples, known]: [Rows; 2],
+        stamps: Stamps<'_>,
+        len: u32,
+    ) -> Rows {
+        match (self, x) {
+            (Window::Count(count), _) => rows(out, len, |i| count.row(stamps.at(i), samples >> i & 1 == 1)),
+            (Window::SumInt(sum), Some(x)) => {
+                rows(out, len, |i| sum.row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::ExtremeInt(extreme), Some(x)) => {
+                rows(out, len, |i| extreme.int_row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            _ => 0,
+        }
+    }
+
+    /// The same for a column of floats.
+    pub(crate) fn step_floats(
+        &mut self,
+        out: &mut Values<f64>,
+        x: Option<&Values<f64>>,
+        [samples, known]: [Rows; 2],
+        stamps: Stamps<'_>,
+        len: u32,
+    ) -> Rows {
+        match (self, x) {
+            (Window::SumFloat(sum), Some(x)) => {
+                rows(out, len, |i| sum.row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::ExtremeFloat(extreme), Some(x)) => {
+                rows(out, len, |i| extreme.float_row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            _ => 0,
+        }
+    }
+
+    /// The earliest time at which it changes by itself, after the time of the last row.
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        match self {
+            Window::Count(count) => count.next_change(),
+            Window::SumInt(sum) => sum.next_change(),
+            Window::SumFloat(sum) => sum.next_change(),
+            Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.next_change(),
+        }
+    }
+
+    /// Whether no sample is left that counts at `now` or later.
+    pub(crate) fn is_over(&self, now: i64) -> bool {
+        let (newest, blind, over) = match self {
+            Window::Count(count) => (count.stamps.back().copied(), &count.blind, count.over),
+            Window::SumInt(sum) => (sum.samples.back().map(|sample| sample.0), &sum.blind, sum.over),
+            Window::SumFloat(sum) => {
+                let newest = match sum.newer.last() {
+                    Some(&(stamp, _)) => Some(stamp),
+                    None => sum.older.first().map(|&(stamp, _)| stamp),
+                };
+                (newest, &sum.blind, sum.over)
+            }
+            Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => {
+                (extreme.greatest.newest(), &extreme.blind, extreme.over)
+            }
+        };
+        newest.into_iter().chain(blind.latest()).all(|stamp| age(now, stamp) >= over)
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Window::Count(count) => count.stamps.capacity() * size_of::<i64>(),
+            Window::SumInt(sum) => sum.samples.capacity() * size_of::<(i64, i64)>(),
+            Window::SumFloat(sum) => {
+                sum.older.capacity() * size_of::<(i64, Twofold)>()
+                    + sum.newer.capacity() * size_of::<(i64, f64)>()
+            }
+            Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.greatest.bytes(),
+        }
+    }
+
+    /// How many samples there was no room for.
+    pub(crate) fn dropped(&self) -> u64 {
+        match self {
+            Window::Count(count) => count.blind.dropped,
+            Window::SumInt(sum) => sum.blind.dropped,
+            Window::SumFloat(sum) => sum.blind.dropped,
+            Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.greatest.dropped(),
+        }
+    }
+}
+
+/// The least or the greatest sample; unknown of none.
+///
+/// The samples are kept as integers in the order of their values: of the least the complement, which
+/// turns the order round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Extreme {
+    least: bool,
+    over: u64,
+    greatest: Greatest<i64>,
+    blind: Blind,
+}
+
+impl Extreme {
+    pub(crate) fn new(least: bool, over: u64, limit: usize) -> Extreme {
+        // A window over nothing does not occur; it would be empty.
+        let greatest = Greatest::new(0, Some(over.saturating_sub(1)), limit);
+        Extreme { least, over, greatest, blind: Blind::default() }
+    }
+
+    #[inline(always)]
+    fn turned(&self, key: i64) -> i64 {
+        if self.least { !key } else { key }
+    }
+
+    #[inline(always)]
+    fn row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
+        match sample {
+            Some(Some(key)) => self.greatest.push(now, key),
+            Some(None) => self.blind.unknown(now),
+            None => {}
+        }
+        let known = self.blind.is_over(now, self.over);
+        self.greatest.at(now).filter(|_| known)
+    }
+
+    /// As [`SumInt::row`].
+    #[inline(always)]
+    pub(crate) fn int_row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
+        let key = sample.map(|value| value.map(|x| self.turned(x)));
+        self.row(now, key).map(|key| self.turned(key))
+    }
+
+    /// As [`SumInt::row`]. NaN, which is both less and greater than all others, while there is one
+    /// in the window.
+    #[inline(always)]
+    pub(crate) fn float_row(&mut self, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
+        let key = sample.map(|value| {
+            value.map(|x| if x.is_nan() { i64::MAX } else { self.turned(ordered(x.to_bits() as i64)) })
+        });
+        self.row(now, key).map(|key| f64::from_bits(ordered(self.turned(key)) as u64))
+    }
+
+    /// As [`Count::next_change`].
+    pub(crate) fn next_change(&self) -> Option<i64> {
+        [self.greatest.next_change(), self.blind.leaves(self.over)].into_iter().flatten().min()
+    }
+}
+
+/// The bits of floats as integers in their order, and back: those of negative numbers count down.
+#[inline(always)]
+fn ordered(bits: i64) -> i64 {
+    bits ^ (bits >> 63) & i64::MAX
+}
+
+/// The sample of a row, if it is one, and its value, if it is known.
+#[inline(always)]
+fn sample<T: Copy>(x: &Values<T>, samples: Rows, known: Rows, row: usize) -> Option<Option<T>> {
+    (samples >> row & 1 == 1).then(|| (known >> row & 1 == 1).then_some(x[row]))
+}
+
+/// Fills a column with what is known; says where that is.
+#[inline(always)]
+fn rows<T>(out: &mut Values<T>, len: u32, mut row: impl FnMut(usize) -> Option<T>) -> Rows {
+    let mut known = 0;
+    for (i, out) in out.iter_mut().enumerate().take((len as usize).min(Block::CAPACITY)) {
+        if let Some(value) = row(i) {
+            *out = value;
+            known |= 1 << i;
+        }
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests;
