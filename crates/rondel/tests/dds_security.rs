@@ -146,14 +146,14 @@ mod secure {
             ),
         );
         rondel(["validate", &file]).expect_status(0);
-        let mut run = Process::rondel(["run", &file, "--summary", "json"]);
+        let mut run = Process::rondel(["run", &file, "--summary", "json", "--wait-subscribers", "60"]);
         let listening = run.wait_stderr("listening on dds domain");
         assert!(listening.ends_with("encrypted, authenticated"), "{listening}");
-        run.wait_stderr("ready");
         // Verdicts come back encrypted too, and the one process both receives and publishes.
         let options = ["--dds-domain", &domain, "--dds-interface", "lo", "--dds-security", &robot];
         let mut tap = Process::rondel([&["tap", "dds:rt/verdict", "--count", "2"], &options[..]].concat());
         tap.wait_stderr("dds:rt/verdict");
+        run.wait_stderr("ready");
         publish(&folder, &domain, Some(&robot), &[1, 20]).finish().expect_status(0);
         let tapped = tap.finish();
         tapped.expect_status(0);
@@ -196,12 +196,12 @@ mod secure {
                  topics: {{ trace: dds:rt/state }}\nverdicts: {{ to: dds:rt/verdict, emit: every }}\n"
             ),
         );
-        let mut run = Process::rondel(["run", &file, "--count", "20000"]);
-        run.wait_stderr("ready");
+        let mut run = Process::rondel(["run", &file, "--count", "20000", "--wait-subscribers", "60"]);
         let options = ["--dds-domain", &domain, "--dds-interface", "lo", "--dds-security", &robot];
         let mut tap =
             Process::rondel([&["tap", "dds:rt/verdict", "--count", "20000"], &options[..]].concat());
         tap.wait_stderr("dds:rt/verdict");
+        run.wait_stderr("ready");
         let numbers: Vec<u32> = (0..20_000).map(|i| i % 20).collect();
         publish(&folder, &domain, Some(&robot), &numbers).finish().expect_status(0);
         run.finish().expect_status(0).expect_stderr(&["dropped 0, verdicts 20,000"]);
