@@ -109,7 +109,7 @@ mod tests {
         };
         assert!(of("stamp").starts_with("Stamp(Time"), "{}", of("stamp"));
         assert!(of("speed").contains("\"x\", Value(Float)"), "{}", of("speed"));
-        assert_eq!(of("names"), "Array(Value(String))");
+        assert_eq!(of("names"), "Array(Value(String), None)");
         assert_eq!(of("gear"), "Value(Int)");
         assert_eq!(of("more"), "Open");
         assert_eq!(of("turns"), "Open");
