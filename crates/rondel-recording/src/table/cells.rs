@@ -150,9 +150,9 @@ fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> 
             // `.5`, `5.` and `007`.
             let start = sign.len();
             let zeros = own[start..].iter().take_while(|byte| **byte == b'0').count();
-            if own.get(start + zeros).is_some_and(u8::is_ascii_digit) {
-                own.drain(start..start + zeros);
-            }
+            // One stays where no other digit follows.
+            let is_before_digit = own.get(start + zeros).is_some_and(u8::is_ascii_digit);
+            own.drain(start..start + zeros.saturating_sub(usize::from(!is_before_digit)));
             if own.get(start) == Some(&b'.') {
                 own.insert(start, b'0');
             }
@@ -213,6 +213,7 @@ mod tests {
             ("-5.", Some(ValueType::Float), "-5"),
             ("007", Some(ValueType::Int), "7"),
             ("000", Some(ValueType::Int), "0"),
+            ("-00.5", Some(ValueType::Float), "-0.5"),
             ("NaN", Some(ValueType::Float), "null"),
             ("-inf", Some(ValueType::Float), "-1e999"),
             ("1,5", Some(ValueType::Float), "\"1,5\""),
