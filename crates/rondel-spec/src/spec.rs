@@ -594,13 +594,13 @@ impl Machine {
 }
 
 impl Spec {
-    /// Returns for each property the name that stands in addresses on networks: its own; of an assert, whose name is
-    /// its text, `assert_1` and so on in the order of the asserts.
+    /// Returns for each property the name that stands in addresses on networks: its own; of an assert whose name is
+    /// its text, `assert_1` and so on by its place among the asserts.
     ///
     /// ```
-    /// let text = "topic a property p = a.v > 0 assert always p assert share(p) >= 0.9";
+    /// let text = "topic a property p = a.v > 0 assert always p assert mostly = share(p) >= 0.9 assert ever p";
     /// let spec = rondel_spec::parse(text).spec.unwrap();
-    /// assert_eq!(spec.address_names(), ["p", "assert_1", "assert_2"]);
+    /// assert_eq!(spec.address_names(), ["p", "assert_1", "mostly", "assert_3"]);
     /// ```
     pub fn address_names(&self) -> Vec<String> {
         let mut number = 0;
@@ -609,6 +609,10 @@ impl Spec {
                 return property.name.clone();
             }
             number += 1;
+            // A text has spaces or parentheses.
+            if property.name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                return property.name.clone();
+            }
             let mut name = format!("assert_{number}");
             while self.properties.iter().any(|other| other.name == name) {
                 name.push('_');

@@ -69,8 +69,8 @@ impl<'a> Checker<'a> {
             }
         }
         let mut properties = HashMap::new();
-        for source in &ast.property_sources {
-            let name = ast.source_name(*source);
+        let asserts = ast.asserts.iter().filter(|assert| assert.is_named).map(|assert| &assert.name);
+        for name in ast.property_sources.iter().map(|source| ast.source_name(*source)).chain(asserts) {
             if let Some(first) = properties.insert(name.text.as_str(), name.span) {
                 self.declared_twice(name, first);
             }

@@ -34,6 +34,14 @@ fn is_operand(token: &str) -> bool {
 impl Parser<'_> {
     pub(super) fn assert(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
         self.advance();
+        let own = match self.symbol(1) {
+            "=" => {
+                let own = self.name("an assert")?;
+                self.expect("=")?;
+                Some(own)
+            }
+            _ => None,
+        };
         let (from, start) = (self.place(), self.span());
         let word = self.word(0);
         if !DEMANDS.contains(&word) {
@@ -65,8 +73,9 @@ impl Parser<'_> {
                 _ => break,
             }
         }
-        let name = Name { text: self.spelled(from), span: start.to(self.last_span()) };
-        self.ast.asserts.push(Assert { name, attributes, demand, body, span, mode });
+        let is_named = own.is_some();
+        let name = own.unwrap_or_else(|| Name { text: self.spelled(from), span: start.to(self.last_span()) });
+        self.ast.asserts.push(Assert { name, is_named, attributes, demand, body, span, mode });
         self.end_of_declaration()
     }
 

@@ -171,8 +171,10 @@ pub(crate) struct Chain {
 /// An `assert` declaration: `assert share(p) >= 0.95 between 10 s and 60 s while q`.
 #[derive(Debug)]
 pub(crate) struct Assert {
-    /// The source text behind the keyword, on one line.
+    /// Its own name, or the source text behind the keyword, on one line.
     pub(crate) name: Name,
+    /// Whether it has a name of its own.
+    pub(crate) is_named: bool,
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) demand: Demanded,
     /// The formula, or the name of a property.
