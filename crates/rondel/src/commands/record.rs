@@ -1,30 +1,29 @@
 //! `rondel record`: writes messages to MCAP files as they arrive.
 
-use std::collections::HashMap;
+mod summary;
+mod tape;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use rondel_event::{Origin, Timestamp, TopicId};
-use rondel_net::adapter::{Outage, Problems, Receiver, Sample, now};
+use rondel_event::{Timestamp, TopicId};
+use rondel_net::adapter::{Problems, Sample, now};
 use rondel_net::observe::{Observation, Observed, Observer};
 use rondel_net::{dds, ros2};
 use rondel_recording::Compression;
-use rondel_runtime::text::{counted, size};
-use rondel_runtime::{Account, Accounts, Input, Notice, SystemClock};
-use serde_json::json;
+use rondel_runtime::Input;
 
 use super::listen::{Listening, only_listens};
 use crate::deployment::{self, Address, Binding, Deployment};
-use crate::losses::{Seen, Undelivered, outage_json, outage_text};
+use crate::losses::{Seen, Undelivered};
 use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
 use crate::pipeline::{Stop, sentence};
-use crate::recorder::{Channel, Disk, Job, Kept, Place, Ring, Status};
-use crate::time_text::TimeText;
+use crate::recorder::{Channel, Disk, Job, Place};
 use crate::{complain, discover, exit, say, signals, warn};
+use tape::{Named, Tape};
 
 /// How long messages may wait for those that fill a segment.
 const SEAL: Duration = Duration::from_millis(100);
@@ -33,11 +32,8 @@ const LOSSES: u32 = 10;
 /// How long to wait at the end for messages that are on their way, and for no message to come.
 const DRAIN: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a receiver may take to return from its last message, and files to be finished.
+/// How long a receiver may take to return from its last message.
 const CLOSE: Duration = Duration::from_secs(3);
-const FINISH: Duration = Duration::from_secs(30);
-/// The topics that patterns may find.
-const TOPICS: usize = 10_000;
 /// The memory of messages that wait to be written, unless it is set.
 const MEMORY: usize = 64 << 20;
 
@@ -326,274 +322,6 @@ fn observe(
             networks.observe_mqtt(filter, &observer()).map(Some)
         }
         _ => Ok(None),
-    }
-}
-
-/// What takes messages and passes them on to the disk.
-struct Tape(Mutex<State>);
-
-struct State {
-    ring: Ring,
-    disk: Disk,
-    accounts: Accounts,
-    clock: SystemClock,
-    channels: Vec<Channel>,
-    /// The topics that patterns found, with their numbers.
-    found: HashMap<String, u32>,
-    received: u64,
-    /// Messages that found no room in memory, or are on more topics than there may be.
-    refused: u64,
-    count: u64,
-    /// When the wanted number of messages was complete.
-    until: Option<Timestamp>,
-    stop: mpsc::Sender<Stop>,
-}
-
-impl Tape {
-    fn new(
-        channels: Vec<Channel>,
-        disk: Disk,
-        memory: usize,
-        (count, stop): (u64, mpsc::Sender<Stop>),
-    ) -> Tape {
-        Tape(Mutex::new(State {
-            ring: Ring::new(memory),
-            disk,
-            accounts: Accounts::new(channels.len()),
-            clock: SystemClock,
-            channels,
-            found: HashMap::new(),
-            received: 0,
-            refused: 0,
-            count,
-            until: None,
-            stop,
-        }))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere does not make the counts wrong.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes messages of a source; of a pattern, `name` is their topic.
-    fn take(&self, topic: TopicId, name: Option<&str>, samples: &[Sample<'_>]) {
-        let state = &mut *self.state();
-        let Some(number) = name.map_or(Some(topic.0), |name| state.named(topic, name)) else {
-            state.refuse(samples.len() as u64, "there are too many topics");
-            return;
-        };
-        for sample in samples {
-            if state.received >= state.count {
-                return;
-            }
-            state.received += 1;
-            state.accounts.receive(topic, sample.origin, &state.clock);
-            state.keep(number, sample);
-            if state.received == state.count {
-                state.until = Some(sample.arrival());
-            }
-        }
-        state.accounts.pause(&state.clock);
-        if state.received >= state.count {
-            // Nobody waits any more when the run is ending already.
-            let _ = state.stop.send(Stop::Count);
-        }
-    }
-
-    /// Passes on what was taken since.
-    fn seal(&self) {
-        self.state().seal();
-    }
-
-    /// Notices of messages that were lost since the last call.
-    fn losses(&self, names: &[String]) -> Vec<Notice> {
-        let mut losses = self.state().accounts.losses();
-        for notice in &mut losses {
-            notice.topic_name = notice.topic.and_then(|topic| names.get(topic.index()).cloned());
-        }
-        losses
-    }
-
-    /// Ends recording; messages were taken up to a time.
-    fn end(&self, problems: Problems, until: Timestamp) -> Ended {
-        let state = &mut *self.state();
-        state.seal();
-        let accounts = state.accounts.all();
-        let lost: u64 = accounts.iter().map(|account| account.lost).sum();
-        let note = |name: &str, value: u64| (name.to_owned(), value.to_string());
-        let notes = vec![
-            note("received", state.received),
-            note("lost", lost + problems.lost),
-            note("refused", state.refused + problems.malformed),
-            ("until".to_owned(), state.until.unwrap_or(until).as_nanos().to_string()),
-        ];
-        state.disk.send(Job::End(notes));
-        let is_done = state.disk.end(FINISH);
-        let status = Arc::clone(state.disk.status());
-        let (received, refused, topics) = (state.received, state.refused, state.found.len());
-        Ended { accounts, problems, status, received, refused, topics, is_done }
-    }
-}
-
-impl State {
-    /// The number of a topic that a pattern found.
-    fn named(&mut self, of: TopicId, name: &str) -> Option<u32> {
-        if let Some(number) = self.found.get(name) {
-            return Some(*number);
-        }
-        if self.found.len() >= TOPICS {
-            return None;
-        }
-        let number = (self.channels.len() + self.found.len()) as u32;
-        let channel = self.channels.get(of.index())?.named(name);
-        self.found.insert(name.to_owned(), number);
-        self.disk.send(Job::Channel(number, channel));
-        Some(number)
-    }
-
-    fn keep(&mut self, topic: u32, sample: &Sample<'_>) {
-        let Sample { payload, source_time: source, origin, .. } = *sample;
-        if !self.ring.fits(payload) {
-            self.seal();
-        }
-        let origin: Option<Origin> = origin;
-        if self.ring.push(Kept { topic, arrival: sample.arrival(), source, origin, payload }).is_err() {
-            self.refuse(1, "the disk is too slow, or the message larger than the memory");
-        }
-    }
-
-    fn seal(&mut self) {
-        if let Some(segment) = self.ring.seal(now()) {
-            self.disk.send(Job::Write(segment, Timestamp::from_nanos(i64::MAX)));
-            // Only the writer holds it now.
-            self.ring.forget();
-        }
-    }
-
-    #[cold]
-    fn refuse(&mut self, count: u64, why: &str) {
-        if self.refused == 0 {
-            warn(&format!("a message cannot be recorded: {why}; further ones are only counted"));
-        }
-        self.refused += count;
-    }
-}
-
-impl Receiver for Tape {
-    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        self.take(topic, None, samples);
-    }
-}
-
-/// Takes the messages of one topic of a pattern.
-struct Named {
-    tape: Arc<Tape>,
-    name: String,
-}
-
-impl Receiver for Named {
-    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        self.tape.take(topic, Some(&self.name), samples);
-    }
-}
-
-/// What was recorded.
-struct Ended {
-    accounts: Vec<Account>,
-    problems: Problems,
-    status: Arc<Status>,
-    received: u64,
-    refused: u64,
-    /// The topics that patterns found.
-    topics: usize,
-    is_done: bool,
-}
-
-impl Ended {
-    /// Messages that are missing by the numbers of their publishers, or as a network says.
-    fn lost(&self) -> u64 {
-        self.accounts.iter().map(|account| account.lost).sum::<u64>() + self.problems.lost
-    }
-
-    /// Messages that came and are in no file.
-    fn unwritten(&self) -> u64 {
-        self.status.lost.load(Ordering::Relaxed)
-    }
-
-    fn refused(&self) -> u64 {
-        self.refused + self.problems.malformed
-    }
-
-    fn status(&self, failed: bool) -> u8 {
-        if self.status.failure().is_some() || !self.is_done || self.unwritten() > 0 {
-            exit::TRACE
-        } else if failed || self.lost() + self.refused() + self.problems.incompatible > 0 {
-            exit::NETWORK
-        } else {
-            exit::SATISFIED
-        }
-    }
-
-    fn text(&self, names: &[String], outages: &[Outage]) -> String {
-        let on = match self.topics {
-            0 => String::new(),
-            topics => format!(" on {}", counted(topics as u64, "topic of patterns", "topics of patterns")),
-        };
-        let mut text = format!("received {}{on}", counted(self.received, "message", "messages"));
-        text += &format!(", lost {}, refused {}", self.lost(), self.refused());
-        if self.problems.incompatible > 0 {
-            text += &format!(", publishers that do not match {}", self.problems.incompatible);
-        }
-        text += &format!("; wrote {}", self.status);
-        for (file, count) in self.status.files() {
-            let bytes = std::fs::metadata(&file).map_or(0, |metadata| metadata.len() as usize);
-            let messages = counted(count, "message", "messages");
-            text += &format!("\n  {}: {messages}, {}", file.display(), size(bytes));
-        }
-        for (name, account) in names.iter().zip(&self.accounts) {
-            text += &match account.received {
-                0 => format!("\n  {name}: NO MESSAGE"),
-                received => format!("\n  {name}: {}", counted(received, "message", "messages")),
-            };
-        }
-        let mut times = TimeText::default();
-        for (name, account) in names.iter().zip(&self.accounts) {
-            if let Some(sentence) = account.sentence(name, &mut |time| times.text(time)) {
-                text += &format!("\n  {sentence}");
-            }
-        }
-        for outage in outages {
-            text += &format!("\n  {}", outage_text(outage, &mut times));
-        }
-        if let Some(reason) = self.status.failure() {
-            text += &format!("\n  {reason}");
-        }
-        if !self.is_done {
-            text += "\n  writing did not end in time: the last file may not be finished";
-        }
-        text
-    }
-
-    fn json(&self, names: &[String], outages: &[Outage]) -> String {
-        let files = self.status.files();
-        let file =
-            |(file, count): &(PathBuf, u64)| json!({"file": file.display().to_string(), "messages": count});
-        let topics = names.iter().zip(&self.accounts).map(|(name, account)| account.json(name));
-        json!({
-            "received": self.received,
-            "lost": self.lost(),
-            "refused": self.refused(),
-            "incompatible": self.problems.incompatible,
-            "written": self.status.written.load(Ordering::Relaxed),
-            "unwritten": self.unwritten(),
-            "files": files.iter().map(file).collect::<Vec<_>>(),
-            "topics": topics.collect::<Vec<_>>(),
-            "outages": outages.iter().map(outage_json).collect::<Vec<_>>(),
-            "failure": self.status.failure(),
-            "finished": self.is_done,
-        })
-        .to_string()
     }
 }
 
