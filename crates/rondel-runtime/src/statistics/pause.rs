@@ -1,0 +1,58 @@
+//! Times that a session did not see pass.
+
+use rondel_event::Timestamp;
+
+use crate::notice::Notice;
+
+/// A time that a session did not see pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The time of day at which it is last known to have run.
+    pub from: Timestamp,
+    /// The time of day at which it ran again: an earlier one if the clock was set back.
+    pub until: Timestamp,
+    /// Why it did not see it pass.
+    pub cause: Cause,
+}
+
+/// Why a session did not see time pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The process was stopped or starved, or waited for a consumer.
+    Stopped,
+    /// The session continues from a snapshot: it began when that was taken.
+    Restart,
+    /// It ran, but the clock of the machine was set.
+    Clock {
+        /// How far forward, in nanoseconds; back if it is negative.
+        by: i64,
+    },
+    /// The clock of a simulation leapt.
+    Simulation,
+    /// The clock of a simulation showed its first time, after messages had come.
+    Begun,
+}
+
+impl Cause {
+    /// As a word: `stopped`, `restart`, `clock` or `simulation`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Stopped => "stopped",
+            Cause::Restart => "restart",
+            Cause::Clock { .. } => "clock",
+            Cause::Simulation | Cause::Begun => "simulation",
+        }
+    }
+}
+
+impl Pause {
+    /// As JSON, with times in seconds.
+    pub fn json(&self) -> serde_json::Value {
+        Notice::paused(self).members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// As a sentence; `time` writes a time.
+    pub fn sentence(&self, time: &mut dyn FnMut(Timestamp) -> String) -> String {
+        Notice::paused(self).text(time)
+    }
+}

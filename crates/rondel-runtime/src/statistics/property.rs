@@ -1,0 +1,304 @@
+//! The verdicts of a property, counted.
+
+use rondel_engine::{Blind, Monitor, Report};
+use rondel_event::{Timestamp, Value, Verdict};
+use rondel_spec::{Property, Spec, TimeModel};
+use serde::{Deserialize, Serialize};
+
+use super::unchecked;
+use crate::criteria::{Assertion, Doubt, Judgement, Measured};
+use crate::specification::{looks_ahead, may_look_ahead};
+use crate::text::parameters_text;
+
+/// The verdicts of one property, counted.
+///
+/// Where a verdict holds at every step until the next, steps are counted. A property with parameters, one
+/// with future operators, and one that changes between events too have no such steps: their verdicts are
+/// counted.
+#[derive(Clone, Debug, Default)]
+pub struct PropertyStatistics {
+    /// The number of steps at which it was inconclusive, or of times it became inconclusive.
+    pub inconclusive: u64,
+    /// How often it became violated.
+    pub violations: u64,
+    /// The first violation.
+    pub first: Option<FirstViolation>,
+    /// The last verdict.
+    pub last: Option<Verdict>,
+    /// Whether a recording ended with it inconclusive.
+    pub open: bool,
+    /// Whether steps are counted.
+    pub by_steps: bool,
+    /// Whether it has parameters.
+    pub by_key: bool,
+    /// The messages that did not count, as their parameters were too many or too long.
+    pub unchecked: u64,
+    /// How often it was inconclusive because messages were not seen.
+    pub blind: Blind,
+    /// Whether an assert judges it, which decides instead of it.
+    pub is_asserted: bool,
+    /// What an assert has measured; none for a property.
+    assertion: Option<Box<Assertion>>,
+    /// Whether it was ever satisfied or violated.
+    decided: bool,
+    /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
+    /// reported in another order.
+    about: Option<(Timestamp, bool)>,
+    /// Whether the recording has ended, so that an inconclusive verdict stays.
+    over: bool,
+    /// The step since which the last verdict holds. The steps from there on are not counted yet.
+    since: u64,
+}
+
+/// The first violation of a property.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstViolation {
+    /// The parameters of the instance in brackets, or empty.
+    pub parameters: String,
+    /// The step, if there is one.
+    pub step: Option<u64>,
+    /// The time that the violation is about.
+    pub time: Timestamp,
+}
+
+impl PropertyStatistics {
+    /// One for each property of a specification.
+    pub(crate) fn all(spec: &Spec) -> Vec<PropertyStatistics> {
+        let ahead = may_look_ahead(spec);
+        let by_steps = |p: &Property| {
+            p.time != TimeModel::Dense && p.slice.is_none() && !(ahead && looks_ahead(spec, p.formula))
+        };
+        let statistics = |p: &Property| PropertyStatistics {
+            by_steps: by_steps(p),
+            by_key: p.slice.is_some() && p.criterion.is_none(),
+            assertion: Assertion::of(spec, p),
+            ..PropertyStatistics::default()
+        };
+        let mut all: Vec<PropertyStatistics> = spec.properties.iter().map(statistics).collect();
+        for judged in spec.properties.iter().filter_map(|p| p.criterion?.property) {
+            all.get_mut(judged as usize).into_iter().for_each(|judged| judged.is_asserted = true);
+        }
+        all
+    }
+
+    /// Adds a verdict. Only changes count. `parameters` is called only where they are needed.
+    #[inline]
+    pub(crate) fn add(&mut self, report: &Report, parameters: impl FnOnce() -> Vec<Value>) {
+        if !report.changed {
+            return;
+        }
+        if let Some(assertion) = &mut self.assertion {
+            assertion.add(report);
+            return;
+        }
+        if self.by_steps {
+            self.count(report.step);
+        } else {
+            self.inconclusive += u64::from(report.verdict == Verdict::Inconclusive);
+        }
+        let about = report.about.unwrap_or(report.time);
+        let is_later = report.about.is_some();
+        let is_last = |(last, was_later)| about > last || about == last && (was_later || !is_later);
+        if self.by_steps || self.about.is_none_or(is_last) {
+            (self.last, self.about) = (Some(report.verdict), Some((about, is_later)));
+        }
+        self.open |= self.over && report.verdict == Verdict::Inconclusive;
+        self.decided |= report.verdict != Verdict::Inconclusive;
+        if report.verdict == Verdict::Violated {
+            self.violations += 1;
+            self.first.get_or_insert_with(|| FirstViolation {
+                parameters: parameters_text(&parameters()),
+                step: (report.at_event && report.about.is_none()).then_some(report.step),
+                time: report.about.unwrap_or(report.time),
+            });
+        }
+    }
+
+    /// Takes how often the property of this position was inconclusive as messages were not seen. What was missed after its
+    /// last verdict makes that inconclusive, too.
+    pub(crate) fn see_blind(&mut self, monitor: &Monitor, property: u32) {
+        self.blind = monitor.blind(property);
+        if self.assertion.is_none() && monitor.is_unjudged(property) {
+            self.open = true;
+            self.blind.verdicts += 1;
+        }
+    }
+
+    /// Notes that the recording has ended: only verdicts about open obligations follow.
+    pub(crate) fn over(&mut self) {
+        self.over = true;
+    }
+
+    /// Notes for an assert that messages were not seen before the next event; if not `is_read`, its formula does not
+    /// depend on them.
+    pub(crate) fn miss(&mut self, monitor: &Monitor, is_read: bool) {
+        if let Some(assertion) = &mut self.assertion {
+            assertion.miss(monitor.position(), monitor.time(), is_read);
+        }
+    }
+
+    /// Judges an assert at the end of a run, at this time; none for a property. `property` is its position in the monitor;
+    /// `broke_off` is whether the recording was not read to its end.
+    pub(crate) fn judge(
+        &mut self,
+        monitor: &Monitor,
+        property: u32,
+        time: Timestamp,
+        broke_off: bool,
+    ) -> Option<Verdict> {
+        let assertion = self.assertion.as_mut()?;
+        let is_meant = |(own, ignored): (u32, u64)| own == property && ignored > 0;
+        let uncounted = unchecked(monitor).any(is_meant);
+        let doubt = Doubt { unjudged: monitor.is_unjudged(property), uncounted, broke_off };
+        let verdict = assertion.judge(monitor.position(), time, doubt);
+        self.last = Some(verdict);
+        self.violations = u64::from(verdict == Verdict::Violated);
+        self.open = verdict == Verdict::Inconclusive;
+        self.decided = !self.open;
+        Some(verdict)
+    }
+
+    /// How an assert turned out; none for a property, and before the end of the run.
+    pub fn judgement(&self) -> Option<&Judgement> {
+        self.assertion.as_ref()?.judgement.as_ref()
+    }
+
+    /// Whether it is an assert.
+    pub fn is_assert(&self) -> bool {
+        self.assertion.is_some()
+    }
+
+    /// Closes the statistics of a recording with this many steps, in which this many instances are
+    /// inconclusive.
+    pub(crate) fn end(&mut self, steps: u64, waiting: u64) {
+        if self.assertion.is_some() {
+            return;
+        }
+        if self.by_steps {
+            self.count(steps);
+        }
+        self.open |= match self.by_key {
+            true => waiting > 0,
+            false => self.last == Some(Verdict::Inconclusive),
+        };
+        (self.since, self.about, self.over) = (0, None, false);
+    }
+
+    /// Adds the statistics of a further recording.
+    pub(super) fn merge(&mut self, further: PropertyStatistics) {
+        self.inconclusive += further.inconclusive;
+        self.violations += further.violations;
+        self.first = self.first.take().or(further.first);
+        self.last = further.last.or(self.last);
+        if let Some((own, further)) = self.assertion.as_mut().zip(further.assertion) {
+            let judgements = [own.judgement.take(), further.judgement].into_iter().flatten();
+            own.judgement = judgements.reduce(Judgement::worse);
+            self.last = own.judgement.as_ref().map(|judgement| judgement.verdict);
+        }
+        self.open |= further.open;
+        self.decided |= further.decided;
+        self.unchecked += further.unchecked;
+        self.blind.times += further.blind.times;
+        self.blind.verdicts += further.blind.verdicts;
+    }
+
+    /// Counts the steps before this one.
+    fn count(&mut self, step: u64) {
+        if self.last == Some(Verdict::Inconclusive) {
+            self.inconclusive += step.saturating_sub(self.since);
+        }
+        self.since = step;
+    }
+
+    /// The verdict: the last one; of a property with parameters the worst of any instance.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match self.last {
+            Some(_) if self.by_key && self.violations > 0 => Some(Verdict::Violated),
+            Some(_) if self.by_key && (self.open || self.unchecked > 0) => Some(Verdict::Inconclusive),
+            last => last,
+        }
+    }
+
+    /// Whether it was neither satisfied nor violated at any time.
+    pub fn undecided(&self) -> bool {
+        // An assert is judged when the run is over.
+        !self.decided && (self.assertion.is_none() || self.judgement().is_some())
+    }
+}
+
+/// [`PropertyStatistics`] in a snapshot: times in nanoseconds, verdicts by their names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SavedStatistics {
+    inconclusive: u64,
+    violations: u64,
+    first: Option<(String, Option<u64>, i64)>,
+    last: Option<String>,
+    open: bool,
+    decided: bool,
+    about: Option<(i64, bool)>,
+    since: u64,
+    #[serde(default)]
+    measured: Option<Measured>,
+}
+
+impl PropertyStatistics {
+    pub(crate) fn saved(&self) -> SavedStatistics {
+        let first = |first: &FirstViolation| (first.parameters.clone(), first.step, first.time.as_nanos());
+        SavedStatistics {
+            inconclusive: self.inconclusive,
+            violations: self.violations,
+            first: self.first.as_ref().map(first),
+            last: self.last.map(|verdict| verdict.as_str().to_owned()),
+            open: self.open,
+            decided: self.decided,
+            about: self.about.map(|(time, is_later)| (time.as_nanos(), is_later)),
+            since: self.since,
+            measured: self.assertion.as_ref().map(|assertion| assertion.measured.clone()),
+        }
+    }
+
+    pub(crate) fn restore(&mut self, saved: SavedStatistics) {
+        let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since, measured } =
+            saved;
+        if let Some((assertion, measured)) = self.assertion.as_mut().zip(measured) {
+            assertion.measured = measured;
+        }
+        let time = Timestamp::from_nanos;
+        (self.inconclusive, self.violations, self.open) = (inconclusive, violations, open);
+        (self.decided, self.since) = (decided, since);
+        self.first = first.map(|(parameters, step, at)| FirstViolation { parameters, step, time: time(at) });
+        let all = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
+        self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
+        self.about = about.map(|(at, is_later)| (time(at), is_later));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_verdict_is_the_one_about_the_latest_time() {
+        let at = Timestamp::from_nanos;
+        let report = |time, about: Option<i64>, verdict| {
+            let mut report = Report::at_event(verdict, 0, at(time));
+            (report.about, report.at_event) = (about.map(at), false);
+            report
+        };
+        let mut statistics = PropertyStatistics::default();
+        statistics.add(&report(0, None, Verdict::Satisfied), Vec::new);
+        statistics.add(&report(2, Some(0), Verdict::Inconclusive), Vec::new);
+        assert_eq!((statistics.last, statistics.inconclusive), (Some(Verdict::Satisfied), 1));
+        statistics.add(&report(9, Some(5), Verdict::Violated), Vec::new);
+        let first = statistics.first.as_ref().map(|first| (first.step, first.time));
+        assert_eq!((statistics.last, first), (Some(Verdict::Violated), Some((None, at(5)))));
+        let mut closed = statistics.clone();
+        closed.end(3, 0);
+        assert!(!closed.open);
+        // A verdict that is open at the end stays open, although later times are known.
+        statistics.over();
+        statistics.add(&report(9, Some(4), Verdict::Inconclusive), Vec::new);
+        statistics.end(3, 0);
+        assert!(statistics.open && statistics.last == Some(Verdict::Violated));
+    }
+}
