@@ -10,6 +10,9 @@ use rondel_net::{dds, mqtt, zenoh};
 use crate::deployment::{Address, SLOW_CONSUMER_WAIT, lease, resend, slow_consumer_wait};
 use crate::{complain, exit, say, warn};
 
+/// How long a message waits for an MQTT broker before it is tried again, if nothing else is asked for.
+const TRY: Duration = Duration::from_secs(1);
+
 /// How long to try to reach a network with `--exit-on-unreachable`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -174,6 +177,9 @@ impl NetworkArguments {
         addresses.clone().for_each(|address| settings.need(address));
         if let Some(wait) = self.slow_consumer {
             settings.limit_slow_consumers(wait);
+        } else if let Some(Mqtt { settings, .. }) = &mut settings.mqtt {
+            // Publishers try again, as long as nobody has asked them to end.
+            settings.slow_consumer = Some(TRY);
         }
         if let Some(bytes) = self.resend {
             settings.resend(bytes);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use rondel_decode::schema::Schema;
-use rondel_net::adapter::{Outage, Publisher};
+use rondel_net::adapter::{Outage, PublishError, Publisher};
 
 use crate::deployment::Address;
 use crate::losses::{Seen, Unconfirmed, Undelivered, outage_text};
@@ -18,8 +18,9 @@ use crate::warn;
 const NAP: Duration = Duration::from_millis(100);
 /// Interval of looking for losses.
 const LOOK: Duration = Duration::from_secs(1);
-/// The time limit for delivering what was sent at the end.
+/// The time limits for delivering what was sent at the end, and once the command is asked to end.
 const FLUSH: Duration = Duration::from_secs(10);
+const FLUSH_ASKED: Duration = Duration::from_secs(2);
 /// The addresses that one warning names.
 const NAMED: usize = 5;
 
@@ -31,6 +32,9 @@ pub struct Outgoing {
     seen: Seen,
     looked: Instant,
     failed: u64,
+    asked: Asked,
+    /// Whether a message waits for a broker until it is taken or the command is asked to end.
+    is_patient: bool,
     networks: Networks,
 }
 
@@ -70,14 +74,17 @@ pub struct Ended {
 }
 
 impl Outgoing {
-    /// Without publishers yet.
-    pub fn new(networks: Networks) -> Outgoing {
+    /// Without publishers yet. If it `is_patient`, a message waits for an MQTT broker until that takes it, or the command
+    /// is asked to end.
+    pub fn new(networks: Networks, asked: Asked, is_patient: bool) -> Outgoing {
         Outgoing {
             outlets: Vec::new(),
             undelivered: Undelivered::default(),
             seen: Seen::new(&Undelivered::default(), Vec::new()),
             looked: Instant::now(),
             failed: 0,
+            asked,
+            is_patient,
             networks,
         }
     }
@@ -94,6 +101,9 @@ impl Outgoing {
         batching: bool,
     ) -> Result<usize, String> {
         let publisher = self.networks.publisher_of(address, schema, batching)?;
+        if self.is_patient && matches!(address, Address::Mqtt(..)) {
+            publisher.hand_back();
+        }
         let address = address.to_string();
         self.undelivered.add(address.clone(), publisher.drops());
         self.outlets.push(Outlet { address, publisher, published: 0, failed: 0, is_matched: false });
@@ -144,7 +154,14 @@ impl Outgoing {
         let Some(Outlet { address, publisher, published, failed, .. }) = self.outlets.get_mut(outlet) else {
             return;
         };
-        match publisher.publish(payload) {
+        let sent = loop {
+            match publisher.publish(payload) {
+                // A broker that is gone: the others wait in their networks.
+                Err(PublishError::Slow) if self.is_patient && !self.asked.yet() => std::thread::sleep(NAP),
+                sent => break sent,
+            }
+        };
+        match sent {
             Ok(()) => *published += 1,
             Err(error) => {
                 *failed += 1;
@@ -200,7 +217,8 @@ impl Outgoing {
     pub fn end(mut self) -> Ended {
         self.release();
         self.look_for_subscribers();
-        let deadline = Instant::now() + FLUSH;
+        let limit = if self.asked.yet() { FLUSH_ASKED } else { FLUSH };
+        let deadline = Instant::now() + limit;
         let mut is_taken = true;
         for outlet in &self.outlets {
             is_taken &= outlet.publisher.flush(deadline.saturating_duration_since(Instant::now()));
@@ -218,7 +236,7 @@ impl Outgoing {
         });
         let sent = sent.collect();
         let outages = networks.outages();
-        let is_left = networks.close();
+        let is_left = networks.close_within(limit);
         let is_delivered = is_taken && is_left && undelivered.count() == 0;
         Ended { sent, undelivered, unconfirmed, outages, is_delivered }
     }

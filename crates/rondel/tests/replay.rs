@@ -539,13 +539,19 @@ fn a_broker_that_goes_away_is_said() {
         |i: u32| format!("{{\"topic\":\"a\",\"time\":{},\"data\":{{\"n\":{i}}}}}\n", f64::from(i) / 20.0);
     let lines = folder.file("lines.jsonl", (0..1200).map(line).collect::<String>());
     let at = format!("127.0.0.1:{}", broker.port);
-    let own = ["replay", &lines, "--to", "mqtt", "--mqtt-broker", &at, "--slow-consumer", "1 s"];
-    let mut replay = Process::rondel(own);
-    replay.wait_stderr("ready");
+    let own = ["replay", &lines, "--to", "mqtt", "--mqtt-broker", &at];
+    let limited = [&own[..], &["--slow-consumer", "1 s"]].concat();
+    let [mut limited, mut patient] = [Process::rondel(limited), Process::rondel(own)];
+    limited.wait_stderr("ready");
+    patient.wait_stderr("ready");
     drop(broker);
-    replay.wait_stderr("cannot publish a message on mqtt:a");
-    replay.signal("INT");
-    replay.finish().expect_status(5).expect_stderr(&[" failed; stopped", "not restored"]);
+    limited.wait_stderr("cannot publish a message on mqtt:a");
+    limited.signal("INT");
+    limited.finish().expect_status(5).expect_stderr(&[" failed; stopped", "not restored"]);
+    // Without a limit a message waits for the broker, but not beyond the signal.
+    patient.wait_stderr("the MQTT broker does not accept messages");
+    patient.signal("TERM");
+    patient.finish().expect_status(5).expect_stderr(&["stopped", "not restored"]);
 }
 
 #[test]
@@ -572,6 +578,11 @@ fn mistakes_are_said() {
         "--map y=…: no topic of the recording has this name",
     );
     refused(2, &[&lines, "--map", "x"], "write TOPIC=ADDRESS");
+    refused(
+        2,
+        &[&lines, "--map", "x=zenoh:y", "--map", "x=zenoh:z"],
+        "--map x=…: this topic has an address already",
+    );
     refused(2, &[&lines, "--map", "x=zenoh:a/*"], "has no wildcards");
     refused(2, &[&lines, "--map", "x=zenoh+cdr:a"], "they are json, and zenoh+cdr:a is for cdr");
     refused(2, &[&lines, "--to", "ros2", "--topics", "a b"], "letters, digits, _ and / are allowed");

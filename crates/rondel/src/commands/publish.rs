@@ -72,7 +72,7 @@ impl Publish {
         };
         let asked = signals::listen(|| ()).map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         let networks = self.network.open(std::iter::once(address), || asked.yet())?;
-        let mut outgoing = Outgoing::new(networks);
+        let mut outgoing = Outgoing::new(networks, asked.clone(), self.network.slow_consumer.is_none());
         // With a rate, each message leaves at once; without one, throughput matters more.
         let outlet = outgoing.add(address, None, self.rate.is_none()).map_err(network)?;
         outgoing.wait_for_subscribers(Duration::from_secs(self.wait), &asked);

@@ -465,6 +465,11 @@ impl Replay {
             _ => Destination::Recorded,
         };
         let schemas = deployment.map_or(&own, |deployment| &*deployment.specification.schemas);
+        let again =
+            (1..self.map.len()).find(|&i| self.map[..i].iter().any(|other| other.topic == self.map[i].topic));
+        if let Some(again) = again {
+            return Err(format!("--map {}=…: this topic has an address already", self.map[again].topic));
+        }
         let targets = Targets { destination, mapped: &self.map, schemas };
         let clock = deployment.and_then(|deployment| deployment.clock.as_ref());
         let mut plan = Plan::default();
@@ -525,7 +530,7 @@ impl Replay {
                 networks::open(&settings, deployment.exit_on_unreachable, || asked.yet())?
             }
         };
-        let mut outgoing = Outgoing::new(networks);
+        let mut outgoing = Outgoing::new(networks, asked.clone(), self.network.slow_consumer.is_none());
         for Outlet { address, schema } in &plan.outlets {
             outgoing.add(address, schema.as_ref(), self.as_fast_as_possible).map_err(network)?;
         }

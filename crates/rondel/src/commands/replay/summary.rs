@@ -156,7 +156,8 @@ impl Summary {
                 "to": sent.map(|sent| &sent.address),
                 "published": sent.map(|sent| sent.published),
                 "failed": sent.map(|sent| sent.failed),
-                "subscribed": sent.map(|sent| sent.is_matched),
+                // Brokers of MQTT do not say who has subscribed.
+                "subscribed": sent.filter(|sent| !sent.address.starts_with("mqtt:")).map(|sent| sent.is_matched),
             })
         };
         let left_out = |left: &LeftOut| json!({"topic": left.topic, "reason": left.reason});
