@@ -3,7 +3,6 @@
 //! The index, or a walk over the heads of the records, shows the chunks. Those with a wanted topic and time are read,
 //! in the order of their first messages, and merged where their times overlap.
 
-mod ahead;
 mod chunk;
 mod index;
 mod load;
@@ -17,7 +16,6 @@ use rondel_event::Timestamp;
 
 use crate::pieces::Pieces;
 use crate::recording::{End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
-use ahead::Ahead;
 use index::{Index, Section};
 use load::{Buffers, Entry, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
 pub(crate) use records::MAGIC;
@@ -30,10 +28,6 @@ const OVERLAP: usize = 512 << 20;
 /// An MCAP file that is being read.
 pub struct McapRecording {
     loader: Loader,
-    /// The thread that loads sections, if there is one.
-    ahead: Option<Ahead>,
-    /// How many sections were read.
-    loaded: u64,
     topics: Vec<RecordedTopic>,
     /// For every id of a channel the position of its topic, or [`UNKNOWN`].
     channels: Vec<u32>,
@@ -101,8 +95,6 @@ impl McapRecording {
             is_own,
             end,
             loader: Loader::new(file),
-            ahead: None,
-            loaded: 0,
             open: Vec::new(),
             current: None,
             position: 0,
@@ -119,7 +111,6 @@ impl McapRecording {
 
     /// Applies the selection.
     fn choose(&mut self) {
-        (self.ahead, self.loaded) = (None, 0);
         let selection = &self.selection;
         let chosen = |topic: &u32| match *topic {
             UNKNOWN => UNKNOWN,
@@ -143,16 +134,8 @@ impl McapRecording {
 
     /// Reads the next section.
     fn load(&mut self, section: &Section) -> Result<(), RecordingError> {
-        self.loaded += 1;
-        // Not for the first: one of many merged recordings may have its messages much later than others.
-        if self.loaded == 2 {
-            self.ahead = Ahead::start(&self.loader, std::iter::once(section).chain(&self.waiting));
-        }
-        let loaded = match &mut self.ahead {
-            Some(ahead) => ahead.next(),
-            None => self.loader.load(section),
-        };
-        let Loaded { buffers: Buffers { records, entries }, fault, bytes_read } = loaded?;
+        let Loaded { buffers: Buffers { records, entries }, fault, bytes_read } =
+            self.loader.load(section)?;
         self.bytes_read += bytes_read;
         let Section { offset, length, .. } = *section;
         let fault = fault.map(|reason| {
@@ -215,11 +198,7 @@ impl McapRecording {
         while let Some(i) = self.open.iter().position(is_done) {
             let OpenSection { records, entries, fault, end, .. } = self.open.swap_remove(i);
             self.position = self.position.max(end);
-            let buffers = Buffers { records, entries };
-            match &self.ahead {
-                Some(ahead) => ahead.give_back(buffers),
-                None => self.loader.spare.push(buffers),
-            }
+            self.loader.spare.push(Buffers { records, entries });
             if let Some(fault) = fault {
                 return Err(fault);
             }

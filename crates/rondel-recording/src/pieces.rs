@@ -49,13 +49,6 @@ impl Pieces {
         })
     }
 
-    /// The same file once more, with which it shares the position: only one of them may read at a time.
-    pub(crate) fn again(&self) -> io::Result<Pieces> {
-        let (path, file) = (self.path.clone(), self.file.try_clone()?);
-        let window = Vec::new();
-        Ok(Pieces { path, file, size: self.size, window, start: 0, next: SMALL, bytes_read: 0, _space: None })
-    }
-
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -65,12 +65,6 @@ impl Loader {
         Loader { file, wanted, decompressor, raw: Vec::new(), spare: Vec::new() }
     }
 
-    /// A second one of the same file. The two must not read at the same time, as they share the position.
-    pub(super) fn again(&self) -> Option<Loader> {
-        let file = self.file.again().ok()?;
-        Some(Loader { wanted: self.wanted.clone(), ..Loader::new(file) })
-    }
-
     pub(super) fn path(&self) -> &Path {
         self.file.path()
     }

@@ -345,9 +345,9 @@ writer.finish()
     assert_eq!(compared, 6000);
 }
 
-/// A thread reads ahead in files of more than a mebibyte: chunks that overlap in time, one of them damaged.
+/// Many chunks that overlap in time, one of them damaged.
 #[test]
-fn what_is_read_ahead_comes_in_order_and_with_its_faults() {
+fn large_chunks_come_in_order_and_with_their_faults() {
     const CHUNKS: u64 = 40;
     const DAMAGED: u64 = 17;
     let mut writer = Writer::new();
@@ -374,14 +374,8 @@ fn what_is_read_ahead_comes_in_order_and_with_its_faults() {
     }
     expected.sort_unstable();
     let bytes = writer.finish(Some(&definitions()));
-    assert!(bytes.len() > 1_500_000, "{} bytes are read without a thread", bytes.len());
     let file = File::new(&bytes);
     let (messages, errors) = file.read();
     assert_eq!(times(&messages), expected);
     assert!(errors.len() == 1 && errors[0].contains("the checksum of a chunk is wrong"), "{errors:?}");
-    // Given up in the middle.
-    let mut recording = file.open().unwrap();
-    for _ in 0..100 {
-        recording.next().unwrap().unwrap();
-    }
 }
