@@ -121,6 +121,7 @@ impl SqliteRecording {
         let wanted = scan::Wanted {
             path: self.path.clone(),
             topics: wanted,
+            known: self.numbers.keys().copied().collect(),
             from: self.selection.from.as_nanos(),
             until: self.selection.until.as_nanos(),
             // What is missing behind the end is reported as that.

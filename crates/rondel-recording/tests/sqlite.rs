@@ -165,6 +165,43 @@ fn topics_and_times_are_chosen_and_an_index_is_not_needed() {
 }
 
 #[test]
+fn rows_that_are_no_messages_are_counted() {
+    let folder = Folder::new();
+    // The columns of a table that another program wrote may hold anything.
+    let free = "DROP INDEX timestamp_idx; ALTER TABLE messages RENAME TO before;
+                CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB);
+                INSERT INTO messages SELECT * FROM before; DROP TABLE before;
+                INSERT INTO messages(topic_id, timestamp, data) VALUES
+                (7, NULL, x'00'), (7, 'soon', x'00'), (99, NULL, x'00'), (7, 1005, NULL), (99, 1015, x'00'),
+                (NULL, 1025, x'00'), (9, NULL, x'00');";
+    for index in ["", "CREATE INDEX timestamp_idx ON messages (timestamp ASC);"] {
+        let path = folder.file("a.db3");
+        let _ = std::fs::remove_file(&path);
+        write(&path, 4, "").execute_batch(&format!("{free}{index}")).unwrap();
+        let (messages, errors) = read(&path).unwrap();
+        assert_eq!(messages, expected(), "{index}");
+        assert!(
+            matches!(&errors[..], [error] if error.ends_with(
+                "7 rows of the table `messages` cannot be read: 4 without a time, 1 without data, 2 of a topic that is \
+                 not in the table `topics`"
+            )),
+            "{index} {errors:?}"
+        );
+        // The span is that of the messages; rows of topics that are not read are no matter.
+        let mut recording = open_messages(&path).unwrap().unwrap();
+        let last = Timestamp::from_nanos(1000 + 10 * (MESSAGES - 1));
+        assert_eq!(recording.span(), Some((Timestamp::from_nanos(1000), last)));
+        let from = Timestamp::from_nanos(1030);
+        recording.select(Selection { topics: vec![false, true], from, until: last });
+        let (_, errors) = all(recording);
+        assert!(
+            matches!(&errors[..], [error] if error.ends_with("2 rows of the table `messages` cannot be read: 2 without a time")),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
 fn a_file_that_is_cut_anywhere_gives_its_beginning() {
     let folder = Folder::new();
     let (whole, cut) = (folder.file("whole.db3"), folder.file("cut.db3"));

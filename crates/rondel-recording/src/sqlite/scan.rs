@@ -1,7 +1,7 @@
 //! The messages of a database, read by a thread: in the order of their times, through the index; where there is none,
 //! in an order made from times and row numbers alone; where a database is damaged, what its table still has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,6 +44,8 @@ pub(super) struct Wanted {
     pub(super) path: PathBuf,
     /// The numbers of the topics in the database, in order, and their positions.
     pub(super) topics: Vec<(i64, u32)>,
+    /// The numbers of all topics.
+    pub(super) known: HashSet<i64>,
     pub(super) from: i64,
     pub(super) until: i64,
     /// Whether the file is known to end too early.
@@ -70,7 +72,7 @@ impl Scan {
                 spare,
                 batch: Batch::default(),
                 last: None,
-                unusable: 0,
+                unusable: Unusable::default(),
                 others: HashMap::new(),
             }
             .run(&database);
@@ -90,10 +92,14 @@ impl Scan {
     }
 }
 
+/// That a time is a number: what is none comes before or behind all of them, and passes by their index.
+const HAS_TIME: &str = "timestamp BETWEEN -9223372036854775808 AND 9223372036854775807";
+
 /// The first and the last time.
 pub(super) fn span(database: &Connection) -> Option<(Timestamp, Timestamp)> {
     let one = |order: &str| {
-        let query = format!("SELECT timestamp FROM messages ORDER BY timestamp {order} LIMIT 1");
+        let query =
+            format!("SELECT timestamp FROM messages WHERE {HAS_TIME} ORDER BY timestamp {order} LIMIT 1");
         database.query_row(&query, [], |row| row.get(0)).ok().map(Timestamp::from_nanos)
     };
     Some((one("ASC")?, one("DESC")?))
@@ -108,10 +114,36 @@ struct Reader {
     batch: Batch,
     /// The time and the row of the last message.
     last: Option<(i64, i64)>,
-    /// Messages that have no time or no data.
-    unusable: u64,
+    unusable: Unusable,
     /// The messages of other topics.
     others: HashMap<i64, u64>,
+}
+
+/// Rows that are no messages, by what is wrong with them.
+#[derive(Default)]
+struct Unusable {
+    /// Their time is no whole number.
+    time: u64,
+    data: u64,
+    /// Their topic is not in the table of topics.
+    topic: u64,
+}
+
+impl Unusable {
+    /// How many there are, and why; `None` without any.
+    fn reason(&self) -> Option<String> {
+        let reasons = [
+            (self.time, "without a time"),
+            (self.data, "without data"),
+            (self.topic, "of a topic that is not in the table `topics`"),
+        ];
+        let (count, found) =
+            (self.time + self.data + self.topic, reasons.iter().filter(|(count, _)| *count > 0));
+        let found: Vec<String> = found.map(|(count, reason)| format!("{count} {reason}")).collect();
+        let rows = if count == 1 { "row" } else { "rows" };
+        (count > 0)
+            .then(|| format!("{count} {rows} of the table `messages` cannot be read: {}", found.join(", ")))
+    }
 }
 
 /// Why reading ends.
@@ -160,8 +192,8 @@ impl Reader {
             Err(_) if self.limit.is_stopped.load(Ordering::Relaxed) => return,
             Err(stop) => self.damaged(format!("it cannot be read on ({})", stop.reason())),
         }
-        if self.unusable > 0 {
-            self.damaged(format!("{} messages have no time or no data", self.unusable));
+        if let Some(reason) = self.unusable.reason() {
+            self.damaged(reason);
         }
         self.batch.others = self.others.drain().collect();
         let _ = self.hand_over();
@@ -209,13 +241,19 @@ impl Reader {
 
     /// Adds a message; the columns are its time, its topic and its data.
     fn add(&mut self, row: &rusqlite::Row<'_>, time: i64, columns: (usize, usize)) -> Result<(), Stop> {
-        let ValueRef::Integer(number) = row.get_ref(columns.0)? else { return Ok(()) };
+        let ValueRef::Integer(number) = row.get_ref(columns.0)? else {
+            self.unusable.topic += 1;
+            return Ok(());
+        };
         let Ok(at) = self.wanted.topics.binary_search_by_key(&number, |(number, _)| *number) else {
-            *self.others.entry(number).or_default() += 1;
+            match self.wanted.known.contains(&number) {
+                true => *self.others.entry(number).or_default() += 1,
+                false => self.unusable.topic += 1,
+            }
             return Ok(());
         };
         let (ValueRef::Blob(data) | ValueRef::Text(data)) = row.get_ref(columns.1)? else {
-            self.unusable += 1;
+            self.unusable.data += 1;
             return Ok(());
         };
         let start = self.batch.data.len();
@@ -244,14 +282,15 @@ impl Reader {
             is_sorted |= super::text(step, 3)?.contains("TEMP B-TREE");
         }
         if is_sorted {
-            return self.sorted(database, &wanted);
+            self.sorted(database, &wanted)?;
+            return self.without_time(database);
         }
         let mut statement = database.prepare(&all)?;
         let mut rows = statement.query(span)?;
         while let Some(row) = rows.next()? {
             let (ValueRef::Integer(time), ValueRef::Integer(number)) = (row.get_ref(0)?, row.get_ref(1)?)
             else {
-                self.unusable += 1;
+                self.unusable.time += 1;
                 continue;
             };
             if self.last.is_some_and(|last| last >= (time, number)) {
@@ -260,13 +299,32 @@ impl Reader {
             self.add(row, time, (2, 3))?;
             self.last = Some((time, number));
         }
+        self.without_time(database)
+    }
+
+    /// Counts the messages of the wanted topics, and of unknown ones, that have no time.
+    fn without_time(&mut self, database: &Connection) -> Result<(), Stop> {
+        let query = "SELECT topic_id FROM messages WHERE timestamp IS NULL OR timestamp >= ''";
+        let mut statement = database.prepare(query)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            self.unusable.time += u64::from(self.concerns(row.get_ref(0)?));
+        }
         Ok(())
+    }
+
+    /// Whether a topic is wanted, or not known.
+    fn concerns(&self, topic: ValueRef<'_>) -> bool {
+        let ValueRef::Integer(number) = topic else { return true };
+        let is_wanted = self.wanted.topics.binary_search_by_key(&number, |(number, _)| *number).is_ok();
+        is_wanted || !self.wanted.known.contains(&number)
     }
 
     /// Reads in the order of times where there is no index: SQLite sorts the times, and not the messages.
     fn sorted(&mut self, database: &Connection, wanted: &str) -> Result<(), Stop> {
         let mut keys = database.prepare(&format!(
-            "SELECT timestamp, rowid FROM messages WHERE timestamp BETWEEN ?1 AND ?2 AND {wanted} ORDER BY 1, 2"
+            "SELECT timestamp, rowid FROM messages WHERE timestamp BETWEEN ?1 AND ?2 AND ({wanted} OR topic_id IS \
+             NULL OR topic_id NOT IN (SELECT id FROM topics WHERE id IS NOT NULL)) ORDER BY 1, 2"
         ))?;
         let mut one: Statement<'_> =
             database.prepare("SELECT topic_id, data FROM messages WHERE rowid = ?1")?;
@@ -274,7 +332,7 @@ impl Reader {
         while let Some(row) = rows.next()? {
             let (ValueRef::Integer(time), ValueRef::Integer(number)) = (row.get_ref(0)?, row.get_ref(1)?)
             else {
-                self.unusable += 1;
+                self.unusable.time += 1;
                 continue;
             };
             if self.last.is_some_and(|last| last >= (time, number)) {
@@ -331,7 +389,7 @@ impl Reader {
             }
             *last = Some(number);
             let ValueRef::Integer(time) = row.get_ref(0)? else {
-                self.unusable += 1;
+                self.unusable.time += u64::from(self.concerns(row.get_ref(2)?));
                 continue;
             };
             if (time, number) > after && (self.wanted.from..=self.wanted.until).contains(&time) {
