@@ -60,6 +60,8 @@ pub struct TableRecording {
     current: usize,
     payload: Vec<u8>,
     is_done: bool,
+    /// Why its rows have no times, until that is said.
+    timeless: Option<String>,
 }
 
 impl TableRecording {
@@ -74,6 +76,10 @@ impl TableRecording {
         let is_there = rows.read_byte_record(&mut header).map_err(|error| input::failed(path, 0, error))?;
         if !is_there {
             return Err(refused("this table is empty: its first line must name the columns".to_owned()));
+        }
+        if rows.get_ref().is_open() {
+            let reason = "its first line must name the columns, and the file ends in a quoted cell of it";
+            return Err(refused(reason.to_owned()));
         }
         let columns = Columns::new(&header, separator, options).map_err(refused)?;
         let stem = input::stem(path);
@@ -109,7 +115,7 @@ impl TableRecording {
         };
         let topics: Vec<RecordedTopic> = names.into_iter().map(topic).collect();
         let (first, last) = input::ends(path, columns.time)?;
-        let times = Times::new(columns.unit.or(options.unit), first.as_deref());
+        let times = Times::new(columns.unit.or(options.unit), first.as_deref(), separator == b';');
         let of = |cell: &Option<Vec<u8>>| times.time(cell.as_ref()?).map(Timestamp::from_nanos);
         let span = of(&first).map(|first| (first, of(&last).map_or(first, |last| last.max(first))));
         let next_topic = topics.len();
@@ -120,6 +126,7 @@ impl TableRecording {
             size,
             selection: Selection::of_topics(vec![true; topics.len()]),
             topics,
+            timeless: columns.timeless(options.time),
             columns,
             layouts,
             times,
@@ -147,6 +154,10 @@ impl TableRecording {
                 self.is_done = true;
                 return Err(input::failed(&self.path, offset, error));
             }
+        }
+        if self.rows.get_ref().is_open() {
+            self.is_done = true;
+            return Err(self.unclosed());
         }
         let (own, expected) = (self.row.len(), self.columns.names.len());
         if own != expected {
@@ -176,6 +187,22 @@ impl TableRecording {
             Some(topic) => vec![topic],
             None => (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect(),
         };
+        RecordingError::Row { path: self.path.clone(), line, reason, topics }
+    }
+
+    /// That the file ends in a quoted cell of the row.
+    fn unclosed(&self) -> RecordingError {
+        let cell = self.row.iter().next_back().unwrap_or_default();
+        let inside = cell.iter().filter(|byte| **byte == b'\n').count() as u64;
+        // Both count the line break behind the end.
+        let line = self.rows.position().line().saturating_sub(inside);
+        let cell = cell.trim_ascii_end();
+        let last = line + cell.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let reason = format!(
+            "the quotation mark before {} is not closed: the file ends in line {last}, and nothing from here on is read",
+            cells::shown(cell)
+        );
+        let topics = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect();
         RecordingError::Row { path: self.path.clone(), line, reason, topics }
     }
 
@@ -223,6 +250,11 @@ impl Recording for TableRecording {
     }
 
     fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
+        if let Some(reason) = self.timeless.take() {
+            self.is_done = true;
+            let topics = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect();
+            return Err(RecordingError::Row { path: self.path.clone(), line: 1, reason, topics });
+        }
         if self.columns.by_name.is_empty() {
             let numbered = self.topics.iter().enumerate();
             self.columns.by_name =

@@ -215,6 +215,75 @@ fn wrong_rows_are_named_and_skipped() {
     }
 }
 
+#[test]
+fn a_quotation_mark_that_is_not_closed_is_named() {
+    let folder = Folder::new();
+    let spec = folder.file("speed.rondel", "topic odom { x: float }\nproperty slow = odom.x < 8\n");
+    let begin = "time,x,note\n0,1,\"a\nb\"\n\n1,2,";
+    let reason = "the quotation mark before \"open";
+    for (name, end, line) in [
+        ("open.csv", "\"open\n2,20,x\n3,30,y\n", 5),
+        ("last.csv", "\"open", 5),
+        ("second.csv", "\"c\nd\"\n2,3,\"open\n3,30,y", 7),
+        ("doubled.csv", "\"open \"\"\n2,20,x\n", 5),
+    ] {
+        for ends in ["\n", "\r\n"] {
+            let table = folder.file(name, format!("{begin}{end}").replace('\n', ends));
+            let checked = check(&spec, &[&table]);
+            checked.expect_status(3).expect_stderr(&[&format!("{name}:{line}: {reason}")]);
+            let skipped = rondel(["check", "--on-error", "skip", "--summary", "json", &spec, &table]);
+            skipped.expect_stderr(&["skipped 1 row; the first is line", reason, "\"skipped\":1"]);
+        }
+    }
+    let packed = zstd::encode_all(format!("{begin}\"open\n2,20,x\n").as_bytes(), 3).unwrap();
+    check(&spec, &[&folder.file("packed.csv.zst", packed)]).expect_status(3).expect_stderr(&[reason]);
+    // What is closed at the very end is whole.
+    for end in ["\"c\nd\"", "\"c\nd\"\n", "\"\"", "c\""] {
+        let table = folder.file("whole.csv", format!("{begin}{end}"));
+        rondel(["check", "--summary", "json", &spec, &table])
+            .expect_status(0)
+            .expect_stderr(&["\"events\":2"]);
+    }
+    let table = folder.file("ends.csv", format!("{begin}\"open\n2,20,x\n"));
+    check(&spec, &[&table]).expect_stderr(&["ends.csv:5: ", "the file ends in line 6"]);
+    let header = folder.file("header.csv", "time,\"x\n0,1\n");
+    check(&spec, &[&header]).expect_status(3).expect_stderr(&["the file ends in a quoted cell"]);
+}
+
+#[test]
+fn tables_without_times_are_refused() {
+    let folder = Folder::new();
+    let spec = folder.file("speed.rondel", "topic odom { x: float }\nproperty slow = odom.x < 8\n");
+    let table = folder.file("when.csv", "when,x\n0.5,1\n1.5,9\n");
+    for more in [&[][..], &["--on-error", "skip"]] {
+        let checked = check(&spec, &[more, &[&table]].concat());
+        assert!(matches!(checked.status, Some(3 | 4)), "{more:?} {}", checked.stderr);
+        checked.expect_stderr(&[
+            "when.csv",
+            "no column has the times",
+            "`timestamp`",
+            "\"when\", \"x\"",
+            "--time-field",
+        ]);
+    }
+    let other = check(&spec, &["--time-field", "nope", &table]);
+    other.expect_status(3).expect_stderr(&["no column has the name \"nope\"", "\"when\", \"x\""]);
+    let expected = check(&spec, &[&folder.file("time.csv", "time,x\n0.5,1\n1.5,9\n")]);
+    expected.expect_status(1);
+    assert_eq!(check(&spec, &["--time-field", "when", &table]).stdout, expected.stdout);
+    for header in ["time [s],x", "time_s,x", "stamp,x", "Time (s),x"] {
+        let named = folder.file("named.csv", format!("{header}\n0.5,1\n1.5,9\n"));
+        assert_eq!(check(&spec, &[&named]).stdout, expected.stdout, "{header}");
+    }
+    let nanoseconds = folder.file("ns.csv", "timestamp [ns],x\n500000000,1\n1500000000,9\n");
+    assert_eq!(check(&spec, &[&nanoseconds]).stdout, expected.stdout);
+    // A decimal comma, as in other cells.
+    let comma = folder.file("comma.csv", "time;x\n0,5;1,0\n1,5;9,0\n");
+    assert_eq!(check(&spec, &[&comma]).stdout, expected.stdout);
+    let comma = folder.file("when.csv", "when;x\n0,5;1,0\n1,5;9,0\n");
+    assert_eq!(check(&spec, &["--time-field", "when", &comma]).stdout, expected.stdout);
+}
+
 /// A small table with all that a cell can have.
 fn table_with_quotes() -> &'static str {
     "time,x,note\n0,1,\"a \"\"b\"\",\nc\"\n2026-11-22T18:16:04Z,-1.5e3,é\n"

@@ -59,12 +59,30 @@ pub(crate) struct Input {
     rest: Box<dyn Read>,
     /// How many bytes were read since the row began.
     of_row: Cell<usize>,
+    end: End,
+}
+
+/// How far the end of a table is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// There is more.
+    Ahead,
+    /// A line break was put behind the last byte.
+    Closed,
+    /// More was wanted than there is.
+    Passed,
 }
 
 impl Input {
     /// Notes that a row begins.
     pub(super) fn begin_row(&self) {
         self.of_row.set(0);
+    }
+
+    /// Whether the last row goes on where the file ends. Behind the last byte comes a line break, which ends every row but
+    /// one with a quoted cell that is not closed.
+    pub(super) fn is_open(&self) -> bool {
+        self.end == End::Passed
     }
 }
 
@@ -73,6 +91,16 @@ impl Read for Input {
         let mut read = self.beginning.read(buffer)?;
         if read == 0 {
             read = self.rest.read(buffer)?;
+        }
+        if read == 0
+            && let Some(byte) = buffer.first_mut()
+        {
+            if self.end == End::Ahead {
+                *byte = b'\n';
+                self.end = End::Closed;
+                return Ok(1);
+            }
+            self.end = End::Passed;
         }
         self.of_row.set(self.of_row.get() + read);
         if self.of_row.get() > MAX_LINE {
@@ -133,7 +161,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
         beginning.drain(..3);
     }
     let separator = separator(&beginning);
-    let input = Input { beginning: io::Cursor::new(beginning), rest, of_row: Cell::new(0) };
+    let input = Input { beginning: io::Cursor::new(beginning), rest, of_row: Cell::new(0), end: End::Ahead };
     let rows = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -195,6 +223,9 @@ pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u6
         rows.get_ref().begin_row();
         rows.read_byte_record(&mut row)
     } {
+        if rows.get_ref().is_open() {
+            break;
+        }
         if width.replace(width.unwrap_or(row.len())).is_none_or(|width| width != row.len()) {
             // The names of the columns, or a row that cannot be used.
             continue;

@@ -13,6 +13,8 @@ use crate::recording::WantedField;
 const LARGEST_INDEX: u32 = 65_535;
 /// The most parts of the name of a column.
 const DEPTH: usize = 100;
+/// How many columns an error names.
+const NAMED: usize = 20;
 /// The most columns.
 const COLUMNS: usize = 1 << 16;
 
@@ -43,18 +45,30 @@ pub(super) struct Columns {
     is_field: bool,
 }
 
-/// The unit of a column with times, if its name says that it is one.
+/// The unit of a column with times, if its name says that it is one: `time`, `time_s`, `time [s]` or `time (s)`.
 pub(super) fn time_column(name: &str) -> Option<Option<TimeUnit>> {
+    let (base, unit) = split(name);
+    matches!(&*base, "time" | "__time" | "timestamp" | "stamp").then_some(unit)
+}
+
+/// The name of a column in small letters, and the unit at its end.
+fn split(name: &str) -> (String, Option<TimeUnit>) {
     let name = name.to_ascii_lowercase();
     let units = [
-        ("_ns", TimeUnit::Nanoseconds),
-        ("_us", TimeUnit::Microseconds),
-        ("_ms", TimeUnit::Milliseconds),
-        ("_s", TimeUnit::Seconds),
+        ("ns", TimeUnit::Nanoseconds),
+        ("us", TimeUnit::Microseconds),
+        ("ms", TimeUnit::Milliseconds),
+        ("s", TimeUnit::Seconds),
     ];
-    let found = units.iter().find_map(|(ending, unit)| Some((name.strip_suffix(ending)?, Some(*unit))));
-    let (base, unit) = found.unwrap_or((&name, None));
-    matches!(base, "time" | "__time" | "timestamp").then_some(unit)
+    for (text, unit) in units {
+        for (before, after) in [("_", ""), ("[", "]"), ("(", ")")] {
+            let rest = name.strip_suffix(after).and_then(|name| name.strip_suffix(text));
+            if let Some(base) = rest.and_then(|name| name.strip_suffix(before)) {
+                return (base.trim_end().to_owned(), Some(unit));
+            }
+        }
+    }
+    (name, None)
 }
 
 impl Columns {
@@ -82,7 +96,9 @@ impl Columns {
             return Err(format!("two columns have the name `{}`", twice[0]));
         }
         let chosen = options.time.and_then(|chosen| names.iter().position(|name| name == chosen));
-        let own = names.iter().position(|name| time_column(name).is_some());
+        let is_stamp = |name: &String| split(name).0 == "stamp";
+        let of_time = |name: &String| time_column(name).is_some() && !is_stamp(name);
+        let own = names.iter().position(of_time).or_else(|| names.iter().position(is_stamp));
         let time = chosen.or(own);
         let unit = time.and_then(|time| time_column(&names[time]).flatten());
         let topic = names.iter().position(|name| name.eq_ignore_ascii_case("topic"));
@@ -93,8 +109,39 @@ impl Columns {
             None => Shape::One,
         };
         let has_comma = separator == b';';
-        let is_field = chosen.is_some();
+        // A stamp may be a field of the message.
+        let is_field = time.is_some_and(|time| chosen.is_some() || is_stamp(&names[time]));
         Ok(Columns { names, time, unit, shape, by_name: HashMap::new(), has_comma, is_field })
+    }
+
+    /// Why rows have no times, if no column has them: neither by its name nor, as it is, or in parts, by this path.
+    pub(super) fn timeless(&self, chosen: Option<&str>) -> Option<String> {
+        let is_part = |chosen: &str, name: &str| {
+            let rest = name.strip_prefix(chosen);
+            rest.is_some_and(|rest| rest.starts_with(['.', '['])) || self.shape == Shape::ByColumn
+        };
+        if self.time.is_some()
+            || chosen.is_some_and(|chosen| self.names.iter().any(|name| is_part(chosen, name)))
+        {
+            return None;
+        }
+        let names = self.names.iter().filter(|name| !name.is_empty());
+        let mut named: Vec<String> = names.clone().take(NAMED).map(|name| format!("{name:?}")).collect();
+        let more = names.count() - named.len();
+        if more > 0 {
+            named.push(format!("{more} more"));
+        }
+        let named = named.join(", ");
+        Some(match chosen {
+            Some(chosen) => {
+                format!("no column has the name {chosen:?} that --time-field says; there are {named}")
+            }
+            None => format!(
+                "no column has the times of the rows: it would be `time`, `timestamp`, `stamp` or `__time`, also with a \
+                 unit as in `time_ms` or `time [ms]`, and there are {named}; name the column so, or choose one with \
+                 `check --time-field`"
+            ),
+        })
     }
 
     /// The columns that are fields.
@@ -399,6 +446,31 @@ mod tests {
         let is_topic = |name: &str| name == "/a";
         let known = names(table.topics(&rows, Some(&is_topic)).unwrap());
         assert_eq!(known[0], r#"/a {"odom":{"pose":{"x":9},"twist":{"y":9}},"gear":{"data":9}}"#);
+    }
+
+    #[test]
+    fn columns_of_times_are_known_by_their_names() {
+        for (name, unit) in [
+            ("Time", None),
+            ("stamp", None),
+            ("time_s", Some(TimeUnit::Seconds)),
+            ("time [s]", Some(TimeUnit::Seconds)),
+            ("Time(us)", Some(TimeUnit::Microseconds)),
+            ("timestamp [ns]", Some(TimeUnit::Nanoseconds)),
+            ("stamp_ms", Some(TimeUnit::Milliseconds)),
+        ] {
+            assert_eq!(time_column(name), Some(unit), "{name}");
+        }
+        for name in ["times", "uptime", "time [min]", "time [s", "[s]", "s", "_ns", ""] {
+            assert_eq!(time_column(name), None, "{name}");
+        }
+        // A stamp beside a time is a field, and one alone is both.
+        assert_eq!(columns(&["stamp", "time"]).time, Some(1));
+        let alone = columns(&["stamp", "x"]);
+        assert_eq!(alone.time, Some(0));
+        assert_eq!(message(&alone.layout().unwrap(), &["1", "2"]), r#"{"stamp":1,"x":2}"#);
+        assert!(columns(&["a", "b"]).timeless(Some("c")).is_some());
+        assert!(columns(&["header.stamp.sec", "b"]).timeless(Some("header.stamp")).is_none());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Times in tables: numbers in a unit, or dates.
 
+use std::borrow::Cow;
+
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use rondel_event::TimeUnit;
@@ -9,16 +11,18 @@ use rondel_event::TimeUnit;
 pub(super) struct Times {
     /// The decimal places between the unit and a nanosecond.
     places: u32,
+    /// Whether numbers may have a decimal comma.
+    has_comma: bool,
 }
 
 impl Times {
     /// Times in this unit; otherwise in the one that makes the first time one of this century, or in seconds.
-    pub(super) fn new(unit: Option<TimeUnit>, first: Option<&[u8]>) -> Times {
+    pub(super) fn new(unit: Option<TimeUnit>, first: Option<&[u8]>, has_comma: bool) -> Times {
         let places = match unit {
             Some(unit) => u32::from(unit.nanos_exponent()),
             None => {
-                let number =
-                    first.and_then(|cell| std::str::from_utf8(cell).ok()?.trim().parse::<f64>().ok());
+                let number = first
+                    .and_then(|cell| point(std::str::from_utf8(cell).ok()?.trim(), has_comma).parse().ok());
                 // More than 292 years in seconds is no time.
                 match number.map(f64::abs) {
                     Some(number) if number >= 1e16 => 0,
@@ -28,7 +32,7 @@ impl Times {
                 }
             }
         };
-        Times { places }
+        Times { places, has_comma }
     }
 
     /// The time in a cell, in nanoseconds.
@@ -56,6 +60,7 @@ impl Times {
                     seen += 1;
                 }
                 b'.' if !is_fraction => is_fraction = true,
+                b',' if self.has_comma && !is_fraction => is_fraction = true,
                 _ => return None,
             }
         }
@@ -70,7 +75,7 @@ impl Times {
     #[cold]
     fn other(&self, cell: &[u8]) -> Option<i64> {
         let text = std::str::from_utf8(cell).ok()?;
-        if let Ok(number) = text.parse::<f64>() {
+        if let Ok(number) = point(text, self.has_comma).parse::<f64>() {
             let nanos = (number * 10_f64.powi(self.places as i32)).round();
             return (nanos.abs() < 9.2e18).then_some(nanos as i64);
         }
@@ -84,6 +89,15 @@ impl Times {
     }
 }
 
+/// A number with a point in the place of its decimal comma, if it may have one.
+fn point(text: &str, has_comma: bool) -> Cow<'_, str> {
+    if has_comma && text.matches([',', '.']).count() == 1 {
+        Cow::Owned(text.replace(',', "."))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -91,7 +105,7 @@ mod tests {
 
     #[test]
     fn times_are_read_in_their_units() {
-        let of = |unit, cell: &str| Times::new(unit, Some(cell.as_bytes())).time(cell.as_bytes());
+        let of = |unit, cell: &str| Times::new(unit, Some(cell.as_bytes()), false).time(cell.as_bytes());
         let cases = [
             ("12.5", Some(12_500_000_000)),
             ("-0.25", Some(-250_000_000)),
@@ -117,6 +131,18 @@ mod tests {
         }
         assert_eq!(of(Some(TimeUnit::Nanoseconds), "12"), Some(12));
         assert_eq!(of(Some(TimeUnit::Milliseconds), "12.5"), Some(12_500_000));
+        let of_comma = |cell: &str| Times::new(None, Some(cell.as_bytes()), true).time(cell.as_bytes());
+        for (cell, expected) in [
+            ("0,5", Some(500_000_000)),
+            ("0.5", Some(500_000_000)),
+            ("1700000000123,5", Some(1_700_000_000_123_500_000)),
+            ("1,5e3", Some(1_500_000_000_000)),
+            ("1,5,0", None),
+            ("1.000,5", None),
+        ] {
+            assert_eq!(of_comma(cell), expected, "{cell}");
+        }
+        assert_eq!(of(None, "0,5"), None);
         for cut in 0..20 {
             let _ = of(None, &"2026-11-22T18:16:04.5Z"[..cut]);
         }
