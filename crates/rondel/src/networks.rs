@@ -97,6 +97,60 @@ pub struct NetworkArguments {
 }
 
 impl NetworkArguments {
+    /// The options, and whether they were given: a deployment file has these settings itself. Not those that also go
+    /// beside a deployment.
+    pub fn given(&self) -> [(bool, &'static str); 22] {
+        let NetworkArguments {
+            zenoh_connect,
+            zenoh_listen,
+            zenoh_mode,
+            zenoh_config,
+            dds_domain,
+            dds_interface,
+            dds_peer,
+            dds_history,
+            dds_lease,
+            dds_security,
+            mqtt_broker,
+            mqtt_version,
+            mqtt_qos,
+            mqtt_user,
+            mqtt_password_file,
+            mqtt_password_env,
+            mqtt_ca,
+            mqtt_certificate,
+            mqtt_key,
+            mqtt_client_id,
+            slow_consumer,
+            resend,
+            exit_on_unreachable: _,
+        } = self;
+        [
+            (!zenoh_connect.is_empty(), "--zenoh-connect"),
+            (!zenoh_listen.is_empty(), "--zenoh-listen"),
+            (zenoh_mode.is_some(), "--zenoh-mode"),
+            (zenoh_config.is_some(), "--zenoh-config"),
+            (*dds_domain != 0, "--dds-domain"),
+            (dds_interface.is_some(), "--dds-interface"),
+            (!dds_peer.is_empty(), "--dds-peer"),
+            (*dds_history != 0, "--dds-history"),
+            (dds_lease.is_some(), "--dds-lease"),
+            (dds_security.is_some(), "--dds-security"),
+            (mqtt_broker.is_some(), "--mqtt-broker"),
+            (mqtt_version.is_some(), "--mqtt-version"),
+            (mqtt_qos.is_some(), "--mqtt-qos"),
+            (mqtt_user.is_some(), "--mqtt-user"),
+            (mqtt_password_file.is_some(), "--mqtt-password-file"),
+            (mqtt_password_env.is_some(), "--mqtt-password-env"),
+            (mqtt_ca.is_some(), "--mqtt-ca"),
+            (mqtt_certificate.is_some(), "--mqtt-certificate"),
+            (mqtt_key.is_some(), "--mqtt-key"),
+            (mqtt_client_id.is_some(), "--mqtt-client-id"),
+            (slow_consumer.is_some(), "--slow-consumer"),
+            (resend.is_some(), "--resend"),
+        ]
+    }
+
     /// As settings of Zenoh.
     pub fn zenoh(&self) -> zenoh::Settings {
         zenoh::Settings {

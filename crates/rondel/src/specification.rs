@@ -54,6 +54,16 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// The options, and whether they were given: a deployment file has these settings itself.
+    pub fn given(&self) -> [(bool, &'static str); 4] {
+        [
+            (self.syntax != Syntax::Rondel, "--syntax"),
+            (self.time.is_some(), "--time"),
+            (self.unbounded, "--unbounded"),
+            (!self.schemas.is_empty(), "--schemas"),
+        ]
+    }
+
     /// Adds the attributes that the options stand for.
     fn complete(&self, mut outcome: Outcome) -> Outcome {
         let properties = outcome.spec.iter_mut().flat_map(|spec| &mut spec.properties);

@@ -603,11 +603,7 @@ fn mistakes_are_said() {
     refused(2, &[&empty, "--to", "mqtt"], "the recording has no messages");
     let deployment = folder.file("rondel.yaml", "formula: v > 0\ntopics: { trace: mqtt:y }\n");
     refused(2, &[&deployment], "no recording to replay");
-    refused(
-        2,
-        &[&deployment, &lines, "--to", "mqtt"],
-        "networks and types are settings of the deployment file",
-    );
+    refused(2, &[&deployment, &lines, "--to", "mqtt"], "--to cannot be used with a deployment file");
     refused(2, &[&deployment, &lines], "the deployment does not have it");
     refused(
         5,

@@ -19,11 +19,11 @@ use rondel_runtime::{Alignment, Input, ManualClock, Options, SessionPlan, TimeSo
 use checking::Checking;
 use messages::StampOf;
 
-use super::{NotShortForm, deployment_file};
+use super::{deployment_file, from_deployment};
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format};
 use crate::reports::{Reports, Wanted};
-use crate::specification::{Reading, Specification, Syntax};
+use crate::specification::{Reading, Specification};
 use crate::{complain, exit, resume, warn};
 
 /// The number of files that name recordings which are checked as one.
@@ -308,15 +308,14 @@ impl Check {
         if let Some(file) = self.first.as_deref().filter(|file| deployment_file(file)) {
             let given = [
                 (self.formula.is_some(), "--formula"),
-                (self.reading.syntax != Syntax::Rondel, "--syntax"),
-                (self.reading.time.is_some(), "--time"),
-                (self.reading.unbounded, "--unbounded"),
-                (!self.reading.schemas.is_empty(), "--schemas"),
                 (self.time_field.is_some(), "--time-field"),
                 (self.time_unit.is_some(), "--time-unit"),
                 (self.stamp.is_some(), "--stamp"),
             ];
-            NotShortForm::check("check", &given)?;
+            from_deployment("check", given.into_iter().chain(self.reading.given())).map_err(|why| {
+                complain(&why);
+                exit::USAGE
+            })?;
             let recordings = &self.reading.recordings;
             let mut deployment = Deployment::for_recordings(file, recordings).map_err(|_| exit::USAGE)?;
             if deployment.synchronized.is_some() {

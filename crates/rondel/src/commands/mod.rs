@@ -24,7 +24,6 @@ use std::path::Path;
 use clap::{Parser, Subcommand};
 
 use crate::terminal::{self, Color, LogLevel};
-use crate::{complain, exit};
 
 /// The version with its commit and its features.
 #[cfg(not(feature = "dds-security"))]
@@ -124,20 +123,20 @@ fn deployment_file(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// The check for options that a deployment file replaces.
-struct NotShortForm;
-
-impl NotShortForm {
-    /// Refuses options that cannot be combined with a deployment file.
-    fn check(command: &str, given: &[(bool, &str)]) -> Result<(), u8> {
-        let names: Vec<&str> = given.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        complain(&format!(
-            "{} cannot be used with a deployment file: `rondel {command}` takes these settings from the file",
-            names.join(", ")
-        ));
-        Err(exit::USAGE)
+/// Refuses options that a deployment file replaces, by name: `given` says which were given.
+///
+/// # Errors
+/// Which of them were, and what to do.
+fn from_deployment(
+    command: &str,
+    given: impl IntoIterator<Item = (bool, &'static str)>,
+) -> Result<(), String> {
+    let names: Vec<&str> = given.into_iter().filter_map(|(given, name)| given.then_some(name)).collect();
+    if names.is_empty() {
+        return Ok(());
     }
+    Err(format!(
+        "{} cannot be used with a deployment file: `rondel {command}` takes these settings from the file",
+        names.join(", ")
+    ))
 }

@@ -15,7 +15,8 @@ use rondel_net::{dds, ros2};
 use rondel_recording::Compression;
 use rondel_runtime::Input;
 
-use super::listen::{Listening, only_listens};
+use super::from_deployment;
+use super::listen::{Listening, named_deployment, only_listens};
 use crate::deployment::{self, Address, Binding, Deployment};
 use crate::losses::{Seen, Undelivered};
 use crate::networks::{NetworkArguments, Networks};
@@ -104,11 +105,7 @@ impl Record {
 
     /// What to listen to. The error is empty if it has been shown.
     fn deployment(&self) -> Result<Deployment, String> {
-        let file = self.sources.iter().find(|text| {
-            // The name of a topic may end in .yaml too.
-            super::deployment_file(Path::new(text)) && Address::parse(text).is_err()
-        });
-        let Some(file) = file else {
+        let Some(file) = named_deployment(&self.sources) else {
             return Listening {
                 sources: &self.sources,
                 input: Input::default(),
@@ -122,17 +119,8 @@ impl Record {
         if self.sources.len() > 1 {
             return Err(format!("either addresses or one deployment, not {file} and others"));
         }
-        let network = NetworkArguments {
-            exit_on_unreachable: self.network.exit_on_unreachable,
-            ..NetworkArguments::default()
-        };
-        if self.network != network || self.message_type.is_some() || !self.schemas.is_empty() {
-            return Err(
-                "networks and types are settings of the deployment file: --zenoh-*, --dds-*, --mqtt-*, --type and \
-                 --schemas belong to addresses"
-                    .to_owned(),
-            );
-        }
+        let given = [(self.message_type.is_some(), "--type"), (!self.schemas.is_empty(), "--schemas")];
+        from_deployment("record", given.into_iter().chain(self.network.given()))?;
         let mut deployment = Deployment::from_file(Path::new(file)).map_err(|_| String::new())?;
         add_clock(&mut deployment)?;
         Ok(only_listens(deployment, self.network.exit_on_unreachable, false))

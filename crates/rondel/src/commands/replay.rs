@@ -17,9 +17,9 @@ use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selecti
 use rondel_runtime::Options;
 use rondel_runtime::text::counted;
 
-use super::deployment_file;
 use super::listen::only_listens;
 use super::selecting::{is_named, names, no_such_topic, span};
+use super::{deployment_file, from_deployment};
 use crate::deployment::{Address, Deployment, Encoding, time_unit};
 use crate::networks::{self, NetworkArguments, NetworkSettings};
 use crate::outgoing::Outgoing;
@@ -412,13 +412,9 @@ impl Replay {
         if deployments.len() > 1 {
             return refuse("name one deployment at most");
         }
-        let own =
-            NetworkArguments { exit_on_unreachable: self.network.exit_on_unreachable, ..Default::default() };
-        if self.to.is_some() || self.network != own || !self.schemas.is_empty() {
-            return refuse(
-                "networks and types are settings of the deployment file: --to, --zenoh-*, --dds-*, --mqtt-* and \
-                 --schemas belong to a replay without one",
-            );
+        let given = [(self.to.is_some(), "--to"), (!self.schemas.is_empty(), "--schemas")];
+        if let Err(why) = from_deployment("replay", given.into_iter().chain(self.network.given())) {
+            return refuse(&why);
         }
         let deployment = Deployment::for_recordings(file, &files).map_err(|_| exit::USAGE)?;
         let clock = deployment.clock.clone();

@@ -1,6 +1,6 @@
 //! `rondel run`: a specification against a live network.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use rondel_net::durability::Schedule;
 use rondel_recording::durable;
 use rondel_runtime::{Input, Session, SessionPlan};
 
+use super::{deployment_file, from_deployment};
 use crate::deployment::{
     self, Address, AlignmentSection, Binding, Deployment, Durability, Typing, Unheard, check_time_field,
     spread, time_source, unheard,
@@ -159,35 +160,26 @@ impl Run {
     }
 
     fn deployment(&self) -> Result<Deployment, u8> {
-        let is_yaml = |file: &Path| file.extension().is_some_and(|e| e == "yaml" || e == "yml");
         let short = self.formula.is_some() || !self.topic.is_empty() || !self.publish.is_empty();
         let file = match &self.file {
-            Some(file) if is_yaml(file) && short => {
-                complain(
-                    "--topic, --publish and --formula are the short form; a deployment file contains these settings",
-                );
-                return Err(exit::USAGE);
-            }
-            Some(file) if is_yaml(file) => Some(file.clone()),
+            Some(file) if deployment_file(file) => Some(file.clone()),
             None if !short => Some(deployment::default_file()),
             _ => None,
         };
         match file {
             Some(file) => {
-                let network = NetworkArguments {
-                    exit_on_unreachable: self.network.exit_on_unreachable,
-                    ..NetworkArguments::default()
-                };
-                let times = (self.time_from.as_str(), self.time_unit.as_str());
-                if self.network != network || times != ("arrival", "s") || self.reading != Reading::default()
-                {
-                    complain(
-                        "networks, times and syntax are settings of the deployment file: --zenoh-*, --dds-*, \
-                         --mqtt-*, --time, --time-from, --time-unit, --syntax, --unbounded and --schemas belong to \
-                         the short form",
-                    );
-                    return Err(exit::USAGE);
-                }
+                let given = [
+                    (self.formula.is_some(), "--formula"),
+                    (!self.topic.is_empty(), "--topic"),
+                    (!self.publish.is_empty(), "--publish"),
+                    (self.time_from != "arrival", "--time-from"),
+                    (self.time_unit != "s", "--time-unit"),
+                ];
+                let given = given.into_iter().chain(self.reading.given()).chain(self.network.given());
+                from_deployment("run", given).map_err(|why| {
+                    complain(&why);
+                    exit::USAGE
+                })?;
                 let mut deployment = Deployment::from_file(&file).map_err(|_| exit::USAGE)?;
                 deployment.exit_on_unreachable |= self.network.exit_on_unreachable;
                 deployment.emit = self.emit.map_or(deployment.emit, Into::into);

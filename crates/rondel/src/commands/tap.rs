@@ -17,8 +17,8 @@ use rondel_net::dds;
 use rondel_runtime::Input;
 use rondel_runtime::text::counted;
 
-use super::deployment_file as is_deployment;
-use super::listen::{Listening, only_listens};
+use super::from_deployment;
+use super::listen::{Listening, named_deployment, only_listens};
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment, time_source, time_unit};
 use crate::live::{Options, Running};
@@ -104,7 +104,7 @@ impl Tap {
     fn form(&self, deployment: &Deployment) -> Result<Form, String> {
         let several = |text: &String| text.strip_prefix("dds:").is_some_and(dds::is_pattern);
         let plain = self.sources.len() == 1
-            && deployment_file(&self.sources).is_none()
+            && named_deployment(&self.sources).is_none()
             && !self.sources.iter().any(several)
             && deployment.sources.iter().all(|binding| binding.input.encoding == Encoding::Json);
         let looks_inside = !self.field.is_empty() || self.aligned || self.time_from.is_some();
@@ -123,21 +123,15 @@ impl Tap {
 
     /// The deployment to subscribe to. The error is empty if it has been shown.
     fn deployment(&self) -> Result<Deployment, String> {
-        match deployment_file(&self.sources) {
+        match named_deployment(&self.sources) {
             Some(file) if self.sources.len() == 1 => {
-                let network = NetworkArguments {
-                    exit_on_unreachable: self.network.exit_on_unreachable,
-                    ..NetworkArguments::default()
-                };
-                let is_typed = self.message_type.is_some() || !self.schemas.is_empty();
-                if self.network != network || self.time_from.is_some() || self.time_unit.is_some() || is_typed
-                {
-                    return Err(
-                        "networks, times and types are settings of the deployment file: --zenoh-*, --dds-*, \
-                                --mqtt-*, --time-from, --time-unit, --type and --schemas belong to addresses"
-                            .to_owned(),
-                    );
-                }
+                let given = [
+                    (self.time_from.is_some(), "--time-from"),
+                    (self.time_unit.is_some(), "--time-unit"),
+                    (self.message_type.is_some(), "--type"),
+                    (!self.schemas.is_empty(), "--schemas"),
+                ];
+                from_deployment("tap", given.into_iter().chain(self.network.given()))?;
                 let deployment = Deployment::from_file(Path::new(file)).map_err(|_| String::new())?;
                 Ok(only_listens(deployment, self.network.exit_on_unreachable, self.aligned))
             }
@@ -367,10 +361,4 @@ fn status(failure: Option<String>, flushed: bool) -> u8 {
         None if flushed => exit::SATISFIED,
         None => exit::NETWORK,
     }
-}
-
-/// The first of these that is a deployment file.
-fn deployment_file(sources: &[String]) -> Option<&String> {
-    // The name of a topic may end in .yaml too.
-    sources.iter().find(|text| is_deployment(Path::new(text)) && Address::parse(text).is_err())
 }
