@@ -15,7 +15,7 @@ const FORMS: &str = "write `assert always p`, `assert ever p`, `assert share(p) 
                      `assert count(violated p) <= 3`";
 
 /// Further words that a space follows before a parenthesis.
-const SPACED: [&str; 3] = ["ever", "while", "violated"];
+pub(super) const SPACED: [&str; 3] = ["ever", "while", "violated"];
 
 fn is_spaced(word: &str) -> bool {
     SPACED.contains(&word) || PREFIX.contains(&word) || BEFORE_PARENTHESIS.contains(&word)

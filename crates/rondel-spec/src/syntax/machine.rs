@@ -9,10 +9,10 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::suggest::did_you_mean;
 
 /// Keywords that start a machine statement, unless `->` follows.
-const STATEMENTS: [&str; 5] = ["initial", "state", "var", "error", "final"];
+pub(super) const STATEMENTS: [&str; 5] = ["initial", "state", "var", "error", "final"];
 
 /// Keywords that start a clause of a transition.
-const CLAUSES: [&str; 4] = ["when", "within", "after", "do"];
+pub(super) const CLAUSES: [&str; 4] = ["when", "within", "after", "do"];
 
 impl Parser<'_> {
     pub(super) fn machine(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {

@@ -116,3 +116,25 @@ fn parsing_resumes_at_the_next_declaration() {
         [Code::UnexpectedToken, Code::UnexpectedToken, Code::UnknownName, Code::UnexpectedToken]
     );
 }
+
+/// The colours in editors know the words of the parser.
+#[test]
+fn the_grammar_of_editors_has_all_words() {
+    use super::{assert, machine, parser};
+
+    let grammar = include_str!("../../../../editors/vscode/syntaxes/rondel.tmLanguage.json");
+    let colored: Vec<&str> = grammar.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let lists: [&[&str]; 7] = [
+        &parser::DECLARATIONS,
+        &parser::RESERVED,
+        &parser::PREFIX,
+        &parser::BEFORE_PARENTHESIS,
+        &assert::SPACED,
+        &machine::STATEMENTS,
+        &machine::CLAUSES,
+    ];
+    // In the grammar a word stands behind a boundary, `\b`, or a bracket.
+    let known = |word: &&str| colored.iter().any(|part| part == word || part.strip_prefix('b') == Some(word));
+    let missing: Vec<&&str> = lists.iter().copied().flatten().filter(|word| !known(word)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
