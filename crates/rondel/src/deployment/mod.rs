@@ -14,7 +14,9 @@ mod record;
 mod schema;
 mod simulated_time;
 mod slow_consumer;
+mod sources;
 mod types;
+mod verdicts;
 mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -23,13 +25,11 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_runtime::ros2::DIAGNOSTICS;
 use rondel_runtime::{Alignment, Blind, Emit, Input, Options, SessionPlan, TimeSource};
-use rondel_spec::{Spec, Topic};
+use rondel_spec::Spec;
 
 use crate::networks::NetworkSettings;
 use crate::recorder::FlightSettings;
-use crate::schemas::Schemas;
 use crate::specification::{Reading, Specification, Syntax, TimeModel, read_text};
 use crate::spool::SpoolSettings;
 pub use alignment::{Section as AlignmentSection, nanoseconds};
@@ -43,14 +43,16 @@ use mqtt::mqtt_settings;
 pub use networks::lease;
 use networks::{dds_settings, ros2_settings, zenoh_settings};
 use places::{Place, Role};
-use qos::OfTopic;
 use record::record;
 pub use schema::check_time_field;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
 use slow_consumer::{check_spool, slow_consumer};
+use sources::{Source, sources};
 pub use types::{Typing, dds_name, has_key};
+pub use verdicts::check_emit;
+use verdicts::sinks;
 pub use yaml::Mistake;
-use yaml::{Item, Mistakes, Synonyms, suggest};
+use yaml::{Item, Mistakes, Synonyms};
 
 /// Names that people write for sections of a deployment.
 const SECTIONS: Synonyms = &[
@@ -63,23 +65,6 @@ const SECTIONS: Synonyms = &[
     (&["ros", "rmw"], "write `ros2`"),
     (&["connect", "listen", "router"], "write it in the section `zenoh:`"),
     (&["align", "order"], "write `alignment`"),
-];
-
-/// Names that people write for settings of a topic.
-const TOPIC: Synonyms = &[
-    (&["address", "topic", "from", "key", "name", "url"], "write `source`"),
-    (&["timestamp", "stamp", "time_field", "time_from"], "write `time`"),
-    (&["unit"], "write `time_unit`"),
-    (&["format"], "write `encoding`"),
-    (&["message_type", "msg_type", "schema"], "write `type`"),
-    (&["retain"], "write `retained`"),
-];
-
-/// Names that people write for settings of verdicts.
-const VERDICTS: Synonyms = &[
-    (&["publish", "sink", "sinks", "address", "topic", "output", "source"], "write `to`"),
-    (&["when", "mode"], "write `emit`"),
-    (&["property"], "write `properties`"),
 ];
 
 /// Names that people write for settings of a synchronizer.
@@ -510,272 +495,6 @@ fn specification(
             loaded.map_err(|_| mistakes.at(item, "the formula cannot be used")).ok()
         }
     }
-}
-
-/// A topic of the specification: where it comes from, and the item that says so.
-struct Source<'y> {
-    name: String,
-    item: Item<'y>,
-    binding: Binding,
-    settings: TopicSettings,
-}
-
-/// The name of the network that addresses without one are on: where exactly one has a section.
-fn only_network(networks: &NetworkSettings) -> Option<&'static str> {
-    match (&networks.zenoh, &networks.dds, &networks.mqtt) {
-        (Some(_), None, None) => Some("zenoh"),
-        (None, Some(_), None) => Some("dds"),
-        (None, None, Some(_)) => Some("mqtt"),
-        (None, None, None) => networks.ros2.as_ref().map(|_| "ros2"),
-        _ => None,
-    }
-}
-
-/// The forms of an address, for messages: of one network, or of all.
-fn forms(network: Option<&str>) -> &'static str {
-    match network {
-        Some("zenoh") => "`zenoh:KEY`",
-        Some("dds") => "`dds:TOPIC`",
-        Some("mqtt") => "`mqtt:TOPIC`",
-        Some("ros2") => "`ros2:/TOPIC`",
-        _ => "`zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `ros2:/TOPIC`",
-    }
-}
-
-fn sources<'y>(
-    root: Item<'y>,
-    topics: Option<Item<'y>>,
-    specification: Option<&Specification>,
-    networks: &NetworkSettings,
-    mistakes: &mut Mistakes,
-) -> Vec<Source<'y>> {
-    let unread = Schemas::default();
-    let schemas = specification.map_or(&unread, |specification| &*specification.schemas);
-    let spec = specification.map(|specification| &*specification.spec);
-    let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
-    let network = only_network(networks);
-    let mut bindings = Vec::new();
-    for (name, key, item) in &entries {
-        let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
-        let binding = binding(*item, topic, network, schemas, mistakes);
-        if let (Some(spec), None) = (spec, topic) {
-            let names = || spec.declared().iter().map(|t| t.name.as_str());
-            let hint = suggest(name, names()).map_or_else(
-                || format!("its topics are: {}", names().collect::<Vec<_>>().join(", ")),
-                |s| format!("did you mean '{s}'?"),
-            );
-            mistakes.at(*key, format!("the specification has no topic '{name}'; {hint}"));
-        }
-        bindings.extend(binding.map(|(binding, settings)| Source {
-            name: name.clone(),
-            item: *item,
-            binding,
-            settings,
-        }));
-    }
-    let mut sources = Vec::new();
-    for topic in spec.map_or(&[][..], Spec::declared) {
-        if let Some(index) = bindings.iter().position(|source| source.name == topic.name) {
-            sources.push(bindings.swap_remove(index));
-            continue;
-        }
-        if entries.iter().any(|(name, ..)| *name == topic.name) {
-            continue;
-        }
-        let (name, item) = (topic.name.clone(), topics.unwrap_or(root));
-        let Some(network) = network else {
-            let forms = forms(None);
-            mistakes.at(item, format!("topic '{name}' has no source; add `{name}: ADDRESS` under `topics:`, where ADDRESS is {forms}"));
-            continue;
-        };
-        // With a single network, the address in the specification is the address on this network.
-        match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
-            Ok(address) => {
-                let mut input = arrival();
-                let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
-                let address = match typing.complete(address, &mut input) {
-                    Ok((address, doubt)) => {
-                        doubt.into_iter().for_each(|why| mistakes.doubt(item, why));
-                        address
-                    }
-                    Err(why) => {
-                        mistakes.at(item, format!("topic '{name}': {why}"));
-                        continue;
-                    }
-                };
-                let binding = Binding { address, input };
-                sources.push(Source { name, item, binding, settings: TopicSettings::default() });
-            }
-            Err(error) => mistakes.at(
-                item,
-                format!(
-                    "the address of topic '{name}' in the specification cannot be used: {error}; add \
-                     `{name}: ADDRESS` under `topics:`, where ADDRESS is {}",
-                    forms(Some(network))
-                ),
-            ),
-        }
-    }
-    sources
-}
-
-/// The default: messages are read with their time of arrival.
-fn arrival() -> Input {
-    Input { time: TimeSource::Arrival, ..Input::default() }
-}
-
-/// Reads the settings of a topic: `topic` in the specification, if it has it.
-fn binding(
-    item: Item<'_>,
-    topic: Option<&Topic>,
-    network: Option<&str>,
-    schemas: &Schemas,
-    mistakes: &mut Mistakes,
-) -> Option<(Binding, TopicSettings)> {
-    let mut settings = TopicSettings::default();
-    let mut input = arrival();
-    let mut own_type = None;
-    let mut encoding = None;
-    let mut of_topic = OfTopic::none();
-    let address = if item.is_mapping() {
-        let mut members = item.members("a topic", mistakes);
-        let source = members.get("source");
-        encoding = members.get("encoding").and_then(|item| {
-            let text = item.text("encoding", mistakes)?;
-            let known = Encoding::parse(&text).map_err(|error| mistakes.at(item, error));
-            known.ok().map(|known| (item, known))
-        });
-        if let Some(item) = members.get("time")
-            && let Some(text) = item.text("time", mistakes)
-        {
-            if text.split('.').any(str::is_empty) {
-                mistakes.at(item, "`time` must be arrival, source or a field such as header.stamp");
-            } else if let Some(Err(error)) = topic.map(|topic| check_time_field(topic, &text)) {
-                mistakes.at(item, error);
-            }
-            input.time = time_source(&text);
-        }
-        if let Some(item) = members.get("time_unit") {
-            match item.text("time_unit", mistakes).as_deref().map(time_unit) {
-                Some(Some(known)) => input.time_unit = known,
-                Some(None) => mistakes.at(item, "`time_unit` must be s, ms, us or ns"),
-                None => {}
-            }
-        }
-        of_topic = OfTopic::read(&mut members);
-        settings = TopicSettings::read(&mut members, mistakes);
-        own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
-        members.finish(TOPIC, mistakes);
-        if source.is_none() {
-            mistakes.at(item, format!("a topic needs `source:`, which is {}", forms(network)));
-        }
-        source?
-    } else {
-        item
-    };
-    let text = address.text("source", mistakes)?;
-    let parsed = match (Address::parse_source(&text), encoding) {
-        (Ok(parsed), Some((item, encoding))) => {
-            let encoded = parsed.encoded(encoding);
-            Ok(encoded.map_err(|error| mistakes.at(item, error)).ok()?)
-        }
-        (parsed, _) => parsed,
-    };
-    let typing = Typing {
-        topic,
-        own: own_type.as_ref().map(|(_, name)| name.as_str()),
-        has_encoding: encoding.is_some(),
-        schemas,
-    };
-    let place = own_type.as_ref().map_or(address, |(item, _)| *item);
-    let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
-    let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
-    let (address, doubt) = completed.ok()?;
-    doubt.into_iter().for_each(|why| mistakes.doubt(place, why));
-    Some((Binding { address: of_topic.at(address, mistakes), input }, settings))
-}
-
-fn sinks<'y>(
-    verdicts: Option<Item<'y>>,
-    spec: Option<&Spec>,
-    used: &mut Vec<Place<'y>>,
-    mistakes: &mut Mistakes,
-) -> (Emit, Vec<Vec<Address>>) {
-    let names = &spec.map(Spec::address_names).unwrap_or_default()[..];
-    // An assert may be named by its text too.
-    let is_text =
-        |i: usize, name: &str| spec.and_then(|spec| spec.properties.get(i)).is_some_and(|p| p.name == name);
-    let Some(item) = verdicts else {
-        return (Emit::Change, vec![vec![Address::Stdout]; names.len()]);
-    };
-    let mut members = item.members("verdicts", mistakes);
-    let mut emit = Emit::Change;
-    if let Some(item) = members.get("emit") {
-        match item.text("emit", mistakes).as_deref() {
-            Some("change") => {}
-            Some("every") => emit = Emit::Every,
-            Some("violations") => emit = Emit::Violations,
-            Some(_) => mistakes.at(item, "`emit` must be change, every or violations"),
-            None => {}
-        }
-    }
-    let to = members.get("to");
-    let own = members.get("properties");
-    members.finish(VERDICTS, mistakes);
-    let (places, items): (Vec<Address>, Vec<Item<'_>>) = to
-        .map_or_else(Vec::new, |item| addresses("to", item, Address::parse_verdicts, mistakes))
-        .into_iter()
-        .unzip();
-    let mut sinks = match spread(&places, names) {
-        Ok(sinks) => sinks,
-        Err(error) => {
-            mistakes.at(to.unwrap_or(item), error);
-            vec![Vec::new(); names.len()]
-        }
-    };
-    // Every property has the addresses of `to` in their order.
-    let mut items = vec![items; names.len()];
-    let mut settings = vec!["`to` of `verdicts`".to_owned(); names.len()];
-    for (name, key, item) in own.map_or_else(Vec::new, |item| item.entries("properties", mistakes)) {
-        let own = addresses(&name, item, Address::parse_verdicts, mistakes);
-        match (0..names.len()).find(|&i| names[i] == name || is_text(i, &name)) {
-            Some(index) => {
-                (sinks[index], items[index]) = own.into_iter().unzip();
-                settings[index] = format!("property '{name}' of `verdicts`");
-            }
-            None if spec.is_some() => {
-                let hint = suggest(&name, names.iter().map(String::as_str)).map_or_else(
-                    || format!("its properties are: {}", names.join(", ")),
-                    |s| format!("did you mean '{s}'?"),
-                );
-                mistakes.at(key, format!("the specification has no property '{name}'; {hint}"));
-            }
-            None => {}
-        }
-    }
-    if to.is_none() && own.is_none() {
-        sinks = vec![vec![Address::Stdout]; names.len()];
-    }
-    if let Err(why) = check_emit(emit, &sinks) {
-        mistakes.at(item, why);
-    }
-    for ((setting, items), sinks) in settings.iter().zip(&items).zip(&sinks) {
-        let sinks = sinks.iter().zip(items);
-        used.extend(sinks.map(|(address, item)| Place::new(Role::Verdicts, setting, address, *item)));
-    }
-    (emit, sinks)
-}
-
-/// Checks that sinks can show what is emitted.
-///
-/// # Errors
-/// What cannot be.
-pub fn check_emit(emit: Emit, sinks: &[Vec<Address>]) -> Result<(), &'static str> {
-    let diagnoses = |address: &Address| address.ros2_type().as_deref() == Some(DIAGNOSTICS);
-    if emit == Emit::Violations && sinks.iter().flatten().any(diagnoses) {
-        return Err("diagnostics would never show that a violation is over: with them, write `emit: change`");
-    }
-    Ok(())
 }
 
 /// Reads the addresses of a setting to publish on, each with its item.

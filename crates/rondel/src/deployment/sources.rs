@@ -1,0 +1,206 @@
+//! The section `topics`: where the messages of each topic come from, and how they are read.
+
+use rondel_runtime::{Input, TimeSource};
+use rondel_spec::{Spec, Topic};
+
+use super::alignment::TopicSettings;
+use super::qos::OfTopic;
+use super::yaml::{Item, Mistakes, Synonyms, suggest};
+use super::{Address, Binding, Encoding, Typing, check_time_field, time_source, time_unit};
+use crate::networks::NetworkSettings;
+use crate::schemas::Schemas;
+use crate::specification::Specification;
+
+/// Names that people write for settings of a topic.
+const TOPIC: Synonyms = &[
+    (&["address", "topic", "from", "key", "name", "url"], "write `source`"),
+    (&["timestamp", "stamp", "time_field", "time_from"], "write `time`"),
+    (&["unit"], "write `time_unit`"),
+    (&["format"], "write `encoding`"),
+    (&["message_type", "msg_type", "schema"], "write `type`"),
+    (&["retain"], "write `retained`"),
+];
+
+/// A topic of the specification: where it comes from, and the item that says so.
+pub(super) struct Source<'y> {
+    pub(super) name: String,
+    pub(super) item: Item<'y>,
+    pub(super) binding: Binding,
+    pub(super) settings: TopicSettings,
+}
+
+/// The name of the network that addresses without one are on: where exactly one has a section.
+fn only_network(networks: &NetworkSettings) -> Option<&'static str> {
+    match (&networks.zenoh, &networks.dds, &networks.mqtt) {
+        (Some(_), None, None) => Some("zenoh"),
+        (None, Some(_), None) => Some("dds"),
+        (None, None, Some(_)) => Some("mqtt"),
+        (None, None, None) => networks.ros2.as_ref().map(|_| "ros2"),
+        _ => None,
+    }
+}
+
+/// The forms of an address, for messages: of one network, or of all.
+fn forms(network: Option<&str>) -> &'static str {
+    match network {
+        Some("zenoh") => "`zenoh:KEY`",
+        Some("dds") => "`dds:TOPIC`",
+        Some("mqtt") => "`mqtt:TOPIC`",
+        Some("ros2") => "`ros2:/TOPIC`",
+        _ => "`zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC` or `ros2:/TOPIC`",
+    }
+}
+
+/// Reads the topics of a deployment: `root` is the whole of it.
+pub(super) fn sources<'y>(
+    root: Item<'y>,
+    topics: Option<Item<'y>>,
+    specification: Option<&Specification>,
+    networks: &NetworkSettings,
+    mistakes: &mut Mistakes,
+) -> Vec<Source<'y>> {
+    let unread = Schemas::default();
+    let schemas = specification.map_or(&unread, |specification| &*specification.schemas);
+    let spec = specification.map(|specification| &*specification.spec);
+    let entries = topics.map_or_else(Vec::new, |item| item.entries("topics", mistakes));
+    let network = only_network(networks);
+    let mut bindings = Vec::new();
+    for (name, key, item) in &entries {
+        let topic = spec.and_then(|spec| spec.topics.iter().find(|t| t.name == *name));
+        let binding = binding(*item, topic, network, schemas, mistakes);
+        if let (Some(spec), None) = (spec, topic) {
+            let names = || spec.declared().iter().map(|t| t.name.as_str());
+            let hint = suggest(name, names()).map_or_else(
+                || format!("its topics are: {}", names().collect::<Vec<_>>().join(", ")),
+                |s| format!("did you mean '{s}'?"),
+            );
+            mistakes.at(*key, format!("the specification has no topic '{name}'; {hint}"));
+        }
+        bindings.extend(binding.map(|(binding, settings)| Source {
+            name: name.clone(),
+            item: *item,
+            binding,
+            settings,
+        }));
+    }
+    let mut sources = Vec::new();
+    for topic in spec.map_or(&[][..], Spec::declared) {
+        if let Some(index) = bindings.iter().position(|source| source.name == topic.name) {
+            sources.push(bindings.swap_remove(index));
+            continue;
+        }
+        if entries.iter().any(|(name, ..)| *name == topic.name) {
+            continue;
+        }
+        let (name, item) = (topic.name.clone(), topics.unwrap_or(root));
+        let Some(network) = network else {
+            let forms = forms(None);
+            mistakes.at(item, format!("topic '{name}' has no source; add `{name}: ADDRESS` under `topics:`, where ADDRESS is {forms}"));
+            continue;
+        };
+        // With a single network, the address in the specification is the address on this network.
+        match Address::parse(&format!("{network}:{}", topic.address.trim_start_matches('/'))) {
+            Ok(address) => {
+                let mut input = arrival();
+                let typing = Typing { topic: Some(topic), own: None, has_encoding: false, schemas };
+                let address = match typing.complete(address, &mut input) {
+                    Ok((address, doubt)) => {
+                        doubt.into_iter().for_each(|why| mistakes.doubt(item, why));
+                        address
+                    }
+                    Err(why) => {
+                        mistakes.at(item, format!("topic '{name}': {why}"));
+                        continue;
+                    }
+                };
+                let binding = Binding { address, input };
+                sources.push(Source { name, item, binding, settings: TopicSettings::default() });
+            }
+            Err(error) => mistakes.at(
+                item,
+                format!(
+                    "the address of topic '{name}' in the specification cannot be used: {error}; add \
+                     `{name}: ADDRESS` under `topics:`, where ADDRESS is {}",
+                    forms(Some(network))
+                ),
+            ),
+        }
+    }
+    sources
+}
+
+/// The default: messages are read with their time of arrival.
+fn arrival() -> Input {
+    Input { time: TimeSource::Arrival, ..Input::default() }
+}
+
+/// Reads the settings of a topic: `topic` in the specification, if it has it.
+fn binding(
+    item: Item<'_>,
+    topic: Option<&Topic>,
+    network: Option<&str>,
+    schemas: &Schemas,
+    mistakes: &mut Mistakes,
+) -> Option<(Binding, TopicSettings)> {
+    let mut settings = TopicSettings::default();
+    let mut input = arrival();
+    let mut own_type = None;
+    let mut encoding = None;
+    let mut of_topic = OfTopic::none();
+    let address = if item.is_mapping() {
+        let mut members = item.members("a topic", mistakes);
+        let source = members.get("source");
+        encoding = members.get("encoding").and_then(|item| {
+            let text = item.text("encoding", mistakes)?;
+            let known = Encoding::parse(&text).map_err(|error| mistakes.at(item, error));
+            known.ok().map(|known| (item, known))
+        });
+        if let Some(item) = members.get("time")
+            && let Some(text) = item.text("time", mistakes)
+        {
+            if text.split('.').any(str::is_empty) {
+                mistakes.at(item, "`time` must be arrival, source or a field such as header.stamp");
+            } else if let Some(Err(error)) = topic.map(|topic| check_time_field(topic, &text)) {
+                mistakes.at(item, error);
+            }
+            input.time = time_source(&text);
+        }
+        if let Some(item) = members.get("time_unit") {
+            match item.text("time_unit", mistakes).as_deref().map(time_unit) {
+                Some(Some(known)) => input.time_unit = known,
+                Some(None) => mistakes.at(item, "`time_unit` must be s, ms, us or ns"),
+                None => {}
+            }
+        }
+        of_topic = OfTopic::read(&mut members);
+        settings = TopicSettings::read(&mut members, mistakes);
+        own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
+        members.finish(TOPIC, mistakes);
+        if source.is_none() {
+            mistakes.at(item, format!("a topic needs `source:`, which is {}", forms(network)));
+        }
+        source?
+    } else {
+        item
+    };
+    let text = address.text("source", mistakes)?;
+    let parsed = match (Address::parse_source(&text), encoding) {
+        (Ok(parsed), Some((item, encoding))) => {
+            let encoded = parsed.encoded(encoding);
+            Ok(encoded.map_err(|error| mistakes.at(item, error)).ok()?)
+        }
+        (parsed, _) => parsed,
+    };
+    let typing = Typing {
+        topic,
+        own: own_type.as_ref().map(|(_, name)| name.as_str()),
+        has_encoding: encoding.is_some(),
+        schemas,
+    };
+    let place = own_type.as_ref().map_or(address, |(item, _)| *item);
+    let parsed = parsed.map_err(|error| mistakes.at(address, error)).ok()?;
+    let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
+    let (address, doubt) = completed.ok()?;
+    doubt.into_iter().for_each(|why| mistakes.doubt(place, why));
+    Some((Binding { address: of_topic.at(address, mistakes), input }, settings))
+}
