@@ -217,11 +217,10 @@ impl Decoder {
         }
     }
 
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one and the encoding
-    /// tells: JSON does not.
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one.
     pub fn too_large(&self) -> Option<Slot> {
         match self {
-            Decoder::Json(_) => None,
+            Decoder::Json(decoder) => decoder.too_large(),
             Decoder::Cdr(decoder) => decoder.too_large(),
             Decoder::Protobuf(decoder) => decoder.too_large(),
             Decoder::Flatbuffers(decoder) => decoder.too_large(),

@@ -138,6 +138,8 @@ struct Roots {
     data: Node,
     message: Node,
     broker: Node,
+    /// A line of a broker whose payload is written in a string, without the payload.
+    broker_frame: Node,
     time_unit: TimeUnit,
     events: Option<TopicId>,
     /// Whether a field `event` is read, so that a flat line with one is a message.
@@ -158,11 +160,15 @@ impl Roots {
                 root.at(path).actions.push(Action::Time(topic.time_unit));
             }
         }
-        let below = |name: &str, times: &[&str]| {
+        let frame = |times: &[&str]| {
             let mut root = Node::default();
-            root.replace(name, payload.clone());
             root.replace("topic", Node::leaf(Action::Topic));
             times.iter().filter(|_| !is_field).for_each(|time| root.replace(time, recorded()));
+            root
+        };
+        let below = |name: &str, times: &[&str]| {
+            let mut root = frame(times);
+            root.replace(name, payload.clone());
             root
         };
         let is_arrival = topic.time == LineTime::Arrival;
@@ -172,6 +178,7 @@ impl Roots {
             data: below("data", times),
             message: below("message", times),
             broker: below("payload", &["tst"]),
+            broker_frame: frame(&["tst"]),
             payload,
             flat,
             time_unit: topic.time_unit,
@@ -181,9 +188,12 @@ impl Roots {
     }
 
     fn read_arrivals(&mut self, unit: TimeUnit) {
-        for (root, name) in
-            [(&mut self.data, "arrival"), (&mut self.message, "arrival"), (&mut self.broker, "tst")]
-        {
+        for (root, name) in [
+            (&mut self.data, "arrival"),
+            (&mut self.message, "arrival"),
+            (&mut self.broker, "tst"),
+            (&mut self.broker_frame, "tst"),
+        ] {
             root.at(&Path::keys([name])).actions.push(Action::Arrival(unit));
         }
     }
@@ -578,6 +588,7 @@ impl Lines {
             Form::Flat => (&roots.flat, None),
             Form::Data(payload) => (&roots.data, payload),
             Form::Message(payload) => (&roots.message, Some(payload)),
+            Form::Broker(payload) if payload.kind == Kind::String => (&roots.broker_frame, Some(payload)),
             Form::Broker(payload) => (&roots.broker, Some(payload)),
             Form::Escaped(payload) => (&roots.data, Some(payload)),
         };
@@ -591,7 +602,7 @@ impl Lines {
             return Ok(());
         }
         let row = block.push(id, self.time);
-        let mut writer = Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0 };
+        let mut writer = Writer::new(block, row, time_unit);
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);

@@ -234,6 +234,20 @@ impl<'w> Sink<'w> {
         self.mistyped += u64::from(counts);
     }
 
+    /// Writes that the value has no place in its message, where null or a value of another type stands for the object
+    /// around it.
+    pub(crate) fn lack(&mut self, to: &Target, is_null: bool) -> Result<(), MessageErrorKind> {
+        match to {
+            // It is not there, and meets no condition.
+            Target::Present(_) => Ok(()),
+            Target::Test(bit, _) => {
+                self.met &= !(1 << bit);
+                Ok(())
+            }
+            _ => self.write_seldom(to, if is_null { Scalar::Null } else { Scalar::Other }),
+        }
+    }
+
     fn span(&mut self, column: u32, value: Scalar<'_>, meaning: Meaning) {
         match self.nanos(value, meaning) {
             Ok(nanos) => self.block.set_int(column, self.row, nanos),

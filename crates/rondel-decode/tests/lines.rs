@@ -532,19 +532,22 @@ fn members_of_a_flat_line_are_fields_whatever_they_are_called() {
         (r#"{"payload":"2","data":3}"#, 0b110),
         (r#"{"message":"2","data":3}"#, 0b1100),
         (r#"{"tst":1,"data":3}"#, 0b10100),
-        // Of another form, in which they are not fields.
-        (r#"{"arrival":1,"data":2}"#, 0),
-        (r#"{"arrival":1,"message":2,"x":3}"#, 0),
-        (r#"{"tst":1,"payload":2,"data":3}"#, 0),
+        // Of another form, in which the payload is a number and has no fields.
+        (r#"{"arrival":1,"data":2}"#, 0b11111),
+        (r#"{"arrival":1,"message":2,"x":3}"#, 0b11111),
+        (r#"{"tst":1,"payload":2,"data":3}"#, 0b11111),
     ] {
         let topic = TraceTopic::new(vec!["a".into()], projection.clone());
         let mut block = Block::new(layout);
         let text = format!("{line}\n{line}\n");
         let mut lines = Lines::new(&[topic], false, TimeUnit::Seconds);
         lines.decode(text.as_bytes(), 0, text.len(), &mut block).unwrap();
+        let is_number = present == 0b11111;
         for i in 0..5 {
-            let expected = if present >> i & 1 == 1 { 0b11 } else { 0 };
-            assert_eq!(block.ints(i).present, expected, "{line}: {}", names[i as usize]);
+            let is_in = |mask: u32| if mask >> i & 1 == 1 { 0b11 } else { 0 };
+            let name = names[i as usize];
+            assert_eq!(block.ints(i).present, is_in(present), "{line}: {name}");
+            assert!(!is_number || block.ints(i).valid == 0, "{line}: {name}");
         }
     }
 }

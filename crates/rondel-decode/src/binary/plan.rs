@@ -14,6 +14,10 @@ pub(super) struct Node {
     pub(super) indices: Box<[(u64, Node)]>,
     pub(super) targets: Box<[Target]>,
     pub(super) tests: Box<[ElementTest]>,
+    /// What is read of it that has no value where it is a map, an array or neither.
+    pub(super) not_in_map: Box<[Target]>,
+    pub(super) not_in_array: Box<[Target]>,
+    pub(super) not_in_scalar: Box<[Target]>,
 }
 
 /// A member of a map.
@@ -55,7 +59,7 @@ impl Node {
             number: name.parse().ok().filter(|number: &i64| number.to_string() == *name),
             node: below(name, fields, errors),
         });
-        let keys = keys.collect();
+        let keys: Box<[Key]> = keys.collect();
         let indices = fields
             .indices
             .iter()
@@ -78,7 +82,24 @@ impl Node {
             });
         }
         let targets = fields.wants.iter().filter_map(Target::new).collect();
-        Node { keys, indices: indices.into(), targets, tests: tests.into() }
+        let tests: Box<[ElementTest]> = tests.into();
+        let tested = || tests.iter().map(|test| Target::Bool(test.column));
+        let members = || keys.iter().flat_map(|key| key.node.all());
+        let elements = || indices.iter().flat_map(|(_, node)| node.all());
+        Node {
+            not_in_map: elements().chain(tested()).collect(),
+            not_in_array: members().collect(),
+            not_in_scalar: members().chain(elements()).chain(tested()).collect(),
+            keys,
+            indices: indices.into(),
+            targets,
+            tests,
+        }
+    }
+
+    /// All that is read of it and below it.
+    fn all(&self) -> impl Iterator<Item = Target> {
+        self.targets.iter().chain(&self.not_in_scalar).cloned()
     }
 }
 

@@ -1,6 +1,6 @@
 //! One walk over a message, for every encoding that describes itself.
 
-use rondel_event::{Quantifier, Slot};
+use rondel_event::Quantifier;
 
 use super::plan::{ElementTest, Key, Node, head};
 use super::{Format, Reader, Token};
@@ -45,6 +45,16 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
+    /// Writes that parts have no value, as the value at `start` is null or of another type than the map or array that
+    /// they are read from.
+    #[cold]
+    fn lack(&mut self, parts: &[Target], is_null: bool, start: usize) -> Parsed<()> {
+        for part in parts {
+            self.sink.lack(part, is_null).map_err(|kind| Fault::new(start, kind))?;
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn scalar(&mut self, node: &Node, scalar: Scalar<'_>, start: usize) -> Parsed<()> {
         for target in &node.targets {
@@ -52,8 +62,8 @@ impl<'m> Walk<'m, '_> {
             let scalar = if is_epoch { since_1970(scalar) } else { scalar };
             self.sink.write(target, scalar).map_err(|kind| Fault::new(start, kind))?;
         }
-        for test in &node.tests {
-            self.sink.refuse(Slot::Bool(test.column), !matches!(scalar, Scalar::Null));
+        if !node.not_in_scalar.is_empty() {
+            self.lack(&node.not_in_scalar, matches!(scalar, Scalar::Null), start)?;
         }
         Ok(())
     }
@@ -71,8 +81,8 @@ impl<'m> Walk<'m, '_> {
             let value = if target.is_time() { self.seconds_and_nanos::<F>(start) } else { Scalar::Other };
             self.sink.write(target, value).map_err(|kind| Fault::new(start, kind))?;
         }
-        for test in &node.tests {
-            self.sink.refuse(Slot::Bool(test.column), true);
+        if !node.not_in_map.is_empty() {
+            self.lack(&node.not_in_map, false, start)?;
         }
         Ok(())
     }
@@ -130,6 +140,9 @@ impl<'m> Walk<'m, '_> {
     fn array<F: Format>(&mut self, node: &Node, count: Option<u64>, start: usize, depth: u32) -> Parsed<()> {
         if depth >= MAX_DEPTH {
             return Err(Fault::new(start, MessageErrorKind::TooDeep));
+        }
+        if !node.not_in_array.is_empty() {
+            self.lack(&node.not_in_array, false, start)?;
         }
         let body = self.reader.at;
         let mut passed = None;

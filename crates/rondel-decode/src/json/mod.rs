@@ -12,7 +12,7 @@ mod trace;
 mod words;
 pub(crate) mod write;
 
-use rondel_event::{Block, Path, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 pub(crate) use plan::{Action, Node, Writer, characters, time as time_at, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
@@ -50,6 +50,8 @@ pub struct JsonDecoder {
     time_unit: TimeUnit,
     shapes: Shapes,
     mistyped: u64,
+    /// The column of an integer beyond the signed 64-bit range.
+    large: Option<u32>,
 }
 
 impl JsonDecoder {
@@ -69,7 +71,7 @@ impl JsonDecoder {
         if let Some(path) = time {
             root.at(path).actions.push(Action::Time(time_unit));
         }
-        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), mistyped: 0 }
+        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), mistyped: 0, large: None }
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
@@ -88,17 +90,17 @@ impl JsonDecoder {
             }
         }
         let row = block.push(self.topic, time);
-        let mut writer =
-            Writer { block, row, time_unit: self.time_unit, time: None, origin: (None, None), mistyped: 0 };
+        let mut writer = Writer::new(block, row, self.time_unit);
         let mut scanner = Scanner::new(payload);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
-        let (mistyped, own_time) = (writer.mistyped, writer.time);
+        let (mistyped, large, own_time) = (writer.mistyped, writer.large, writer.time);
         if let Err(error) = walked {
             block.pop();
             return Err(error);
         }
         self.mistyped += mistyped;
+        self.large = large.or(self.large);
         if let Some(time) = own_time {
             block.set_time(row, time);
         }
@@ -109,6 +111,11 @@ impl JsonDecoder {
     /// How many values so far had another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.large.map(Slot::Int)
     }
 }
 

@@ -81,6 +81,20 @@ impl Node {
     fn index(&self, index: usize) -> Option<&Node> {
         self.indices.iter().find(|(i, _)| *i as usize == index).map(|(_, node)| node)
     }
+
+    /// Calls `each` with every action below that a value of this kind has no place for: members of what is no
+    /// object, elements of what is no array.
+    fn unreachable<E>(&self, kind: Kind, each: &mut impl FnMut(&Action) -> Result<(), E>) -> Result<(), E> {
+        let keys = if kind == Kind::Object { &[][..] } else { &self.keys };
+        let indices = if kind == Kind::Array { &[][..] } else { &self.indices };
+        let below = keys.iter().map(|(_, node)| node).chain(indices.iter().map(|(_, node)| node));
+        for node in below {
+            node.actions.iter().try_for_each(&mut *each)?;
+            // Whatever is below has no place either: null is neither object nor array.
+            node.unreachable(Kind::Null, each)?;
+        }
+        Ok(())
+    }
 }
 
 fn child<K: PartialEq>(children: &mut Vec<(K, Node)>, key: K) -> &mut Node {
@@ -103,6 +117,10 @@ pub(crate) trait Visitor {
         start: usize,
         scanner: &Scanner<'_>,
     ) -> Result<(), JsonError>;
+
+    /// Sees an action on a part that the value of this kind which begins at `start` cannot have, as it is null or
+    /// of another type than the object or array that the part is read from.
+    fn unreachable(&mut self, action: &Action, kind: Kind, start: usize) -> Result<(), JsonError>;
 }
 
 /// Passes the value that begins at the scanner and shows it to the visitor.
@@ -125,6 +143,9 @@ pub(crate) fn walk<V: Visitor>(
         })?,
         _ => scanner.scalar(kind)?,
     }
+    if let Some(node) = node {
+        node.unreachable(kind, &mut |action| visitor.unreachable(action, kind, start))?;
+    }
     visitor.value(node, kind, start, scanner)
 }
 
@@ -139,6 +160,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) origin: (Option<u64>, Option<u64>),
     /// Values that had another type than the program reads.
     pub(crate) mistyped: u64,
+    /// The column of an integer beyond the signed 64-bit range.
+    pub(crate) large: Option<u32>,
 }
 
 impl Visitor for Writer<'_> {
@@ -191,9 +214,28 @@ impl Visitor for Writer<'_> {
         }
         Ok(())
     }
+
+    fn unreachable(&mut self, action: &Action, kind: Kind, start: usize) -> Result<(), JsonError> {
+        match action {
+            Action::Value(_, slot) | Action::Elements(_, _, slot) | Action::Length(slot) => {
+                self.block.set_invalid(*slot, self.row);
+                self.mistyped += u64::from(kind != Kind::Null);
+            }
+            // As where the time itself is null.
+            Action::Time(unit) => self.time = Some(time(Kind::Null, b"null", start, *unit)?),
+            Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
+            Action::Recorded(_) | Action::Arrival(_) => {}
+        }
+        Ok(())
+    }
 }
 
-impl Writer<'_> {
+impl<'b> Writer<'b> {
+    /// A writer of the fields of one message, of which nothing is read yet.
+    pub(crate) fn new(block: &'b mut Block, row: usize, time_unit: TimeUnit) -> Writer<'b> {
+        Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0, large: None }
+    }
+
     fn write_bool(&mut self, slot: Slot, value: bool) {
         if let Slot::Bool(column) = slot {
             self.block.set_bool(column, self.row, value);
@@ -220,7 +262,13 @@ impl Writer<'_> {
             }
             (ValueType::Int, Slot::Int(column), Kind::Number) => match integer(text) {
                 Some(value) => self.block.set_int(column, self.row, value),
-                None => return false,
+                None => {
+                    // Nothing but digits: an integer, and a large one.
+                    if text.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9')) {
+                        self.large = Some(column);
+                    }
+                    return false;
+                }
             },
             (ValueType::Time, Slot::Int(column), _) => {
                 return self.write_time(column, kind, text, Meaning::Time);

@@ -662,6 +662,22 @@ impl Visitor for Learner {
         }
         Ok(())
     }
+
+    /// A shape repeats the kinds of all values, so that what this message lacks, others of the shape lack too.
+    fn unreachable(&mut self, action: &Action, kind: Kind, _: usize) -> Result<(), JsonError> {
+        match action {
+            Action::Value(_, slot) | Action::Elements(_, _, slot) | Action::Length(slot) => {
+                self.possible &= !self.slots.contains(slot);
+                self.slots.push(*slot);
+                self.shape.constants.push(Constant::Invalid(*slot));
+                self.shape.mistyped_per_row += u64::from(kind != Kind::Null);
+            }
+            Action::Time(_) => self.possible = false,
+            Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
+            Action::Recorded(_) | Action::Arrival(_) => {}
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

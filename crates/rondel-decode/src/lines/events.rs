@@ -67,7 +67,7 @@ impl Lines {
         framed.extend_from_slice(format!("\"data\":{}}}", event.message(holds)).as_bytes());
         let row = block.push(id, self.time);
         let time_unit = roots.time_unit;
-        let mut writer = Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0 };
+        let mut writer = Writer::new(block, row, time_unit);
         let walked = walk(&mut Scanner::new(&framed), Some(&roots.data), 0, &mut writer);
         let time = writer.time;
         if let Err(JsonError { kind, .. }) = walked {
