@@ -144,6 +144,76 @@ fn what_was_seen_afterwards_makes_certain_again() {
     }
 }
 
+/// A property whose last verdict is certain is not inconclusive at the end, though it looks back without bound.
+#[test]
+fn a_certain_verdict_after_a_span_is_the_last_one() {
+    for model in ["steps", "points"] {
+        let mut case = Case::new(model, "once on(a) or on(b)");
+        case.message(1, 1, 3);
+        case.miss(2, 5);
+        assert!(case.monitor.is_unjudged(0), "{model}");
+        assert_eq!(case.message(1, 6, 3), Satisfied, "{model}");
+        assert!(!case.monitor.is_unjudged(0), "{model}");
+        // The same of another span.
+        case.miss(7, 8);
+        assert!(case.monitor.is_unjudged(0), "{model}");
+    }
+}
+
+/// A topic that a property does not mention makes nothing uncertain longer, though messages of both were missed.
+#[test]
+fn only_topics_that_matter_are_waited_for() {
+    let verdicts = |missed: &[TopicId]| {
+        let mut case = Case::of(
+            "topic a { x: int } topic b { x: int } topic c { x: int } property p = once[0, 2 s] on(a)",
+        );
+        case.message(0, 1, 3);
+        let at = |time: i64| Timestamp::from_nanos(time);
+        case.monitor.advance(at(2 * S));
+        case.monitor.miss(missed, at(S), SeenAgain::Open);
+        case.monitor.see(&[TopicId(0)], SeenAgain::After(at(2 * S)));
+        case.monitor.report_every(true);
+        let mut block = Block::new(case.program.layout());
+        for time in [2 * S + 1, 4 * S, 4 * S + 1] {
+            block.push(TopicId(2), at(time));
+        }
+        let reports = case.monitor.step(&block).iter().filter(|report| report.at_event);
+        reports.map(|report| report.verdict).collect::<Vec<_>>()
+    };
+    let certain = [Inconclusive, Inconclusive, Violated];
+    assert_eq!(verdicts(&[TopicId(0)]), certain);
+    assert_eq!(verdicts(&[TopicId(0), TopicId(1)]), certain);
+}
+
+/// A change between two messages after a span has its time, though both came in one block.
+#[test]
+fn what_changes_between_messages_of_one_block_has_its_time() {
+    let verdicts = |size: usize| {
+        let text = "topic a { x: int }
+            property p = historically[0, 5 s] historically[0, 5 s] once[0, 15 s] on(a)";
+        let mut case = Case::of(text);
+        let at = |second: i64| Timestamp::from_nanos(second * S);
+        for second in [100, 150] {
+            case.message(0, second, 3);
+        }
+        case.monitor.advance(at(325));
+        case.monitor.miss(&[TopicId(0)], at(325), SeenAgain::Now(at(325)));
+        let mut found = Vec::new();
+        for seconds in [325, 361, 374].chunks(size) {
+            let mut block = Block::new(case.program.layout());
+            for second in seconds {
+                block.push(TopicId(0), at(*second));
+            }
+            let reports = case.monitor.step(&block).iter();
+            found.extend(reports.map(|report| (report.time, report.after, report.verdict)));
+        }
+        found
+    };
+    let (one, all) = (verdicts(1), verdicts(3));
+    assert_eq!(one, all);
+    assert!(one.contains(&(Timestamp::from_nanos(340 * S), true, Violated)), "{one:?}");
+}
+
 /// Nor is anything looked at any more.
 #[test]
 fn a_property_that_is_certain_again_costs_nothing() {

@@ -159,7 +159,8 @@ impl Doubts {
         let was_shown = if key.is_some() { own.is_some_and(|own| own.is_shown) } else { doubt.is_shown };
         let agrees = doubt.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
         if agrees || !state.is_doubtful(plan, time, report.back) {
-            doubt.is_passed |= time > state.root();
+            // A verdict that does not depend on the span is one about the time after it, too.
+            doubt.is_passed |= agrees || time > state.root();
             if was_shown {
                 report.changed = report.verdict != Verdict::Inconclusive;
                 doubt.show(key, false);

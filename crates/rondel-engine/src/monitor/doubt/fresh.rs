@@ -79,6 +79,9 @@ impl FreshPlan {
     }
 }
 
+/// A verdict of such a monitor: of an event in a row, or of a time or what follows it.
+type Ahead = (Option<u8>, Timestamp, bool, Verdict);
+
 /// Such a monitor, once it has begun.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Fresh {
@@ -91,9 +94,9 @@ pub(super) struct Fresh {
     last: Option<Verdict>,
     /// Whether nothing depends any more on what was before.
     pub(super) is_over: bool,
-    /// Verdicts that are to be looked at: of an event in a row, or of a time and what follows it.
+    /// Verdicts that are to be looked at.
     #[serde(skip)]
-    ahead: VecDeque<(Option<u8>, Timestamp, bool, Verdict)>,
+    ahead: VecDeque<Ahead>,
     /// For each such event whether it is over.
     #[serde(skip)]
     over: VecDeque<bool>,
@@ -163,19 +166,26 @@ impl Fresh {
         let Some((monitor, _)) = self.monitor.as_deref_mut() else { return false };
         if report.row.is_none() {
             let wanted = (report.time, report.after);
+            Fresh::pass(&mut self.ahead, &mut self.last, wanted);
+            // What followed the last event may have come with it: only then does time go on.
             if self.ahead.is_empty() {
                 let next = Timestamp::from_nanos(report.time.as_nanos().saturating_add(1));
                 let reports = monitor.advance(next).iter().filter(|own| own.property == 0);
                 self.ahead.extend(reports.map(|own| (None, own.time, own.after, own.verdict)));
-            }
-            while let Some((None, time, after, verdict)) = self.ahead.front().copied()
-                && (time, after) <= wanted
-            {
-                self.last = Some(verdict);
-                self.ahead.pop_front();
+                Fresh::pass(&mut self.ahead, &mut self.last, wanted);
             }
         }
         report.verdict != Verdict::Inconclusive && self.last == Some(report.verdict)
+    }
+
+    /// Passes over the verdicts up to a time, or up to what follows it, that no event brings.
+    fn pass(ahead: &mut VecDeque<Ahead>, last: &mut Option<Verdict>, wanted: (Timestamp, bool)) {
+        while let Some((None, time, after, verdict)) = ahead.front().copied()
+            && (time, after) <= wanted
+        {
+            *last = Some(verdict);
+            ahead.pop_front();
+        }
     }
 
     /// Writes the monitor down.

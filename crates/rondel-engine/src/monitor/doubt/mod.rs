@@ -215,6 +215,7 @@ impl Program {
                     |sliced: &crate::keyed::Sliced| sliced.section.all_properties().any(|own| own == i);
                 ReachPlan {
                     slots: slots.collect(),
+                    holds: ReachPlan::held(&reach),
                     back: reach.back(),
                     model: property.time,
                     slice: self.sliced.iter().position(is_its),

@@ -21,6 +21,8 @@ pub(crate) struct ReachPlan {
     /// For every part the columns of which a message must carry one to count; none if any message does.
     pub(super) slots: Vec<Vec<Slot>>,
     pub(super) model: TimeModel,
+    /// For every part whether a value that is held goes into it.
+    pub(super) holds: Vec<bool>,
     /// The division of its instances, if it has any.
     pub(super) slice: Option<usize>,
     /// Whether its verdicts come later than the times that they are about, as its numbers are interpolated.
@@ -41,6 +43,22 @@ impl ReachPlan {
         self.fresh.get_or_init(plan).as_deref()
     }
 
+    /// For every part of a reach whether a value that is held goes into it: one that messages change.
+    pub(super) fn held(reach: &Reach) -> Vec<bool> {
+        let mut held: Vec<bool> = Vec::with_capacity(reach.parts.len());
+        for part in &reach.parts {
+            let of = |part: &u32| held.get(*part as usize).copied().unwrap_or(false);
+            let is_held = match part {
+                ReachPart::Seen(_) => false,
+                ReachPart::Messages { .. } => true,
+                ReachPart::Later(part, _) | ReachPart::Never(part) => of(part),
+                ReachPart::All(parts) => parts.iter().any(of),
+            };
+            held.push(is_held);
+        }
+        held
+    }
+
     /// Whether each instance becomes certain by messages of its own.
     pub(super) fn by_key(&self) -> bool {
         let counts = |part: &ReachPart| matches!(part, ReachPart::Messages { .. });
@@ -48,9 +66,12 @@ impl ReachPlan {
     }
 
     pub(super) fn reads(&self, topics: &[TopicId]) -> bool {
-        let any = |own: &[TopicId]| own.iter().any(|topic| topics.contains(topic));
+        topics.iter().any(|topic| self.reads_topic(topic))
+    }
+
+    fn reads_topic(&self, topic: &TopicId) -> bool {
         self.reach.parts.iter().any(|part| match part {
-            ReachPart::Seen(own) | ReachPart::Messages { topics: own, .. } => any(own),
+            ReachPart::Seen(own) | ReachPart::Messages { topics: own, .. } => own.contains(topic),
             _ => false,
         })
     }
@@ -168,7 +189,8 @@ impl State {
     pub(super) fn miss(&mut self, plan: &ReachPlan, topics: &[TopicId], from: i64, end: End) {
         self.start = self.start.min(plan.start(from));
         self.after = 0;
-        for topic in topics {
+        // A topic that does not matter does not keep it uncertain either.
+        for topic in topics.iter().filter(|topic| plan.reads_topic(topic)) {
             let new = end.gate(topic.0, plan.model == TimeModel::Steps, self.row);
             match self.gates.iter_mut().find(|gate| gate.topic == topic.0) {
                 None => self.gates.push(new),
@@ -183,7 +205,7 @@ impl State {
                     (self.ends[i], self.counts[i]) = (OPEN, *count);
                 }
             } else {
-                self.ends[i] = self.end_of(plan, part);
+                self.ends[i] = self.end_of(plan, i);
             }
         }
     }
@@ -224,7 +246,7 @@ impl State {
         }
         for (i, part) in plan.reach.parts.iter().enumerate() {
             let ReachPart::Messages { topics, after, .. } = part else {
-                self.ends[i] = self.end_of(plan, part);
+                self.ends[i] = self.end_of(plan, i);
                 continue;
             };
             let is_closed = |gate: &TopicGate| {
@@ -249,12 +271,14 @@ impl State {
     fn renew(&mut self, plan: &ReachPlan) {
         for (i, part) in plan.reach.parts.iter().enumerate() {
             if !matches!(part, ReachPart::Messages { .. }) {
-                self.ends[i] = self.end_of(plan, part);
+                self.ends[i] = self.end_of(plan, i);
             }
         }
     }
 
-    fn end_of(&self, plan: &ReachPlan, part: &ReachPart) -> i64 {
+    fn end_of(&self, plan: &ReachPlan, part: usize) -> i64 {
+        let Some(part) = plan.reach.parts.get(part) else { return NEVER };
+        let is_held = |part: &u32| plan.holds.get(*part as usize).copied().unwrap_or(true);
         let of = |part: &u32| self.ends.get(*part as usize).copied().unwrap_or(NEVER);
         match part {
             ReachPart::Seen(topics) => {
@@ -264,9 +288,10 @@ impl State {
             ReachPart::Messages { .. } => NEVER,
             ReachPart::Later(part, by) => match of(part) {
                 NEVER => NEVER,
-                // What was true until just before a time counts as of then, in dense time.
+                // A value that was held until just before a time counts as of then, in dense time. What happens at
+                // an instant does not.
                 end => {
-                    let margin = i64::from(plan.model != TimeModel::Steps);
+                    let margin = i64::from(plan.model != TimeModel::Steps && is_held(part));
                     end.saturating_add(i64::try_from(*by).unwrap_or(i64::MAX)).saturating_add(margin)
                 }
             },
