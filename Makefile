@@ -28,7 +28,7 @@ DEMO := --workspace --bin rondel --examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo case-study install uninstall test test-long test-faults test-peers test-features bench bench-containers image test-containers \
-	test-bridge test-fresh fuzz deny clean
+	test-bridge test-fresh fuzz mutants deny clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,7 +66,8 @@ test-faults: setup .venv/ready ## pause, kill and cut off every participant of e
 	RONDEL_FAULTS_PROGRAM=$(abspath $(TARGET))/release/rondel RONDEL_FAULTS_RESULTS=$(CURDIR)/out/faults.jsonl \
 		cargo test --locked --package rondel --test faults -- --ignored all_faults
 
-test-peers: setup ## read and write ROS 2 messages among nodes on other implementations: hiroz, ros2-client
+test-peers: setup .venv/peers ## other programs: ROS 2 nodes on hiroz and ros2-client; verdicts of Reelay and RTAMT
+	RONDEL_TEST_TOOLS=$(CURDIR)/.venv/bin/python3 cargo test --workspace --locked --test foreign -- --ignored --nocapture
 	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
 	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
@@ -98,6 +99,12 @@ test-fresh: ## run `make demo` and `make test` in a container of plain Debian (n
 fuzz: setup ## fuzz every parser, 10 s each (FUZZ_SECONDS=60 for a minute)
 	scripts/fuzz $(or $(FUZZ_SECONDS),10)
 
+mutants: setup ## change the operators of the engine at random, a sample: does a test fail? (MUTANTS=3/40 for the fourth of 40)
+	@cargo mutants --version >/dev/null 2>&1 || { echo "==> installing cargo-mutants" && cargo install --locked --debug cargo-mutants; }
+	@mkdir -p out
+	cargo mutants --package rondel-engine --file 'crates/rondel-engine/src/ops/**' --shard $(or $(MUTANTS),0/40) --jobs 1 \
+		--timeout 300 --output out -- --package rondel-engine --lib --test agreement --test dense --test points --test windows --test robustness
+
 deny: setup ## check licences, sources and bans of all dependencies
 	@cargo deny --version >/dev/null 2>&1 || { echo "==> installing cargo-deny" && cargo install --locked --debug cargo-deny; }
 	cargo deny check licenses bans sources
@@ -110,6 +117,12 @@ clean: ## remove all build results
 
 .venv/ready: scripts/test-requirements.txt
 	@echo "==> installing the independent clients and writers for the tests into .venv"
+	python3 -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.venv/peers: scripts/peers-requirements.txt
+	@echo "==> installing the other monitors for \`make test-peers\` into .venv"
 	python3 -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
