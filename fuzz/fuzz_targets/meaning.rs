@@ -122,7 +122,7 @@ impl Writer<'_> {
     /// Of the past.
     fn truth(&mut self, depth: usize) {
         let topic = self.choices.one(&TOPICS);
-        match self.choices.of(if depth == 0 { 4 } else { 17 }) {
+        match self.choices.of(if depth == 0 { 4 } else { 19 }) {
             0 => {
                 let _ = write!(self.text, "on({topic})");
             }
@@ -155,6 +155,15 @@ impl Writer<'_> {
             15 => {
                 let function = self.choices.one(&["rising(", "falling(", "changed("]);
                 self.unary(function, depth);
+            }
+            16 => {
+                self.unary("stable(", depth);
+                let unit = if self.model == Model::Steps { "" } else { " ns" };
+                let _ = write!(self.text, " for {}{unit}", 1 + self.choices.of(5));
+            }
+            17 => {
+                let (low, width) = (self.choices.of(3), self.choices.of(3));
+                let _ = write!(self.text, "hysteresis({topic}.i, {low}, {})", low + width);
             }
             _ => {
                 let limit = self.choices.of(5);

@@ -85,6 +85,32 @@ fn final_verdicts_stay() {
     }
 }
 
+/// An operator that remembers the last side is certain again once a message decides it.
+#[test]
+fn the_last_side_is_open_until_it_is_seen_again() {
+    for model in ["steps", "points", "dense"] {
+        let mut case = Case::new(model, "hysteresis(a.x, 3, 6)");
+        assert_eq!(case.message(0, 1, 5), Inconclusive);
+        assert_eq!(case.message(0, 2, 7), Satisfied);
+        assert_eq!(case.message(0, 3, 4), Satisfied, "{model}");
+        case.miss(4, 6);
+        assert_eq!(case.message(0, 7, 4), Inconclusive, "{model}");
+        assert_eq!(case.message(0, 8, 2), Violated, "{model}");
+        assert_eq!(case.message(0, 9, 7), Satisfied, "{model}");
+        let unit = if model == "steps" { "" } else { " s" };
+        let mut case = Case::new(model, &format!("stable(a.x > 5) for 2{unit}"));
+        for second in 1..4 {
+            let verdict = if second < 3 { Inconclusive } else { Satisfied };
+            assert_eq!(case.message(0, second, 7), verdict, "{model}");
+        }
+        case.miss(4, 9);
+        for second in 10..13 {
+            let verdict = if second < 12 { Inconclusive } else { Violated };
+            assert_eq!(case.message(0, second, 1), verdict, "{model}");
+        }
+    }
+}
+
 #[test]
 fn an_error_state_that_is_not_left_stays() {
     let machine = |rest: &str| {

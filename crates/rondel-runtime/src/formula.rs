@@ -1,7 +1,7 @@
 //! Formulas as text, from the nodes of a specification.
 
 use rondel_event::{Path, Quantifier, Timestamp, TopicId, Value};
-use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
+use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
 const DEEPEST: u32 = 40;
@@ -118,6 +118,14 @@ impl Writer<'_> {
         let below = depth + 1;
         if let Some(Word { word, operand }) = word(self.spec, id) {
             return self.call(word, &[operand], below);
+        }
+        if let Some(Call { word, operands, lasting }) = self.spec.places.call(id) {
+            self.call(word, operands, below);
+            if let Some(lasting) = lasting {
+                let lasting = bound(*lasting, self.time);
+                self.text(&format!(" for {lasting}"));
+            }
+            return;
         }
         // That a message carries a field is what a test of the field in an atom says.
         if let Expr::And(a, b) = node {

@@ -72,6 +72,8 @@ impl Graph {
         for (i, node) in nodes.iter().enumerate().rev() {
             if needed[i] {
                 node.operands().for_each(|o| needed[o.index()] = true);
+                let call = spec.places.call(ExprId(i as u32));
+                call.into_iter().flat_map(|call| &call.operands).for_each(|o| needed[o.index()] = true);
             }
         }
         let mut places = vec![ExprId(0); nodes.len()];
@@ -84,6 +86,7 @@ impl Graph {
             }
         }
         roots(&mut spec, |root| *root = places[root.index()]);
+        spec.places.calls = spec.places.calls_with(|id| needed[id.index()].then(|| places[id.index()]));
         spec
     }
 
@@ -396,6 +399,13 @@ impl Graph {
         let (not_a, not_b) = (self.not(a), self.not(b));
         let neither = self.and(not_a, not_b);
         self.or(both, neither)
+    }
+
+    /// Returns a truth that is unknown everywhere: a comparison with a quotient that has no value.
+    pub(crate) fn unknown(&mut self) -> ExprId {
+        let zero = self.literal(Value::Int(0));
+        let quotient = self.add(Expr::Binary(BinaryOp::Divide, zero, zero));
+        self.add(Expr::Compare(Comparison::Equal, quotient, zero))
     }
 
     pub(crate) fn definitely(&mut self, a: ExprId) -> ExprId {

@@ -33,6 +33,7 @@ impl Spec {
                 continue;
             }
             needed.open.extend(node.operands());
+            needed.open.extend(self.places.call(id).into_iter().flat_map(|call| &call.operands));
             match node {
                 Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
                     needed.machine(self, Some(*machine));
@@ -139,6 +140,7 @@ impl Needed {
                     .map(|id| whole.places.variable(*id).unwrap_or_default().to_owned())
                     .collect(),
                 properties: Vec::new(),
+                calls: whole.places.calls_with(|id| nodes.get(&id).copied().map(ExprId)),
             },
         };
         part.slices.iter_mut().filter_map(|slice| slice.until.as_mut()).for_each(node);

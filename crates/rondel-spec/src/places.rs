@@ -1,7 +1,11 @@
 //! Source locations of the nodes of a specification.
 
+use std::collections::BTreeMap;
+
+use rondel_event::{Comparison, Value};
+
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::spec::{ExprId, Spec, VariableId};
+use crate::spec::{BinaryOp, Expr, ExprId, Spec, VariableId};
 
 /// The source locations of the nodes of a [`Spec`] and the names of its variables; empty for a specification that
 /// was not parsed from text. Locations do not take part in comparisons: any two values are equal.
@@ -10,6 +14,19 @@ pub struct Places {
     pub(crate) nodes: Vec<Span>,
     pub(crate) variables: Vec<String>,
     pub(crate) properties: Vec<Span>,
+    /// The nodes that stand for operators made of others.
+    pub(crate) calls: BTreeMap<ExprId, Call>,
+}
+
+/// An operator that is made of others, as it was written: `hysteresis(x, 20, 25)`, `stable(p) for 2 s`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The name of the operator.
+    pub word: &'static str,
+    /// The operands.
+    pub operands: Vec<ExprId>,
+    /// The duration in nanoseconds, or the number of steps.
+    pub lasting: Option<u64>,
 }
 
 impl PartialEq for Places {
@@ -29,6 +46,20 @@ impl Places {
         self.properties.get(property).copied()
     }
 
+    /// The calls among other nodes; none for a node that is not there any more.
+    pub(crate) fn calls_with(&self, place: impl Fn(ExprId) -> Option<ExprId>) -> BTreeMap<ExprId, Call> {
+        let moved = self.calls.iter().filter_map(|(id, call)| {
+            let operands: Option<Vec<ExprId>> = call.operands.iter().map(|operand| place(*operand)).collect();
+            Some((place(*id)?, Call { operands: operands?, ..call.clone() }))
+        });
+        moved.collect()
+    }
+
+    /// The operator that a node stands for, with its operands.
+    pub fn call(&self, node: ExprId) -> Option<&Call> {
+        self.calls.get(&node)
+    }
+
     /// The name of a variable.
     pub fn variable(&self, variable: VariableId) -> Option<&str> {
         self.variables.get(variable.0 as usize).map(String::as_str)
@@ -36,6 +67,19 @@ impl Places {
 }
 
 impl Spec {
+    /// Returns whether a node is the truth that is unknown everywhere, of which operators like `hysteresis` are made.
+    pub fn is_unknown(&self, id: ExprId) -> bool {
+        let literal = |id: &ExprId| matches!(self.nodes.get(id.index()), Some(Expr::Literal(Value::Int(0))));
+        match self.nodes.get(id.index()) {
+            Some(Expr::Compare(Comparison::Equal, quotient, zero)) => {
+                let quotient = self.nodes.get(quotient.index());
+                matches!(quotient, Some(Expr::Binary(BinaryOp::Divide, a, b)) if literal(a) && literal(b))
+                    && literal(zero)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns a diagnostic at a node; none if the specification was not parsed from text.
     ///
     /// ```

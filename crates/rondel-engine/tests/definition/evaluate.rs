@@ -10,7 +10,7 @@ use super::arithmetic::{binary, compare, unary};
 use super::machine::{self, Run};
 use super::timeline::{Clock, Timeline, age_and_constant};
 use super::truth::{Datum, Seen, Truth, strict};
-use super::{Content, Event, decode, linear, measure};
+use super::{Content, Event, decode, linear, measure, operators};
 
 pub type Column = Rc<Vec<Datum>>;
 
@@ -70,7 +70,12 @@ impl<'a> Evaluator<'a> {
         while let Some(id) = open.pop() {
             // A quantifier evaluates its operand anew for every value.
             let expr = &self.spec.nodes[id.index()];
-            let operands = expr.operands().filter(|_| !matches!(expr, Expr::Exists(..) | Expr::ForAll(..)));
+            let operands: Vec<ExprId> = match self.spec.places.call(id) {
+                Some(call) => call.operands.clone(),
+                None => expr.operands().collect(),
+            };
+            let operands =
+                operands.into_iter().filter(|_| !matches!(expr, Expr::Exists(..) | Expr::ForAll(..)));
             open.extend(operands.filter(|operand| needed.insert(*operand)));
         }
         for id in needed {
@@ -131,6 +136,9 @@ impl<'a> Evaluator<'a> {
         }
         let expr = &self.spec.nodes[id.index()];
         let samples = 0..self.timeline.samples.len();
+        if let Some(call) = self.spec.places.call(id) {
+            return operators::column(self, call);
+        }
         match expr {
             Expr::Exists(variable, x) => self.quantified(*variable, *x, Truth::FALSE, Truth::or),
             Expr::ForAll(variable, x) => self.quantified(*variable, *x, Truth::TRUE, Truth::and),
@@ -232,7 +240,7 @@ impl<'a> Evaluator<'a> {
         &self.columns[&x][sample]
     }
 
-    fn truth(&self, x: ExprId, sample: usize) -> Truth {
+    pub fn truth(&self, x: ExprId, sample: usize) -> Truth {
         self.datum(x, sample).truth()
     }
 
@@ -246,7 +254,7 @@ impl<'a> Evaluator<'a> {
         Datum::of(latest.and_then(|content| decode(content, read)))
     }
 
-    fn at(&self, expr: &Expr, k: usize) -> Datum {
+    pub fn at(&self, expr: &Expr, k: usize) -> Datum {
         let now = self.timeline.samples[k];
         let message: Option<&Event> = now.event.map(|i| &self.timeline.trace[i].event);
         let known = |x: bool| Datum::Truth(Truth::known(x));
@@ -333,7 +341,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether a sample is so far from another as the bounds say: back, or ahead.
-    fn in_bounds(&self, bounds: Bounds, from: usize, to: usize, ahead: bool) -> bool {
+    pub fn in_bounds(&self, bounds: Bounds, from: usize, to: usize, ahead: bool) -> bool {
         let (low, high) = self.interval(bounds, from, ahead);
         self.timeline.samples[to].meets(low, high)
     }

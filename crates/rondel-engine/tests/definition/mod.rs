@@ -13,6 +13,7 @@ pub mod linear;
 mod machine;
 pub mod machines;
 mod measure;
+pub mod operators;
 pub mod outcome;
 pub mod random;
 pub mod slice;

@@ -545,7 +545,7 @@ fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<Expr
             }
             Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
             Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
-            _ => spec.value_type(id) == ValueType::Bool,
+            _ => spec.value_type(id) == ValueType::Bool && !spec.is_unknown(id),
         };
         if let Some(word) = word(spec, id) {
             below = vec![word.operand];

@@ -61,6 +61,8 @@ enum Kind {
     Ahead(bool, Bounds),
     /// The second operand is true at a later time point, and the first until then.
     Until(Bounds),
+    /// The second operand where the first is true, the third where it is false.
+    If,
     /// The operand at the next time point.
     Next,
     /// The operand at the previous time point.
@@ -100,6 +102,7 @@ impl Kind {
             Expr::Eventually(bounds, _) => Kind::Ahead(true, bounds),
             Expr::Always(bounds, _) => Kind::Ahead(false, bounds),
             Expr::Until(bounds, ..) => Kind::Until(bounds),
+            Expr::If(..) => Kind::If,
             Expr::Next(_) => Kind::Next,
             Expr::Previously(_) => Kind::Previously,
             Expr::Prev(_) => Kind::Prev,

@@ -78,6 +78,7 @@ impl Checker<'_> {
                 Function::Falling => "`falling`",
                 _ => "a function",
             },
+            NodeKind::Operator { operator, .. } => operator.inside,
             NodeKind::Window { .. } => "a window",
             NodeKind::If(_, yes, _) if !self.is_truth(*yes) => "the condition of an `if` between values",
             _ => {

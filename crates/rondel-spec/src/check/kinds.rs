@@ -10,6 +10,7 @@ use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::operators::{OperandKind, Operator};
 use crate::spec::BinaryOp;
 use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Pair, Prefix};
 
@@ -318,6 +319,7 @@ impl Checker<'_> {
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
             NodeKind::On(_) | NodeKind::Event(..) => self.result(node, Kind::Bool),
             NodeKind::Measure(..) => self.result(node, Kind::Duration),
+            NodeKind::Operator { operator, operands, .. } => self.infer_operator(node, operator, operands),
             NodeKind::Window { aggregate, operand, .. } => self.infer_window(node, *aggregate, *operand),
             NodeKind::Variable(variable) => {
                 let variable = ast.nodes.len() + variable;
@@ -367,6 +369,24 @@ impl Checker<'_> {
         };
         arguments.iter().for_each(|a| self.expect(*a, wanted));
         self.result(node, kind);
+    }
+
+    fn infer_operator(&mut self, node: NodeId, operator: &Operator, operands: &[NodeId]) {
+        let kind = match operator.operands {
+            OperandKind::Truth => Kind::Bool,
+            OperandKind::Ordered => Kind::Ordered,
+        };
+        operands.iter().for_each(|operand| self.expect(*operand, kind));
+        if let [first, others @ ..] = operands {
+            for other in others {
+                if !self.is_invalid(*first) {
+                    let kind = self.kinds.kind(*first);
+                    self.expect(*other, kind);
+                }
+                self.same(*first, *other, node);
+            }
+        }
+        self.result(node, Kind::Bool);
     }
 
     /// Sets the kind of the result of an operator, which does not depend on its operands.

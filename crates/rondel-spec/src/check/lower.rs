@@ -4,6 +4,8 @@ use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::operators::Operator;
+use crate::places::Call;
 use crate::rye;
 use crate::spec::{
     Aggregate, BinaryOp, Bounds, Expr, ExprId, Machine, MachineId, Property, SliceId, TimeModel, UnaryOp,
@@ -282,6 +284,10 @@ impl Checker<'_> {
                 let arguments: Option<Vec<_>> = arguments.iter().map(|a| of(self, a)).collect();
                 return self.lower_call(node, *function, &arguments?);
             }
+            NodeKind::Operator { operator, operands, lasting } => {
+                let operands: Option<Vec<_>> = operands.iter().map(|a| of(self, a)).collect();
+                return self.lower_operator(node, operator, &operands?, lasting.as_deref(), model);
+            }
             NodeKind::Window { aggregate, operand, over } => {
                 return self.lower_window(node, *aggregate, *operand, over, model);
             }
@@ -449,6 +455,48 @@ impl Checker<'_> {
             }
         };
         Some(id)
+    }
+
+    fn lower_operator(
+        &mut self,
+        node: NodeId,
+        operator: &'static Operator,
+        operands: &[ExprId],
+        lasting: Option<&Bound>,
+        model: TimeModel,
+    ) -> Option<ExprId> {
+        let (name, span) = (operator.name, self.span(node));
+        let is_float = |id: &ExprId| self.graph.value_type(*id) == ValueType::Float;
+        let operands: Vec<ExprId> = match operands.iter().any(is_float) {
+            true => operands.iter().map(|id| self.graph.widen(*id)).collect(),
+            false => operands.to_vec(),
+        };
+        let length = match lasting {
+            Some(bound) => Some(self.lower_bound(bound, model)?),
+            None => None,
+        };
+        let diagnostic = match (lasting, length, operands.first()) {
+            (Some(bound), Some(0), _) => {
+                let message = format!("`{name}` needs a duration above zero");
+                Diagnostic::new(Code::InvalidBounds, bound.span, message)
+            }
+            (.., Some(first)) if self.graph.topics_of(*first).is_empty() => {
+                let message = "no message changes this value, because it mentions no topic";
+                let operand = self.ast.nodes[node].kind.operands().first().copied();
+                let span = operand.map_or(span, |operand| self.span(operand));
+                Diagnostic::new(Code::NeverUpdated, span, message)
+            }
+            _ => match (operator.build)(&mut self.graph, &operands, length.unwrap_or(0)) {
+                Ok(id) => {
+                    let call = Call { word: name, operands, lasting: length };
+                    self.graph.spec_mut().places.calls.entry(id).or_insert(call);
+                    return Some(id);
+                }
+                Err(refused) => Diagnostic::new(refused.code, span, refused.message).help(refused.help),
+            },
+        };
+        self.diagnostics.push(diagnostic);
+        None
     }
 
     fn lower_arithmetic(&mut self, node: NodeId, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {

@@ -6,6 +6,7 @@ use rondel_event::{Comparison, Segment, TopicEvent, Value, ValueType, Verdict};
 
 use crate::definition::Definition;
 use crate::diagnostic::Span;
+use crate::operators::Operator;
 use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
 /// The index of a node in [`Ast::nodes`].
@@ -315,6 +316,12 @@ pub(crate) enum NodeKind {
     Unary(Prefix, NodeId),
     Binary(Infix, NodeId, NodeId),
     Call(Function, Vec<NodeId>),
+    /// An operator that combines others, with the duration that follows its operands: `stable(p) for 2 s`.
+    Operator {
+        operator: &'static Operator,
+        operands: Vec<NodeId>,
+        lasting: Option<Box<Bound>>,
+    },
     If(NodeId, NodeId, NodeId),
     /// The operand of a window that is a bare name: a topic, or a name of a value.
     Samples(Name),
@@ -368,7 +375,7 @@ impl NodeKind {
             | NodeKind::Quantified { body: a, .. } => vec![*a],
             NodeKind::Binary(_, a, b) => vec![*a, *b],
             NodeKind::If(a, b, c) => vec![*a, *b, *c],
-            NodeKind::Call(_, arguments) => arguments.clone(),
+            NodeKind::Call(_, operands) | NodeKind::Operator { operands, .. } => operands.clone(),
             NodeKind::Atom { pairs, .. } => pairs
                 .iter()
                 .flat_map(|pair| match *pair {
@@ -396,7 +403,11 @@ impl NodeKind {
 
     /// Returns all bounds and window lengths of the node.
     pub(crate) fn reaches(&self) -> impl Iterator<Item = &Bound> {
-        let over = if let NodeKind::Window { over, .. } = self { Some(&**over) } else { None };
+        let over = match self {
+            NodeKind::Window { over, .. } => Some(&**over),
+            NodeKind::Operator { lasting, .. } => lasting.as_deref(),
+            _ => None,
+        };
         let bounds = self.bounds();
         let lower = bounds.and_then(|b| b.lower.as_ref());
         let upper = bounds.and_then(|b| b.upper.as_ref());

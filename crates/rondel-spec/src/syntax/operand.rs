@@ -7,6 +7,7 @@ use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{TokenKind, begins_word, continues_word};
+use crate::operators::{OPERATORS, Operator};
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
 
 /// Returns whether a key needs no quotes.
@@ -293,10 +294,14 @@ impl<'a> Parser<'a> {
         if word == "len" {
             return Ok(self.length(&arguments, whole));
         }
+        if let Some(operator) = Operator::named(word) {
+            return self.operator(operator, arguments, whole);
+        }
         let Some(function) = Function::named(word) else {
             let names = || {
                 let functions = Function::ALL.iter().map(|(name, _)| *name);
-                functions.chain(["len"]).chain(MEASUREMENTS).chain(["reaction", "in"])
+                let operators = OPERATORS.iter().map(|operator| operator.name);
+                functions.chain(operators).chain(["len"]).chain(MEASUREMENTS).chain(["reaction", "in"])
             };
             let length = matches!(word, "length" | "size" | "strlen").then_some("len");
             let suggestion = match translation(word).or(length) {
@@ -334,6 +339,37 @@ impl<'a> Parser<'a> {
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
+    }
+
+    /// Parses what follows the operands of an operator: `for 2 s`.
+    fn operator(
+        &mut self,
+        operator: &'static Operator,
+        operands: Vec<NodeId>,
+        whole: Span,
+    ) -> Parsed<NodeId> {
+        let Operator { name, arity, lasts, example, .. } = *operator;
+        let has_duration = lasts && self.word(0) == "for";
+        let lasting = match has_duration {
+            true => {
+                self.advance();
+                Some(Box::new(self.bound()?))
+            }
+            false => None,
+        };
+        let whole = whole.to(self.last_span());
+        let message = if operands.len() != arity {
+            let plural = if arity == 1 { "argument" } else { "arguments" };
+            format!("`{name}` takes {arity} {plural} but got {}", operands.len())
+        } else if lasts && !has_duration {
+            format!("`{name}` needs a duration")
+        } else {
+            return Ok(self.node(NodeKind::Operator { operator, operands, lasting }, whole));
+        };
+        let help = format!("write `{example}`");
+        self.report(Diagnostic::new(Code::WrongArguments, whole, message).help(help));
+        self.silence(&operands);
+        Ok(self.node(NodeKind::Invalid, whole))
     }
 
     /// Marks operands as invalid, so that no further error is reported for them.

@@ -97,6 +97,13 @@ impl Search<'_> {
             }
             (Kind::Since(bounds), &[left, right]) => self.since((left, right), at, bounds, truth),
             (Kind::Until(bounds), &[left, right]) => self.until((left, right), at, bounds, truth),
+            (Kind::If, &[condition, yes, no]) => match self.truth(condition, at) {
+                Some(chosen) => {
+                    self.add(condition, at, None);
+                    self.add(if chosen { yes } else { no }, at, None);
+                }
+                None => [condition, yes, no].into_iter().for_each(|operand| self.add(operand, at, None)),
+            },
             (Kind::Next, &[operand]) => {
                 let next = self.past.after(at);
                 next.into_iter().for_each(|next| self.add(operand, next, truth));

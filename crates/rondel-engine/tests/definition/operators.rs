@@ -1,0 +1,56 @@
+//! Operators that are made of others, from their definitions and not from what they are made of.
+
+use rondel_event::{Comparison, Verdict};
+use rondel_spec::{Bounds, Call, Expr};
+
+use super::evaluate::Evaluator;
+use super::truth::{Datum, Truth};
+
+/// An operator at every sample; its operands have been evaluated.
+pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
+    let samples = 0..all.timeline.samples.len();
+    let sides: Vec<[Truth; 2]> = match (call.word, &call.operands[..]) {
+        ("hysteresis", &[x, low, high]) => {
+            let side = |k| {
+                let below = all.at(&Expr::Compare(Comparison::Less, x, low), k).truth();
+                let above = all.at(&Expr::Compare(Comparison::Greater, x, high), k).truth();
+                // What is both counts as below.
+                [above.and(below.not()), below]
+            };
+            samples.map(side).collect()
+        }
+        ("stable", &[p]) => {
+            let bounds = Bounds { lower: call.lasting.unwrap(), upper: None };
+            let lasted = |k: usize, truth: &dyn Fn(usize) -> Truth| {
+                let (mut any, mut until) = (Truth::FALSE, Truth::TRUE);
+                for j in (0..=k).rev() {
+                    until = until.and(truth(j));
+                    if all.in_bounds(bounds, k, j, false) {
+                        any = any.or(until);
+                    }
+                }
+                any
+            };
+            let side = |k| [lasted(k, &|j| all.truth(p, j)), lasted(k, &|j| all.truth(p, j).not())];
+            samples.map(side).collect()
+        }
+        other => panic!("no definition here of {other:?}"),
+    };
+    (0..sides.len()).map(|k| Datum::Truth(last(&sides[..=k]))).collect()
+}
+
+/// Which of two sides came last: the latest that certainly came, if the other cannot have come after it.
+fn last(sides: &[[Truth; 2]]) -> Truth {
+    let (mut may_be_true, mut may_be_false) = (true, true);
+    for [on, off] in sides.iter().rev().map(|sides| sides.map(|truth| truth.verdict().unwrap())) {
+        if on == Verdict::Satisfied && may_be_true {
+            return Truth::TRUE;
+        }
+        if off == Verdict::Satisfied && may_be_false {
+            return Truth::FALSE;
+        }
+        may_be_true &= off == Verdict::Violated;
+        may_be_false &= on == Verdict::Violated;
+    }
+    Truth::UNKNOWN
+}

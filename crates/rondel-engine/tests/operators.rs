@@ -1,0 +1,206 @@
+//! Operators that are made of others say what their definitions say: random specifications as text and random
+//! traces, in all models of time, undivided and by instance.
+//!
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test operators` runs one seed alone, `RONDEL_CASES` multiplies them.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+mod definition;
+
+use std::sync::Arc;
+
+use definition::drive::agree;
+use definition::slice::instances;
+use definition::timed::{Case, Ride};
+use definition::{Content, Event, Timed, write_timed};
+use rondel_engine::{Monitor, Program};
+use rondel_event::{Block, Value};
+use rondel_spec::Spec;
+
+/// Numbers that look random, the same for the same seed (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: i64) -> i64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) % end as u64) as i64
+    }
+
+    fn number(&mut self) -> String {
+        let topic = self.below(2);
+        match self.below(6) {
+            0 => format!("prev(t{topic}.i)"),
+            1 => format!("t{topic}.f + 0.5"),
+            2 => format!("t{topic}.f"),
+            _ => format!("t{topic}.i"),
+        }
+    }
+
+    fn truth(&mut self, unit: &str, depth: i64) -> String {
+        let topic = self.below(2);
+        match self.below(if depth == 0 { 4 } else { 13 }) {
+            0 | 1 => format!("t{topic}.b"),
+            2 => format!("on(t{topic})"),
+            3 => format!("{} > {}", self.number(), self.below(4)),
+            4..=6 => self.hysteresis(),
+            7 | 8 => self.stable(unit, depth - 1),
+            9 => format!("not ({})", self.truth(unit, depth - 1)),
+            10 => format!("({}) and ({})", self.truth(unit, depth - 1), self.truth(unit, depth - 1)),
+            11 => {
+                let upper = self.below(4);
+                format!("once[0, {upper}{unit}] ({})", self.truth(unit, depth - 1))
+            }
+            _ => format!("({}) since ({})", self.truth(unit, depth - 1), self.truth(unit, depth - 1)),
+        }
+    }
+
+    fn hysteresis(&mut self) -> String {
+        let x = self.number();
+        let low = self.below(4);
+        let high = match self.below(3) {
+            0 => self.number(),
+            _ => (low + self.below(3)).to_string(),
+        };
+        let low = if self.below(6) == 0 { self.number() } else { low.to_string() };
+        format!("hysteresis({x}, {low}, {high})")
+    }
+
+    fn stable(&mut self, unit: &str, depth: i64) -> String {
+        let lasting = 1 + self.below(4);
+        format!("stable({}) for {lasting}{unit}", self.truth(unit, depth))
+    }
+
+    /// A property whose formula is one of the operators, or has one within.
+    fn property(&mut self, i: i64, each: &str) -> String {
+        let model = ["steps", "points", "dense"][self.below(3) as usize];
+        let unit = if model == "steps" { "" } else { " ns" };
+        let formula = match self.below(3) {
+            0 => self.hysteresis(),
+            1 => self.stable(unit, 2),
+            _ => self.truth(unit, 3),
+        };
+        format!("@time({model}) property p{i}{each} = {formula}\n")
+    }
+
+    fn trace(&mut self) -> Vec<Timed> {
+        let mut time = 0;
+        let length = 1 + self.below(24);
+        let mut event = |numbers: &mut Numbers| {
+            time += [0, 1, 1, 2, 3, 6][numbers.below(6) as usize];
+            let topic = numbers.below(2) as u32;
+            let mut fields = vec![("k", Content::Value(Value::Int(numbers.below(2))))];
+            for name in ["b", "i", "f"] {
+                let value = match name {
+                    "b" => Value::Bool(numbers.below(2) == 1),
+                    "i" => Value::Int(numbers.below(6) - 1),
+                    _ => Value::Float([-1.0, 0.5, 1.0, 2.5, 4.0, f64::NAN][numbers.below(6) as usize]),
+                };
+                match numbers.below(8) {
+                    0 => fields.push((name, Content::Null)),
+                    1 => {}
+                    _ => fields.push((name, Content::Value(value))),
+                }
+            }
+            Timed { time, arrival: None, event: Event { topic, fields } }
+        };
+        (0..length).map(|_| event(self)).collect()
+    }
+
+    fn case(&mut self, each: &str) -> Option<(String, Case)> {
+        let mut text: String =
+            (0..2).map(|i| format!("topic t{i} {{ k: int, b: bool, i: int, f: float }}\n")).collect();
+        (0..1 + self.below(3)).for_each(|i| text += &self.property(i, each));
+        let trace = self.trace();
+        let ride = Ride {
+            cuts: (0..4).map(|_| 1 + self.below(9) as usize).collect(),
+            advances: (0..4).map(|_| self.below(8) as u8).collect(),
+        };
+        let now = trace.last().map_or(0, |last| last.time + self.below(9));
+        let spec = rondel_spec::parse(&text).spec?;
+        Some((text, Case { spec, trace, now, ride }))
+    }
+}
+
+/// Runs random cases; most of them must have a meaning and be compared.
+fn compare(each: &str, check: impl Fn(&Case) -> Result<(), String>) {
+    let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let seeds = one.map_or(0..1000 * times, |seed| seed..seed + 1);
+    let (mut compared, mut calls) = (0, 0);
+    for seed in seeds.clone() {
+        let Some((text, case)) = Numbers(seed).case(each) else { continue };
+        if let Err(message) = check(&case) {
+            panic!("seed {seed}:\n{text}{case:?}\n{message}");
+        }
+        compared += 1;
+        calls += usize::from(text.contains("hysteresis")) + usize::from(text.contains("stable"));
+    }
+    println!("{compared} of {} specifications compared, with {calls} operators", seeds.end - seeds.start);
+    if one.is_none() {
+        assert!(compared as u64 > (seeds.end - seeds.start) / 2, "only {compared} compared");
+        assert!(calls >= compared, "only {calls} in {compared}");
+    }
+}
+
+#[test]
+fn undivided() {
+    compare("", |case| agree(case).map_err(|error| error.to_string()));
+}
+
+/// Every verdict at an event of an instance.
+fn agree_by_instance(case: &Case) -> Result<(), String> {
+    let Case { spec, trace, now, ride } = case;
+    let found = at_events(spec, trace, ride);
+    for p in 0..spec.properties.len() {
+        let mut expected: Vec<String> = Vec::new();
+        for instance in instances(spec, p, trace, *now) {
+            let events = instance.spots.iter().filter(|spot| spot.event.is_some());
+            expected.extend(events.map(|spot| {
+                let verdict = spot.verdict.unwrap();
+                format!("{:?} {:04} {}", instance.keys, spot.time, verdict.as_str())
+            }));
+        }
+        let mut found: Vec<String> =
+            found.iter().filter(|(of, _)| *of == p).map(|(_, words)| words.clone()).collect();
+        (expected.sort(), found.sort());
+        if found != expected {
+            return Err(format!("property {p}: found {found:#?}, expected {expected:#?}"));
+        }
+    }
+    Ok(())
+}
+
+fn at_events(spec: &Spec, trace: &[Timed], ride: &Ride) -> Vec<(usize, String)> {
+    let program = Arc::new(Program::compile(spec).unwrap());
+    let mut block = Block::new(program.layout());
+    let mut monitor = Monitor::new(program.clone());
+    monitor.report_every(true);
+    let (mut all, mut rest) = (Vec::new(), trace);
+    for (round, &len) in ride.cuts.iter().cycle().enumerate() {
+        let (now, later) = rest.split_at(len.min(rest.len()));
+        block.clear();
+        now.iter().for_each(|timed| write_timed(&mut block, program.projections(), timed));
+        monitor.step(&block);
+        all.extend(monitor.reports().iter().filter(|report| report.at_event).map(|report| {
+            let (key, time) = (monitor.key(report), report.time.as_nanos());
+            (report.property as usize, format!("{key:?} {time:04} {}", report.verdict.as_str()))
+        }));
+        if round % 2 == 0 {
+            monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
+            monitor.report_every(true);
+        }
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    all
+}
+
+#[test]
+fn by_instance() {
+    compare(" for each k in (t0.k, t1.k)", agree_by_instance);
+}
