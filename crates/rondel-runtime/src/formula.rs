@@ -217,6 +217,10 @@ impl Writer<'_> {
             Expr::Binary(BinaryOp::Min, a, b) => self.call("min", &[*a, *b], below),
             Expr::Binary(BinaryOp::Max, a, b) => self.call("max", &[*a, *b], below),
             Expr::StartsWith(a, b) => self.call("starts_with", &[*a, *b], below),
+            Expr::Call(function, a, b) => {
+                let arguments: Vec<ExprId> = [Some(*a), *b].into_iter().flatten().collect();
+                self.call(function.name(), &arguments, below);
+            }
             Expr::Prev(a) => self.call("prev", &[*a], below),
             Expr::Window { aggregate, over, operand, .. } => {
                 let name = format!("{aggregate:?}").to_lowercase();

@@ -108,6 +108,8 @@ pub enum Code {
     FutureInside,
     /// An expression that cannot be combined with linear interpolation.
     NotStraight,
+    /// A regular expression that is malformed, too large, or not a constant.
+    InvalidPattern,
     /// A parameter of `for each` that is not read from exactly one field of each topic.
     KeyTopics,
     /// A parameter of an unsuitable type.
@@ -212,6 +214,7 @@ impl Code {
         Code::WrongTimeModel,
         Code::FutureInside,
         Code::NotStraight,
+        Code::InvalidPattern,
         Code::KeyTopics,
         Code::KeyType,
         Code::InvalidAttribute,
@@ -287,6 +290,7 @@ impl Code {
             Code::WrongTimeModel => "E0310",
             Code::FutureInside => "E0311",
             Code::NotStraight => "E0312",
+            Code::InvalidPattern => "E0313",
             Code::KeyTopics => "E0501",
             Code::KeyType => "E0502",
             Code::InvalidAttribute => "E0503",

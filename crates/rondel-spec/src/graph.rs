@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 
 use crate::diagnostic::Span;
+use crate::functions::FunctionId;
 use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
 #[derive(Debug, Default)]
@@ -311,6 +312,18 @@ impl Graph {
             }
             _ => self.add(Expr::StartsWith(a, b)),
         }
+    }
+
+    /// Returns none if the function has no result for these constants.
+    pub(crate) fn call(&mut self, function: FunctionId, a: ExprId, b: Option<ExprId>) -> Option<ExprId> {
+        let second = b.map(|b| self.constant(b).cloned());
+        if let Some(x) = self.constant(a)
+            && second != Some(None)
+        {
+            let folded = function.apply(x, second.flatten().as_ref())?;
+            return Some(self.literal(folded));
+        }
+        Some(self.add(Expr::Call(function, a, b)))
     }
 
     pub(crate) fn choice(&mut self, condition: ExprId, yes: ExprId, no: ExprId) -> ExprId {

@@ -72,6 +72,7 @@ impl Spec {
             .into(),
             Expr::Compare(comparison, ..) => comparison.as_str().into(),
             Expr::StartsWith(..) => "starts_with".into(),
+            Expr::Call(function, ..) => function.name().into(),
             Expr::If(..) => "if".into(),
             Expr::Prev(_) => "prev".into(),
             Expr::Not(_) => "not".into(),

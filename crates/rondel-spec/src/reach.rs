@@ -242,6 +242,7 @@ impl Finder<'_> {
             | Expr::Binary(..)
             | Expr::Compare(..)
             | Expr::StartsWith(..)
+            | Expr::Call(..)
             | Expr::If(..) => join(both),
             Expr::Definitely(_) | Expr::Exists(..) | Expr::ForAll(..) => {
                 Found { elsewhere: elsewhere.first().copied().flatten(), ..join(both) }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::criterion::Criterion;
+use crate::functions::FunctionId;
 use crate::places::Places;
 use rondel_event::{Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict};
 
@@ -385,6 +386,8 @@ pub enum Expr {
     Compare(Comparison, ExprId, ExprId),
     /// Whether the first string starts with the second.
     StartsWith(ExprId, ExprId),
+    /// A function of the table [`FUNCTIONS`](crate::FUNCTIONS), with its one or two arguments.
+    Call(FunctionId, ExprId, Option<ExprId>),
     /// `if condition then a else b`, with branches of one type. Unknown if the condition is unknown.
     If(ExprId, ExprId, ExprId),
     /// The value of the operand just before the last message on any topic that it mentions (at the position before that
@@ -551,6 +554,7 @@ macro_rules! operands {
             | Expr::Or(a, b)
             | Expr::Since(_, a, b)
             | Expr::Until(_, a, b) => [Some(a), Some(b), None],
+            Expr::Call(_, a, b) => [Some(a), b.into(), None],
             Expr::If(a, b, c) => [Some(a), Some(b), Some(c)],
         }
     };
@@ -708,6 +712,7 @@ impl Expr {
             | Expr::Window { operand: None, .. } => ValueType::Int,
             Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) | Expr::Chain(..) => ValueType::Duration,
             Expr::Binary(op, a, b) => binary_type(*op, of(*a), of(*b)).unwrap_or(of(*a)),
+            Expr::Call(function, ..) => function.result(),
             Expr::Unary(_, a) | Expr::Prev(a) | Expr::If(_, a, _) | Expr::Window { operand: Some(a), .. } => {
                 of(*a)
             }

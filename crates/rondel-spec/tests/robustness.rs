@@ -216,6 +216,10 @@ fn examine(outcome: &Outcome, text: &str) {
             Expr::Unary(_, a) => t(*a).is_number(),
             Expr::ToFloat(a) => t(*a) == ValueType::Int,
             Expr::StartsWith(a, b) => t(*a) == ValueType::String && t(*b) == ValueType::String,
+            Expr::Call(function, a, b) => {
+                let arguments: Vec<ValueType> = [Some(*a), *b].into_iter().flatten().map(t).collect();
+                arguments == function.parameters()
+            }
             Expr::If(c, a, b) => t(*c) == ValueType::Bool && t(*a) == t(*b),
             Expr::Prev(_) => true,
             other => other.operands().all(|o| t(o) == ValueType::Bool),

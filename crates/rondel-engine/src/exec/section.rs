@@ -1,5 +1,6 @@
 //! Properties that are evaluated together: one list of instructions, one kind of moments.
 
+use regex::bytes::Regex;
 use rondel_event::{Slot, TopicId, Verdict};
 use rondel_spec::TimeModel;
 
@@ -48,6 +49,8 @@ pub(crate) struct Section {
     pub(crate) keeps_text: Vec<Instruction>,
     pub(crate) ints: Vec<i64>,
     pub(crate) floats: Vec<f64>,
+    /// The regular expressions.
+    pub(crate) patterns: Vec<Regex>,
     /// The operands of the timed `since`.
     pub(crate) operands: Vec<[Sides; 2]>,
     /// What the operators that last are known by.

@@ -131,6 +131,12 @@ fn moved(instruction: Instruction, to: impl Fn(Wire) -> Wire) -> Option<Instruct
         | I::FloatLessOrEqual { .. }
         | I::TextEqual { .. }
         | I::TextStartsWith { .. }
+        | I::CallNumber { .. }
+        | I::CallNumbers { .. }
+        | I::CallTest { .. }
+        | I::Matches { .. }
+        | I::CallSize { .. }
+        | I::CallText { .. }
         | I::Time { .. }
         | I::Latency { .. }
         | I::Chain { .. }

@@ -8,6 +8,7 @@ use crate::ir::graph::Kind;
 use crate::ir::instruction::Instruction;
 use crate::ops::columns::Columns;
 use crate::ops::columns::{self, split};
+use crate::ops::functions;
 use crate::ops::rows::RowView;
 use crate::ops::texts::{self, TextRef};
 use crate::ops::window::Operands;
@@ -42,6 +43,44 @@ pub(crate) fn evaluate(
         Instruction::TextStartsWith { a, b } => {
             let operands = (&texts[a as usize], &texts[b as usize]);
             texts::compare(operands, block, &values.buffers, len, |a, b| a.starts_with(b))
+        }
+        Instruction::CallNumber { function, x, out } => {
+            let (before, out_column) = split(floats, out);
+            let steps = float_steps[x as usize];
+            float_steps[out as usize] = steps;
+            functions::number(function, out_column, &before[x as usize], steps, len)
+        }
+        Instruction::CallNumbers { function, a, b, out } => {
+            let (before, out_column) = split(floats, out);
+            let steps = float_steps[a as usize] | float_steps[b as usize];
+            float_steps[out as usize] = steps;
+            functions::numbers(function, out_column, [&before[a as usize], &before[b as usize]], steps, len)
+        }
+        Instruction::CallTest { function, a, b } => {
+            let operands = (&texts[a as usize], &texts[b as usize]);
+            functions::test(function, operands, block, &values.buffers, len)
+        }
+        Instruction::Matches { x, pattern } => {
+            let operands = (&texts[x as usize], &texts[x as usize]);
+            let pattern = &section.patterns[pattern as usize];
+            texts::compare(operands, block, &values.buffers, len, |x, _| pattern.is_match(x))
+        }
+        Instruction::CallSize { function, x, out } => {
+            functions::size(
+                function,
+                &mut ints[out as usize],
+                &texts[x as usize],
+                block,
+                &values.buffers,
+                len,
+            );
+            int_steps[out as usize] = Rows::MAX;
+            Rows::MAX
+        }
+        Instruction::CallText { function, x, buffer, out } => {
+            let (before, out) = split(texts, out);
+            functions::text(function, out, &before[x as usize], (block, &mut values.buffers), buffer, len);
+            Rows::MAX
         }
 
         Instruction::Time { out } => {

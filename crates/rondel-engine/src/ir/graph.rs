@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Not;
 
 use hashbrown::HashTable;
-use rondel_event::{Rows, TopicId};
-use rondel_spec::{BinaryOp, UnaryOp};
+use rondel_event::{Rows, TopicId, ValueType};
+use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
 /// The word that a node computes, or its complement. Negation is thus free, and a formula and its
 /// negation are one node.
@@ -234,6 +234,8 @@ pub(crate) enum Node {
     ToFloat(NodeId),
     Unary(Kind, UnaryOp, NodeId),
     Binary(Kind, BinaryOp, NodeId, NodeId),
+    /// A function of one or two columns; its word says where it is known, or of a truth where it is true.
+    Call(FunctionId, NodeId, Option<NodeId>),
     Select(Kind, Wire, NodeId, NodeId),
     /// The state that a machine is in, by its number; its word says where it is ambiguous. It has these
     /// operands.
@@ -344,6 +346,12 @@ impl Node {
             | Node::RobustDense { .. }
             | Node::AfterFloat(_) => Some(Kind::Float),
             Node::Constant(Constant::Text(_)) => Some(Kind::Text),
+            Node::Call(function, ..) => match function.result() {
+                ValueType::Bool => None,
+                ValueType::Float => Some(Kind::Float),
+                ValueType::String => Some(Kind::Text),
+                ValueType::Int | ValueType::Time | ValueType::Duration => Some(Kind::Int),
+            },
             Node::Held(kind, ..)
             | Node::Key(kind, _)
             | Node::Unary(kind, ..)
@@ -408,6 +416,10 @@ impl Node {
                 f(x);
                 f(y);
             }
+            Node::Call(_, x, y) => {
+                f(x);
+                y.into_iter().for_each(f);
+            }
             Node::Select(_, condition, x, y) => {
                 f(condition.node());
                 f(x);
@@ -436,6 +448,7 @@ impl Node {
                 | Node::ToFloat(_)
                 | Node::Unary(..)
                 | Node::Binary(..)
+                | Node::Call(..)
                 | Node::Select(..)
                 | Node::Margin(..)
         )
@@ -506,11 +519,12 @@ impl Node {
             Node::ByValuePossibly(_) => 70,
             Node::Outer(_) => 71,
             Node::Line { .. } => 72,
+            Node::Call(..) => 73,
         }
     }
 
     /// One more than the largest [`sort`](Node::sort).
-    pub(crate) const SORTS: usize = 73;
+    pub(crate) const SORTS: usize = 74;
 }
 
 /// Nodes, each only once, operands before the nodes that use them.

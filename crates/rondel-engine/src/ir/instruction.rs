@@ -1,5 +1,5 @@
 use rondel_event::Slot;
-use rondel_spec::{BinaryOp, UnaryOp};
+use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
 use crate::ir::graph::ChainColumn;
 use crate::ir::graph::Wire;
@@ -121,6 +121,39 @@ pub(crate) enum Instruction {
     TextStartsWith {
         a: u32,
         b: u32,
+    },
+    CallNumber {
+        function: FunctionId,
+        x: u32,
+        out: u32,
+    },
+    CallNumbers {
+        function: FunctionId,
+        a: u32,
+        b: u32,
+        out: u32,
+    },
+    CallTest {
+        function: FunctionId,
+        a: u32,
+        b: u32,
+    },
+    /// A match of a regular expression, by its number in the section.
+    Matches {
+        x: u32,
+        pattern: u32,
+    },
+    CallSize {
+        function: FunctionId,
+        x: u32,
+        out: u32,
+    },
+    /// A text that is computed: for each row in a buffer of its own, from this one on.
+    CallText {
+        function: FunctionId,
+        x: u32,
+        buffer: u32,
+        out: u32,
     },
 
     Time {

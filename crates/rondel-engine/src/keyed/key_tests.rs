@@ -138,6 +138,7 @@ fn tests(nodes: &[Expr]) -> Vec<bool> {
         let is_truth = match node {
             Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => true,
             Expr::Compare(..) | Expr::StartsWith(..) => true,
+            Expr::Call(function, ..) => function.result() == ValueType::Bool,
             Expr::Key(_, of) => *of == ValueType::Bool,
             Expr::If(_, x, _) => of(*x),
             _ => false,
@@ -152,6 +153,7 @@ fn tests(nodes: &[Expr]) -> Vec<bool> {
                     | Expr::Binary(..)
                     | Expr::Compare(..)
                     | Expr::StartsWith(..)
+                    | Expr::Call(..)
                     | Expr::If(..)
                     | Expr::Not(_)
                     | Expr::And(..)

@@ -1,7 +1,8 @@
 //! From the nodes of a graph to the instructions, the state and the registers of a section.
 
+use regex::bytes::Regex;
 use rondel_event::{Block, Slot, TopicId};
-use rondel_spec::TimeModel;
+use rondel_spec::{Kernel, TimeModel, pattern as compiled};
 
 use crate::exec::inner::InnerPlan;
 use crate::exec::section::{Deadline, Lasting, Margin, Moments, Section};
@@ -173,6 +174,7 @@ fn section(
         instructions: Vec::with_capacity(order.len()),
         ints: Vec::new(),
         floats: Vec::new(),
+        patterns: Vec::new(),
         operands: Vec::new(),
         lasting: Vec::new(),
         machines: Vec::new(),
@@ -228,6 +230,7 @@ fn section(
         instructions: assembly.instructions,
         ints: assembly.ints,
         floats: assembly.floats,
+        patterns: assembly.patterns,
         operands: assembly.operands,
         lasting: assembly.lasting,
         repeats: assembly.machines.iter().any(|machine| machine.repeats),
@@ -263,6 +266,7 @@ struct Assembly<'a> {
     instructions: Vec<Instruction>,
     ints: Vec<i64>,
     floats: Vec<f64>,
+    patterns: Vec<Regex>,
     operands: Vec<[Sides; 2]>,
     lasting: Vec<Lasting>,
     machines: Vec<MachinePlan>,
@@ -551,6 +555,31 @@ impl Assembly<'_> {
             Node::Unary(_, op, x) => I::UnaryInt { op, x: column(x), out },
             Node::Binary(Kind::Float, op, a, b) => I::BinaryFloat { op, a: column(a), b: column(b), out },
             Node::Binary(_, op, a, b) => I::BinaryInt { op, a: column(a), b: column(b), out },
+            Node::Call(function, x, y) => {
+                let (a, b) = (column(x), column(y.unwrap_or(x)));
+                match function.kernel() {
+                    Kernel::Number(_) => I::CallNumber { function, x: a, out },
+                    Kernel::Numbers(_) => I::CallNumbers { function, a, b, out },
+                    Kernel::Test(_) => I::CallTest { function, a, b },
+                    Kernel::Size(_) => I::CallSize { function, x: a, out },
+                    Kernel::Text(_) => {
+                        let buffer = state.values.buffers.len() as u32;
+                        state.values.buffers.resize(buffer as usize + Block::CAPACITY, Vec::new());
+                        I::CallText { function, x: a, buffer, out }
+                    }
+                    Kernel::Matches => {
+                        let pattern = y.and_then(|y| match &self.graph.nodes()[y.index()] {
+                            Node::Constant(Constant::Text(text)) => compiled(text).ok(),
+                            _ => None,
+                        });
+                        match pattern {
+                            Some(pattern) => I::Matches { x: a, pattern: push(&mut self.patterns, pattern) },
+                            // Translation has compiled it before.
+                            None => I::False,
+                        }
+                    }
+                }
+            }
             Node::Held(kind, field) => {
                 let column = source(field);
                 match kind {

@@ -141,6 +141,8 @@ fn advice(what: &str) -> Option<&'static str> {
     })
 }
 
+pub(crate) const ARGUMENTS: &str = "a function with so many arguments";
+pub(crate) const PATTERN: &str = "a regular expression that is not a constant, or not valid";
 pub(crate) const ROBUST_QUANTIFIER: &str = "the robustness of a quantifier";
 pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
 pub(crate) const MACHINE_TIME: &str = "a machine with another time model than the property";

@@ -5,6 +5,7 @@
 pub(crate) mod columns;
 pub(crate) mod delay;
 pub(crate) mod extreme;
+pub(crate) mod functions;
 pub(crate) mod ranges;
 pub(crate) mod robust;
 pub(crate) mod rows;

@@ -1,8 +1,9 @@
 //! Expressions over the data of a machine, evaluated for one row at a time: what they mention of messages is
 //! computed for all rows before, and stands in registers.
 
+use regex::bytes::Regex;
 use rondel_event::{Block, Comparison, Rows, Value, ValueType};
-use rondel_spec::{BinaryOp, UnaryOp};
+use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
 use crate::ir::graph::{NodeId, Wire};
 use crate::ops::columns::Columns;
@@ -21,6 +22,9 @@ pub(crate) enum Scalar {
     ToFloat(Box<Scalar>),
     Compare(Comparison, Box<[Scalar; 2]>),
     StartsWith(Box<[Scalar; 2]>),
+    /// A function of one or two values.
+    Call(FunctionId, Box<[Scalar]>),
+    Matches(Regex, Box<Scalar>),
     If(Box<[Scalar; 3]>),
     Not(Box<Scalar>),
     And(Box<[Scalar; 2]>),
@@ -95,6 +99,18 @@ impl Scalar {
                 (Value::String(x), Value::String(y)) => Some(Value::Bool(x.starts_with(&*y))),
                 _ => None,
             },
+            Scalar::Call(function, arguments) => {
+                let x = value(arguments.first()?)?;
+                let y = match arguments.get(1) {
+                    Some(y) => Some(value(y)?),
+                    None => None,
+                };
+                function.apply(&x, y.as_ref())
+            }
+            Scalar::Matches(pattern, x) => match value(x)? {
+                Value::String(x) => Some(Value::Bool(pattern.is_match(x.as_bytes()))),
+                _ => None,
+            },
             Scalar::If(parts) => {
                 let [condition, yes, no] = &**parts;
                 let chosen = if condition.truth(reading, row, side, variables)? { yes } else { no };
@@ -111,30 +127,36 @@ impl Scalar {
     fn parts(&self) -> &[Scalar] {
         match self {
             Scalar::Truth(_) | Scalar::Column(..) | Scalar::Variable(_) => &[],
-            Scalar::Unary(_, x) | Scalar::ToFloat(x) | Scalar::Not(x) | Scalar::Definitely(x) => {
-                std::slice::from_ref(x)
-            }
+            Scalar::Unary(_, x)
+            | Scalar::ToFloat(x)
+            | Scalar::Matches(_, x)
+            | Scalar::Not(x)
+            | Scalar::Definitely(x) => std::slice::from_ref(x),
             Scalar::Binary(_, both)
             | Scalar::Compare(_, both)
             | Scalar::StartsWith(both)
             | Scalar::And(both)
             | Scalar::Or(both) => &both[..],
             Scalar::If(parts) => &parts[..],
+            Scalar::Call(_, arguments) => arguments,
         }
     }
 
     fn parts_mut(&mut self) -> &mut [Scalar] {
         match self {
             Scalar::Truth(_) | Scalar::Column(..) | Scalar::Variable(_) => &mut [],
-            Scalar::Unary(_, x) | Scalar::ToFloat(x) | Scalar::Not(x) | Scalar::Definitely(x) => {
-                std::slice::from_mut(x)
-            }
+            Scalar::Unary(_, x)
+            | Scalar::ToFloat(x)
+            | Scalar::Matches(_, x)
+            | Scalar::Not(x)
+            | Scalar::Definitely(x) => std::slice::from_mut(x),
             Scalar::Binary(_, both)
             | Scalar::Compare(_, both)
             | Scalar::StartsWith(both)
             | Scalar::And(both)
             | Scalar::Or(both) => &mut both[..],
             Scalar::If(parts) => &mut parts[..],
+            Scalar::Call(_, arguments) => arguments,
         }
     }
 

@@ -1,7 +1,8 @@
 //! What is computed: parts, each a relation over variables, in an order in which operands come first.
 
+use regex::bytes::Regex;
 use rondel_event::{Comparison, Path, TopicId, ValueType};
-use rondel_spec::{BinaryOp, ExprId, UnaryOp, VariableId};
+use rondel_spec::{BinaryOp, ExprId, FunctionId, UnaryOp, VariableId};
 
 use super::table::Access;
 use crate::future;
@@ -226,6 +227,30 @@ pub(crate) enum Condition {
         wanted: bool,
         unknown: bool,
     },
+    /// A test of a text.
+    Text {
+        test: TextTest,
+        left: Term,
+        wanted: bool,
+        unknown: bool,
+    },
+}
+
+/// A test of a text, with its further argument.
+#[derive(Clone, Debug)]
+pub(crate) enum TextTest {
+    Function(fn(&[u8], &[u8]) -> bool, Term),
+    Pattern(Regex),
+}
+
+impl PartialEq for TextTest {
+    fn eq(&self, other: &TextTest) -> bool {
+        match (self, other) {
+            (TextTest::Function(f, x), TextTest::Function(g, y)) => std::ptr::fn_addr_eq(*f, *g) && x == y,
+            (TextTest::Pattern(x), TextTest::Pattern(y)) => x.as_str() == y.as_str(),
+            _ => false,
+        }
+    }
 }
 
 /// A value of a tuple.
@@ -240,6 +265,7 @@ pub(crate) enum Term {
     ToFloat(Box<Term>),
     Unary(UnaryOp, ValueType, Box<Term>),
     Binary(BinaryOp, Arithmetic, Box<[Term; 2]>),
+    Call(FunctionId, Box<[Term]>),
 }
 
 /// On what numbers arithmetic works.
@@ -259,6 +285,10 @@ impl Condition {
             Condition::Compare { left, right, .. } | Condition::StartsWith { left, right, .. } => {
                 left.is_fixed() && right.is_fixed()
             }
+            Condition::Text { test: TextTest::Function(_, right), left, .. } => {
+                left.is_fixed() && right.is_fixed()
+            }
+            Condition::Text { left, .. } => left.is_fixed(),
         }
     }
 
@@ -273,6 +303,12 @@ impl Condition {
             Condition::Compare { left, right, .. } | Condition::StartsWith { left, right, .. } => {
                 left.inputs(out);
                 right.inputs(out);
+            }
+            Condition::Text { test, left, .. } => {
+                left.inputs(out);
+                if let TextTest::Function(_, right) = test {
+                    right.inputs(out);
+                }
             }
         }
     }
@@ -291,6 +327,7 @@ impl Term {
             Term::Slot(_) | Term::Constant(_) | Term::ConstantText(_) => {}
             Term::ToFloat(x) | Term::Unary(_, _, x) => x.inputs(out),
             Term::Binary(_, _, both) => both.iter().for_each(|x| x.inputs(out)),
+            Term::Call(_, arguments) => arguments.iter().for_each(|x| x.inputs(out)),
         }
     }
 }

@@ -229,6 +229,7 @@ impl<'a> Compiler<'a> {
                 | Since(..)
                 | Expr::Compare(..)
                 | Expr::StartsWith(..)
+                | Expr::Call(..)
         );
         is_formula && !self.scope.is_closed(node)
     }

@@ -131,6 +131,7 @@ impl Compiler<'_> {
                 | Expr::Or(..)
                 | Expr::Compare(..)
                 | Expr::StartsWith(..)
+                | Expr::Call(..)
                 | Expr::Unary(..)
                 | Expr::Binary(..)
                 | Expr::ToFloat(_)

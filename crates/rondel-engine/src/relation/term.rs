@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use rondel_event::{Comparison, TopicId, ValueType};
-use rondel_spec::{BinaryOp, UnaryOp};
+use rondel_spec::{BinaryOp, Kernel, UnaryOp};
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Arithmetic, Condition, Term};
+use super::plan::{Arithmetic, Condition, Term, TextTest};
 use super::text::Texts;
 use super::value::float;
 
@@ -56,6 +56,16 @@ impl<S: Source> Context<'_, S> {
                 let texts = self.text(left, tuple).zip(self.text(right, tuple));
                 texts.map_or(*unknown, |(x, y)| x.starts_with(y) == *wanted)
             }
+            Condition::Text { test, left, wanted, unknown } => {
+                let left = self.text(left, tuple);
+                let holds = match test {
+                    TextTest::Function(test, right) => {
+                        left.zip(self.text(right, tuple)).map(|(x, y)| test(x, y))
+                    }
+                    TextTest::Pattern(pattern) => left.map(|x| pattern.is_match(x)),
+                };
+                holds.map_or(*unknown, |holds| holds == *wanted)
+            }
         }
     }
 
@@ -84,6 +94,16 @@ impl<S: Source> Context<'_, S> {
                     UnaryOp::Abs => x.checked_abs()?,
                 };
                 result as u64
+            }
+            Term::Call(function, arguments) => {
+                let [x, rest @ ..] = &**arguments else { return None };
+                let number = |x: &Term| self.bits(x, tuple).map(f64::from_bits);
+                match (function.kernel(), rest) {
+                    (Kernel::Number(f), []) => finite(f(number(x)?))?,
+                    (Kernel::Numbers(f), [y]) => finite(f(number(x)?, number(y)?))?,
+                    (Kernel::Size(f), []) => f(self.text(x, tuple)?) as u64,
+                    _ => return None,
+                }
             }
             Term::Binary(op, Arithmetic::Float, both) => {
                 let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(f64::from_bits));
@@ -121,6 +141,11 @@ impl<S: Source> Context<'_, S> {
             _ => None,
         }
     }
+}
+
+/// The bits of a number, if it is finite.
+fn finite(x: f64) -> Option<u64> {
+    x.is_finite().then(|| x.to_bits())
 }
 
 /// How two values compare; not at all if one is no number.

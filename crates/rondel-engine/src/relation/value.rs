@@ -1,11 +1,11 @@
 //! Values of variables: comparisons and arithmetic, as tests of tuples.
 
 use rondel_event::{Comparison, Value, ValueType};
-use rondel_spec::{Expr, ExprId, VariableId};
+use rondel_spec::{Expr, ExprId, Kernel, VariableId, pattern};
 
 use super::literal::{Literal, Refusal};
 use super::parts::position;
-use super::plan::{Arithmetic, Condition, Rail, Term, Truth};
+use super::plan::{Arithmetic, Condition, Rail, Term, TextTest, Truth};
 use super::safe::Compiler;
 
 /// What can be computed.
@@ -17,6 +17,7 @@ impl Compiler<'_> {
         match &self.scope.spec.nodes[node.index()] {
             Expr::Compare(_, x, y) => !self.is_formula(*x) && !self.is_formula(*y),
             Expr::StartsWith(..) | Expr::Variable(..) => true,
+            Expr::Call(function, ..) => function.result() == ValueType::Bool,
             _ => false,
         }
     }
@@ -49,6 +50,33 @@ impl Compiler<'_> {
                 let (left, right) = (self.term(x, bound)?, self.term(y, bound)?);
                 let unknown = unknown && (self.can_fail(x) || self.can_fail(y));
                 Condition::StartsWith { left, right, wanted, unknown }
+            }
+            Expr::Call(function, x, Some(y)) => {
+                let unknown = unknown && (self.can_fail(x) || self.can_fail(y));
+                let left = self.term(x, bound)?;
+                let test = match function.kernel() {
+                    Kernel::Test(test) => TextTest::Function(test, self.term(y, bound)?),
+                    _ => match &spec.nodes[y.index()] {
+                        Expr::Literal(Value::String(text)) => match pattern(text) {
+                            Ok(pattern) => TextTest::Pattern(pattern),
+                            Err(_) => {
+                                return Err(Refusal::of(
+                                    node,
+                                    "the regular expression is not valid",
+                                    COMPUTE,
+                                ));
+                            }
+                        },
+                        _ => {
+                            return Err(Refusal::of(
+                                node,
+                                "the regular expression is not a constant",
+                                COMPUTE,
+                            ));
+                        }
+                    },
+                };
+                Condition::Text { test, left, wanted, unknown }
             }
             Expr::Variable(variable, ValueType::Bool) => {
                 let (left, right) = (Term::Slot(place(bound, variable)), Term::Constant(1));
@@ -104,6 +132,13 @@ impl Compiler<'_> {
                     None => return refuse("this arithmetic is not defined for these types"),
                 };
                 Term::Binary(*op, arithmetic, Box::new([self.term(*x, bound)?, self.term(*y, bound)?]))
+            }
+            Expr::Call(function, x, y) if function.result() != ValueType::String => {
+                let mut arguments = vec![self.term(*x, bound)?];
+                if let Some(y) = y {
+                    arguments.push(self.term(*y, bound)?);
+                }
+                Term::Call(*function, arguments.into())
             }
             _ => return refuse("this value cannot be computed from variables"),
         };

@@ -7,6 +7,7 @@ use rondel_event::{Path, Read, TopicId, Value, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, VariableId};
 
 use super::arithmetic::{binary, compare, unary};
+use super::functions;
 use super::machine::{self, Run};
 use super::timeline::{Clock, Timeline, age_and_constant};
 use super::truth::{Datum, Seen, Truth, strict};
@@ -115,6 +116,7 @@ impl<'a> Evaluator<'a> {
                     | Expr::Binary(..)
                     | Expr::Compare(..)
                     | Expr::StartsWith(..)
+                    | Expr::Call(..)
                     | Expr::If(..)
                     | Expr::Not(_)
                     | Expr::And(..)
@@ -296,6 +298,10 @@ impl<'a> Evaluator<'a> {
                 (Value::String(x), Value::String(y)) => Some(Value::Bool(x.starts_with(&*y))),
                 other => panic!("{other:?} are no texts"),
             }),
+            Expr::Call(function, x, None) => self.map(*x, k, |x| functions::one(function.name(), x)),
+            Expr::Call(function, x, Some(y)) => {
+                strict(self.datum(*x, k), self.datum(*y, k), |x, y| functions::two(function.name(), x, y))
+            }
             Expr::If(condition, x, y) => match self.datum(*condition, k).see() {
                 Seen::Unknown => Datum::Unknown,
                 Seen::Pending => Datum::Pending,

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use rondel_event::{Comparison, Condition, Path, Quantifier, Test, TopicId, Value, ValueType};
-use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
+use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, FunctionId, Spec, UnaryOp};
 
 use super::{Content, Event};
 
@@ -17,7 +17,7 @@ const INTS: [i64; 9] = [0, 1, -1, 2, 3, 1000, i64::MAX, i64::MIN, i64::MIN + 1];
 const FLOATS: [f64; 10] =
     [0.0, 1.0, -0.0, -1.5, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 3.0];
 const TEXTS: [&str; 8] =
-    ["", "a", "ab", "abc", "b", "seven..", "eight...", "a text that is longer than the others"];
+    ["", "a", "ab", "abc", "b", "Seven..", "Äight..", "a text that is longer than the others"];
 
 pub const TYPES: [ValueType; 5] =
     [ValueType::Bool, ValueType::Int, ValueType::Float, ValueType::Time, ValueType::String];
@@ -127,7 +127,7 @@ pub struct Recipe {
 }
 
 pub fn recipe() -> impl Strategy<Value = Recipe> {
-    recipe_of((0..30).collect(), bounds())
+    recipe_of((0..33).collect(), bounds())
 }
 
 pub fn recipe_of(sorts: Vec<usize>, bounds: impl Strategy<Value = Bounds>) -> impl Strategy<Value = Recipe> {
@@ -187,6 +187,22 @@ impl Kitchen {
         };
         let name = if r % 40 == 1 { PATHS[r / 40 % PATHS.len()] } else { usual[r / 16 % 2] };
         self.add(Expr::Field { topic, path: Path::keys([name]), value_type }, value_type)
+    }
+
+    /// A call of a function of the table.
+    fn function(&mut self, r: usize, s: usize, t: usize) {
+        let all: Vec<FunctionId> = FunctionId::all().collect();
+        let function = all[t % all.len()];
+        let x = self.pick(function.parameters()[0], r);
+        let y = match (function.name(), function.parameters()) {
+            ("matches", _) => {
+                let pattern = ["a", "^a", "b$", ".", "^", "ä"][s % 6];
+                Some(self.add(Expr::Literal(Value::String(pattern.into())), ValueType::String))
+            }
+            (_, [_, second]) => Some(self.pick(*second, s)),
+            _ => None,
+        };
+        self.add(Expr::Call(function, x, y), function.result());
     }
 
     pub fn cook(&mut self, recipe: &Recipe) {
@@ -252,6 +268,7 @@ impl Kitchen {
             21 | 22 => (Expr::Once(bounds, self.pick(Bool, r)), Bool),
             23 => (Expr::Historically(bounds, self.pick(Bool, r)), Bool),
             24 => (Expr::Not(self.pick(Bool, r)), Bool),
+            30..=32 => return self.function(r, s, t),
             _ => {
                 let (x, y) = two(Bool);
                 let expr = match sort {

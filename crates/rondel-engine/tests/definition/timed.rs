@@ -64,7 +64,7 @@ impl fmt::Debug for Case {
 }
 
 /// Recipes below this are those of steps.
-const TIMED: usize = 30;
+const TIMED: usize = 40;
 /// A `since` of what happens in instants; counted from there.
 const SINCE: usize = 10;
 
@@ -73,6 +73,7 @@ pub fn sorts(palette: Palette) -> Vec<usize> {
     let mut sorts = vec![0, 0, 0, 1, 2, 8, 9, 10, 11, 14, 16, 17, 19, 20, 20, 24, 25, 26];
     sorts.extend([21, 21, 22, 23, 27, 28, 29].repeat(2));
     sorts.push(TIMED + SINCE);
+    sorts.extend([30, 31]);
     if palette.future {
         sorts.extend([TIMED + 1, TIMED + 1, TIMED + 2, TIMED + 3, TIMED + 3, TIMED + 3]);
         if palette.model != TimeModel::Dense {

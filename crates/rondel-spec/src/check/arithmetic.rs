@@ -47,6 +47,15 @@ impl Checker<'_> {
         }
     }
 
+    /// Infers `clamp(x, low, high)` of numbers, times or durations.
+    pub(super) fn infer_clamp(&mut self, node: NodeId, arguments: &[NodeId]) {
+        let kinds: Vec<Kind> = arguments.iter().map(|argument| self.kinds.kind(*argument)).collect();
+        let kind = kinds.into_iter().find(|kind| matches!(kind, Kind::Time | Kind::Duration));
+        let kind = kind.unwrap_or(Kind::Number);
+        arguments.iter().for_each(|argument| self.expect(*argument, kind));
+        self.result(node, kind);
+    }
+
     pub(super) fn infer_window(&mut self, node: NodeId, aggregate: Aggregate, operand: NodeId) {
         let counts = matches!(aggregate, Aggregate::Count | Aggregate::Rate);
         let is_name = matches!(self.ast.nodes[operand].kind, NodeKind::Samples(_));

@@ -70,7 +70,7 @@ impl Checker<'_> {
             NodeKind::Unary(Prefix::Once(_), _) => "`once`",
             NodeKind::Unary(Prefix::Historically(_), _) => "`historically`",
             NodeKind::Binary(Infix::Since(_), ..) => "`since`",
-            NodeKind::Binary(Infix::Compare(_), ..) => "a comparison",
+            NodeKind::Binary(Infix::Compare(_), ..) | NodeKind::Member { .. } => "a comparison",
             NodeKind::Call(function, _) => match function {
                 Function::Prev => "`prev`",
                 Function::Changed => "`changed`",

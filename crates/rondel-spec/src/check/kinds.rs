@@ -317,6 +317,17 @@ impl Checker<'_> {
                 }
             }
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
+            NodeKind::Member { operand, members, interval, .. } => {
+                for member in [&[*operand], &members[..]].concat() {
+                    if interval.is_some() {
+                        self.expect(member, Kind::Ordered);
+                    }
+                    if member != *operand {
+                        self.same(*operand, member, node);
+                    }
+                }
+                self.result(node, Kind::Bool);
+            }
             NodeKind::On(_) | NodeKind::Event(..) => self.result(node, Kind::Bool),
             NodeKind::Measure(..) => self.result(node, Kind::Duration),
             NodeKind::Operator { operator, operands, .. } => self.infer_operator(node, operator, operands),
@@ -358,6 +369,13 @@ impl Checker<'_> {
                     self.infer_arithmetic(node, op, a, b);
                 }
                 return;
+            }
+            Function::Clamp => return self.infer_clamp(node, arguments),
+            Function::Value(function) => {
+                for (argument, wanted) in arguments.iter().zip(function.parameters()) {
+                    self.expect(*argument, Kind::of(*wanted));
+                }
+                return self.result(node, Kind::of(function.result()));
             }
             Function::StartsWith => (Kind::Text, Kind::Bool),
             Function::Rising | Function::Falling => (Kind::Bool, Kind::Bool),
@@ -435,7 +453,7 @@ impl Checker<'_> {
             None if self.untyped(b) => self.mismatch(b, kind_a),
             None => {
                 let what = match self.ast.nodes[whole].kind {
-                    NodeKind::Binary(..) => {
+                    NodeKind::Binary(..) | NodeKind::Member { .. } => {
                         format!("cannot compare {} with {}", kind_a.article(), kind_b.article())
                     }
                     NodeKind::If(..) => "the branches of `if` have different types".to_owned(),

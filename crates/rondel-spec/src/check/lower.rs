@@ -4,6 +4,7 @@ use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::functions::{FunctionId, Kernel, pattern};
 use crate::operators::Operator;
 use crate::places::Call;
 use crate::rye;
@@ -288,6 +289,12 @@ impl Checker<'_> {
                 let operands: Option<Vec<_>> = operands.iter().map(|a| of(self, a)).collect();
                 return self.lower_operator(node, operator, &operands?, lasting.as_deref(), model);
             }
+            NodeKind::Member { operand, members, interval, negated } => {
+                let operand = of(self, operand)?;
+                let members: Option<Vec<_>> = members.iter().map(|member| of(self, member)).collect();
+                let found = self.lower_member(node, operand, &members?, *interval)?;
+                if *negated { self.graph.not(found) } else { found }
+            }
             NodeKind::Window { aggregate, operand, over } => {
                 return self.lower_window(node, *aggregate, *operand, over, model);
             }
@@ -438,6 +445,14 @@ impl Checker<'_> {
             Function::Abs => return self.has_result(node, |g| g.unary(UnaryOp::Abs, a)),
             Function::Min => return self.lower_arithmetic(node, BinaryOp::Min, a, b),
             Function::Max => return self.lower_arithmetic(node, BinaryOp::Max, a, b),
+            Function::Clamp => {
+                let low = self.lower_arithmetic(node, BinaryOp::Max, a, b)?;
+                return self.lower_arithmetic(node, BinaryOp::Min, low, *arguments.get(2)?);
+            }
+            Function::Value(function) => {
+                let b = arguments.get(1).copied();
+                return self.lower_function(node, function, a, b);
+            }
             Function::StartsWith => self.graph.starts_with(a, b),
             Function::Prev => self.graph.prev(a),
             Function::Rising => self.graph.rising(a),
@@ -497,6 +512,79 @@ impl Checker<'_> {
         };
         self.diagnostics.push(diagnostic);
         None
+    }
+
+    /// Translates a call of the table of functions.
+    fn lower_function(
+        &mut self,
+        node: NodeId,
+        function: FunctionId,
+        a: ExprId,
+        b: Option<ExprId>,
+    ) -> Option<ExprId> {
+        if let (Kernel::Matches, Some(b)) = (function.kernel(), b) {
+            let place =
+                self.ast.nodes[node].kind.operands().get(1).map_or(self.span(node), |b| self.span(*b));
+            let problem = match self.graph.constant(b) {
+                Some(Value::String(text)) => pattern(text).err().map(|reason| {
+                    Diagnostic::new(Code::InvalidPattern, place, format!("invalid regular expression: {reason}"))
+                        .help("the syntax is that of https://docs.rs/regex; write `contains(s, \"…\")` for plain text")
+                }),
+                _ => Some(
+                    Diagnostic::new(Code::InvalidPattern, place, "a regular expression must be a constant")
+                        .help("write it in quotes, such as `\"^lidar_[0-9]+$\"`, or use `contains(s, t)`"),
+                ),
+            };
+            if let Some(problem) = problem {
+                self.diagnostics.push(problem);
+                return None;
+            }
+        }
+        let takes_numbers = function.parameters()[0] == ValueType::Float;
+        let (a, b) = match takes_numbers {
+            true => (self.graph.widen(a), b.map(|b| self.graph.widen(b))),
+            false => (a, b),
+        };
+        let id = self.graph.call(function, a, b);
+        if id.is_none() {
+            let message = format!("`{}` has no result for these constants", function.name());
+            self.diagnostics.push(Diagnostic::new(Code::NoResult, self.span(node), message));
+        }
+        id
+    }
+
+    /// Translates a membership: a disjunction of equalities, or a conjunction of two comparisons.
+    fn lower_member(
+        &mut self,
+        node: NodeId,
+        operand: ExprId,
+        members: &[ExprId],
+        interval: Option<[bool; 2]>,
+    ) -> Option<ExprId> {
+        let (Some([has_low, has_high]), [low, high]) = (interval, members) else {
+            let mut found = self.graph.bool(false);
+            for member in members {
+                let equal = self.lower_comparison(node, Comparison::Equal, operand, *member);
+                found = self.graph.or(found, equal);
+            }
+            return Some(found);
+        };
+        let (above, below) = (
+            if has_low { Comparison::GreaterOrEqual } else { Comparison::Greater },
+            if has_high { Comparison::LessOrEqual } else { Comparison::Less },
+        );
+        let order = if has_low && has_high { Comparison::LessOrEqual } else { Comparison::Less };
+        if self.graph.constant(*low).is_some() && self.graph.constant(*high).is_some() {
+            let in_order = self.graph.compare(order, *low, *high);
+            if self.graph.constant(in_order) == Some(&Value::Bool(false)) {
+                let message = "this interval is empty, so the membership is always false";
+                let diagnostic = Diagnostic::new(Code::EmptyInterval, self.span(node), message);
+                self.diagnostics.push(diagnostic.help("write the lower end first"));
+            }
+        }
+        let above = self.lower_comparison(node, above, operand, *low);
+        let below = self.lower_comparison(node, below, operand, *high);
+        Some(self.graph.and(above, below))
     }
 
     fn lower_arithmetic(&mut self, node: NodeId, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {

@@ -13,7 +13,7 @@ fn level(word: &str) -> Option<u8> {
         "||" | "or" => 2,
         "&&" | "and" => 3,
         "since" | "until" => 4,
-        "==" | "!=" | "<" | "<=" | ">" | ">=" => 5,
+        "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" => 5,
         "+" | "-" => 6,
         "*" | "/" | "%" => 7,
         _ => return None,
@@ -69,7 +69,7 @@ impl Formatter<'_> {
                 // These extend as far to the right as possible.
                 break;
             } else if let Some(level) = level(word).filter(|_| !operand) {
-                let after = self.after_bounds(at + 1, to);
+                let after = if word == "in" { at + 1 } else { self.after_bounds(at + 1, to) };
                 found.push((level, at, after));
                 operand = true;
                 at = after;
@@ -132,7 +132,7 @@ impl Formatter<'_> {
                 }
                 "[" => {
                     let close = self.matching(at, to);
-                    let array = self.roomy;
+                    let array = self.roomy || at == from && at > 0 && self.word(at - 1) == "in";
                     let listed =
                         if array { self.listed(at, close, Doc::Soft) } else { self.bounds(at, close + 1) };
                     parts.push(listed);

@@ -6,6 +6,7 @@ use rondel_event::{Comparison, Segment, TopicEvent, Value, ValueType, Verdict};
 
 use crate::definition::Definition;
 use crate::diagnostic::Span;
+use crate::functions::FunctionId;
 use crate::operators::Operator;
 use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
@@ -323,6 +324,15 @@ pub(crate) enum NodeKind {
         lasting: Option<Box<Bound>>,
     },
     If(NodeId, NodeId, NodeId),
+    /// `x in (a, b)`, `x not in [a, b)`
+    Member {
+        operand: NodeId,
+        /// The values, or the two ends of the interval.
+        members: Vec<NodeId>,
+        /// Of an interval, whether its lower and its upper end belong to it.
+        interval: Option<[bool; 2]>,
+        negated: bool,
+    },
     /// The operand of a window that is a bare name: a topic, or a name of a value.
     Samples(Name),
     Window {
@@ -376,6 +386,7 @@ impl NodeKind {
             NodeKind::Binary(_, a, b) => vec![*a, *b],
             NodeKind::If(a, b, c) => vec![*a, *b, *c],
             NodeKind::Call(_, operands) | NodeKind::Operator { operands, .. } => operands.clone(),
+            NodeKind::Member { operand, members, .. } => [&[*operand], &members[..]].concat(),
             NodeKind::Atom { pairs, .. } => pairs
                 .iter()
                 .flat_map(|pair| match *pair {
@@ -507,10 +518,14 @@ pub(crate) enum Function {
     Changed,
     Rising,
     Falling,
+    Clamp,
+    /// A function of the table of functions.
+    Value(FunctionId),
 }
 
 impl Function {
-    pub(crate) const ALL: [(&'static str, Function); 8] = [
+    /// The functions that are not in the table of functions of values.
+    const OWN: [(&'static str, Function); 9] = [
         ("abs", Function::Abs),
         ("min", Function::Min),
         ("max", Function::Max),
@@ -519,16 +534,26 @@ impl Function {
         ("changed", Function::Changed),
         ("rising", Function::Rising),
         ("falling", Function::Falling),
+        ("clamp", Function::Clamp),
     ];
 
+    /// Returns the names of all functions.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        let own = Function::OWN.iter().map(|(name, _)| *name);
+        own.chain(FunctionId::all().map(FunctionId::name))
+    }
+
     pub(crate) fn named(name: &str) -> Option<Function> {
-        Function::ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
+        let own = Function::OWN.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
+        own.or_else(|| FunctionId::named(name).map(Function::Value))
     }
 
     /// Returns the number of arguments.
     pub(crate) fn arity(self) -> usize {
         match self {
             Function::Min | Function::Max | Function::StartsWith => 2,
+            Function::Clamp => 3,
+            Function::Value(function) => function.parameters().len(),
             _ => 1,
         }
     }

@@ -30,6 +30,10 @@ enum InfixToken {
     Operator(Infix),
     Since,
     Until,
+    /// `in` or `not in`.
+    Member {
+        negated: bool,
+    },
 }
 
 impl<'a> Parser<'a> {
@@ -53,6 +57,10 @@ impl<'a> Parser<'a> {
                 previous = Some(level);
                 parser.advance();
                 let infix = match between {
+                    InfixToken::Member { negated } => {
+                        left = parser.member(left, negated)?;
+                        continue;
+                    }
                     InfixToken::Operator(infix) => infix,
                     InfixToken::Since => Infix::Since(parser.bounds()?),
                     InfixToken::Until => {
@@ -80,6 +88,8 @@ impl<'a> Parser<'a> {
             ("&&", _) | (_, "and") => (Operator(And), level::AND),
             (_, "since") => (InfixToken::Since, level::SINCE),
             (_, "until") => (InfixToken::Until, level::SINCE),
+            (_, "in") => (InfixToken::Member { negated: false }, level::COMPARE),
+            (_, "not") if self.word(1) == "in" => (InfixToken::Member { negated: true }, level::COMPARE),
             ("==", _) => (Operator(Compare(Comparison::Equal)), level::COMPARE),
             ("!=", _) => (Operator(Compare(Comparison::NotEqual)), level::COMPARE),
             ("<", _) => (Operator(Compare(Comparison::Less)), level::COMPARE),
@@ -94,6 +104,47 @@ impl<'a> Parser<'a> {
             _ => return None,
         };
         Some(found)
+    }
+
+    /// Parses what `in` is followed by: the values `(a, b)`, or an interval, of which a round bracket excludes an end.
+    fn member(&mut self, operand: NodeId, negated: bool) -> Parsed<NodeId> {
+        if negated {
+            self.advance();
+        }
+        let open = self.symbol(0);
+        if !matches!(open, "(" | "[") {
+            let reported = self.expected("`(` or `[` after `in`");
+            self.help_last("write `x in (20, 21)` for values, `x in [0, 10]` for an interval");
+            return Err(reported);
+        }
+        let start = self.span();
+        self.advance();
+        let mut members = Vec::new();
+        while !matches!(self.symbol(0), ")" | "]") {
+            members.push(self.expression()?);
+            if !self.eat(",") && !matches!(self.symbol(0), ")" | "]") {
+                return Err(self.after_expression(&[], "an operator, `,`, `)` or `]`"));
+            }
+        }
+        let close = self.symbol(0);
+        let is_interval = open == "[" || close == "]";
+        self.advance();
+        let brackets = start.to(self.last_span());
+        if members.is_empty() || is_interval && members.len() != 2 {
+            let diagnostic = match is_interval {
+                true => Diagnostic::new(Code::WrongArguments, brackets, "an interval has two ends")
+                    .help("write `x in [0, 10]` for an interval, `x in (20, 21, 22)` for values"),
+                false => Diagnostic::new(Code::WrongArguments, brackets, "`in` needs at least one value")
+                    .help("write `x in (20, 21)`"),
+            };
+            self.report(diagnostic);
+            members.push(operand);
+            self.silence(&members);
+            return Ok(self.node(NodeKind::Invalid, brackets));
+        }
+        let interval = is_interval.then_some([open == "[", close == "]"]);
+        let span = self.ast.nodes[operand].span.to(brackets);
+        Ok(self.node(NodeKind::Member { operand, members, interval, negated }, span))
     }
 
     fn side_by_side(&mut self, level: u8, span: Span) -> Reported {
@@ -310,7 +361,7 @@ impl<'a> Parser<'a> {
             let message = format!("expected an operator, found `{word}`; did you mean '{meant}'?");
             return self.report(Diagnostic::new(Code::UnexpectedToken, span, message));
         }
-        let is_function = MEASUREMENTS.contains(&last) || Function::named(last).is_some() || last == "len";
+        let is_function = MEASUREMENTS.contains(&last) || Function::named(last).is_some();
         if word_follows(self.peek()) && is_function {
             let message = format!("expected `(` after '{last}', found {}", self.found());
             return self.report(

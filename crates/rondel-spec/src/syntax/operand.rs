@@ -6,6 +6,7 @@ use super::ast::{Function, Name, NodeId, NodeKind};
 use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::functions::FunctionId;
 use crate::lexer::{TokenKind, begins_word, continues_word};
 use crate::operators::{OPERATORS, Operator};
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
@@ -299,9 +300,8 @@ impl<'a> Parser<'a> {
         }
         let Some(function) = Function::named(word) else {
             let names = || {
-                let functions = Function::ALL.iter().map(|(name, _)| *name);
                 let operators = OPERATORS.iter().map(|operator| operator.name);
-                functions.chain(operators).chain(["len"]).chain(MEASUREMENTS).chain(["reaction", "in"])
+                Function::names().chain(operators).chain(MEASUREMENTS).chain(["reaction", "in"])
             };
             let length = matches!(word, "length" | "size" | "strlen").then_some("len");
             let suggestion = match translation(word).or(length) {
@@ -373,7 +373,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Marks operands as invalid, so that no further error is reported for them.
-    fn silence(&mut self, operands: &[NodeId]) {
+    pub(super) fn silence(&mut self, operands: &[NodeId]) {
         operands.iter().for_each(|operand| self.ast.nodes[*operand].kind = NodeKind::Invalid);
     }
 
@@ -393,13 +393,8 @@ impl<'a> Parser<'a> {
                 operand
             }
             NodeKind::Invalid => self.node(NodeKind::Invalid, whole),
-            _ => {
-                let span = node.span;
-                let message = "`len` takes a field that is an array or a string";
-                let help = "write `len(topic.field)`";
-                self.report(Diagnostic::new(Code::WrongArguments, span, message).help(help));
-                self.node(NodeKind::Invalid, whole)
-            }
+            // The length of a text that is computed.
+            _ => self.node(NodeKind::Call(Function::Value(FunctionId::LEN), arguments.to_vec()), whole),
         }
     }
 }

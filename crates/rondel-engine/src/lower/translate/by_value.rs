@@ -184,6 +184,7 @@ impl<'a> Search<'a> {
             | Expr::Binary(..)
             | Expr::Compare(..)
             | Expr::StartsWith(..)
+            | Expr::Call(..)
             | Expr::If(..) => Other,
             Expr::Not(x) => not(of(x)),
             Expr::Definitely(x) => of(x),

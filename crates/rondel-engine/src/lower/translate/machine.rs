@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rondel_event::{Value, ValueType};
-use rondel_spec::{Expr, ExprId, Machine, MachineId, TimeModel};
+use rondel_spec::{Expr, ExprId, Kernel, Machine, MachineId, TimeModel, pattern};
 
 use super::values::kind;
 use super::{Column, Meaning, Rails, Translator, Truth, Values};
@@ -207,6 +207,18 @@ impl Translator<'_> {
             Expr::ToFloat(x) => Scalar::ToFloat(Box::new(part(x)?)),
             Expr::Compare(op, x, y) => Scalar::Compare(*op, Box::new([part(x)?, part(y)?])),
             Expr::StartsWith(x, y) => Scalar::StartsWith(Box::new([part(x)?, part(y)?])),
+            Expr::Call(function, x, y) => match (function.kernel(), y) {
+                (Kernel::Matches, Some(y)) => {
+                    let unsupported = CompileError::Unsupported { node: expr, what: error::PATTERN };
+                    let Some(Expr::Literal(Value::String(text))) = spec.nodes.get(y.index()) else {
+                        return Err(unsupported);
+                    };
+                    let pattern = pattern(text).map_err(|_| unsupported)?;
+                    Scalar::Matches(pattern, Box::new(part(x)?))
+                }
+                (_, Some(y)) => Scalar::Call(*function, Box::new([part(x)?, part(y)?])),
+                (_, None) => Scalar::Call(*function, Box::new([part(x)?])),
+            },
             Expr::If(c, x, y) => Scalar::If(Box::new([part(c)?, part(x)?, part(y)?])),
             Expr::Not(x) => Scalar::Not(Box::new(part(x)?)),
             Expr::And(x, y) => Scalar::And(Box::new([part(x)?, part(y)?])),

@@ -18,14 +18,15 @@ mod values;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use rondel_event::{Comparison, Path, Read, TopicId, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, MachineId, Spec, TimeModel, VariableId};
+use rondel_event::{Comparison, Path, Read, TopicId, Value, ValueType};
+use rondel_spec::{Bounds, Expr, ExprId, Kernel, MachineId, Spec, TimeModel, VariableId, pattern};
 
 use crate::CompileError;
 use crate::future::{Future, RobustFuture};
 use crate::ir::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
 use crate::ir::premise::Premise;
 use crate::ir::truth::{Rails, Truth};
+use crate::lower::error;
 use crate::lower::quantifier::Quantifier;
 use crate::relation::literal::Scope;
 use crate::relation::plan::Keep;
@@ -430,6 +431,24 @@ impl<'a> Translator<'a> {
                 let starts = |me: &mut Self, x, y| me.relation(Relation::TextStartsWith, false, x, y);
                 Meaning::Truth(Truth { at: starts(self, x.at, y.at), after: starts(self, x.after, y.after) })
             }
+            Expr::Call(function, x, y) => {
+                let parameters = function.parameters();
+                let mut arguments = Vec::with_capacity(2);
+                for (argument, parameter) in [Some(*x), *y].into_iter().flatten().zip(parameters) {
+                    arguments.push(operand.values(argument, &[*parameter], named(*parameter))?);
+                }
+                if arguments.len() != parameters.len() {
+                    return Err(CompileError::Unsupported { node: id, what: error::ARGUMENTS });
+                }
+                let is_constant = |y: &ExprId| match self.spec.nodes.get(y.index()) {
+                    Some(Expr::Literal(Value::String(text))) => pattern(text).is_ok(),
+                    _ => false,
+                };
+                if matches!(function.kernel(), Kernel::Matches) && !y.as_ref().is_some_and(is_constant) {
+                    return Err(CompileError::Unsupported { node: id, what: error::PATTERN });
+                }
+                self.function(*function, arguments[0], arguments.get(1).copied())
+            }
             Expr::If(condition, x, y) => {
                 let condition = operand.truth(*condition)?;
                 operand.same_type(*x, *y)?;
@@ -635,4 +654,9 @@ impl<'a> Translator<'a> {
 /// What has no truth between rows.
 fn lasting(wire: Wire) -> Sides {
     Sides { at: wire, after: wire }
+}
+
+/// The type of an argument, for messages.
+fn named(value_type: ValueType) -> &'static str {
+    if value_type == ValueType::Float { "float" } else { "string" }
 }

@@ -1,7 +1,7 @@
 //! Constants, fields, arithmetic and comparisons. Each works in a row by itself, and so on either side alone.
 
 use rondel_event::{Comparison, Value, ValueType};
-use rondel_spec::{BinaryOp, ExprId, UnaryOp, binary_type};
+use rondel_spec::{BinaryOp, ExprId, FunctionId, UnaryOp, binary_type};
 
 use super::{Column, Meaning, Rails, Translator, Truth, Values};
 use crate::CompileError;
@@ -96,6 +96,29 @@ impl Translator<'_> {
         let node = self.graph.add(Node::Binary(kind, op, x.node, y.node));
         let known = self.graph.and(x.known, y.known);
         Column { node, known: self.known_result(kind, node, known) }
+    }
+
+    /// A function of the table of functions.
+    pub(super) fn function(&mut self, function: FunctionId, x: Values, y: Option<Values>) -> Meaning {
+        let side = |me: &mut Self, x: Column, y: Option<Column>| {
+            let node = me.graph.add(Node::Call(function, x.node, y.map(|y| y.node)));
+            (node, y.map_or(x.known, |y| me.graph.and(x.known, y.known)))
+        };
+        let at = side(self, x.at, y.map(|y| y.at));
+        let after = side(self, x.after, y.map(|y| y.after));
+        let value_type = function.result();
+        if value_type == ValueType::Bool {
+            let [at, after] = [at, after].map(|(node, known)| self.truth_where_known(Wire::of(node), known));
+            return Meaning::Truth(Truth { at, after });
+        }
+        let [at, after] = [at, after].map(|(node, known)| {
+            let known = match value_type {
+                ValueType::Float => self.graph.and(known, Wire::of(node)),
+                _ => known,
+            };
+            Column { node, known }
+        });
+        Meaning::Values(Values { at, after, value_type })
     }
 
     /// Arithmetic on integers can fail; its word says where it did not.

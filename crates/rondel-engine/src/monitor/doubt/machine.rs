@@ -150,8 +150,8 @@ fn is_simple(spec: &Spec, root: ExprId) -> bool {
             Expr::Not(a) => open.push((*a, false)),
             Expr::Compare(_, a, b) | Expr::StartsWith(a, b) => open.extend([(*a, false), (*b, false)]),
             Expr::Field { .. } | Expr::Literal(_) | Expr::Length { .. } => {}
-            Expr::ToFloat(a) | Expr::Unary(_, a) => open.push((*a, false)),
-            Expr::Binary(_, a, b) => open.extend([(*a, false), (*b, false)]),
+            Expr::ToFloat(a) | Expr::Unary(_, a) | Expr::Call(_, a, None) => open.push((*a, false)),
+            Expr::Binary(_, a, b) | Expr::Call(_, a, Some(b)) => open.extend([(*a, false), (*b, false)]),
             _ => return false,
         }
     }

@@ -163,6 +163,7 @@ impl Rewriter<'_> {
                     id = *x;
                     continue;
                 }
+                Expr::Call(function, ..) => function.result() == ValueType::Bool,
                 Expr::ToFloat(_)
                 | Expr::Length { .. }
                 | Expr::Unary(..)
@@ -276,6 +277,7 @@ impl Rewriter<'_> {
                 | Expr::Binary(..)
                 | Expr::Compare(..)
                 | Expr::StartsWith(..)
+                | Expr::Call(..)
                 | Expr::If(..)
                 | Expr::Not(_)
                 | Expr::And(..)
@@ -341,6 +343,7 @@ impl Rewriter<'_> {
                     | Expr::ToFloat(_)
                     | Expr::Unary(..)
                     | Expr::Binary(..)
+                    | Expr::Call(..)
             )
         };
         self.below(id).is_some_and(|nodes| nodes.iter().all(is_plain))
