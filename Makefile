@@ -71,9 +71,9 @@ test-peers: setup .venv/peers ## other programs: ROS 2 nodes on hiroz and ros2-c
 	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
 	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
-test-features: setup ## test what the usual build leaves out: DDS Security (needs libssl-dev and openssl), .proto files
-	cargo test --workspace --locked --features rondel/dds-security,rondel/proto --test dds_security --test typed --test protobuf
-	cargo test --workspace --locked --features rondel/dds-security,rondel/proto --lib dds::
+test-features: setup ## test what the usual build leaves out: DDS Security (needs libssl-dev and openssl), .proto files, Parquet
+	cargo test --workspace --locked --features rondel/dds-security,rondel/proto,rondel/parquet --test dds_security --test typed --test protobuf --test parquet --test tables
+	cargo test --workspace --locked --features rondel/dds-security,rondel/proto,rondel/parquet --lib dds::
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench

@@ -56,7 +56,7 @@ pub fn open_with(path: &Path, options: &TableOptions<'_>) -> Result<Opened, Open
 }
 
 /// The forms of recordings, for errors.
-const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), tables (.csv), and JSON lines, also as .gz \
+const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), tables (.csv, .parquet), and JSON lines, also as .gz \
                      and .zst";
 
 /// Opens several recordings of messages as one, merged by the times of recording. One that is named twice is read once;
@@ -176,11 +176,7 @@ fn beginning(path: &Path) -> Vec<u8> {
 
 /// What a file is that is no recording, by its first bytes.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
-    let forms: [(&[u8], &str); 4] = [
-        (b"PK\x03\x04", "a ZIP archive"),
-        (b"#ROSBAG", "a bag of ROS 1"),
-        (b"\x7fELF", "a program"),
-        (b"PAR1", "a Parquet table"),
-    ];
+    let forms: [(&[u8], &str); 3] =
+        [(b"PK\x03\x04", "a ZIP archive"), (b"#ROSBAG", "a bag of ROS 1"), (b"\x7fELF", "a program")];
     forms.into_iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, name)| name)
 }

@@ -267,6 +267,17 @@ impl RecordingError {
 }
 
 impl RecordingError {
+    /// The error with these topics, if it is damage.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn about(self, topics: Vec<usize>) -> RecordingError {
+        match self {
+            RecordingError::Damage { path, offset, reason, .. } => {
+                RecordingError::Damage { path, offset, reason, topics }
+            }
+            other => other,
+        }
+    }
+
     /// The error as one of a part of which nothing more is read.
     pub(crate) fn into_damage(self, topics: Vec<usize>) -> RecordingError {
         let (path, reason) = match &self {

@@ -6,9 +6,12 @@
 mod cells;
 mod input;
 mod layout;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod times;
 
-use std::collections::HashMap;
+#[cfg(feature = "parquet")]
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +22,9 @@ use rondel_event::{TimeUnit, Timestamp};
 use crate::recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
-use input::Input;
+use input::Rows;
+#[cfg(feature = "parquet")]
+use input::Unreadable;
 use layout::{Columns, Layout, Shape};
 use times::Times;
 
@@ -44,7 +49,7 @@ pub struct TableOptions<'a> {
 /// A table that is being read.
 pub struct TableRecording {
     path: PathBuf,
-    rows: csv::Reader<Input>,
+    rows: Rows,
     consumed: Arc<AtomicU64>,
     size: u64,
     topics: Vec<RecordedTopic>,
@@ -60,8 +65,12 @@ pub struct TableRecording {
     current: usize,
     payload: Vec<u8>,
     is_done: bool,
-    /// Why its rows have no times, until that is said.
-    timeless: Option<String>,
+    /// Why no row is read, until that is said: the line, and the reason.
+    fault: Option<(u64, String)>,
+    is_begun: bool,
+    /// That a column that is wanted cannot be read, until that is said.
+    #[cfg(feature = "parquet")]
+    unread: Option<String>,
 }
 
 impl TableRecording {
@@ -73,15 +82,27 @@ impl TableRecording {
         let refused = |reason: String| RecordingError::Form { path: path.to_owned(), reason };
         let input::Opened { mut rows, separator, consumed, size } = input::open(path)?;
         let mut header = ByteRecord::new();
-        let is_there = rows.read_byte_record(&mut header).map_err(|error| input::failed(path, 0, error))?;
+        let is_there = rows.read(&mut header).map_err(|error| error.at(path, 0))?;
         if !is_there {
             return Err(refused("this table is empty: its first line must name the columns".to_owned()));
         }
-        if rows.get_ref().is_open() {
+        if rows.is_open() {
             let reason = "its first line must name the columns, and the file ends in a quoted cell of it";
             return Err(refused(reason.to_owned()));
         }
-        let columns = Columns::new(&header, separator, options).map_err(refused)?;
+        #[cfg_attr(not(feature = "parquet"), allow(unused_mut))]
+        let mut columns = Columns::new(&header, separator, options).map_err(refused)?;
+        #[cfg(feature = "parquet")]
+        if let Rows::Parquet(rows) = &mut rows {
+            // Texts of these two columns are no fields.
+            if let Shape::ByCell(topic) = columns.shape {
+                rows.take_names(topic);
+            }
+            if columns.time.is_some_and(|time| rows.take_times(time)) {
+                columns.unit = Some(TimeUnit::Nanoseconds);
+            }
+            columns.forms = rows.forms();
+        }
         let stem = input::stem(path);
         let (names, sample) = match columns.shape {
             Shape::One => {
@@ -126,7 +147,10 @@ impl TableRecording {
             size,
             selection: Selection::of_topics(vec![true; topics.len()]),
             topics,
-            timeless: columns.timeless(options.time),
+            fault: columns.timeless(options.time).map(|reason| (1, reason)),
+            is_begun: false,
+            #[cfg(feature = "parquet")]
+            unread: None,
             columns,
             layouts,
             times,
@@ -143,19 +167,20 @@ impl TableRecording {
     /// Reads the next row, and its time; returns whether there was one in the span.
     fn read(&mut self) -> Result<bool, RecordingError> {
         let offset = self.consumed.load(Ordering::Relaxed);
-        self.rows.get_ref().begin_row();
-        match self.rows.read_byte_record(&mut self.row) {
+        match self.rows.read(&mut self.row) {
             Ok(true) => {}
             Ok(false) => {
                 self.is_done = true;
                 return Ok(false);
             }
+            #[cfg(feature = "parquet")]
+            Err(Unreadable::Part(error)) => return Err(error.about(self.selected())),
             Err(error) => {
                 self.is_done = true;
-                return Err(input::failed(&self.path, offset, error));
+                return Err(error.at(&self.path, offset));
             }
         }
-        if self.rows.get_ref().is_open() {
+        if self.rows.is_open() {
             self.is_done = true;
             return Err(self.unclosed());
         }
@@ -183,10 +208,12 @@ impl TableRecording {
     /// That the row cannot be used.
     fn wrong(&self, reason: String) -> RecordingError {
         let line = self.row.position().map_or(0, csv::Position::line);
-        let topics = match self.of_cell() {
-            Some(topic) => vec![topic],
-            None => (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect(),
-        };
+        let topics = self.of_cell().map_or_else(|| self.selected(), |topic| vec![topic]);
+        #[cfg(feature = "parquet")]
+        if let Rows::Parquet(rows) = &self.rows {
+            let reason = format!("row {}: {reason}", rows.number());
+            return RecordingError::Damage { path: self.path.clone(), offset: 0, reason, topics };
+        }
         RecordingError::Row { path: self.path.clone(), line, reason, topics }
     }
 
@@ -195,15 +222,43 @@ impl TableRecording {
         let cell = self.row.iter().next_back().unwrap_or_default();
         let inside = cell.iter().filter(|byte| **byte == b'\n').count() as u64;
         // Both count the line break behind the end.
-        let line = self.rows.position().line().saturating_sub(inside);
+        let end = match &self.rows {
+            Rows::Separated(rows) => rows.position().line(),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.number(),
+        };
+        let line = end.saturating_sub(inside);
         let cell = cell.trim_ascii_end();
         let last = line + cell.iter().filter(|byte| **byte == b'\n').count() as u64;
         let reason = format!(
             "the quotation mark before {} is not closed: the file ends in line {last}, and nothing from here on is read",
             cells::shown(cell)
         );
-        let topics = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect();
-        RecordingError::Row { path: self.path.clone(), line, reason, topics }
+        RecordingError::Row { path: self.path.clone(), line, reason, topics: self.selected() }
+    }
+
+    /// The topics that are read.
+    fn selected(&self) -> Vec<usize> {
+        (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect()
+    }
+
+    /// Prepares reading, once it is known what is read.
+    fn begin(&mut self) {
+        self.is_begun = true;
+        let numbered = self.topics.iter().enumerate();
+        self.columns.by_name = numbered.map(|(topic, of)| (of.name.clone().into_bytes(), topic)).collect();
+        #[cfg(feature = "parquet")]
+        if let Rows::Parquet(rows) = &mut self.rows {
+            let with_all = self.columns.shape == Shape::ByColumn;
+            let selected = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic));
+            let mut needed: HashSet<usize> =
+                selected.flat_map(|topic| self.layouts[topic].columns(with_all)).collect();
+            needed.extend(self.columns.time);
+            if let Shape::ByCell(column) = self.columns.shape {
+                needed.insert(column);
+            }
+            rows.only(|column| needed.contains(&column));
+        }
     }
 
     /// The topic that the row names.
@@ -244,21 +299,38 @@ impl Recording for TableRecording {
     }
 
     fn want(&mut self, topic: usize, fields: &[WantedField]) {
+        #[cfg(feature = "parquet")]
+        if let Rows::Parquet(rows) = &self.rows {
+            let names = rows.unread(fields);
+            if !names.is_empty() {
+                let names = names.join("`, `");
+                self.unread = Some(format!(
+                    "column `{names}` is not read: of lists only those of plain values are, and no bytes of fixed length"
+                ));
+            }
+        }
         if let Some(layout) = self.layouts.get_mut(topic) {
             layout.want(fields);
         }
     }
 
     fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
-        if let Some(reason) = self.timeless.take() {
+        if let Some((line, reason)) = self.fault.take() {
             self.is_done = true;
-            let topics = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect();
-            return Err(RecordingError::Row { path: self.path.clone(), line: 1, reason, topics });
+            return Err(RecordingError::Row {
+                path: self.path.clone(),
+                line,
+                reason,
+                topics: self.selected(),
+            });
         }
-        if self.columns.by_name.is_empty() {
-            let numbered = self.topics.iter().enumerate();
-            self.columns.by_name =
-                numbered.map(|(topic, of)| (of.name.clone().into_bytes(), topic)).collect::<HashMap<_, _>>();
+        if !self.is_begun {
+            self.begin();
+        }
+        #[cfg(feature = "parquet")]
+        if let Some(reason) = self.unread.take() {
+            let topics = self.selected();
+            return Err(RecordingError::Damage { path: self.path.clone(), offset: 0, reason, topics });
         }
         loop {
             while self.next_topic < self.topics.len() {

@@ -299,3 +299,35 @@ fn folders_have_tables_with_times() {
     let checked = check(&spec, &[&folder.path("drives")]);
     checked.expect_status(1).expect_stderr(&["1 file is no recording", "results.csv"]);
 }
+
+/// The Parquet tables that `pyarrow` wrote, with the messages of lines beside them.
+#[test]
+fn parquet_tables_give_the_verdicts_of_lines() {
+    let folder = Folder::new();
+    let spec = folder.file("drive.rondel", format!("{SPECIFICATION}property empty = gear.note != \"\"\n"));
+    let written =
+        |name: &str| format!("{}/../rondel-recording/tests/parquet/{name}", env!("CARGO_MANIFEST_DIR"));
+    if cfg!(not(feature = "parquet")) {
+        let refused = check(&spec, &[&written("zstd.parquet")]);
+        refused.expect_status(3).expect_stderr(&["zstd.parquet", "build it with its feature `parquet`"]);
+        return;
+    }
+    let expected = check(&spec, &[&written("messages.jsonl")]);
+    expected.expect_status(1);
+    assert!(expected.stdout.lines().count() >= 4 * 120, "{}", expected.stderr);
+    for name in ["plain", "snappy", "zstd", "gzip", "lz4", "delta", "columns"] {
+        let checked = check(&spec, &[&written(&format!("{name}.parquet"))]);
+        assert_eq!(checked.stdout, expected.stdout, "{name}: {}", checked.stderr);
+    }
+    // By its beginning, under another name.
+    let renamed = folder.file("drive.bin", std::fs::read(written("zstd.parquet")).unwrap());
+    assert_eq!(check(&spec, &[&renamed]).stdout, expected.stdout);
+    let lists = folder.file(
+        "lists.rondel",
+        "topic odom \"/odom\" { ranges: [float] }\nproperty near = odom.ranges[0] < 5\n",
+    );
+    let expected = check(&lists, &[&written("messages.jsonl")]);
+    assert_eq!(check(&lists, &[&written("plain.parquet")]).stdout, expected.stdout);
+    let damaged = check(&spec, &[&written("brotli.parquet")]);
+    damaged.expect_status(3).expect_stderr(&["brotli.parquet: at byte", "row group 1 of 3"]);
+}

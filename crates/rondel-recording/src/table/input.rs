@@ -32,7 +32,19 @@ pub fn is_table(path: &Path) -> bool {
         Some("gz" | "zst") => ending(&path.with_extension("")),
         other => other.map(str::to_owned),
     };
-    matches!(own.as_deref(), Some("csv" | "tsv"))
+    matches!(own.as_deref(), Some("csv" | "tsv")) || is_parquet(path)
+}
+
+/// Whether a file is a Parquet table, by its name or its beginning.
+pub(crate) fn is_parquet(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let begins = || {
+        let mut begin = [0; 4];
+        path.is_file()
+            && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+            && begin == *b"PAR1"
+    };
+    matches!(ending.as_deref(), Some("parquet" | "pq")) || begins()
 }
 
 /// Whether a file is a table with a column of times, as recordings have.
@@ -40,7 +52,7 @@ pub(crate) fn is_recording(path: &Path) -> bool {
     let has_times = || {
         let mut rows = open(path).ok()?.rows;
         let mut header = ByteRecord::new();
-        rows.read_byte_record(&mut header).ok()?;
+        rows.read(&mut header).ok()?;
         let is_time = |cell| std::str::from_utf8(cell).is_ok_and(|name| time_column(name.trim()).is_some());
         Some(header.iter().any(is_time))
     };
@@ -125,9 +137,71 @@ impl Read for Counted {
     }
 }
 
+/// The rows of a table; the first one has the names of the columns.
+pub(super) enum Rows {
+    /// Of a file with separated values.
+    Separated(Box<csv::Reader<Input>>),
+    /// Of a Parquet file.
+    #[cfg(feature = "parquet")]
+    Parquet(Box<super::parquet::ParquetRows>),
+}
+
+/// Why a row cannot be read.
+pub(super) enum Unreadable {
+    /// The text cannot be read on.
+    Text(csv::Error),
+    /// A part of the table cannot be read; the next row is one behind it.
+    #[cfg(feature = "parquet")]
+    Part(RecordingError),
+}
+
+impl Unreadable {
+    /// The error at a place.
+    pub(super) fn at(self, path: &Path, offset: u64) -> RecordingError {
+        match self {
+            Unreadable::Text(error) => failed(path, offset, error),
+            #[cfg(feature = "parquet")]
+            Unreadable::Part(error) => error,
+        }
+    }
+}
+
+impl Rows {
+    /// Reads the next row; returns whether there was one.
+    #[inline]
+    pub(super) fn read(&mut self, row: &mut ByteRecord) -> Result<bool, Unreadable> {
+        match self {
+            Rows::Separated(rows) => {
+                rows.get_ref().begin_row();
+                rows.read_byte_record(row).map_err(Unreadable::Text)
+            }
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.read(row).map_err(Unreadable::Part),
+        }
+    }
+
+    /// Whether the last row goes on where the file ends.
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Rows::Separated(rows) => rows.get_ref().is_open(),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(_) => false,
+        }
+    }
+
+    /// Reads only this column.
+    fn only(&mut self, column: usize) {
+        match self {
+            Rows::Separated(_) => _ = column,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.only(|own| own == column),
+        }
+    }
+}
+
 /// A file that was opened.
 pub(super) struct Opened {
-    pub(super) rows: csv::Reader<Input>,
+    pub(super) rows: Rows,
     pub(super) separator: u8,
     pub(super) consumed: Arc<AtomicU64>,
     pub(super) size: u64,
@@ -142,6 +216,9 @@ pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
     }
     let consumed = Arc::new(AtomicU64::new(0));
+    if is_parquet(path) {
+        return parquet(path, file, consumed, metadata.len());
+    }
     let counted = Counted(file, Arc::clone(&consumed));
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let mut rest: Box<dyn Read> = match ending.as_deref() {
@@ -168,7 +245,23 @@ pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
         .delimiter(separator)
         .buffer_capacity(STEP)
         .from_reader(input);
-    Ok(Opened { rows, separator, consumed, size: metadata.len() })
+    Ok(Opened { rows: Rows::Separated(Box::new(rows)), separator, consumed, size: metadata.len() })
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path, file: File, consumed: Arc<AtomicU64>, size: u64) -> Result<Opened, RecordingError> {
+    let rows = super::parquet::ParquetRows::open(path, file, &consumed)?;
+    Ok(Opened { rows: Rows::Parquet(Box::new(rows)), separator: b',', consumed, size })
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(path: &Path, _: File, _: Arc<AtomicU64>, _: u64) -> Result<Opened, RecordingError> {
+    Err(RecordingError::Form {
+        path: path.to_owned(),
+        reason: "this is a Parquet table, which this build of Rondel does not read; build it with its feature `parquet`, \
+                 or convert the table to CSV"
+            .to_owned(),
+    })
 }
 
 /// The separator that the first line has most of: a comma, a semicolon or a tab.
@@ -189,7 +282,7 @@ fn separator(beginning: &[u8]) -> u8 {
 }
 
 /// An error of reading at a place.
-pub(super) fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
+fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     let path = path.to_owned();
     match error.into_kind() {
@@ -218,12 +311,20 @@ pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u6
     let mut names: Vec<(String, Option<u64>)> = Vec::new();
     let mut width = None;
     let mut last = usize::MAX;
+    rows.only(column);
+    #[cfg(feature = "parquet")]
+    if let Rows::Parquet(rows) = &mut rows {
+        rows.take_names(column);
+    }
     // An error is met again when the messages are read.
-    while let Ok(true) = {
-        rows.get_ref().begin_row();
-        rows.read_byte_record(&mut row)
-    } {
-        if rows.get_ref().is_open() {
+    loop {
+        match rows.read(&mut row) {
+            Ok(true) => {}
+            #[cfg(feature = "parquet")]
+            Err(Unreadable::Part(_)) => continue,
+            Ok(false) | Err(Unreadable::Text(_)) => break,
+        }
+        if rows.is_open() {
             break;
         }
         if width.replace(width.unwrap_or(row.len())).is_none_or(|width| width != row.len()) {
@@ -253,12 +354,10 @@ pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u6
 /// The first rows.
 pub(super) fn sample(path: &Path) -> Result<Vec<ByteRecord>, RecordingError> {
     let mut rows = open(path)?.rows;
-    rows.get_ref().begin_row();
     let (mut found, mut row, mut size) = (Vec::new(), ByteRecord::new(), 0);
-    while found.len() <= SAMPLE && size < MAX_LINE && matches!(rows.read_byte_record(&mut row), Ok(true)) {
+    while found.len() <= SAMPLE && size < MAX_LINE && matches!(rows.read(&mut row), Ok(true)) {
         size += row.as_slice().len() + 8 * row.len();
         found.push(row.clone());
-        rows.get_ref().begin_row();
     }
     found.drain(..found.len().min(1));
     Ok(found)
@@ -275,11 +374,19 @@ pub(super) fn ends(
     let mut row = ByteRecord::new();
     let mut first = None;
     let mut is_header = true;
-    while first.is_none() && matches!(rows.read_byte_record(&mut row), Ok(true)) {
+    rows.only(column);
+    #[cfg(feature = "parquet")]
+    if let Rows::Parquet(rows) = &mut rows {
+        rows.take_times(column);
+    }
+    while first.is_none() && matches!(rows.read(&mut row), Ok(true)) {
         let cell = row.get(column).filter(|cell| !is_header && !cell.is_empty());
         first = cell.map(<[u8]>::to_vec);
         is_header = false;
-        rows.get_ref().begin_row();
+    }
+    #[cfg(feature = "parquet")]
+    if let Rows::Parquet(rows) = &mut rows {
+        return Ok((first, rows.last(column)));
     }
     let is_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
     let last = if is_packed { None } else { last(path, separator, column, size) };

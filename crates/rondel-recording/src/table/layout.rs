@@ -29,6 +29,19 @@ pub(super) enum Shape {
     ByColumn,
 }
 
+/// What the cells of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Texts that may be values of this type; of any, where none is known.
+    Cell(Option<ValueType>),
+    /// Texts with a mark before each.
+    #[cfg(feature = "parquet")]
+    Marked,
+    /// Values in JSON.
+    #[cfg(feature = "parquet")]
+    Json,
+}
+
 /// The columns of a table.
 #[derive(Debug)]
 pub(super) struct Columns {
@@ -43,6 +56,8 @@ pub(super) struct Columns {
     has_comma: bool,
     /// Whether the column with the times is a field as well.
     is_field: bool,
+    /// What the cells of each column are, if the table says it.
+    pub(super) forms: Vec<Form>,
 }
 
 /// The unit of a column with times, if its name says that it is one: `time`, `time_s`, `time [s]` or `time (s)`.
@@ -111,7 +126,16 @@ impl Columns {
         let has_comma = separator == b';';
         // A stamp may be a field of the message.
         let is_field = time.is_some_and(|time| chosen.is_some() || is_stamp(&names[time]));
-        Ok(Columns { names, time, unit, shape, by_name: HashMap::new(), has_comma, is_field })
+        Ok(Columns {
+            names,
+            time,
+            unit,
+            shape,
+            by_name: HashMap::new(),
+            has_comma,
+            is_field,
+            forms: Vec::new(),
+        })
     }
 
     /// Why rows have no times, if no column has them: neither by its name nor, as it is, or in parts, by this path.
@@ -159,7 +183,13 @@ impl Columns {
     /// A name that is no path.
     pub(super) fn layout(&self) -> Result<Layout, String> {
         let field = |column: usize| Ok((column, path(&self.names[column], false)?));
-        Ok(Layout::new(self.data().map(field).collect::<Result<_, String>>()?, self.has_comma))
+        Ok(self.of_fields(self.data().map(field).collect::<Result<_, String>>()?))
+    }
+
+    fn of_fields(&self, fields: Vec<(usize, Path)>) -> Layout {
+        let form = |column: usize| self.forms.get(column).copied().unwrap_or(Form::Cell(None));
+        let with_form = |(column, path)| Field { column, form: form(column), path };
+        Layout::new(fields.into_iter().map(with_form).collect(), self.has_comma)
     }
 
     /// The topics that the names of columns begin with, and the fields of each.
@@ -205,7 +235,7 @@ impl Columns {
                 }
             }
         }
-        Ok(found.into_iter().map(|(topic, fields)| (topic, Layout::new(fields, self.has_comma))).collect())
+        Ok(found.into_iter().map(|(topic, fields)| (topic, self.of_fields(fields))).collect())
     }
 }
 
@@ -254,26 +284,45 @@ fn path(name: &str, has_slashes: bool) -> Result<Path, String> {
     Ok(Path(segments))
 }
 
+/// Whether one of two paths contains the other.
+fn touches(own: &Path, wanted: &Path) -> bool {
+    own.0.iter().zip(&wanted.0).all(|(a, b)| a == b)
+}
+
+/// Whether a field contains the column with this name, or is contained in it.
+#[cfg(feature = "parquet")]
+pub(super) fn begins_alike(field: &Path, name: &str) -> bool {
+    path(name, false).is_ok_and(|own| touches(&own, field))
+}
+
 /// How the messages of a topic are made from rows.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    fields: Vec<(usize, Path)>,
+    fields: Vec<Field>,
     root: Node,
     has_comma: bool,
+}
+
+/// A column that is a field.
+#[derive(Clone, Debug)]
+struct Field {
+    column: usize,
+    form: Form,
+    path: Path,
 }
 
 /// A field, or what contains fields.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// Its own value.
-    cell: Option<(usize, Option<ValueType>)>,
+    /// Its own value: the column, and what its cells are.
+    cell: Option<(usize, Form)>,
     /// What it contains: after `"key":`, or at an index.
     members: Vec<(Vec<u8>, Node)>,
     elements: BTreeMap<u32, Node>,
 }
 
 impl Layout {
-    fn new(fields: Vec<(usize, Path)>, has_comma: bool) -> Layout {
+    fn new(fields: Vec<Field>, has_comma: bool) -> Layout {
         let mut layout = Layout { fields, root: Node::default(), has_comma };
         layout.plan(|_| Some(None));
         layout
@@ -281,7 +330,6 @@ impl Layout {
 
     /// Reads these fields, as values of these types. Fields that contain them or are contained in them are kept.
     pub(super) fn want(&mut self, wanted: &[WantedField]) {
-        let touches = |own: &Path, wanted: &Path| own.0.iter().zip(&wanted.0).all(|(a, b)| a == b);
         self.plan(|path| {
             let kind = wanted.iter().filter(|field| field.path == *path).find_map(|field| field.kind);
             wanted.iter().any(|field| touches(path, &field.path)).then_some(kind)
@@ -291,22 +339,38 @@ impl Layout {
     /// Plans the fields for which there is an answer: of which type they are, if that is known.
     fn plan(&mut self, kind: impl Fn(&Path) -> Option<Option<ValueType>>) {
         self.root = Node::default();
-        for (column, path) in &self.fields {
-            let Some(kind) = kind(path) else { continue };
+        for field in &self.fields {
+            let Some(kind) = kind(&field.path) else { continue };
             let mut node = &mut self.root;
-            for segment in &path.0 {
+            for segment in &field.path.0 {
                 node = match segment {
                     Segment::Index(index) => node.elements.entry(*index).or_default(),
                     Segment::Key(key) => node.member(key),
                 };
             }
-            node.cell = Some((*column, kind));
+            let form = match field.form {
+                Form::Cell(own) => Form::Cell(kind.or(own)),
+                #[cfg(feature = "parquet")]
+                other => other,
+            };
+            node.cell = Some((field.column, form));
         }
+    }
+
+    /// The columns whose cells are read: all fields of the topic, where they tell whether a row has a message.
+    #[cfg(feature = "parquet")]
+    pub(super) fn columns(&self, with_all: bool) -> Vec<usize> {
+        let mut found = Vec::new();
+        if with_all {
+            found.extend(self.fields.iter().map(|field| field.column));
+        }
+        self.root.columns(&mut found);
+        found
     }
 
     /// Whether a row has a value in any column of the topic.
     pub(super) fn is_in(&self, row: &ByteRecord) -> bool {
-        self.fields.iter().any(|(column, _)| row.get(*column).is_some_and(|cell| !cell.is_empty()))
+        self.fields.iter().any(|field| row.get(field.column).is_some_and(|cell| !cell.is_empty()))
     }
 
     /// Writes the message in a row.
@@ -323,6 +387,13 @@ impl Layout {
 }
 
 impl Node {
+    #[cfg(feature = "parquet")]
+    fn columns(&self, found: &mut Vec<usize>) {
+        found.extend(self.cell.map(|(column, _)| column));
+        let members = self.members.iter().map(|(_, node)| node);
+        members.chain(self.elements.values()).for_each(|node| node.columns(found));
+    }
+
     fn member(&mut self, key: &str) -> &mut Node {
         let mut name = Vec::new();
         // What is written of a text is one.
@@ -337,10 +408,16 @@ impl Node {
 
     /// Writes the value, if there is one; whether there is.
     fn write(&self, row: &ByteRecord, has_comma: bool, out: &mut Vec<u8>) -> Result<bool, usize> {
-        if let Some((column, kind)) = self.cell {
+        if let Some((column, form)) = self.cell {
             let cell = row.get(column).unwrap_or_default();
             if !cell.is_empty() {
-                cells::write(cell, kind, has_comma, out).map_err(|()| column)?;
+                match form {
+                    Form::Cell(kind) => cells::write(cell, kind, has_comma, out).map_err(|()| column)?,
+                    #[cfg(feature = "parquet")]
+                    Form::Marked => cells::text(&cell[1..], out).map_err(|()| column)?,
+                    #[cfg(feature = "parquet")]
+                    Form::Json => out.extend_from_slice(cell),
+                }
                 return Ok(true);
             }
         }
