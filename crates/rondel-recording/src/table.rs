@@ -6,6 +6,7 @@
 mod cells;
 mod input;
 mod layout;
+mod long;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod times;
@@ -22,9 +23,7 @@ use rondel_event::{TimeUnit, Timestamp};
 use crate::recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
-use input::Rows;
-#[cfg(feature = "parquet")]
-use input::Unreadable;
+use input::{Rows, Unreadable};
 use layout::{Columns, Layout, Shape};
 use times::Times;
 
@@ -173,6 +172,10 @@ impl TableRecording {
                 self.is_done = true;
                 return Ok(false);
             }
+            Err(Unreadable::Row(line, reason)) => {
+                let topics = self.selected();
+                return Err(RecordingError::Row { path: self.path.clone(), line, reason, topics });
+            }
             #[cfg(feature = "parquet")]
             Err(Unreadable::Part(error)) => return Err(error.about(self.selected())),
             Err(error) => {
@@ -224,6 +227,7 @@ impl TableRecording {
         // Both count the line break behind the end.
         let end = match &self.rows {
             Rows::Separated(rows) => rows.position().line(),
+            Rows::Long(rows) => rows.line(),
             #[cfg(feature = "parquet")]
             Rows::Parquet(rows) => rows.number(),
         };

@@ -331,3 +331,50 @@ fn parquet_tables_give_the_verdicts_of_lines() {
     let damaged = check(&spec, &[&written("brotli.parquet")]);
     damaged.expect_status(3).expect_stderr(&["brotli.parquet: at byte", "row group 1 of 3"]);
 }
+
+#[test]
+fn tables_with_a_value_in_each_row_give_the_verdicts_of_lines() {
+    let folder = Folder::new();
+    let spec = folder.file("drive.rondel", SPECIFICATION);
+    let expected = check(&spec, &[&folder.file("lines.jsonl", lines())]);
+    for (header, is_first) in [("time,topic,field,value", true), ("value,Signal,topic,timestamp", false)] {
+        let mut text = format!("{header}\n");
+        let mut row = |millis, topic: &str, field: &str, value: String| {
+            let mut cells = [seconds(millis), topic.to_owned(), field.to_owned(), value];
+            if !is_first {
+                cells.reverse();
+            }
+            text += &(cells.join(",") + "\n");
+        };
+        for (millis, gear, speed) in messages() {
+            if let Some((report, manual, note)) = gear {
+                row(millis, "gear", "report", report.to_string());
+                row(millis, "gear", "manual", manual.to_string());
+                row(millis, "gear", "note", note.to_string());
+            } else {
+                row(millis, "/odom", "twist.linear.x", speed.unwrap().to_string());
+            }
+        }
+        let checked = check(&spec, &[&folder.file("long.csv", text)]);
+        assert_eq!(checked.stdout, expected.stdout, "{header}: {}", checked.stderr);
+    }
+    // Without a topic; one time twice is two messages where a field comes again.
+    let spec = folder.file("speed.rondel", "topic odom { x: float, y: float }\nproperty slow = odom.x < 8\n");
+    let text = "time,signal,value\n0,x,1\n0,y,2\n0,x,9\n1,y,2\n";
+    let lines = "{\"x\":1,\"y\":2}\n{\"x\":9}\n{\"time\":1,\"y\":2}\n";
+    let expected = check(&spec, &[&folder.file("a.jsonl", lines)]);
+    let checked = check(&spec, &[&folder.file("long.csv", text)]);
+    assert_eq!(checked.stdout, expected.stdout, "{}", checked.stderr);
+    // Damage costs no message before it.
+    for (end, line, reason) in [
+        ("2,x\n3,x,1\n", 6, "the row has 2 cells, and the header 3"),
+        ("2,,5\n", 6, "the row names no field"),
+        ("2,x,\"open\n", 6, "the quotation mark before \"open\" is not closed"),
+    ] {
+        let table = folder.file("wrong.csv", format!("{text}{end}"));
+        check(&spec, &[&table]).expect_status(3).expect_stderr(&[&format!("wrong.csv:{line}: {reason}")]);
+        let skipped = rondel(["check", "--on-error", "skip", "--summary", "json", &spec, &table]);
+        let events = if end.contains("3,x") { 4 } else { 3 };
+        skipped.expect_stderr(&["\"skipped\":1", &format!("\"events\":{events}")]);
+    }
+}

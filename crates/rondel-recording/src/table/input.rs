@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use csv::ByteRecord;
 
 use super::layout::time_column;
+use super::long::{Form, LongRows, Wrong};
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
 
@@ -141,6 +142,8 @@ impl Read for Counted {
 pub(super) enum Rows {
     /// Of a file with separated values.
     Separated(Box<csv::Reader<Input>>),
+    /// The same, with one value in a row.
+    Long(Box<LongRows>),
     /// Of a Parquet file.
     #[cfg(feature = "parquet")]
     Parquet(Box<super::parquet::ParquetRows>),
@@ -150,6 +153,8 @@ pub(super) enum Rows {
 pub(super) enum Unreadable {
     /// The text cannot be read on.
     Text(csv::Error),
+    /// A row cannot be used, with its line; the next row is the one behind it.
+    Row(u64, String),
     /// A part of the table cannot be read; the next row is one behind it.
     #[cfg(feature = "parquet")]
     Part(RecordingError),
@@ -160,6 +165,9 @@ impl Unreadable {
     pub(super) fn at(self, path: &Path, offset: u64) -> RecordingError {
         match self {
             Unreadable::Text(error) => failed(path, offset, error),
+            Unreadable::Row(line, reason) => {
+                RecordingError::Row { path: path.to_owned(), line, reason, topics: Vec::new() }
+            }
             #[cfg(feature = "parquet")]
             Unreadable::Part(error) => error,
         }
@@ -175,6 +183,11 @@ impl Rows {
                 rows.get_ref().begin_row();
                 rows.read_byte_record(row).map_err(Unreadable::Text)
             }
+            Rows::Long(rows) => match rows.read(row) {
+                Ok(Ok(is_there)) => Ok(is_there),
+                Ok(Err(Wrong(line, reason))) => Err(Unreadable::Row(line, reason)),
+                Err(error) => Err(Unreadable::Text(error)),
+            },
             #[cfg(feature = "parquet")]
             Rows::Parquet(rows) => rows.read(row).map_err(Unreadable::Part),
         }
@@ -184,6 +197,7 @@ impl Rows {
     pub(super) fn is_open(&self) -> bool {
         match self {
             Rows::Separated(rows) => rows.get_ref().is_open(),
+            Rows::Long(rows) => rows.is_open(),
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => false,
         }
@@ -192,7 +206,7 @@ impl Rows {
     /// Reads only this column.
     fn only(&mut self, column: usize) {
         match self {
-            Rows::Separated(_) => _ = column,
+            Rows::Separated(_) | Rows::Long(_) => _ = column,
             #[cfg(feature = "parquet")]
             Rows::Parquet(rows) => rows.only(|own| own == column),
         }
@@ -209,6 +223,33 @@ pub(super) struct Opened {
 
 /// Opens a table. The first row has the names of the columns.
 pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
+    let file = File::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+    if is_parquet(path) {
+        let size = file.metadata().map_or(0, |metadata| metadata.len());
+        return parquet(path, file, Arc::new(AtomicU64::new(0)), size);
+    }
+    let Separated { mut rows, separator, consumed, size } = separated(path)?;
+    let mut header = ByteRecord::new();
+    let form = if matches!(rows.read_byte_record(&mut header), Ok(true)) { Form::of(&header) } else { None };
+    if let Some(form) = form {
+        let refused = |reason: String| RecordingError::Form { path: path.to_owned(), reason };
+        let rows = LongRows::new(&header, form, rows, separated(path)?.rows).map_err(refused)?;
+        return Ok(Opened { rows: Rows::Long(Box::new(rows)), separator, consumed, size });
+    }
+    // The header is read again.
+    let Separated { rows, separator, consumed, size } = separated(path)?;
+    Ok(Opened { rows: Rows::Separated(Box::new(rows)), separator, consumed, size })
+}
+
+/// A file with separated values that was opened.
+struct Separated {
+    rows: csv::Reader<Input>,
+    separator: u8,
+    consumed: Arc<AtomicU64>,
+    size: u64,
+}
+
+fn separated(path: &Path) -> Result<Separated, RecordingError> {
     let failed = |source| RecordingError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -216,9 +257,6 @@ pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
     }
     let consumed = Arc::new(AtomicU64::new(0));
-    if is_parquet(path) {
-        return parquet(path, file, consumed, metadata.len());
-    }
     let counted = Counted(file, Arc::clone(&consumed));
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let mut rest: Box<dyn Read> = match ending.as_deref() {
@@ -245,7 +283,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
         .delimiter(separator)
         .buffer_capacity(STEP)
         .from_reader(input);
-    Ok(Opened { rows: Rows::Separated(Box::new(rows)), separator, consumed, size: metadata.len() })
+    Ok(Separated { rows, separator, consumed, size: metadata.len() })
 }
 
 #[cfg(feature = "parquet")]
@@ -322,6 +360,7 @@ pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u6
             Ok(true) => {}
             #[cfg(feature = "parquet")]
             Err(Unreadable::Part(_)) => continue,
+            Err(Unreadable::Row(..)) => continue,
             Ok(false) | Err(Unreadable::Text(_)) => break,
         }
         if rows.is_open() {
@@ -389,6 +428,7 @@ pub(super) fn ends(
         return Ok((first, rows.last(column)));
     }
     let is_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+    let column = if let Rows::Long(rows) = &rows { rows.form().time } else { column };
     let last = if is_packed { None } else { last(path, separator, column, size) };
     Ok((first, last))
 }
