@@ -84,6 +84,8 @@ pub enum Code {
     UnclearTopic,
     /// A quantifier variable that no atom binds.
     UnboundVariable,
+    /// A definition with parameters that uses itself.
+    RecursiveDefinition,
     /// A field that the schema does not declare.
     UnknownField,
     /// An object or an array used as a single value.
@@ -110,6 +112,10 @@ pub enum Code {
     NotStraight,
     /// A regular expression that is malformed, too large, or not a constant.
     InvalidPattern,
+    /// A wrong number of arguments of a definition.
+    ArgumentCount,
+    /// An argument of a definition that is not of the type of its parameter.
+    ArgumentType,
     /// A parameter of `for each` that is not read from exactly one field of each topic.
     KeyTopics,
     /// A parameter of an unsuitable type.
@@ -202,6 +208,7 @@ impl Code {
         Code::NoFields,
         Code::UnclearTopic,
         Code::UnboundVariable,
+        Code::RecursiveDefinition,
         Code::UnknownField,
         Code::NotASingleValue,
         Code::TypeMismatch,
@@ -215,6 +222,8 @@ impl Code {
         Code::FutureInside,
         Code::NotStraight,
         Code::InvalidPattern,
+        Code::ArgumentCount,
+        Code::ArgumentType,
         Code::KeyTopics,
         Code::KeyType,
         Code::InvalidAttribute,
@@ -278,6 +287,7 @@ impl Code {
             Code::NoFields => "E0208",
             Code::UnclearTopic => "E0209",
             Code::UnboundVariable => "E0210",
+            Code::RecursiveDefinition => "E0211",
             Code::UnknownField => "E0301",
             Code::NotASingleValue => "E0302",
             Code::TypeMismatch => "E0303",
@@ -291,6 +301,8 @@ impl Code {
             Code::FutureInside => "E0311",
             Code::NotStraight => "E0312",
             Code::InvalidPattern => "E0313",
+            Code::ArgumentCount => "E0314",
+            Code::ArgumentType => "E0315",
             Code::KeyTopics => "E0501",
             Code::KeyType => "E0502",
             Code::InvalidAttribute => "E0503",

@@ -144,10 +144,8 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         "between" | "in" => "write `1 <= x and x <= 3`, or `x == 1 or x == 2`",
         "since" | "until" => "write it between its operands: `p since q`, `p until[0, 2 s] q`",
         "offset" => "write `prev(x)` for the previous value",
-        "sqrt" | "norm" | "hypot" | "dist" | "distance" => {
-            "compare squares instead of roots: `x * x + y * y < 9`"
-        }
-        "pow" | "square" => "write a power as a product: `x * x`",
+        "norm" | "dist" | "distance" => "write `hypot(x, y)` for the length of a vector",
+        "square" => "write a power as a product: `x * x`",
         "hold" => "remove it, as a field holds its value until the next message",
         "aggregate" => {
             "write `mean(x) over 1 s`; the aggregates are `count`, `sum`, `mean`, `min`, `max` and `rate`"

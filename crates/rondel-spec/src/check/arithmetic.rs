@@ -2,7 +2,9 @@
 
 use super::Checker;
 use super::kinds::Kind;
-use crate::diagnostic::{Code, Diagnostic};
+use rondel_event::ValueType;
+
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Aggregate, BinaryOp};
 use crate::syntax::ast::{NodeId, NodeKind};
 
@@ -45,6 +47,31 @@ impl Checker<'_> {
         } else {
             self.result(node, result);
         }
+    }
+
+    /// Infers an argument of a definition, which has the type of its parameter.
+    pub(super) fn infer_argument(
+        &mut self,
+        node: NodeId,
+        inner: NodeId,
+        value_type: ValueType,
+        parameter: Span,
+    ) {
+        let (found, wanted) = (self.kinds.kind(inner), Kind::of(value_type));
+        if found.and(wanted).is_none() && !self.is_invalid(inner) {
+            let name = parameter.of(self.text);
+            let message =
+                format!("parameter '{name}' is {}, found {}", super::article(value_type), found.article());
+            let diagnostic = Diagnostic::new(Code::ArgumentType, self.span(node), message);
+            let mut diagnostic = diagnostic.label(parameter, "declared here");
+            if (found, wanted) == (Kind::Number, Kind::Duration) {
+                diagnostic = diagnostic.help(super::kinds::UNIT);
+            }
+            self.kinds.give_up(node);
+            return self.invalidate(node, diagnostic);
+        }
+        self.expect(inner, wanted);
+        self.same(inner, node, node);
     }
 
     /// Infers `clamp(x, low, high)` of numbers, times or durations.

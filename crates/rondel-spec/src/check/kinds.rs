@@ -41,7 +41,7 @@ impl Kind {
     }
 
     /// Returns the kind that satisfies both, if there is one.
-    fn and(self, other: Kind) -> Option<Kind> {
+    pub(super) fn and(self, other: Kind) -> Option<Kind> {
         match (self, other) {
             (Kind::Invalid, _) | (_, Kind::Invalid) => Some(Kind::Invalid),
             (a, b) if a == b => Some(a),
@@ -66,7 +66,7 @@ impl Kind {
 }
 
 /// Advice for a number where a duration is expected.
-const UNIT: &str = "add a unit to make the number a duration, such as `200 ms` or `2 s`";
+pub(super) const UNIT: &str = "add a unit to make the number a duration, such as `200 ms` or `2 s`";
 
 /// Returns a type with its article.
 pub(crate) fn article(value_type: ValueType) -> &'static str {
@@ -317,6 +317,10 @@ impl Checker<'_> {
                 }
             }
             NodeKind::Call(function, arguments) => self.infer_call(node, *function, arguments),
+            NodeKind::Same(inner) => self.same(*inner, node, node),
+            NodeKind::Argument(inner, value_type, parameter) => {
+                self.infer_argument(node, *inner, *value_type, *parameter);
+            }
             NodeKind::Member { operand, members, interval, .. } => {
                 for member in [&[*operand], &members[..]].concat() {
                     if interval.is_some() {

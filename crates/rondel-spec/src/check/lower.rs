@@ -126,6 +126,12 @@ impl Checker<'_> {
 
     fn warn_of_unused(&mut self) {
         let ast = self.ast;
+        for definition in ast.definitions.iter().filter(|definition| !definition.used) {
+            if !definition.name.text.starts_with('_') {
+                let message = format!("'{}' is never used", definition.name.text);
+                self.diagnostics.push(Diagnostic::new(Code::Unused, definition.name.span, message));
+            }
+        }
         for (binding, used) in ast.bindings.iter().zip(&self.used) {
             // A leading underscore marks an intentionally unused name.
             if !used && !binding.name.text.starts_with('_') {
@@ -289,6 +295,7 @@ impl Checker<'_> {
                 let operands: Option<Vec<_>> = operands.iter().map(|a| of(self, a)).collect();
                 return self.lower_operator(node, operator, &operands?, lasting.as_deref(), model);
             }
+            NodeKind::Same(inner) | NodeKind::Argument(inner, ..) => of(self, inner)?,
             NodeKind::Member { operand, members, interval, negated } => {
                 let operand = of(self, operand)?;
                 let members: Option<Vec<_>> = members.iter().map(|member| of(self, member)).collect();

@@ -16,6 +16,8 @@ use crate::syntax::ast::{Ast, Bound, BoundKind, Infix, Name, NodeId, NodeKind};
 pub(super) enum Declared {
     Topic(TopicId),
     Binding(usize),
+    /// A definition with parameters.
+    Definition(usize),
 }
 
 pub(super) type Names<'a> = HashMap<&'a str, (Declared, Span)>;
@@ -50,7 +52,8 @@ impl<'a> Checker<'a> {
         let topics =
             ast.topics.iter().enumerate().map(|(i, topic)| (&topic.name, Declared::Topic(TopicId(i as u32))));
         let bindings = ast.bindings.iter().enumerate().map(|(i, b)| (&b.name, Declared::Binding(i)));
-        let mut all: Vec<_> = topics.chain(bindings).collect();
+        let definitions = ast.definitions.iter().enumerate().map(|(i, d)| (&d.name, Declared::Definition(i)));
+        let mut all: Vec<_> = topics.chain(bindings).chain(definitions).collect();
         all.sort_by_key(|(name, _)| name.span);
         let mut names = Names::new();
         for (name, declared) in all {
@@ -206,7 +209,8 @@ impl<'a> Checker<'a> {
             let path = Path(std::iter::once(root).chain(segments()).collect());
             return Meaning::Field { topic: TopicId(0), path, declared: None };
         }
-        if let Some((local, declared)) = self.locals.get(name.text.as_str()) {
+        let is_expanded = self.ast.expanded.contains(&node);
+        if let Some((local, declared)) = self.locals.get(name.text.as_str()).filter(|_| !is_expanded) {
             let Some((_, step)) = steps.first() else { return local.meaning() };
             let message = format!("'{}' is not a topic and has no fields", name.text);
             self.diagnostics
@@ -219,6 +223,13 @@ impl<'a> Checker<'a> {
                 let Some((_, step)) = steps.first() else { return Meaning::Binding(*i) };
                 let message = format!("'{}' is not a topic and has no fields", name.text);
                 Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here")
+            }
+            Some((Declared::Definition(i), declared)) => {
+                let message = format!("'{}' takes arguments", name.text);
+                let call = &self.ast.definitions[*i].call;
+                Diagnostic::new(Code::ArgumentCount, name.span, message)
+                    .label(*declared, "declared here")
+                    .help(format!("write `{call}`"))
             }
             Some((Declared::Topic(topic), declared)) => {
                 if steps.is_empty() {
@@ -403,7 +414,7 @@ impl<'a> Checker<'a> {
         }
         match names.get(name.text.as_str()) {
             Some((Declared::Topic(topic), _)) => Ok(*topic),
-            Some((Declared::Binding(_), declared)) => {
+            Some((Declared::Binding(_) | Declared::Definition(_), declared)) => {
                 let message = format!("'{}' is not a topic", name.text);
                 Err(Box::new(
                     Diagnostic::new(Code::UnknownTopic, name.span, message).label(*declared, "declared here"),

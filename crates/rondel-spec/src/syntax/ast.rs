@@ -1,6 +1,6 @@
 //! The syntax tree of a specification, before names are resolved and types inferred.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rondel_event::{Comparison, Segment, TopicEvent, Value, ValueType, Verdict};
 
@@ -30,6 +30,9 @@ pub(crate) struct Ast {
     /// The `for each` of properties and machines, and the stamps of chains.
     pub(crate) for_eaches: Vec<ForEach>,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) definitions: Vec<DefinitionSyntax>,
+    /// The nodes that were written in a definition with parameters: names of their declaration do not concern them.
+    pub(crate) expanded: HashSet<NodeId>,
     /// The variables of quantifiers; the parser resolves their uses.
     pub(crate) variables: Vec<Name>,
     /// Whether this is a single formula, whose names are fields of its only topic.
@@ -65,6 +68,15 @@ pub(crate) struct Topic {
     pub(crate) places: HashMap<String, Span>,
     /// The definition of the type, if the schema comes from it.
     pub(crate) definition: Option<Definition>,
+}
+
+/// A definition with parameters: `let near(a: float, d: float) = …`. Its uses are expanded while they are parsed.
+#[derive(Debug)]
+pub(crate) struct DefinitionSyntax {
+    pub(crate) name: Name,
+    /// The call, for messages: `near(a, d)`.
+    pub(crate) call: String,
+    pub(crate) used: bool,
 }
 
 /// A `let` or a `const` declaration.
@@ -324,6 +336,10 @@ pub(crate) enum NodeKind {
         lasting: Option<Box<Bound>>,
     },
     If(NodeId, NodeId, NodeId),
+    /// Another node: the expansion of a definition at its use, or the use of a parameter in it.
+    Same(NodeId),
+    /// An argument of a definition with parameters, with the type and the location of its parameter.
+    Argument(NodeId, ValueType, Span),
     /// `x in (a, b)`, `x not in [a, b)`
     Member {
         operand: NodeId,
@@ -381,6 +397,8 @@ impl NodeKind {
             | NodeKind::Rye { .. }
             | NodeKind::Invalid => Vec::new(),
             NodeKind::Unary(_, a)
+            | NodeKind::Same(a)
+            | NodeKind::Argument(a, ..)
             | NodeKind::Window { operand: a, .. }
             | NodeKind::Quantified { body: a, .. } => vec![*a],
             NodeKind::Binary(_, a, b) => vec![*a, *b],

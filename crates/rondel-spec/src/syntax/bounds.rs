@@ -104,7 +104,14 @@ impl Parser<'_> {
                 let nanos = nanos(span.of(self.text), 1_000_000_000);
                 BoundKind::Fraction(nanos.map_err(|why| self.duration_error(span, why))?)
             }
-            TokenKind::Word if !self.at_declaration() => BoundKind::Name(self.word(0).to_owned()),
+            TokenKind::Word if !self.at_declaration() => {
+                let name = self.word(0);
+                if let Some((kind, span)) = self.parameter_bound(name, span)? {
+                    self.advance();
+                    return Ok(Bound { kind, span });
+                }
+                BoundKind::Name(name.to_owned())
+            }
             _ => {
                 let message = format!("expected a number of steps or a duration, found {}", self.found());
                 return Err(self.report(

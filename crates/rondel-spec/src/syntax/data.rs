@@ -86,7 +86,8 @@ impl Parser<'_> {
 
     /// Parses an atom: `topic{ pair, pair … }`.
     pub(super) fn atom(&mut self) -> Parsed<NodeId> {
-        let topic = Name { text: self.word(0).to_owned(), span: self.span() };
+        let start = self.span();
+        let topic = self.topic_name(Name { text: self.word(0).to_owned(), span: start });
         self.advance();
         self.expect("{")?;
         let mut pairs = Vec::new();
@@ -97,7 +98,7 @@ impl Parser<'_> {
             }
         }
         self.advance();
-        let span = topic.span.to(self.last_span());
+        let span = start.to(self.last_span());
         Ok(self.node(NodeKind::Atom { topic, pairs }, span))
     }
 
@@ -218,7 +219,7 @@ impl Parser<'_> {
         }
         self.expect(")")?;
         let whole = start.to(self.last_span());
-        let topic = Name { text: topic.to_owned(), span };
+        let topic = self.topic_name(Name { text: topic.to_owned(), span });
         let kind = match (measure, event) {
             (Some(measure), _) => NodeKind::Measure(measure, topic),
             (None, Some(event)) => NodeKind::Event(event, topic),

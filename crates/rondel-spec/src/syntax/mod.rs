@@ -5,6 +5,7 @@ pub(crate) mod ast;
 mod bounds;
 mod chain;
 mod data;
+mod definition;
 mod each;
 mod expression;
 mod machine;

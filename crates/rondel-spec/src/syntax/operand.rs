@@ -115,6 +115,9 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
+        if let Some(definition) = self.at_definition() {
+            return self.expand(definition);
+        }
         if self.symbol(1) == "(" {
             return self.call(word, span);
         }
@@ -152,6 +155,17 @@ impl<'a> Parser<'a> {
         let mut steps = Vec::new();
         self.steps(&name, &mut steps)?;
         let span = name.span.to(self.last_span());
+        if self.variable(&name.text).is_none() {
+            if let Some(value) = self.parameter_value(&name) {
+                let Some((_, step)) = steps.first() else { return Ok(value) };
+                let message = format!("parameter '{}' is not a topic and has no fields", name.text);
+                let diagnostic = Diagnostic::new(Code::NoFields, *step, message);
+                self.report(diagnostic.help(format!("declare it as a topic: `{}: topic`", name.text)));
+                return Ok(self.node(NodeKind::Invalid, span));
+            }
+            let name = self.topic_name(name);
+            return Ok(self.node(NodeKind::Path(name, steps), span));
+        }
         let Some(local) = self.variable(&name.text) else {
             return Ok(self.node(NodeKind::Path(name, steps), span));
         };
@@ -299,10 +313,12 @@ impl<'a> Parser<'a> {
             return self.operator(operator, arguments, whole);
         }
         let Some(function) = Function::named(word) else {
-            let names = || {
-                let operators = OPERATORS.iter().map(|operator| operator.name);
-                Function::names().chain(operators).chain(MEASUREMENTS).chain(["reaction", "in"])
-            };
+            let definitions = self.definitions.clone();
+            let mut all: Vec<&str> = definitions.iter().map(|definition| definition.name()).collect();
+            let operators = OPERATORS.iter().map(|operator| operator.name);
+            let known = Function::names().chain(operators).chain(MEASUREMENTS).chain(["reaction", "in"]);
+            all.extend(known);
+            let names = || all.iter().copied();
             let length = matches!(word, "length" | "size" | "strlen").then_some("len");
             let suggestion = match translation(word).or(length) {
                 Some(meant) => format!("; did you mean '{meant}'?"),

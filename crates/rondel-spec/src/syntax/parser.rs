@@ -1,6 +1,9 @@
 //! Parser of declarations, with error recovery.
 
+use std::rc::Rc;
+
 use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
+use super::definition::{Definition, Expansion};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::suggest::{self, did_you_mean};
@@ -58,7 +61,9 @@ pub(super) type Parsed<T> = Result<T, Reported>;
 /// Parses a specification.
 pub(crate) fn parse_file(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
     let mut parser = Parser::new(text, diagnostics);
+    parser.find_definitions();
     parser.declarations();
+    parser.note_uses();
     parser.ast
 }
 
@@ -84,6 +89,7 @@ pub(crate) enum Mark {
 /// Returns the tokens of a specification and their marks.
 pub(crate) fn marks(text: &str, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Token>, Vec<(usize, Mark)>) {
     let mut parser = Parser::new(text, diagnostics);
+    parser.find_definitions();
     parser.declarations();
     (parser.tokens, parser.marks)
 }
@@ -116,6 +122,10 @@ pub(super) struct Parser<'a> {
     pub(super) scope: Vec<usize>,
     /// The marks, with the index of their token.
     marks: Vec<(usize, Mark)>,
+    /// The definitions with parameters, also those below.
+    pub(super) definitions: Rc<Vec<Definition>>,
+    /// The definitions that are being expanded, and the arguments of the innermost.
+    pub(super) expansion: Expansion,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -132,6 +142,8 @@ impl<'a> Parser<'a> {
             marks: Vec::new(),
             ast,
             scope,
+            definitions: Rc::default(),
+            expansion: Expansion::default(),
             diagnostics,
         }
     }
@@ -323,6 +335,15 @@ impl<'a> Parser<'a> {
         self.at
     }
 
+    /// Continues at another position, which [`Parser::place`] has returned or [`Parser::tokens`] has.
+    pub(super) fn go_to(&mut self, place: usize) {
+        self.at = place.min(self.tokens.len() - 1);
+    }
+
+    pub(super) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
     /// Returns the text between a position and here, on one line and without comments.
     pub(super) fn written(&self, from: usize) -> String {
         let mut out = String::new();
@@ -381,6 +402,7 @@ impl<'a> Parser<'a> {
             if self.declaration().is_err() {
                 (self.depth, self.before_body) = (0, false);
                 self.scope.clear();
+                self.expansion.end();
                 // Skip at least one token, so that the loop ends.
                 if self.at == from {
                     self.advance();
@@ -486,14 +508,19 @@ impl<'a> Parser<'a> {
     fn binding(&mut self, constant: bool) -> Parsed<()> {
         let keyword = if constant { "const" } else { "let" };
         self.advance();
+        let index_of_name = self.at;
         let name = self.name(&format!("a `{keyword}`"))?;
         let index = self.ast.bindings.len();
         let first = self.ast.nodes.len();
         self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
+        if !constant && self.symbol(0) == "(" {
+            self.ast.bindings.pop();
+            return self.definition(index_of_name);
+        }
         if let sign @ (":" | "(") = self.symbol(0) {
             let reported = self.expected("`=`");
             self.help_last(match sign {
-                "(" => format!("`{keyword}` takes no parameters: write `{keyword} name = …`"),
+                "(" => "a `const` takes no parameters: write `let` instead".to_owned(),
                 _ => format!("the type of a `{keyword}` is inferred: write `{keyword} name = …`"),
             });
             return Err(reported);
@@ -530,7 +557,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the `=` of a declaration.
-    fn declared_as(&mut self) -> Parsed<()> {
+    pub(super) fn declared_as(&mut self) -> Parsed<()> {
         if self.eat("=") {
             return Ok(());
         }
@@ -561,7 +588,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses an expression and expects the next declaration or the end of the text.
-    fn expression_to_end(&mut self) -> Parsed<NodeId> {
+    pub(super) fn expression_to_end(&mut self) -> Parsed<NodeId> {
         self.mark(Mark::Formula);
         let root = self.expression()?;
         if *self.peek() == TokenKind::End || self.symbol(0) == ";" || self.at_declaration() {

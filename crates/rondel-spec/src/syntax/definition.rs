@@ -1,0 +1,376 @@
+//! Definitions with parameters: `let near(a: float, b: float, d: float) = abs(a - b) < d`.
+//!
+//! A use is expanded while it is parsed: the body is parsed again at each use, with the arguments in place of the
+//! parameters. The rest of the compiler sees what would have been written out by hand.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use rondel_event::{Value, ValueType};
+
+use super::ast::{BoundKind, DefinitionSyntax, Function, Name, NodeId, NodeKind};
+use super::data::MEASUREMENTS;
+use super::parser::{Parsed, Parser, RESERVED, Reported};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::TokenKind;
+use crate::suggest::did_you_mean;
+
+/// The most nodes that all expansions of a file may have.
+const LIMIT: usize = 200_000;
+
+/// The types of parameters; the first is no type of values.
+const TYPES: [&str; 8] = ["topic", "bool", "int", "float", "string", "text", "time", "duration"];
+
+/// A definition with parameters.
+#[derive(Debug)]
+pub(super) struct Definition {
+    name: Name,
+    parameters: Vec<(Name, Option<ValueType>)>,
+    /// The position of the first token of the body.
+    body: usize,
+}
+
+impl Definition {
+    pub(super) fn name(&self) -> &str {
+        &self.name.text
+    }
+}
+
+/// What stands for a parameter.
+#[derive(Clone, Debug)]
+enum Argument {
+    Topic(Name),
+    Value(NodeId),
+    /// In the declaration itself.
+    Unknown,
+}
+
+/// The definitions that are being expanded.
+#[derive(Debug, Default)]
+pub(super) struct Expansion {
+    /// The definitions, the innermost last, with the locations of their uses.
+    open: Vec<(usize, Span)>,
+    arguments: HashMap<String, Argument>,
+    /// The number of nodes that expansions have added.
+    nodes: usize,
+    /// The definitions that are used.
+    used: HashSet<String>,
+}
+
+impl Expansion {
+    /// Forgets what an error has left open.
+    pub(super) fn end(&mut self) {
+        self.open.clear();
+        self.arguments.clear();
+    }
+}
+
+impl Parser<'_> {
+    /// Finds the definitions with parameters; a malformed one is reported at its declaration.
+    pub(super) fn find_definitions(&mut self) {
+        let mut found: Vec<Definition> = Vec::new();
+        for at in 0..self.tokens().len() {
+            self.go_to(at);
+            let is_one = self.word(0) == "let" && !self.word(1).is_empty() && self.symbol(2) == "(";
+            if !is_one || self.symbol_before(1) == "." {
+                continue;
+            }
+            let name = Name { text: self.word(1).to_owned(), span: self.token(1).span };
+            self.go_to(at + 2);
+            if let Ok(parameters) = self.parameters(false)
+                && self.eat("=")
+                && !found.iter().any(|other| other.name.text == name.text)
+            {
+                found.push(Definition { name, parameters, body: self.place() });
+            }
+        }
+        self.go_to(0);
+        self.definitions = Rc::new(found);
+    }
+
+    /// Parses `(a: float, t: topic)`; without `tell` errors are not reported.
+    fn parameters(&mut self, tell: bool) -> Parsed<Vec<(Name, Option<ValueType>)>> {
+        let fail = |parser: &mut Self, what: &str, help: &str| {
+            if tell {
+                parser.expected(what);
+                parser.help_last(help);
+            }
+            Reported
+        };
+        let example = "write each parameter with its type: `let near(a: float, d: float) = …`";
+        if !self.eat("(") {
+            return Err(fail(self, "`(`", example));
+        }
+        let mut parameters: Vec<(Name, Option<ValueType>)> = Vec::new();
+        while self.symbol(0) != ")" {
+            let word = self.word(0);
+            if word.is_empty() || RESERVED.contains(&word) {
+                return Err(fail(self, "the name of a parameter", example));
+            }
+            let name = Name { text: word.to_owned(), span: self.span() };
+            self.advance();
+            if !self.eat(":") {
+                return Err(fail(self, "`:` and the type of the parameter", example));
+            }
+            let value_type = match self.word(0) {
+                "topic" => None,
+                "bool" => Some(ValueType::Bool),
+                "int" => Some(ValueType::Int),
+                "float" => Some(ValueType::Float),
+                "string" | "text" => Some(ValueType::String),
+                "time" => Some(ValueType::Time),
+                "duration" => Some(ValueType::Duration),
+                other => {
+                    let suggestion = did_you_mean(other, TYPES);
+                    let message =
+                        format!("expected the type of a parameter, found {}{suggestion}", self.found());
+                    if tell {
+                        let diagnostic = Diagnostic::new(Code::UnexpectedToken, self.span(), message);
+                        self.report(diagnostic.help(
+                            "the types are topic, bool (also for formulas), int, float, string, time and duration",
+                        ));
+                    }
+                    return Err(Reported);
+                }
+            };
+            self.advance();
+            if let Some((first, _)) = parameters.iter().find(|(other, _)| other.text == name.text)
+                && tell
+            {
+                let message = format!("parameter '{}' is declared twice", name.text);
+                let diagnostic = Diagnostic::new(Code::DuplicateName, name.span, message);
+                let diagnostic = diagnostic.label(first.span, "first declared here");
+                self.report(diagnostic);
+            }
+            parameters.push((name, value_type));
+            if !self.eat(",") && self.symbol(0) != ")" {
+                return Err(fail(self, "`,` or `)`", example));
+            }
+        }
+        self.advance();
+        if parameters.is_empty() {
+            self.go_to(self.place() - 1);
+            return Err(fail(
+                self,
+                "the name of a parameter",
+                "write a definition without parameters as `let name = …`",
+            ));
+        }
+        Ok(parameters)
+    }
+
+    /// Parses a definition with parameters from its parameters on; its body is checked at each use.
+    pub(super) fn definition(&mut self, name: usize) -> Parsed<()> {
+        let name =
+            Name { text: self.tokens()[name].span.of(self.text).to_owned(), span: self.tokens()[name].span };
+        let is_function = Function::named(&name.text).is_some()
+            || MEASUREMENTS.contains(&name.text.as_str())
+            || matches!(name.text.as_str(), "in" | "reaction");
+        if is_function {
+            let message = format!("'{}' is a function of the language", name.text);
+            let diagnostic = Diagnostic::new(Code::DuplicateName, name.span, message);
+            self.report(diagnostic.help("choose another name"));
+        }
+        let parameters = self.parameters(true)?;
+        let names: Vec<&str> = parameters.iter().map(|(name, _)| name.text.as_str()).collect();
+        let call = format!("{}({})", name.text, names.join(", "));
+        self.ast.definitions.push(DefinitionSyntax { name, call, used: false });
+        self.declared_as()?;
+        let arguments = parameters.into_iter().map(|(name, value_type)| match value_type {
+            Some(_) => (name.text, Argument::Unknown),
+            None => (name.text.clone(), Argument::Topic(name)),
+        });
+        self.expansion.arguments = arguments.collect();
+        let (nodes, variables) = (self.ast.nodes.len(), self.ast.variables.len());
+        let body = self.expression_to_end();
+        self.expansion.end();
+        self.ast.nodes.truncate(nodes);
+        self.ast.variables.truncate(variables);
+        body.map(|_| ())
+    }
+
+    /// Whether a definition is declared rather than expanded here.
+    fn declares(&self) -> bool {
+        self.expansion.open.is_empty() && !self.expansion.arguments.is_empty()
+    }
+
+    /// Returns the definition with parameters of this name.
+    pub(super) fn definition_named(&self, word: &str) -> Option<usize> {
+        self.definitions.iter().position(|definition| definition.name.text == word)
+    }
+
+    /// Parses a use of a definition, with its name and the open parenthesis ahead.
+    pub(super) fn expand(&mut self, index: usize) -> Parsed<NodeId> {
+        let start = self.span();
+        let definitions = self.definitions.clone();
+        let Some(definition) = definitions.get(index) else { return Err(Reported) };
+        self.advance();
+        self.advance();
+        let mut arguments = Vec::new();
+        while self.symbol(0) != ")" {
+            let parameter = definition.parameters.get(arguments.len());
+            arguments.push(self.argument(definition, parameter)?);
+            if !self.eat(",") && self.symbol(0) != ")" {
+                return Err(self.after_expression(&[], "an operator, `,` or `)`"));
+            }
+        }
+        self.advance();
+        let whole = start.to(self.last_span());
+        let wanted = definition.parameters.len();
+        let name = &definition.name.text;
+        if arguments.len() != wanted {
+            let plural = if wanted == 1 { "argument" } else { "arguments" };
+            let message = format!("'{name}' takes {wanted} {plural} but got {}", arguments.len());
+            let names: Vec<&str> = definition.parameters.iter().map(|(name, _)| name.text.as_str()).collect();
+            let diagnostic = Diagnostic::new(Code::ArgumentCount, whole, message)
+                .label(definition.name.span, "declared here")
+                .help(format!("write `{name}({})`", names.join(", ")));
+            self.report(diagnostic);
+            self.use_of(name);
+            return Ok(self.node(NodeKind::Invalid, whole));
+        }
+        if self.declares() {
+            return Ok(self.node(NodeKind::Invalid, whole));
+        }
+        self.use_of(name);
+        if let Some(from) = self.expansion.open.iter().position(|(open, _)| *open == index) {
+            let names =
+                self.expansion.open[from..].iter().map(|(open, _)| definitions[*open].name.text.as_str());
+            let circle: Vec<&str> = names.chain([name.as_str()]).collect();
+            let message = match circle.len() {
+                2 => format!("definition '{name}' uses itself"),
+                _ => format!("definition '{name}' uses itself: {}", circle.join(" -> ")),
+            };
+            let diagnostic = Diagnostic::new(Code::RecursiveDefinition, whole, message)
+                .label(definition.name.span, "declared here")
+                .help("definitions are expanded where they are used, so none can contain itself");
+            self.report(diagnostic);
+            return Ok(self.node(NodeKind::Invalid, whole));
+        }
+        if self.expansion.nodes > LIMIT {
+            let message = format!("definitions expand to more than {LIMIT} operations");
+            let diagnostic = Diagnostic::new(Code::TooDeep, whole, message);
+            return Err(self.report(diagnostic.help("use a definition less often inside others")));
+        }
+        let names = definition.parameters.iter().map(|(name, _)| name.text.clone());
+        let outer = std::mem::replace(&mut self.expansion.arguments, names.zip(arguments).collect());
+        let scope = std::mem::take(&mut self.scope);
+        let before_body = std::mem::replace(&mut self.before_body, false);
+        let (place, first) = (self.place(), self.ast.nodes.len());
+        self.expansion.open.push((index, whole));
+        self.go_to(definition.body);
+        let root = self.deeper(|parser| parser.expression());
+        self.go_to(place);
+        self.expansion.open.pop();
+        self.expansion.arguments = outer;
+        self.scope = scope;
+        self.before_body = before_body;
+        self.expansion.nodes += self.ast.nodes.len() - first;
+        self.ast.expanded.extend(first..self.ast.nodes.len());
+        // What is wrong with the body has been reported at its declaration.
+        Ok(match root {
+            Ok(root) => self.node(NodeKind::Same(root), whole),
+            Err(Reported) => self.node(NodeKind::Invalid, whole),
+        })
+    }
+
+    fn use_of(&mut self, name: &str) {
+        self.expansion.used.insert(name.to_owned());
+    }
+
+    fn argument(
+        &mut self,
+        definition: &Definition,
+        parameter: Option<&(Name, Option<ValueType>)>,
+    ) -> Parsed<Argument> {
+        let Some((name, value_type)) = parameter else {
+            return Ok(Argument::Value(self.expression()?));
+        };
+        if let Some(value_type) = value_type {
+            let value = self.expression()?;
+            let span = self.ast.nodes[value].span;
+            return Ok(Argument::Value(self.node(NodeKind::Argument(value, *value_type, name.span), span)));
+        }
+        let span = self.span();
+        let word = self.word(0);
+        let is_name = !word.is_empty() && !RESERVED.contains(&word) && matches!(self.symbol(1), "," | ")");
+        if !is_name {
+            let from = self.place();
+            let value = self.expression()?;
+            let span = self.ast.nodes[value].span;
+            let given = self.written(from);
+            let message = format!(
+                "parameter '{}' of '{}' is a topic, found `{given}`",
+                name.text, definition.name.text
+            );
+            let diagnostic =
+                Diagnostic::new(Code::ArgumentType, span, message).label(name.span, "declared here");
+            self.report(diagnostic.help("write the name of a topic without a field"));
+            self.silence(&[value]);
+            return Ok(Argument::Unknown);
+        }
+        self.advance();
+        let name = self.topic_name(Name { text: word.to_owned(), span });
+        Ok(Argument::Topic(name))
+    }
+
+    /// Returns the topic that a name stands for: the argument, if it is a parameter.
+    pub(super) fn topic_name(&self, name: Name) -> Name {
+        match self.expansion.arguments.get(&name.text) {
+            Some(Argument::Topic(topic)) => topic.clone(),
+            _ => name,
+        }
+    }
+
+    /// Returns the node of a parameter that is used as a value; none for other names.
+    pub(super) fn parameter_value(&mut self, name: &Name) -> Option<NodeId> {
+        let argument = self.expansion.arguments.get(&name.text)?.clone();
+        match argument {
+            Argument::Value(node) => Some(self.node(NodeKind::Same(node), name.span)),
+            Argument::Unknown => Some(self.node(NodeKind::Invalid, name.span)),
+            Argument::Topic(_) => None,
+        }
+    }
+
+    /// Returns the bound that a parameter stands for: a literal, or the name of a constant.
+    pub(super) fn parameter_bound(&mut self, name: &str, span: Span) -> Parsed<Option<(BoundKind, Span)>> {
+        let Some(argument) = self.expansion.arguments.get(name) else { return Ok(None) };
+        let mut node = match argument {
+            Argument::Value(node) => *node,
+            Argument::Unknown => return Ok(Some((BoundKind::Whole(1), span))),
+            Argument::Topic(_) => return Ok(None),
+        };
+        while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.ast.nodes[node].kind {
+            node = inner;
+        }
+        let at = self.ast.nodes[node].span;
+        let kind = match &self.ast.nodes[node].kind {
+            NodeKind::Literal(Value::Duration(nanos)) if *nanos >= 0 => BoundKind::Duration(*nanos),
+            NodeKind::Literal(Value::Int(steps)) if *steps >= 0 => BoundKind::Whole(steps.unsigned_abs()),
+            NodeKind::Path(name, steps) if steps.is_empty() => BoundKind::Name(name.text.clone()),
+            NodeKind::Invalid => return Err(Reported),
+            _ => {
+                let message = format!("parameter '{name}' is a bound, so its argument must be a constant");
+                let diagnostic =
+                    Diagnostic::new(Code::ArgumentType, at, message).label(span, "used as a bound here");
+                return Err(self.report(diagnostic.help(
+                    "write a duration such as `200 ms`, a number of steps, or the name of a `const`",
+                )));
+            }
+        };
+        Ok(Some((kind, at)))
+    }
+
+    /// Notes which definitions are used.
+    pub(super) fn note_uses(&mut self) {
+        for definition in &mut self.ast.definitions {
+            definition.used = self.expansion.used.contains(&definition.name.text);
+        }
+    }
+
+    /// Whether the next tokens are the use of a definition with parameters.
+    pub(super) fn at_definition(&self) -> Option<usize> {
+        let is_call = self.symbol(1) == "(" && *self.peek() == TokenKind::Word;
+        if is_call { self.definition_named(self.word(0)) } else { None }
+    }
+}
