@@ -6,8 +6,8 @@ use crate::exec::section::{Deadline, Moments, Section};
 use crate::exec::state::State;
 use crate::ir::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineState};
-use crate::ops::timed::TimedRecently;
-use crate::ops::words::Recently;
+use crate::ops::once::Recently;
+use crate::ops::once::TimedRecently;
 
 /// What is kept for properties that are evaluated together, from one event to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,11 +14,15 @@ use crate::machine::{MachineRows, MachineState, Moment};
 use crate::ops::columns;
 use crate::ops::columns::Columns;
 use crate::ops::delay::Delay;
+use crate::ops::once::Recently;
+use crate::ops::once::TimedRecently;
 use crate::ops::ranges::Ranges;
 use crate::ops::rows::RowView;
 use crate::ops::scalar::Reading;
-use crate::ops::timed::{self, Moments, Sides, TimedRecently, TimedSince};
-use crate::ops::words::{self, Recently};
+use crate::ops::since;
+use crate::ops::since::TimedSince;
+use crate::ops::timed::{self, Moments, Sides};
+use crate::ops::words;
 use crate::relation::source::Reading as Registered;
 use crate::relation::state::RelationState;
 
@@ -154,13 +158,13 @@ impl<'a> Frame<'a> {
                 let bit = &mut self.bits[i as usize];
                 let present = self.step.view.of_events(column.present);
                 let set = self.step.view.of_events(column.present & column.valid & is);
-                let out = words::since(!present, set, *bit);
+                let out = since::since(!present, set, *bit);
                 *bit = words::last(out, len);
                 out
             }
             Instruction::Since { p, q, state: i } => {
                 let bit = &mut self.bits[i as usize];
-                let out = words::since(p.read(self.words), q.read(self.words), *bit);
+                let out = since::since(p.read(self.words), q.read(self.words), *bit);
                 *bit = words::last(out, len);
                 out
             }
@@ -303,7 +307,7 @@ impl<'a> Frame<'a> {
         let LineRows { at, after } = lines.get(line as usize).copied().unwrap_or_default();
         let bit = &mut self.bits[state as usize];
         let sign = usize::from(sign);
-        let out = words::since(!events, self.step.view.of_events(after[sign]) & events, *bit);
+        let out = since::since(!events, self.step.view.of_events(after[sign]) & events, *bit);
         *bit = words::last(out, len);
         if side == 1 { out } else { self.step.view.of_events(at[sign]) & events | out & !events }
     }

@@ -21,10 +21,12 @@ use crate::linear::LineRows;
 use crate::machine::leap::{self, Request};
 use crate::machine::{MachinePlan, MachineState};
 use crate::ops::delay::Delay;
+use crate::ops::once;
 use crate::ops::ranges::Ranges;
-use crate::ops::robust;
 use crate::ops::rows::RowView;
-use crate::ops::timed::{self, Moments, TimedSince};
+use crate::ops::since::TimedSince;
+use crate::ops::since::robust;
+use crate::ops::timed::Moments;
 use crate::ops::window::Window;
 use crate::ops::words;
 use crate::relation::state::RelationState;
@@ -501,7 +503,7 @@ impl Serial {
         let next = |deadline: &Deadline| match *deadline {
             Deadline::Recently(state) => self.state.timed_recently[state as usize].next_change(self.time),
             Deadline::Lasting(state) => {
-                timed::next_change(self.state.lasting[state as usize], false, self.time)
+                once::next_change(self.state.lasting[state as usize], false, self.time)
             }
             Deadline::Machine(machine) => {
                 let plan = &section.machines[machine as usize];

@@ -10,6 +10,7 @@ use crate::ops::columns::Columns;
 use crate::ops::columns::{self, split};
 use crate::ops::functions;
 use crate::ops::rows::RowView;
+use crate::ops::since;
 use crate::ops::texts::{self, TextRef};
 use crate::ops::window::Operands;
 use crate::ops::words;
@@ -162,7 +163,7 @@ pub(crate) fn evaluate(
             let (present, valid) = texts::masks(block.strings(column), &view);
             texts::hold(&mut texts[out as usize], column, valid, buffer, &view);
             let bit = &mut values.known_texts[state as usize];
-            let known = words::since(!present, valid, *bit);
+            let known = since::since(!present, valid, *bit);
             *bit = words::last(known, len);
             known
         }

@@ -17,8 +17,9 @@ use crate::keyed::record::{BITS, FREE, POSITION, UNPLANNED};
 use crate::keyed::robust::Measured;
 use crate::keyed::sides::Sides;
 use crate::keyed::table::{TEMPLATE, Table};
+use crate::ops::once;
 use crate::ops::rows::RowView;
-use crate::ops::timed::{self, Moments};
+use crate::ops::timed::Moments;
 
 /// What a batch is evaluated with.
 pub(crate) struct Batch<'a> {
@@ -235,7 +236,7 @@ impl Batch<'_> {
                 Deadline::Recently(state) => {
                     let at = places.timed_recently[state as usize];
                     let open = bits[at.open as usize] >> row & 1 == 1;
-                    timed::next_change(records[at.until as usize][row] as i64, open, now)
+                    once::next_change(records[at.until as usize][row] as i64, open, now)
                 }
                 Deadline::Since(state) => {
                     let reference = records[places.timed_since[state as usize] as usize][row];

@@ -15,7 +15,7 @@ use crate::keyed::record::{POSITION, Places};
 use crate::keyed::sides::Pool;
 use crate::ops::columns::{Values, split};
 use crate::ops::extreme::Greatest;
-use crate::ops::robust::{DenseSince, Since};
+use crate::ops::since::robust::{DenseSince, Since};
 
 /// What robustness is made of.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::keyed::robust::Robust;
 use crate::keyed::waiting::{SavedWaits, Waits};
 use crate::machine::MachineState;
 use crate::ops::delay::Delay;
-use crate::ops::timed::TimedSince;
+use crate::ops::since::TimedSince;
 use crate::ops::window::Window;
 
 /// Texts and queues of all instances of a slice.

@@ -10,7 +10,8 @@ use crate::keyed::keys::{self, KeptKey, Keys};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, UNPLANNED};
 use crate::keyed::sides::Sides;
 pub(crate) use crate::keyed::table::saved::SavedTable;
-use crate::ops::timed::{self, TimedSince};
+use crate::ops::since::TimedSince;
+use crate::ops::timed;
 
 /// The record of what an instance would be whose key was never seen.
 pub(crate) const TEMPLATE: u32 = 0;

@@ -18,11 +18,13 @@ use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::ops::columns::{Held, Latched};
 use crate::ops::delay::Delay;
 use crate::ops::extreme::Greatest;
+use crate::ops::once::Recently;
+use crate::ops::once::TimedRecently;
 use crate::ops::ranges::Ranges;
-use crate::ops::robust;
-use crate::ops::timed::{NEVER, TimedRecently, TimedSince, distance};
+use crate::ops::since::TimedSince;
+use crate::ops::since::robust;
+use crate::ops::timed::{NEVER, distance};
 use crate::ops::window::{LIMIT, Operands, Window};
-use crate::ops::words::Recently;
 use crate::relation::source::Relation as Quantified;
 use crate::relation::state::RelationState;
 

@@ -8,6 +8,7 @@ use rondel_spec::{BinaryOp, UnaryOp};
 use serde::{Deserialize, Serialize};
 
 use crate::ops::rows::RowView;
+use crate::ops::since;
 use crate::ops::texts::TextColumn;
 use crate::ops::words;
 
@@ -94,7 +95,7 @@ pub(crate) fn compare<T: Copy>(
         return rows_where(Rows::BITS - rows.leading_zeros(), |i| relation(a[i], b[i]));
     }
     // What held at a step holds up to the next.
-    words::since(!steps, holds, 0)
+    since::since(!steps, holds, 0)
 }
 
 /// Writes values that are the same from each step to the next; `value` gives the one at a step, and the
@@ -146,7 +147,7 @@ pub(crate) fn hold<T: Copy>(
     }
     held.value = out[n - 1];
     *steps = valid | 1;
-    let known = words::since(!present, valid, held.known);
+    let known = since::since(!present, valid, held.known);
     held.known = words::last(known, len);
     known
 }

@@ -5,21 +5,6 @@
 //! from the last row in use.
 
 use rondel_event::Rows;
-use serde::{Deserialize, Serialize};
-
-/// `p since q`, where `carry` (0 or 1) is its truth before the first row.
-///
-/// At every row `out = q | p & before`. That is how a carry runs through an addition: adding the
-/// bits `p|q` and `q`, a carry comes out of a position when `q` is set there (both bits are), or
-/// when `p` is (one bit is) and a carry came in. So one addition computes it for all 64 rows; the
-/// carries that came in are where the sum differs from the sum without carries.
-#[inline(always)]
-pub(crate) fn since(p: Rows, q: Rows, carry: u64) -> Rows {
-    let a = p | q;
-    let sum = a.wrapping_add(q).wrapping_add(carry);
-    let carried_in = sum ^ a ^ q;
-    q | (p & carried_in)
-}
 
 /// The bit of the last row, 0 or 1.
 #[inline(always)]
@@ -70,48 +55,6 @@ pub(crate) fn gather(word: Rows, mut rows: Rows) -> Rows {
     out
 }
 
-/// Truth that lasts: `once[0, span] q`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Recently {
-    /// How many rows after a row with `q` it still holds.
-    pub(crate) span: u64,
-    /// How many more rows it will hold from now on if `q` does not come again.
-    pub(crate) left: u64,
-}
-
-impl Recently {
-    #[inline(always)]
-    pub(crate) fn step(&mut self, q: Rows, len: u32, rows: Rows) -> Rows {
-        let q = q & rows;
-        let still = low(self.left);
-        // Only the latest q matters: it lasts longest.
-        let Some(latest) = q.checked_ilog2() else {
-            self.left = self.left.saturating_sub(u64::from(len));
-            return still;
-        };
-        self.left = self.span.saturating_sub(u64::from(len - 1 - latest));
-        // A single row has nothing above it; a message that comes by itself is one.
-        still | if len == 1 { q } else { smear(q, self.span) }
-    }
-}
-
-/// Every set bit together with the `span` bits above it.
-#[inline(always)]
-fn smear(word: Rows, span: u64) -> Rows {
-    if span >= 63 {
-        // Minus x has the bits of !x above the lowest set bit of x, and that bit itself.
-        return word | word.wrapping_neg();
-    }
-    // Each step doubles how many bits every set bit has become; the last step overlaps.
-    let wanted = span as u32 + 1;
-    let (mut out, mut have) = (word, 1);
-    while have * 2 <= wanted {
-        out |= out << have;
-        have *= 2;
-    }
-    out | out << (wanted - have)
-}
-
 /// The lowest `count` bits.
 #[inline(always)]
 pub(crate) fn low(count: u64) -> Rows {
@@ -119,11 +62,11 @@ pub(crate) fn low(count: u64) -> Rows {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A fixed sequence of words with long and short runs.
-    fn samples() -> impl Iterator<Item = u64> {
+    pub(crate) fn samples() -> impl Iterator<Item = u64> {
         let mut x = 0x9E37_79B9_7F4A_7C15_u64;
         (0..200).map(move |i| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -135,33 +78,6 @@ mod tests {
                 _ => [0, 1, u64::MAX, 1 << 63][i / 4 % 4],
             }
         })
-    }
-
-    #[test]
-    fn since_is_its_recursion() {
-        for (p, q) in samples().zip(samples().skip(1)) {
-            for carry in [0, 1] {
-                let mut before = carry;
-                let out = since(p, q, carry);
-                for i in 0..64 {
-                    before = (q >> i & 1) | (p >> i & 1) & before;
-                    assert_eq!(out >> i & 1, before, "{p:x} {q:x} {i}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn smear_covers_the_span() {
-        for word in samples() {
-            for span in [0, 1, 2, 3, 6, 7, 8, 31, 32, 61, 62, 63, 64, 1000, u64::MAX] {
-                let out = smear(word, span);
-                for i in 0..64_u32 {
-                    let expected = (0..=i).any(|j| word >> j & 1 == 1 && u64::from(i - j) <= span);
-                    assert_eq!(out >> i & 1 == 1, expected, "{word:x} {span} {i}");
-                }
-            }
-        }
     }
 
     #[test]

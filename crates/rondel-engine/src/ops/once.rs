@@ -1,0 +1,139 @@
+//! `once[0,b] q`: whether `q` held within the last `b`, and with it `historically`, which is `not once not`.
+//!
+//! | | state | kernel |
+//! |---|---|---|
+//! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time |
+//! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], a row at a time |
+//! | its robustness, in steps and points | the greatest: [`Greatest`](crate::ops::extreme::Greatest) | as of a maximum over a window |
+//!
+//! The saved form of each is the state itself, of a fixed size. A lower bound is a [`Delay`](crate::ops::delay::Delay)
+//! before it; in dense time the robustness is that of [`since`](crate::ops::since).
+
+use serde::{Deserialize, Serialize};
+
+use rondel_event::Rows;
+
+use crate::ops::timed::{ALWAYS, Moments, NEVER, Sides, distance, instant, later, moment_of};
+use crate::ops::words::low;
+
+/// Truth that lasts: `once[0, span] q`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Recently {
+    /// How many rows after a row with `q` it still holds.
+    pub(crate) span: u64,
+    /// How many more rows it will hold from now on if `q` does not come again.
+    pub(crate) left: u64,
+}
+
+impl Recently {
+    #[inline(always)]
+    pub(crate) fn step(&mut self, q: Rows, len: u32, rows: Rows) -> Rows {
+        let q = q & rows;
+        let still = low(self.left);
+        // Only the latest q matters: it lasts longest.
+        let Some(latest) = q.checked_ilog2() else {
+            self.left = self.left.saturating_sub(u64::from(len));
+            return still;
+        };
+        self.left = self.span.saturating_sub(u64::from(len - 1 - latest));
+        // A single row has nothing above it; a message that comes by itself is one.
+        still | if len == 1 { q } else { smear(q, self.span) }
+    }
+}
+
+/// Every set bit together with the `span` bits above it.
+#[inline(always)]
+fn smear(word: Rows, span: u64) -> Rows {
+    if span >= 63 {
+        // Minus x has the bits of !x above the lowest set bit of x, and that bit itself.
+        return word | word.wrapping_neg();
+    }
+    // Each step doubles how many bits every set bit has become; the last step overlaps.
+    let wanted = span as u32 + 1;
+    let (mut out, mut have) = (word, 1);
+    while have * 2 <= wanted {
+        out |= out << have;
+        have *= 2;
+    }
+    out | out << (wanted - have)
+}
+
+/// `once[0, span] q`: all there is to know is how long the latest `q` still counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TimedRecently {
+    /// The distance.
+    span: i64,
+    /// The last place at which it holds for what `q` was up to now.
+    until: i64,
+    /// Whether `q` holds on the span that follows the last row.
+    open: bool,
+}
+
+impl TimedRecently {
+    pub(crate) fn new(span: u64) -> TimedRecently {
+        TimedRecently { span: distance(span), until: NEVER, open: false }
+    }
+
+    /// `once[0, span) q`, with a span above 0.
+    pub(crate) fn less_than(span: u64) -> TimedRecently {
+        TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
+    }
+
+    /// The distance up to which a truth counts.
+    pub(crate) fn span(&self) -> i64 {
+        self.span
+    }
+
+    pub(crate) fn step(&mut self, q: Sides, moments: Moments<'_>) -> Sides {
+        let Moments { times, mut before } = moments;
+        let mut out = Sides::default();
+        let rows = crate::ops::words::low(times.len() as u64);
+        if (q.at | q.after) & rows == 0 && !self.open && self.until < instant(times[0]) {
+            return out;
+        }
+        for (row, &time) in times.iter().enumerate() {
+            let place = instant(time);
+            if self.open && time > before {
+                self.until = self.until.max(later(place - 1, self.span));
+            }
+            if q.at >> row & 1 == 1 {
+                self.until = self.until.max(later(place, self.span));
+            }
+            self.open = q.after >> row & 1 == 1;
+            out.at |= Rows::from(self.until >= place) << row;
+            out.after |= Rows::from(self.open || self.until > place) << row;
+            before = time;
+        }
+        out
+    }
+
+    /// When it changes by itself after the row at `now`, if it does.
+    pub(crate) fn next_change(&self, now: i64) -> Option<i64> {
+        next_change(self.until, self.open, now)
+    }
+}
+
+/// When a truth that counts until a place changes by itself after the row at `now`.
+pub(crate) fn next_change(until: i64, open: bool, now: i64) -> Option<i64> {
+    let lasts = !open && until > instant(now) && until != ALWAYS;
+    lasts.then(|| moment_of(until + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::words::tests::samples;
+
+    #[test]
+    fn smear_covers_the_span() {
+        for word in samples() {
+            for span in [0, 1, 2, 3, 6, 7, 8, 31, 32, 61, 62, 63, 64, 1000, u64::MAX] {
+                let out = smear(word, span);
+                for i in 0..64_u32 {
+                    let expected = (0..=i).any(|j| word >> j & 1 == 1 && u64::from(i - j) <= span);
+                    assert_eq!(out >> i & 1 == 1, expected, "{word:x} {span} {i}");
+                }
+            }
+        }
+    }
+}
