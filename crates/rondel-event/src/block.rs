@@ -276,10 +276,19 @@ impl Block {
         let (Ok(first), Ok(end)) = (u32::try_from(start), u32::try_from(start + len)) else {
             return false;
         };
-        for at in (0..len).step_by(8) {
+        let mut at = 0;
+        loop {
             let word = word(at);
-            debug_assert!(len - at < 8 || word & 0x8080_8080_8080_8080 == 0, "the caller checks for ASCII");
+            debug_assert!(
+                len.saturating_sub(at) < 8 || word & 0x8080_8080_8080_8080 == 0,
+                "the caller checks for ASCII"
+            );
             self.text.extend_from_slice(&word.to_le_bytes());
+            at += 8;
+            // Identifiers are often this short.
+            if at >= len {
+                break;
+            }
         }
         self.text.truncate(start + len);
         self.strings[column as usize].ranges[row] = (first, end);
