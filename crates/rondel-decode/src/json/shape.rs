@@ -272,7 +272,13 @@ trait Messages {
     fn each(&mut self, passed: impl FnMut(usize, usize) -> Option<usize>);
 
     /// Keeps those where these words stand, each so far behind the place.
-    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>);
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)> + Clone);
+}
+
+/// Zero if these words stand in the text, each so far behind the place. Without a branch for each: nearly always they do.
+#[inline(always)]
+fn differ(words: Words<'_>, at: usize, wanted: impl Iterator<Item = (usize, u64)>) -> u64 {
+    wanted.fold(0, |differs, (offset, word)| differs | words.at(at + offset) ^ word)
 }
 
 /// One message.
@@ -290,8 +296,8 @@ impl Messages for Single {
     }
 
     #[inline(always)]
-    fn keep(&mut self, words: Words<'_>, mut wanted: impl Iterator<Item = (usize, u64)>) {
-        self.place = self.place.filter(|at| wanted.all(|(offset, word)| words.at(at + offset) == word));
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)> + Clone) {
+        self.place = self.place.filter(|at| differ(words, *at, wanted) == 0);
     }
 }
 
@@ -319,11 +325,10 @@ impl Messages for Consecutive<'_> {
     }
 
     #[inline(always)]
-    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>) {
-        for (offset, word) in wanted {
-            let places = &self.places[..self.count];
-            self.count = places.iter().position(|at| words.at(at + offset) != word).unwrap_or(self.count);
-        }
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)> + Clone) {
+        let places = &self.places[..self.count];
+        self.count =
+            places.iter().position(|at| differ(words, *at, wanted.clone()) != 0).unwrap_or(self.count);
     }
 }
 
@@ -368,10 +373,8 @@ impl Messages for Group<'_> {
     }
 
     #[inline(always)]
-    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)>) {
-        for (offset, word) in wanted {
-            Group::each(self, |_, at| (words.at(at + offset) == word).then_some(at));
-        }
+    fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)> + Clone) {
+        Group::each(self, |_, at| (differ(words, at, wanted.clone()) == 0).then_some(at));
     }
 }
 
@@ -382,8 +385,17 @@ impl Step {
     fn run(&mut self, context: Context<'_>, messages: &mut impl Messages, block: &mut Block) {
         let Context { words, time_unit, time_scale } = context;
         if self.len > 8 {
-            let middle = self.middle.iter().enumerate().map(|(i, word)| (8 + 8 * i, *word));
-            messages.keep(words, [(self.len - 8, self.last)].into_iter().chain(middle));
+            let last = (self.len - 8, self.last);
+            // With their number known to the compiler: nearly all texts between two values have up to 32 bytes.
+            match self.middle[..] {
+                [] => messages.keep(words, [last].into_iter()),
+                [a] => messages.keep(words, [last, (8, a)].into_iter()),
+                [a, b] => messages.keep(words, [last, (8, a), (16, b)].into_iter()),
+                _ => {
+                    let middle = self.middle.iter().enumerate().map(|(i, word)| (8 + 8 * i, *word));
+                    messages.keep(words, [last].into_iter().chain(middle));
+                }
+            }
         }
         let literal = Literal { head: self.head, mask: self.mask, len: self.len };
         match self.value {
