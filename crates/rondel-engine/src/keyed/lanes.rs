@@ -50,6 +50,15 @@ impl Lanes {
         let planes = bits.chunks_exact_mut(64);
         for (i, (planes, column)) in planes.zip(&records[BITS..]).enumerate() {
             match table.layout.bits - i * 64 {
+                few @ ..=FEW if rows.count_ones() <= FEW_ROWS => {
+                    let planes = &mut planes[..few];
+                    planes.fill(0);
+                    for_each(rows, |row| {
+                        for (bit, plane) in planes.iter_mut().enumerate() {
+                            *plane |= (column[row] >> bit & 1) << row;
+                        }
+                    });
+                }
                 few @ ..=FEW => {
                     for (byte, planes) in planes[..few].chunks_mut(8).enumerate() {
                         to_planes(column, 8 * byte, planes);
@@ -69,6 +78,10 @@ impl Lanes {
         let planes = bits.chunks_exact_mut(64);
         for (i, (planes, column)) in planes.zip(&mut records[BITS..]).enumerate() {
             match table.layout.bits - i * 64 {
+                few @ ..=FEW if rows.count_ones() <= FEW_ROWS => for_each(rows, |row| {
+                    let bits = planes[..few].iter().enumerate();
+                    column[row] = bits.fold(0, |word, (bit, plane)| word | (plane >> row & 1) << bit);
+                }),
                 few @ ..=FEW => {
                     column.fill(0);
                     for (byte, planes) in planes[..few].chunks(8).enumerate() {
@@ -136,6 +149,9 @@ fn scatter_words<const WIDTH: usize>(
 
 /// Up to so many bits are turned in bytes.
 const FEW: usize = 16;
+
+/// The bits of up to so many rows are turned one by one: a second event of an instance in a block is a batch of its own.
+const FEW_ROWS: u32 = 4;
 
 /// Turns up to eight bits of every word, from this one on, into a word of rows each.
 #[inline(always)]
