@@ -363,10 +363,16 @@ impl Serial {
         for (formula, (truth, last)) in formulas.iter().zip(&mut self.last).enumerate() {
             let Rails { certain, possible } = truth.at;
             let satisfied = certain.read(words) & rows;
-            // Most are settled, and the other word is far away.
-            let violated = rows & !if certain == possible { satisfied } else { possible.read(words) };
-            let before = [satisfied << 1 | last[0], violated << 1 | last[1]];
-            let changed = (satisfied ^ before[0] | violated ^ before[1]) & rows;
+            let moved = satisfied ^ (satisfied << 1 | last[0]);
+            // Most have one truth: of those the other word is far away, and violated from the second row on where
+            // satisfied is not.
+            let (violated, changed) = if certain == possible {
+                let violated = rows & !satisfied;
+                (violated, (moved | violated & 1 ^ last[1]) & rows)
+            } else {
+                let violated = rows & !possible.read(words);
+                (violated, (moved | violated ^ (violated << 1 | last[1])) & rows)
+            };
             if changed != 0 || all {
                 *last = [words::last(satisfied, len), words::last(violated, len)];
                 out.push((formula as u32, Outcome { satisfied, violated, changed }));
