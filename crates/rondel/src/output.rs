@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rondel_event::Verdict;
+use rondel_event::{Timestamp, Verdict};
 use rondel_runtime::text::{value_text, write_count, write_parameters};
 use rondel_runtime::{PropertyInfo, Report};
 
@@ -16,6 +16,8 @@ pub struct VerdictWriter {
     /// The name of each property, padded to its column.
     columns: Vec<Vec<u8>>,
     times: TimeText,
+    /// The position and time written last, with their text: one event often changes several verdicts.
+    moment: Option<(Option<u64>, Timestamp, Vec<u8>)>,
 }
 
 impl VerdictWriter {
@@ -31,6 +33,7 @@ impl VerdictWriter {
             colour,
             columns: properties.iter().map(column).collect(),
             times: TimeText::default(),
+            moment: None,
         }
     }
 
@@ -73,24 +76,18 @@ impl VerdictWriter {
                 write_parameters(report.parameters(), out);
             });
         }
-        match report.step() {
-            None => out.extend_from_slice(b"                 time "),
-            Some(step) if step < 1_000_000_000 => {
-                let mut column = *b"step         0   time ";
-                let (mut place, mut rest) = (13, step as u32);
-                while rest > 0 {
-                    column[place] = b'0' + (rest % 10) as u8;
-                    (place, rest) = (place - 1, rest / 10);
-                }
-                out.extend_from_slice(&column);
-            }
-            Some(step) => {
-                out.extend_from_slice(b"step ");
-                write_count(step, out);
-                out.extend_from_slice(b"   time ");
+        let (step, time) = (report.step(), report.time());
+        match &self.moment {
+            Some((last, at, text)) if (*last, *at) == (step, time) => out.extend_from_slice(text),
+            _ => {
+                let start = out.len();
+                self.write_moment(step, time, out);
+                let mut text = self.moment.take().map_or_else(Vec::new, |(_, _, text)| text);
+                text.clear();
+                text.extend_from_slice(&out[start..]);
+                self.moment = Some((step, time, text));
             }
         }
-        self.times.write(report.time(), out);
         if let Some(about) = report.about() {
             out.extend_from_slice(b", about ");
             self.times.write(about, out);
@@ -121,6 +118,28 @@ impl VerdictWriter {
         if let Some(explanation) = report.explanation() {
             explanation.text(&mut |time| self.times.text(time), out);
         }
+    }
+
+    /// Appends the position of an event and its time.
+    fn write_moment(&mut self, step: Option<u64>, time: Timestamp, out: &mut Vec<u8>) {
+        match step {
+            None => out.extend_from_slice(b"                 time "),
+            Some(step) if step < 1_000_000_000 => {
+                let mut column = *b"step         0   time ";
+                let (mut place, mut rest) = (13, step as u32);
+                while rest > 0 {
+                    column[place] = b'0' + (rest % 10) as u8;
+                    (place, rest) = (place - 1, rest / 10);
+                }
+                out.extend_from_slice(&column);
+            }
+            Some(step) => {
+                out.extend_from_slice(b"step ");
+                write_count(step, out);
+                out.extend_from_slice(b"   time ");
+            }
+        }
+        self.times.write(time, out);
     }
 }
 
