@@ -23,10 +23,12 @@
 //!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, the `null` that
 //!   `mosquitto_sub` writes for an empty message, or a wrong event time. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
 
+mod ahead;
 mod events;
 mod names;
 mod published;
 
+pub use ahead::{Ahead, Decoded, Part};
 pub use names::{find as find_topic, is_matched, is_pattern, without_network};
 pub use published::{Published, PublishedLine, published};
 
@@ -89,6 +91,22 @@ pub struct Unseen {
 
 /// How many names of topics that are not read are kept; the last stands for all further ones.
 const OTHERS: usize = 256;
+
+/// Where lines come from.
+#[derive(Debug)]
+pub enum Source<'s> {
+    /// The whole lines `text[at..end]`.
+    Text {
+        /// What they stand in, with other bytes around them.
+        text: &'s [u8],
+        /// Where the first line begins.
+        at: usize,
+        /// Where the last line ends, behind its line break.
+        end: usize,
+    },
+    /// Lines that were decoded [ahead](Ahead).
+    Part(&'s mut Part),
+}
 
 /// Decodes the lines of a trace, each one message, in the forms that the [module](self) lists.
 #[derive(Clone, Debug)]
@@ -456,6 +474,19 @@ impl Lines {
     pub fn restart(&mut self) {
         self.lines = 0;
         self.time = Timestamp::ZERO;
+    }
+
+    /// Adds the events of lines to the block: as [`Lines::decode`] does, or those of a part, all of them, in place of what
+    /// the block held.
+    ///
+    /// # Errors
+    /// As [`Lines::decode`].
+    #[inline]
+    pub fn take(&mut self, source: Source<'_>, block: &mut Block) -> Result<usize, LineError> {
+        match source {
+            Source::Text { text, at, end } => self.decode(text, at, end, block),
+            Source::Part(part) => Ok(self.adopt(part, block)),
+        }
     }
 
     /// Adds the events of the lines of `text[at..end]` to the block until it is full or the lines

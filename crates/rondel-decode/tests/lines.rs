@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use rondel_decode::json::{JsonDecoder, JsonErrorKind};
-use rondel_decode::lines::{LineError, LineErrorKind, LineTime, Lines, TraceTopic};
+use rondel_decode::lines::{Ahead, Decoded, LineError, LineErrorKind, LineTime, Lines, Source, TraceTopic};
 use rondel_event::{
     Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
     TimeUnit, Timestamp, TopicId, Value, ValueType,
@@ -699,5 +699,82 @@ fn large_payloads_are_refused_in_every_form_and_shape() {
         let [(topic, size)] = lines.take_oversized()[..] else { panic!("one is too large") };
         assert!(topic == TopicId(1) && size > 300, "{size}");
         assert_eq!(block.len(), 1);
+    }
+}
+
+/// The rows of whole lines, of which pieces with so many were decoded ahead, each by one of two decoders.
+fn decode_ahead(lines: &mut Lines, text: &[String], pieces: &[usize]) -> Result<Vec<String>, LineError> {
+    let mut ahead = [(); 2].map(|()| Ahead::new(lines.clone(), LAYOUT));
+    let (mut decoded, mut block, mut rows) = (Decoded::default(), Block::new(LAYOUT), Vec::new());
+    let (mut at, mut turns) = (0, pieces.iter().cycle().zip([0, 1, 1, 0].into_iter().cycle()));
+    while at < text.len() {
+        let (size, turn) = turns.next().unwrap();
+        let piece = text[at..(at + size).min(text.len())].concat();
+        at += size;
+        ahead[turn].decode(piece.as_bytes(), 0, piece.len(), &mut decoded);
+        let mut from = 0;
+        let mut take = |lines: &mut Lines, source: Source<'_>| {
+            block.clear();
+            let taken = lines.take(source, &mut block);
+            let untimed = lines.take_untimed();
+            let said = |r| format!("{} {:?} {}", row(&block, r), lines.origin(r), untimed >> r & 1);
+            rows.extend((0..block.len()).map(said));
+            taken
+        };
+        if lines.admit(&mut decoded) {
+            for part in decoded.parts() {
+                let end = part.end();
+                if part.is_decoded() {
+                    from = take(lines, Source::Part(part))?;
+                }
+                while from < end {
+                    from = take(lines, Source::Text { text: piece.as_bytes(), at: from, end })?;
+                }
+            }
+        }
+        while from < piece.len() {
+            from = take(lines, Source::Text { text: piece.as_bytes(), at: from, end: piece.len() })?;
+        }
+    }
+    Ok(rows)
+}
+
+proptest! {
+    #[test]
+    fn lines_that_are_decoded_ahead_are_the_same(
+        kinds in proptest::collection::vec(prop_oneof![8 => mixed_line(), 1 => Just("{\"topic\":7}".to_owned())], 1..20),
+        order in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..30), 1..30),
+        pieces in proptest::collection::vec(1usize..150, 1..5),
+        skips in any::<bool>(),
+        names in prop::sample::select(vec![0, 250, 300]),
+    ) {
+        let more = (0..names).map(|i| format!("{{\"topic\":\"further{i}\",\"time\":1}}\n"));
+        let lines = order.iter().flat_map(|(which, times)| (0..*times).map(|_| which.get(&kinds).clone() + "\n"));
+        let text: Vec<String> = lines.chain(more).collect();
+        let new = || Lines::new(&topics(), false, TimeUnit::Seconds).with_origins().skip_errors(skips);
+        let (mut alone, mut beside) = (new(), new());
+        let whole = decode_ahead(&mut alone, &text, &[usize::MAX >> 1]);
+        let several = decode_ahead(&mut beside, &text, &pieces);
+        let (mut one, all) = (new(), text.concat());
+        let (rows, error) = decode(&mut one, all.as_bytes());
+        prop_assert_eq!(several.clone().err(), error);
+        prop_assert_eq!(several.is_ok(), whole.is_ok());
+        if let (Ok(several), Ok(whole)) = (several, whole) {
+            prop_assert_eq!(rows.len(), several.len());
+            for (a, b) in rows.iter().zip(&several) {
+                prop_assert!(b.starts_with(a), "{a} {b}");
+            }
+            prop_assert_eq!(several, whole);
+        }
+        for lines in [&mut alone, &mut beside] {
+            prop_assert_eq!(lines.skipped(), one.skipped());
+            prop_assert_eq!((lines.lines(), lines.time()), (one.lines(), one.time()));
+            prop_assert_eq!((lines.mistyped(), lines.undecodable()), (one.mistyped(), one.undecodable()));
+            prop_assert_eq!(lines.clone().take_first_undecodable(), one.clone().take_first_undecodable());
+            let others = |lines: &Lines| -> std::collections::BTreeMap<String, u64> {
+                lines.other_topics().map(|(name, count)| (name.to_owned(), count)).collect()
+            };
+            prop_assert_eq!(others(lines), others(&one));
+        }
     }
 }

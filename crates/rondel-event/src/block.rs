@@ -126,6 +126,17 @@ impl Block {
         }
     }
 
+    /// Returns the number of topics and columns.
+    pub fn layout(&self) -> Layout {
+        Layout {
+            topics: self.topics.len(),
+            bools: self.bools.len(),
+            ints: self.ints.len(),
+            floats: self.floats.len(),
+            strings: self.strings.len(),
+        }
+    }
+
     /// Returns the number of events.
     #[inline(always)]
     pub fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,13 +24,16 @@ use crate::recording::shown;
 /// second-level cache between reading and decoding.
 const CHUNK: usize = 256 << 10;
 
+/// A buffer with more room than this was for a long line, and is given back.
+const LARGE: usize = 4 * CHUNK;
+
 /// Interval in milliseconds at which [`TraceReader::lines_unless`] calls back while nothing comes.
 const PAUSE: u16 = 100;
 
 /// A trace that is being read.
 pub struct TraceReader {
     name: PathBuf,
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     /// `start..end` is read and not used; after `end` there is always room for a line break.
     buffer: Vec<u8>,
     start: usize,
@@ -121,7 +124,7 @@ impl TraceReader {
         let waits = (is_plain && size.is_none()).then(|| file.as_fd().try_clone_to_owned());
         let waits = waits.transpose().map_err(failed)?;
         let counted = Counted { input: file, consumed: Arc::clone(&consumed) };
-        let input: Box<dyn Read> = match path.extension().and_then(|e| e.to_str()) {
+        let input: Box<dyn Read + Send> = match path.extension().and_then(|e| e.to_str()) {
             Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
             Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
             _ => Box::new(counted),
@@ -179,6 +182,25 @@ impl TraceReader {
         Ok(Some(Piece { text: &self.buffer, start: self.start, end: self.lines_end }))
     }
 
+    /// The same lines in a buffer of their own: it is exchanged for the reader's, so that the next lines can be read
+    /// while these are decoded. Returns where they begin and end in it; they count as used.
+    ///
+    /// # Errors
+    /// As [`TraceReader::lines`].
+    pub fn take_lines(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Range<usize>>, ReadError> {
+        let Some(Piece { start, end, .. }) = self.lines()? else { return Ok(None) };
+        let begun = self.end - end;
+        let size = self.size_for(begun);
+        if buffer.capacity() > LARGE {
+            *buffer = Vec::new();
+        }
+        buffer.resize(size, 0);
+        buffer[..begun].copy_from_slice(&self.buffer[end..self.end]);
+        std::mem::swap(&mut self.buffer, buffer);
+        (self.start, self.end, self.lines_end) = (0, begun, 0);
+        Ok(Some(start..end))
+    }
+
     /// Says that the lines up to `at` are used.
     pub fn used(&mut self, at: usize) {
         self.start = at.min(self.lines_end);
@@ -194,12 +216,19 @@ impl TraceReader {
         )
     }
 
+    /// The size of the buffer once all lines are used, where so many bytes of a further one were read. After a long line
+    /// it is small again, so that the pieces do not depend on who holds the buffers.
+    fn size_for(&self, begun: usize) -> usize {
+        if begun < CHUNK { CHUNK + 1 } else { self.buffer.len() }
+    }
+
     fn read_on(&mut self) -> Result<(), ReadError> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
             self.lines_end = 0;
+            self.buffer.truncate(self.size_for(self.end));
         }
         if self.end + 1 >= self.buffer.len() {
             if self.end >= MAX_LINE {

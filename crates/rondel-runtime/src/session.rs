@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_align::NumberOutcome;
-use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::lines::{Ahead, LineError, Lines, Part, Source};
 use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 use rondel_engine::CompileError;
 use rondel_event::{Block, Origin, Projection, SnapshotError, TimeUnit, Timestamp, TopicEvent, TopicId};
@@ -424,6 +424,15 @@ impl Shared {
         self.span = Some((begin.min(first), end.max(last)));
     }
 
+    /// Adds the times of all messages of a block, in which they are not in order, to the span.
+    #[cold]
+    fn widen(&mut self, block: &Block) {
+        for time in (0..block.len()).map(|row| block.time(row)) {
+            let (begin, end) = self.span.unwrap_or((time, time));
+            self.span = Some((begin.min(time), end.max(time)));
+        }
+    }
+
     /// The number of messages received, those before a snapshot included.
     #[inline]
     fn counted(&self) -> u64 {
@@ -557,12 +566,39 @@ impl Session {
         at: usize,
         end: usize,
     ) -> Result<usize, LineError> {
+        self.take_lines(lines, Source::Text { text, at, end })
+    }
+
+    /// A decoder that decodes lines ahead of their turn, on another thread: see [`Session::push_part`]. `lines` comes from
+    /// [`Session::lines`] and has read nothing yet.
+    pub fn ahead(&self, lines: &Lines) -> Ahead {
+        let layout = match &self.route {
+            Route::Direct(direct) => direct.layout(),
+            Route::Aligned(aligned) => aligned.layout(),
+            Route::Synchronized(synchronized) => synchronized.layout(),
+        };
+        Ahead::new(lines.clone(), layout)
+    }
+
+    /// Whether violations are explained. Of several events at one time, the cut into blocks may decide which ones an
+    /// explanation shows, and lines that are decoded ahead are cut at other places.
+    pub fn explains(&self) -> bool {
+        self.explains
+    }
+
+    /// Takes lines that were decoded ahead, in their turn; returns where the lines after them begin.
+    pub fn push_part(&mut self, lines: &mut Lines, part: &mut Part) -> usize {
+        let end = part.end();
+        // Of decoded lines none is wrong.
+        self.take_lines(lines, Source::Part(part)).unwrap_or(end)
+    }
+
+    #[inline]
+    fn take_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
         let taken = match &mut self.route {
-            Route::Direct(direct) => direct.push_lines(lines, (text, at, end), &mut self.shared),
-            Route::Aligned(aligned) => aligned.push_lines(lines, (text, at, end), &mut self.shared),
-            Route::Synchronized(synchronized) => {
-                synchronized.push_lines(lines, (text, at, end), &mut self.shared)
-            }
+            Route::Direct(direct) => direct.push_lines(lines, source, &mut self.shared),
+            Route::Aligned(aligned) => aligned.push_lines(lines, source, &mut self.shared),
+            Route::Synchronized(synchronized) => synchronized.push_lines(lines, source),
         };
         for (topic, bytes) in lines.take_oversized() {
             self.shared.counts.received += 1;

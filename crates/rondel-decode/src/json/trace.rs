@@ -372,6 +372,11 @@ impl TraceShapes {
         &self.other_counts
     }
 
+    /// The same, to be set.
+    pub(crate) fn other_counts_mut(&mut self) -> &mut Vec<u64> {
+        &mut self.other_counts
+    }
+
     /// Puts the first shape of a key, which no line had lately, behind the next one.
     fn postpone(&mut self, index: u8) {
         let next = self.next[usize::from(index)];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice};
-use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
@@ -311,13 +311,18 @@ impl Aligned {
         Lines::new(&topics, self.specification.is_formula, unit).with_arrivals(true).with_origins()
     }
 
+    /// The columns of the blocks that are filled with lines.
+    pub(super) fn layout(&self) -> Layout {
+        self.intake.block.layout()
+    }
+
     pub(super) fn push_lines(
         &mut self,
         lines: &mut Lines,
-        text: (&[u8], usize, usize),
+        source: Source<'_>,
         shared: &mut Shared,
     ) -> Result<usize, LineError> {
-        let (decoded, _) = self.intake.take_lines(lines, text);
+        let (decoded, _) = self.intake.take_lines(lines, source);
         shared.join(|| {
             let times = (0..self.intake.block.len()).map(|row| self.intake.block.time(row));
             times.filter(|time| *time != NO_TIME).min()

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
-use rondel_event::{Block, Projection, Rows, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Layout, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::TimeModel;
 
 use super::blind::Hole;
@@ -241,14 +241,23 @@ impl Direct {
             .from_time(self.time)
     }
 
+    /// The columns of the blocks that are filled with lines.
+    pub(super) fn layout(&self) -> Layout {
+        self.block.layout()
+    }
+
     pub(super) fn push_lines(
         &mut self,
         lines: &mut Lines,
-        (text, at, end): (&[u8], usize, usize),
+        source: Source<'_>,
         shared: &mut Shared,
     ) -> Result<usize, LineError> {
+        if matches!(source, Source::Part(_)) {
+            // It comes in place of the block.
+            self.step(shared);
+        }
         let before = self.block.len();
-        let decoded = lines.decode(text, at, end, &mut self.block);
+        let decoded = lines.take(source, &mut self.block);
         let mut holes = shared.holes(lines, &self.block, before);
         shared.join(|| (self.block.len() > before).then(|| self.block.time(before)));
         let came = (self.block.len() - before) as u64;
@@ -385,10 +394,14 @@ impl Direct {
             self.pause(&missed, shared);
         }
         let first = self.monitor.position();
+        let before = self.backwards.count;
         if let Some(row) = self.backwards.add(&self.block) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
         shared.see(&self.block);
+        if self.backwards.count > before {
+            shared.widen(&self.block);
+        }
         if let Some((clock, ticks)) = self.clock.as_mut().zip(ticks) {
             let latest = (0..self.block.len()).map(|row| self.block.time(row)).max();
             clock.set(latest.unwrap_or(self.time), ticks);

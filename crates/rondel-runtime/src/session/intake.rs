@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_event::{Block, Layout, Projection, Rows, Timestamp, TopicId};
 
@@ -265,10 +265,10 @@ impl Intake {
     pub(super) fn take_lines(
         &mut self,
         lines: &mut Lines,
-        (text, at, end): (&[u8], usize, usize),
+        source: Source<'_>,
     ) -> (Result<usize, LineError>, Rows) {
         self.block.clear();
-        let decoded = lines.decode(text, at, end, &mut self.block);
+        let decoded = lines.take(source, &mut self.block);
         self.mistyped = lines.mistyped();
         self.undecodable = lines.undecodable();
         let untimed = lines.take_untimed();

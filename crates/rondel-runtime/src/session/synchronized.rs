@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rondel_align::{Order, Released, Sets, SnapshotError};
 use rondel_decode::json::JsonForm;
-use rondel_decode::lines::{LineError, Lines};
+use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Encoding, MessageWriter};
 use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
@@ -177,13 +177,13 @@ impl Synchronized {
         Lines::new(&[], false, unit)
     }
 
-    pub(super) fn push_lines(
-        &mut self,
-        lines: &mut Lines,
-        (text, at, end): (&[u8], usize, usize),
-        _shared: &mut Shared,
-    ) -> Result<usize, LineError> {
-        self.intake.take_lines(lines, (text, at, end)).0
+    /// The columns of the blocks that are filled with lines.
+    pub(super) fn layout(&self) -> Layout {
+        self.intake.block.layout()
+    }
+
+    pub(super) fn push_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
+        self.intake.take_lines(lines, source).0
     }
 
     pub(super) fn progress(&mut self, payload: &[u8], shared: &mut Shared) {

@@ -1,5 +1,6 @@
 //! `rondel check`: checks recordings against a specification.
 
+mod ahead;
 mod checking;
 mod lines;
 mod messages;
@@ -78,7 +79,8 @@ pub struct Check {
     /// Check all recordings as one, merged by the times of recording: all but JSON lines
     #[arg(long)]
     merge: bool,
-    /// Check so many recordings at once (default: the number of cores)
+    /// Use so many threads (default: the number of cores): for recordings that are checked at once or, with one recording
+    /// of JSON lines, for decoding beside evaluation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// The verdicts to print (default: change)
@@ -259,8 +261,18 @@ impl Check {
         if self.recordings().len() < 2 || self.traces.iter().any(|trace| trace.as_os_str() == "-") {
             return 1;
         }
+        self.jobs().min(self.recordings().len())
+    }
+
+    /// The number of threads that may be used.
+    fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.jobs.map_or_else(cores, usize::from).min(self.recordings().len())
+        self.jobs.map_or_else(cores, usize::from)
+    }
+
+    /// The number of threads that may decode beside the one that evaluates.
+    fn helpers(&self) -> usize {
+        self.jobs() - 1
     }
 
     /// Opens a recording; with --merge all of them.

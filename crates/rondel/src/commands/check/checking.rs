@@ -75,7 +75,7 @@ pub(super) struct Checking<'a> {
     /// The state from which the first recording continues.
     pub(super) restored: Option<Session>,
     /// Whether others are checked at the same time.
-    is_part: bool,
+    pub(super) is_part: bool,
 }
 
 /// What a thread needs to check recordings.

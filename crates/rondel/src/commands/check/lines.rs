@@ -1,28 +1,52 @@
 //! Recordings as JSON lines.
 
-use std::sync::atomic::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Instant;
 
+use indicatif::ProgressBar;
+use rondel_decode::lines::Lines;
 use rondel_recording::{Piece, ReadError, TraceReader};
 use rondel_runtime::Session;
 use rondel_runtime::text::counted;
 
 use super::OnError;
+use super::ahead::{Pieces, Shared};
 use super::checking::{Checking, Notices, Read, Stopped};
 use crate::output::VerdictWriter;
 use crate::warn;
+
+/// A recording with fewer bytes is read before another thread would have helped.
+const WORTHWHILE: u64 = 1 << 20;
+
+/// The most threads that decode one recording: more than evaluation can follow.
+const MOST: usize = 7;
+
+/// The check of a recording.
+struct Run<'r> {
+    name: &'r str,
+    session: Session,
+    lines: Lines,
+    writer: VerdictWriter,
+    reported: Notices,
+    /// What is printed, while it is written.
+    text: Vec<u8>,
+    bar: Option<ProgressBar>,
+    consumed: Arc<AtomicU64>,
+}
 
 impl Checking<'_> {
     /// Checks a recording of JSON lines.
     pub(super) fn lines(
         &mut self,
         name: &str,
-        mut reader: TraceReader,
+        reader: TraceReader,
         restored: Option<Session>,
     ) -> Result<(), Stopped> {
         let started = Instant::now();
-        let unreadable = |error: ReadError| Stopped::because(&error.to_string());
-        let mut session = match restored {
+        let session = match restored {
             Some(session) => session,
             None => self.plan.start().map_err(|error| Stopped::because(&error.to_string()))?,
         };
@@ -30,55 +54,25 @@ impl Checking<'_> {
             reports.begin();
         }
         let skips = self.options.on_error == OnError::Skip;
-        let mut lines = session.lines(self.options.unit()).skip_errors(skips);
-        let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
-        let progress = reader.size().and_then(|size| self.progress_bar(size));
-        let consumed = reader.consumed();
-        let mut stopped = Ok(());
-        let mut reported = Notices::new();
-        let mut text = Vec::new();
-        'pieces: loop {
-            let piece = match reader.lines() {
-                Ok(Some(piece)) => piece,
-                Ok(None) => break,
-                Err(error) if skips && error.is_cut() => {
-                    warn(&format!("{error}; it is checked up to there"));
-                    self.found.cut.push(name.to_owned());
-                    break;
-                }
-                Err(error) => {
-                    stopped = Err(unreadable(error));
-                    break;
-                }
-            };
-            let Piece { text: bytes, start: mut at, end } = piece;
-            while at < end {
-                let taken = session.push_lines(&mut lines, bytes, at, end);
-                self.emit(&mut session, &mut writer, &mut reported, &mut text);
-                match taken {
-                    Ok(next) => at = next,
-                    Err(error) => {
-                        let reason = format!("{name}:{}:{}: {}", error.line, error.column, error.kind);
-                        stopped = Err(Stopped::because(&reason));
-                        break 'pieces;
-                    }
-                }
+        let mut run = Run {
+            name,
+            lines: session.lines(self.options.unit()).skip_errors(skips),
+            session,
+            writer: VerdictWriter::new(self.plan.properties(), self.options.format, self.colour),
+            reported: Notices::new(),
+            text: Vec::new(),
+            bar: reader.size().and_then(|size| self.progress_bar(size)),
+            consumed: reader.consumed(),
+        };
+        let is_long = reader.size().is_some_and(|size| size >= WORTHWHILE);
+        let mut stopped = match self.helpers() {
+            helpers @ 1.. if is_long && !run.session.explains() => {
+                self.beside(&mut run, reader, helpers.min(MOST))
             }
-            reader.used(end);
-            if let Some(bar) = &progress {
-                bar.set_position(consumed.load(Ordering::Relaxed));
-            }
-            if reader.is_live() {
-                // The process that writes into the pipe may wait for a verdict.
-                session.flush();
-                self.emit(&mut session, &mut writer, &mut reported, &mut text);
-                self.out.flush();
-            }
-            if self.has_ended() {
-                break;
-            }
-        }
-        if let Some(bar) = progress {
+            _ => self.alone(&mut run, reader),
+        };
+        let Run { mut session, mut lines, mut writer, mut reported, bar, .. } = run;
+        if let Some(bar) = bar {
             bar.finish_and_clear();
         }
         self.end(&mut session, &mut writer, &mut reported, &mut stopped);
@@ -97,5 +91,105 @@ impl Checking<'_> {
         let read = Read { remarks, others, is_whole: stopped.is_ok(), is_incomplete: false };
         self.account(name, (&session, started), "line", read);
         stopped
+    }
+
+    /// Reads, decodes and evaluates.
+    fn alone(&mut self, run: &mut Run<'_>, mut reader: TraceReader) -> Result<(), Stopped> {
+        loop {
+            let piece = match reader.lines() {
+                Ok(Some(piece)) => piece,
+                Ok(None) => return Ok(()),
+                Err(error) => return self.unreadable(run, &error),
+            };
+            let Piece { text, start, end } = piece;
+            self.evaluate(run, text, start..end)?;
+            reader.used(end);
+            self.show(run);
+            if reader.is_live() {
+                // The process that writes into the pipe may wait for a verdict.
+                run.session.flush();
+                self.emit(&mut run.session, &mut run.writer, &mut run.reported, &mut run.text);
+                self.out.flush();
+            }
+            if self.has_ended() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The same, with so many threads that decode beside.
+    fn beside(&mut self, run: &mut Run<'_>, reader: TraceReader, helpers: usize) -> Result<(), Stopped> {
+        let shared = Shared::new(reader, helpers + 1);
+        thread::scope(|scope| {
+            // Dropping it ends the threads.
+            let mut pieces = Pieces::new(&shared, run.session.ahead(&run.lines));
+            for _ in 0..helpers {
+                let (decoder, shared) = (run.session.ahead(&run.lines), &shared);
+                // Where no thread can be had, this one does it all.
+                let _ = thread::Builder::new().spawn_scoped(scope, move || shared.work(decoder));
+            }
+            loop {
+                let mut piece = match pieces.next() {
+                    Ok(Some(piece)) => piece,
+                    Ok(None) => return Ok(()),
+                    Err(error) => return self.unreadable(run, &error),
+                };
+                let mut at = piece.lines.start;
+                if piece.is_decoded && run.lines.admit(&mut piece.decoded) {
+                    for part in piece.decoded.parts() {
+                        if part.is_decoded() {
+                            at = run.session.push_part(&mut run.lines, part);
+                            self.emit(&mut run.session, &mut run.writer, &mut run.reported, &mut run.text);
+                        } else {
+                            let end = part.end();
+                            self.evaluate(run, &piece.text, at..end)?;
+                            at = end;
+                        }
+                    }
+                }
+                self.evaluate(run, &piece.text, at..piece.lines.end)?;
+                pieces.used(piece);
+                self.show(run);
+                if self.has_ended() {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    /// How many threads may decode beside this one.
+    fn helpers(&self) -> usize {
+        if self.is_part { 0 } else { self.options.helpers() }
+    }
+
+    /// Decodes and evaluates lines, and prints.
+    #[inline]
+    fn evaluate(&mut self, run: &mut Run<'_>, text: &[u8], lines: Range<usize>) -> Result<(), Stopped> {
+        let Range { start: mut at, end } = lines;
+        while at < end {
+            let taken = run.session.push_lines(&mut run.lines, text, at, end);
+            self.emit(&mut run.session, &mut run.writer, &mut run.reported, &mut run.text);
+            at = taken.map_err(|error| {
+                let name = run.name;
+                Stopped::because(&format!("{name}:{}:{}: {}", error.line, error.column, error.kind))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes note that a recording cannot be read on.
+    fn unreadable(&mut self, run: &Run<'_>, error: &ReadError) -> Result<(), Stopped> {
+        if self.options.on_error == OnError::Skip && error.is_cut() {
+            warn(&format!("{error}; it is checked up to there"));
+            self.found.cut.push(run.name.to_owned());
+            return Ok(());
+        }
+        Err(Stopped::because(&error.to_string()))
+    }
+
+    fn show(&self, run: &Run<'_>) {
+        if let Some(bar) = &run.bar {
+            bar.set_position(run.consumed.load(Ordering::Relaxed));
+        }
     }
 }
