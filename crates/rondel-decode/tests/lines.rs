@@ -706,9 +706,11 @@ fn large_payloads_are_refused_in_every_form_and_shape() {
 fn decode_ahead(lines: &mut Lines, text: &[String], pieces: &[usize]) -> Result<Vec<String>, LineError> {
     let mut ahead = [(); 2].map(|()| Ahead::new(lines.clone(), LAYOUT));
     let (mut decoded, mut block, mut rows) = (Decoded::default(), Block::new(LAYOUT), Vec::new());
-    let (mut at, mut turns) = (0, pieces.iter().cycle().zip([0, 1, 1, 0].into_iter().cycle()));
-    while at < text.len() {
-        let (size, turn) = turns.next().unwrap();
+    let mut at = 0;
+    for (size, turn) in pieces.iter().cycle().zip([0, 1, 1, 0].into_iter().cycle()) {
+        if at >= text.len() {
+            break;
+        }
         let piece = text[at..(at + size).min(text.len())].concat();
         at += size;
         ahead[turn].decode(piece.as_bytes(), 0, piece.len(), &mut decoded);
