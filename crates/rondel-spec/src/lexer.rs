@@ -30,6 +30,9 @@ pub(crate) struct Token {
     pub(crate) span: Span,
 }
 
+/// Advice on larger indices.
+pub(crate) const LARGEST_INDEX: &str = "array indices start at 0 and are at most 4294967295";
+
 /// All symbols, each before its own prefixes.
 const SYMBOLS: [&str; 38] = [
     // Operators of other languages, recognised for better diagnostics.
@@ -152,13 +155,26 @@ impl<'a> Lexer<'a> {
             digits.parse().ok().map(TokenKind::Int)
         };
         let kind = kind.unwrap_or_else(|| {
-            self.diagnostics.push(
-                Diagnostic::new(Code::InvalidNumber, span, "number is too large")
-                    .help("integers have 64 bits; write a larger number as a float, such as `1.0e30`"),
-            );
+            self.diagnostics.push(Diagnostic::new(Code::InvalidNumber, span, "number is too large").help(
+                if self.is_in_index() {
+                    LARGEST_INDEX
+                } else {
+                    "integers have 64 bits; write a larger number as a float, such as `1.0e30`"
+                },
+            ));
             if fraction { TokenKind::Float(0.0) } else { TokenKind::Int(0) }
         });
         self.push(kind, start);
+    }
+
+    /// Whether the next token is an index: after `[` behind a field, or behind another index.
+    fn is_in_index(&self) -> bool {
+        let is = |token: &Token, symbol| matches!(token.kind, TokenKind::Symbol(other) if other == symbol);
+        match self.tokens.as_slice() {
+            [.., before, open] if is(before, "]") => is(open, "["),
+            [.., point, _, open] => is(point, ".") && is(open, "["),
+            _ => false,
+        }
     }
 
     fn quoted(&mut self, start: usize, quote: char) {

@@ -7,7 +7,7 @@ use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::functions::FunctionId;
-use crate::lexer::{TokenKind, begins_word, continues_word};
+use crate::lexer::{LARGEST_INDEX, TokenKind, begins_word, continues_word};
 use crate::operators::{OPERATORS, Operator};
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
 
@@ -248,6 +248,10 @@ impl<'a> Parser<'a> {
         if let Some(operator) = nearest(&name.text, operators) {
             let message = format!("unknown operator '{}'; did you mean '{operator}'?", name.text);
             return self.report(Diagnostic::new(Code::UnexpectedToken, name.span, message));
+        }
+        if matches!(self.peek(), TokenKind::Int(_)) && self.symbol(1) == "]" {
+            let diagnostic = Diagnostic::new(Code::InvalidNumber, self.span(), "array index is too large");
+            return self.report(diagnostic.help(LARGEST_INDEX));
         }
         let is_word = *self.peek() == TokenKind::Word;
         let is_pair = matches!(self.symbol(1), ":" | "=" | "==" | "!=" | "<" | "<=" | ">" | ">=");
