@@ -90,6 +90,10 @@ impl Schemas {
             let count = state.count;
             state.add(path, DEPTH)?;
             if state.count == count {
+                if let Some(file) = uncompiled(path, DEPTH) {
+                    // Says how it is compiled.
+                    state.add(&file, DEPTH)?;
+                }
                 return Err(format!("{} contains no definitions ({})", path.display(), forms().join(", ")));
             }
         }
@@ -406,6 +410,18 @@ impl State {
         self.files.extend(new.map(|name| (name.replace("::", "/"), path.to_owned())));
         Ok(())
     }
+}
+
+/// The first file below a folder whose definitions must be compiled before they are read.
+fn uncompiled(folder: &Path, depth: usize) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).ok()?.flatten().take(FILES).map(|entry| entry.path()).collect();
+    entries.sort();
+    entries.into_iter().find_map(|path| match extension(&path) {
+        "proto" | "fbs" if path.is_file() => Some(path),
+        _ if depth > 0 && path.is_dir() => uncompiled(&path, depth - 1),
+        _ => None,
+    })
 }
 
 /// The files of definitions, as patterns.

@@ -17,6 +17,11 @@ fn a_program_without_it_says_how_to_build_one_that_has_it() {
     rondel(["run", "-f", "v > 1", "--topic", "dds:rt/state", "--dds-security", "enclave"])
         .expect_status(2)
         .expect_stderr(&["--features dds-security"]);
+    // No file is asked for that could not be used.
+    let empty = "formula: v > 1\ndds: { security: {} }\ntopics: { trace: dds:rt/state }\n";
+    let refused = rondel(["validate", &folder.file("empty.yaml", empty)]);
+    refused.expect_status(2).expect_stderr(&["empty.yaml:2:", "--features dds-security"]);
+    assert!(!refused.stderr.contains("identity_ca"), "{}", refused.stderr);
     // A recording needs no network.
     let file = folder.file("rondel.yaml", text);
     rondel(["check", &file, &folder.file("t.jsonl", "{\"v\":2}\n")]).expect_status(0);

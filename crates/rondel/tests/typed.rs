@@ -363,6 +363,18 @@ fn definitions_that_cannot_be_used() {
     );
     refused("bad.fbs", "", &["flatc --binary --schema -o ", "bad.fbs`"]);
     refused("bad.txt", "", &["*.msg"]);
+    // A folder has nothing but files that must be compiled first.
+    folder.file("sources/fleet/car.fbs", "");
+    rondel(["explain", &file, "--schemas", &folder.path("sources")])
+        .expect_status(2)
+        .expect_stderr(&["flatc --binary --schema -o ", "car.fbs`"]);
+    #[cfg(not(feature = "proto"))]
+    {
+        folder.file("sources/fleet/a.proto", "");
+        rondel(["explain", &file, "--schemas", &folder.path("sources")])
+            .expect_status(2)
+            .expect_stderr(&["protoc --include_imports", "a.proto`"]);
+    }
     rondel(["explain", &file, "--schemas", "/not/there"]).expect_status(2).expect_stderr(&["/not/there"]);
 }
 

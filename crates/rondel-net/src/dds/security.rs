@@ -80,7 +80,15 @@ impl Security {
     /// Always.
     #[cfg(not(feature = "dds-security"))]
     pub fn check(&self, _domain: u32) -> Result<Protection, Vec<SecurityError>> {
-        Err(vec![SecurityError { setting: "security", reason: NOT_BUILT.to_owned() }])
+        Err(Security::missing().into_iter().collect())
+    }
+
+    /// Returns that this program is built without DDS Security, if it is.
+    pub fn missing() -> Option<SecurityError> {
+        #[cfg(not(feature = "dds-security"))]
+        return Some(SecurityError { setting: "security", reason: NOT_BUILT.to_owned() });
+        #[cfg(feature = "dds-security")]
+        None
     }
 
     /// The properties of the participant, as the specification of DDS Security names them; libraries are those that

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rondel_net::dds::Security;
 use rondel_net::ros2::{self, Middleware, NodeName};
 use rondel_net::{dds, zenoh};
 
@@ -171,13 +172,17 @@ pub(super) fn dds_settings(
             Err(error) => mistakes.at(item, format!("`lease` {error}")),
         }
     }
-    if let Some(item) = members.get("security")
-        && let Some(files) = security(item, folder, mistakes)
-    {
-        if joins {
-            files.check(settings.domain, mistakes);
+    if let Some(item) = members.get("security") {
+        let missing = Security::missing().filter(|_| joins);
+        if let Some(error) = missing {
+            // No file could mend that.
+            mistakes.at(item, error.to_string());
+        } else if let Some(files) = security(item, folder, mistakes) {
+            if joins {
+                files.check(settings.domain, mistakes);
+            }
+            settings.security = Some(Box::new(files.security));
         }
-        settings.security = Some(Box::new(files.security));
     }
     members.finish(DDS, mistakes);
     settings
