@@ -54,7 +54,7 @@ enum About {
 }
 
 /// One verdict: what it is about, the number of the step at which it was given, and whether by a message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Said {
     about: About,
     verdict: Verdict,
@@ -190,6 +190,13 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
         .collect();
     let (steps, hidden) = blind(numbers, &all, topics);
     let expected = run(&spec, &program, &whole, true, 64, false);
+    // What the formatter writes means the same.
+    let formatted = rondel_spec::format(&text).unwrap();
+    let again = rondel_spec::parse(&formatted).spec.ok_or_else(|| format!("{text}\nas {formatted}"))?;
+    let of_formatted = run(&again, &Arc::new(Program::compile(&again).unwrap()), &whole, true, 64, false);
+    if expected != of_formatted {
+        return Err(format!("{text}\nand {formatted} differ:\n{expected:?}\n{of_formatted:?}"));
+    }
     let size = numbers.pick(&[1, 3, 64]);
     let found = run(&spec, &program, &steps, true, size, false);
     let mut truth: BTreeMap<&About, Vec<Verdict>> = BTreeMap::new();

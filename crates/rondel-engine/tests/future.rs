@@ -8,6 +8,7 @@ mod definition;
 use std::collections::BTreeMap;
 
 use definition::drive::{Given, agree_in_time, config, drive};
+use definition::floor::Floor;
 use definition::outcome::{Spot, outcomes};
 use definition::timed::{Case, Palette, Ride, case};
 use definition::{Content, Event, Timed, spec};
@@ -70,8 +71,9 @@ fn by_time(verdicts: impl Iterator<Item = (i64, Verdict)>) -> BTreeMap<(i64, &'s
     found
 }
 
-fn agree(case: &Case) -> Result<(), TestCaseError> {
+fn agree(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let case = Case { spec: chosen(case), ..case.clone() };
+    floor.note(case.spec.properties.len())?;
     if palette_of(&case) != Some(TimeModel::Dense) {
         if palette_of(&case) == Some(TimeModel::Steps) {
             // So many steps before the one that it is given at is the one that it is about.
@@ -125,17 +127,20 @@ proptest! {
 
     #[test]
     fn in_steps(case in case(palette(TimeModel::Steps), 1..10, 0..16)) {
-        agree(&case)?;
+        static FLOOR: Floor = Floor::new(15, 200);
+        agree(&case, &FLOOR)?;
     }
 
     #[test]
     fn in_points(case in case(palette(TimeModel::Points), 1..10, 0..16)) {
-        agree(&case)?;
+        static FLOOR: Floor = Floor::new(15, 200);
+        agree(&case, &FLOOR)?;
     }
 
     #[test]
     fn in_dense_time(case in case(palette(TimeModel::Dense), 1..10, 0..12)) {
-        agree(&case)?;
+        static FLOOR: Floor = Floor::new(15, 200);
+        agree(&case, &FLOOR)?;
     }
 }
 
@@ -148,8 +153,10 @@ proptest! {
         points in case(Palette { extreme: true, ..palette(TimeModel::Points) }, 1..8, 0..12),
         spans in case(Palette { extreme: true, ..palette(TimeModel::Dense) }, 1..8, 0..12),
     ) {
-        for case in [points, spans] {
-            drive(&chosen(&case), &case.trace, case.now, &case.ride);
+        static FLOORS: [Floor; 2] = [const { Floor::new(5, 200) }; 2];
+        for (case, floor) in [points, spans].iter().zip(&FLOORS) {
+            floor.note(chosen(case).properties.len())?;
+            drive(&chosen(case), &case.trace, case.now, &case.ride);
         }
     }
 }
@@ -163,7 +170,8 @@ fn a_witness_in_a_span_is_not_its_beginning() {
         let root = ExprId(nodes.len() as u32 - 1);
         let mut spec = spec(3, nodes, [root]);
         spec.properties[0].time = TimeModel::Dense;
-        agree(&Case { spec, trace, now, ride: Ride { cuts: vec![1], advances: vec![0] } }).unwrap();
+        let case = Case { spec, trace, now, ride: Ride { cuts: vec![1], advances: vec![0] } };
+        agree(&case, &Floor::new(100, 1)).unwrap();
     };
     // There is a message at 0, and none just after.
     for (lower, upper) in [(0, 0), (0, 5), (1, 5), (2, 2)] {

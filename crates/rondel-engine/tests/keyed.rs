@@ -9,6 +9,7 @@ mod quantified;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use definition::floor::Floor;
 use definition::random::{any_spec, cuts, trace};
 use definition::{Content, Event, write};
 use proptest::collection::vec;
@@ -329,6 +330,8 @@ proptest! {
         spec.properties.retain(|property| {
             Program::compile(&Spec { properties: vec![property.clone()], ..whole.clone() }).is_ok()
         });
+        static FLOOR: Floor = Floor::new(50, 60);
+        FLOOR.note(spec.properties.len())?;
         let mut time = 0;
         let mut events = Vec::new();
         for round in 0..rounds as i64 {

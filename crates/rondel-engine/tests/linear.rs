@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use definition::build::SECOND;
 use definition::drive::{config, drive};
+use definition::floor::Floor;
 use definition::linear::{certain, fields};
 use definition::outcome::{changes, outcomes};
 use definition::timed::{Case, ride, timed_bounds};
@@ -263,7 +264,7 @@ proptest! {
 }
 
 /// Every verdict is right, and about every event there is one, as soon as it is known or later.
-fn agree_ahead(case: &Case) -> Result<(), TestCaseError> {
+fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let Case { spec, trace, now, ride } = case;
     let can_be = |formula: ExprId| {
         let property = spec.properties.iter().filter(|property| property.formula == formula).cloned();
@@ -271,6 +272,7 @@ fn agree_ahead(case: &Case) -> Result<(), TestCaseError> {
     };
     let properties = spec.properties.iter().filter(|property| can_be(property.formula)).cloned();
     let spec = &Spec { properties: properties.collect(), ..spec.clone() };
+    floor.note(spec.properties.len())?;
     let given = drive(spec, trace, *now, ride);
     for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
         let formula = spec.properties[p].formula;
@@ -298,7 +300,8 @@ proptest! {
 
     #[test]
     fn the_future(case in any::<bool>().prop_flat_map(|mixed| case(mixed, true))) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(50, 100);
+        agree_ahead(&case, &FLOOR)?;
     }
 }
 

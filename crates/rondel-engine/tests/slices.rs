@@ -8,6 +8,7 @@ mod quantified;
 use std::sync::Arc;
 
 use definition::drive::config;
+use definition::floor::Floor;
 use definition::outcome::Spot;
 use definition::random::{Kitchen, TOPICS, recipe_of};
 use definition::slice::{instances, refused};
@@ -168,13 +169,14 @@ proptest! {
 }
 
 /// The same of those of the properties of the past that can be monitored.
-fn agree_if_monitored(mut case: Case) -> Result<(), TestCaseError> {
+fn agree_if_monitored(mut case: Case, floor: &Floor) -> Result<(), TestCaseError> {
     let ahead = looks_ahead(&case.spec);
     let whole = case.spec.clone();
     case.spec.properties.retain(|property| {
         let alone = Spec { properties: vec![property.clone()], ..whole.clone() };
         !ahead[property.formula.index()].0 && Program::compile(&alone).is_ok()
     });
+    floor.note(case.spec.properties.len())?;
     agree(&case)
 }
 
@@ -183,32 +185,38 @@ proptest! {
 
     #[test]
     fn quantified_in_steps(case in quantified::keyed(TimeModel::Steps, false)) {
-        agree_if_monitored(case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_if_monitored(case, &FLOOR)?;
     }
 
     #[test]
     fn quantified_in_points(case in quantified::keyed(TimeModel::Points, false)) {
-        agree_if_monitored(case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_if_monitored(case, &FLOOR)?;
     }
 
     #[test]
     fn quantified_in_dense_time(case in quantified::keyed(TimeModel::Dense, false)) {
-        agree_if_monitored(case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_if_monitored(case, &FLOOR)?;
     }
 
     #[test]
     fn quantified_ahead_in_steps(case in quantified::keyed(TimeModel::Steps, true)) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_ahead(&case, &FLOOR)?;
     }
 
     #[test]
     fn quantified_ahead_in_points(case in quantified::keyed(TimeModel::Points, true)) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_ahead(&case, &FLOOR)?;
     }
 
     #[test]
     fn quantified_ahead_in_dense_time(case in quantified::keyed(TimeModel::Dense, true)) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_ahead(&case, &FLOOR)?;
     }
 }
 
@@ -297,7 +305,7 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Every verdict is right, and about every event that concerns an instance there is one.
-fn agree_ahead(case: &Case) -> Result<(), TestCaseError> {
+fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let mut case = case.clone();
     let ahead = looks_ahead(&case.spec);
     let whole = case.spec.clone();
@@ -306,6 +314,7 @@ fn agree_ahead(case: &Case) -> Result<(), TestCaseError> {
         ahead[property.formula.index()] == (true, false) && Program::compile(&alone).is_ok()
     });
     let Case { spec, trace, now, .. } = &case;
+    floor.note(spec.properties.len())?;
     if spec.properties.is_empty() {
         return Ok(());
     }
@@ -354,17 +363,20 @@ proptest! {
 
     #[test]
     fn ahead_in_steps(case in keyed(TimeModel::Steps, true)) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_ahead(&case, &FLOOR)?;
     }
 
     #[test]
     fn ahead_in_points(case in keyed(TimeModel::Points, true)) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_ahead(&case, &FLOOR)?;
     }
 
     #[test]
     fn ahead_in_dense_time(case in keyed(TimeModel::Dense, true)) {
-        agree_ahead(&case)?;
+        static FLOOR: Floor = Floor::new(2, 200);
+        agree_ahead(&case, &FLOOR)?;
     }
 }
 

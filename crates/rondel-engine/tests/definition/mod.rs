@@ -8,6 +8,7 @@ mod arithmetic;
 pub mod build;
 pub mod drive;
 pub mod evaluate;
+pub mod floor;
 pub mod functions;
 pub mod levels;
 pub mod linear;

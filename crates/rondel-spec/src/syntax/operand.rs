@@ -318,12 +318,11 @@ impl<'a> Parser<'a> {
         }
         let Some(function) = Function::named(word) else {
             let definitions = self.definitions.clone();
-            let names = || {
-                let own = definitions.iter().map(|definition| definition.name());
-                let operators = OPERATORS.iter().map(|operator| operator.name);
-                let known = Function::names().chain(operators).chain(MEASUREMENTS).chain(["reaction", "in"]);
-                own.chain(known)
-            };
+            let mut all: Vec<&str> = definitions.iter().map(|definition| definition.name()).collect();
+            let operators = OPERATORS.iter().map(|operator| operator.name);
+            let known = Function::names().chain(operators).chain(MEASUREMENTS).chain(["reaction", "in"]);
+            known.for_each(|name| all.push(name));
+            let names = || all.iter().copied();
             let length = matches!(word, "length" | "size" | "strlen").then_some("len");
             let suggestion = match translation(word).or(length) {
                 Some(meant) => format!("; did you mean '{meant}'?"),
