@@ -99,10 +99,11 @@ test-fresh: ## run `make demo` and `make test` in a container of plain Debian (n
 fuzz: setup ## fuzz every parser, 10 s each (FUZZ_SECONDS=60 for a minute)
 	scripts/fuzz $(or $(FUZZ_SECONDS),10)
 
+# Mutants are built in a folder of their own: cargo would take what it leaves here for this program.
 mutants: setup ## change the operators of the engine at random, a sample: does a test fail? (MUTANTS=3/40 for the fourth of 40)
 	@cargo mutants --version >/dev/null 2>&1 || { echo "==> installing cargo-mutants" && cargo install --locked --debug cargo-mutants; }
 	@mkdir -p out
-	cargo mutants --package rondel-engine --file 'crates/rondel-engine/src/ops/**' --shard $(or $(MUTANTS),0/40) --jobs 1 \
+	env --unset=CARGO_TARGET_DIR cargo mutants --package rondel-engine --file 'crates/rondel-engine/src/ops/**' --shard $(or $(MUTANTS),0/40) --jobs 1 \
 		--timeout 300 --output out -- --package rondel-engine --lib --test agreement --test dense --test points --test windows --test robustness
 
 deny: setup ## check licences, sources and bans of all dependencies

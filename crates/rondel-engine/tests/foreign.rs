@@ -24,7 +24,7 @@ use definition::drive::{Given, drive, signal};
 use definition::timed::Ride;
 use definition::{Content, Event, Timed};
 use rondel_event::{Value, Verdict};
-use rondel_spec::{ParseOptions, Spec, TimeModel, parse, parse_rye_with};
+use rondel_spec::{ParseOptions, Spec, TimeModel, format, parse, parse_rye_with};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -323,6 +323,8 @@ fn rtamt_in_discrete_time() {
         let (rows, ride) = (rows(numbers, true), ride(numbers));
         let trace: Vec<Timed> = rows.iter().map(Row::event).collect();
         let text = format!("topic t {{ x: float, y: float }} @robust @time(steps) property p = {ours}");
+        // As the formatter writes it.
+        let text = format(&text).unwrap();
         let outcome = parse(&text);
         let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
         let mut known = vec![None; rows.len()];
