@@ -43,7 +43,7 @@ fn messages_of_several_topics_with_their_times_and_names() {
     let mut tap = tap_deployment(&folder, &endpoint, DEPLOYMENT, &["--format", "json", "--count", "4"]);
     publish(&endpoint, "zenoh:t/gear", "{\"t\":1.5, \"report\":1}\n\u{1b}[31mred\n{\"report\":7}\n");
     let lines = tap.take_stdout(3);
-    publish(&endpoint, "zenoh:t/speed", "[1.10]\n");
+    publish(&endpoint, "zenoh:t/speed", "{\"v\":1.10}\n");
     let last = tap.take_stdout(1);
     let json = |line: &String| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
     let shown: Vec<serde_json::Value> = lines.iter().chain(&last).map(json).collect();
@@ -52,7 +52,7 @@ fn messages_of_several_topics_with_their_times_and_names() {
     assert!(shown[0]["arrival"].as_f64().unwrap() > 1e9, "{lines:?}");
     assert_eq!(shown[1]["payload"], "\\u{1b}[31mred", "{lines:?}");
     assert_eq!((&shown[2]["time"], report(2)), (&serde_json::Value::Null, &7.into()));
-    assert!(shown[3]["topic"] == "speed" && last[0].contains("\"data\":[1.10]"), "{last:?}");
+    assert!(shown[3]["topic"] == "speed" && last[0].contains("\"data\":{\"v\":1.10}"), "{last:?}");
     tap.finish().expect_status(0).expect_stderr(&["is not JSON", "received 4 messages, 1 is not JSON"]);
 }
 
@@ -193,7 +193,7 @@ fn what_cannot_be_tapped() {
         (vec!["dds:rt/*", "dds:a", "--aligned", "--time-from", "t"], "one by one"),
         (vec!["dds:r t/*"], "'r t/*' is not a DDS name"),
         (vec!["zenoh:a", &file], "either addresses or one deployment"),
-        (vec![&file, "--time-from", "t"], "belong to addresses"),
+        (vec![&file, "--time-from", "t"], "cannot be used with a deployment file"),
         (vec![&file, "--aligned", "--format", "raw"], "--format json or text"),
         (vec!["zenoh:a", "--field", "a..b"], "header.stamp"),
         (vec!["nothing.yaml"], "nothing.yaml"),
