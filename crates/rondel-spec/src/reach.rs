@@ -42,6 +42,9 @@ pub enum ReachPart {
     Later(u32, u64),
     /// Never certain again.
     Never(u32),
+    /// In dense time: where it begins, at the first message of any of these topics. Certain if it had begun before, or
+    /// else from the first message on that is seen.
+    Begun(Vec<TopicId>),
     /// Certain when all these parts are.
     All(Vec<u32>),
 }
@@ -59,7 +62,7 @@ impl Reach {
         for part in &self.parts {
             let of = |part: &u32| backs.get(*part as usize).copied().unwrap_or(Some(0));
             backs.push(match part {
-                ReachPart::Seen(_) => Some(0),
+                ReachPart::Seen(_) | ReachPart::Begun(_) => Some(0),
                 ReachPart::Messages { after, .. } => after.as_ref().map_or(Some(0), of),
                 ReachPart::Later(part, by) => of(part).map(|back| back.saturating_add(*by)),
                 ReachPart::Never(_) => None,
@@ -235,6 +238,8 @@ impl Finder<'_> {
             Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
                 let of = self.with_events(both, true);
                 let of = if self.moves_elsewhere(machine) { self.at_events(of) } else { of };
+                let begun = self.begun();
+                let of = self.all_of([of, begun]);
                 Found { looks_ahead: false, ..join(of.map(|of| self.push(ReachPart::Never(of)))) }
             }
             Expr::ToFloat(_)
@@ -255,6 +260,8 @@ impl Finder<'_> {
             Expr::Or(..) => Found { elsewhere: decided(&elsewhere, true), ..join(both) },
             Expr::Previously(_) => {
                 let of = self.with_events(both, true);
+                let begun = self.begun();
+                let of = self.all_of([of, begun]);
                 let of = of.map(|of| match self.model {
                     TimeModel::Points => {
                         let topics = self.all.clone();
@@ -311,7 +318,9 @@ impl Finder<'_> {
     /// What a past operator with these bounds depends on; `others` if events of other topics matter.
     fn back(&mut self, bounds: &Bounds, of: Option<u32>, others: bool) -> Option<u32> {
         let counts = self.model == TimeModel::Steps && *bounds != Bounds::ALL;
-        let of = self.with_events(of, others || counts)?;
+        let of = self.with_events(of, others || counts);
+        let begun = if others { self.begun() } else { None };
+        let of = self.all_of([of, begun])?;
         Some(match bounds.upper {
             Some(upper) => self.push(ReachPart::Later(of, upper)),
             None => self.push(ReachPart::Never(of)),
@@ -325,6 +334,12 @@ impl Finder<'_> {
         }
         let seen = self.seen(self.all.clone());
         self.all_of([of, seen])
+    }
+
+    /// Where the property begins, in dense time: in the others every message that is missed matters itself.
+    fn begun(&mut self) -> Option<u32> {
+        let is_dense = self.model == TimeModel::Dense && !self.events.is_empty();
+        is_dense.then(|| self.push(ReachPart::Begun(self.events.clone())))
     }
 
     /// Adds that the messages of all topics matter.

@@ -10,7 +10,7 @@ use crate::monitor::{Monitor, Saved};
 /// The kind of a monitor's snapshot.
 const MONITOR: &snapshot::Kind = b"RONDELss";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 19;
+const VERSION: u32 = 20;
 
 impl Monitor {
     /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives

@@ -119,7 +119,7 @@ impl Writer<'_> {
         let unbounded = self.numbers.one_in(8);
         let bounds = if unbounded { String::new() } else { bounds };
         let a = self.past(depth - 1);
-        match self.numbers.below(9) {
+        match self.numbers.below(11) {
             0 | 1 => format!("once{bounds} ({a})"),
             2 | 3 => format!("historically{bounds} ({a})"),
             4 => {
@@ -133,6 +133,16 @@ impl Writer<'_> {
                 let b = self.past(depth - 1);
                 format!("(({a}) or ({b}))")
             }
+            8 => {
+                let length = 1 + self.numbers.below(4);
+                let length = if self.model == Model::Steps {
+                    length.to_string()
+                } else {
+                    format!("{} ms", 5 * length)
+                };
+                format!("(stable({a}) for {length})")
+            }
+            9 => format!("hysteresis(t{}.x, 1.0, 3.0)", self.numbers.below(self.topics as i64)),
             _ => {
                 let b = self.past(depth - 1);
                 format!("(({a}) and ({b}))")

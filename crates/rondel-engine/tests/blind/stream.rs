@@ -90,8 +90,7 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
             steps.push(Step::Told(Told::See(of, again)));
             outage = None;
         }
-        // In dense time a trace begins with its first message: that is seen.
-        if outage.is_none() && numbers.one_in(5 * rate) && number > 0 {
+        if outage.is_none() && numbers.one_in(5 * rate) {
             let of: Vec<usize> = (0..topics).filter(|_| numbers.one_in(2)).collect();
             let told = of.iter().map(|topic| TopicId(*topic as u32)).collect();
             let now = Some(message.time).filter(|_| numbers.one_in(2));
@@ -102,7 +101,7 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
             continue;
         }
         let (seen, lost) = last[message.topic];
-        if numbers.one_in(rate) && number > 0 {
+        if numbers.one_in(rate) {
             match numbers.below(3) {
                 0 => {
                     last[message.topic] = (seen, lost.or(Some(steps.len())));

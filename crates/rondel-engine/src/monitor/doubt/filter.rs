@@ -116,7 +116,7 @@ impl Doubts {
             };
             let of_slice = plan.slice.filter(|_| plan.by_key()).and_then(|slice| keys.get(slice));
             let Some((keys, keyed, shared)) = of_slice else {
-                doubt.state.event(plan, time, is_on, carries);
+                doubt.state.event(plan, time, is_on, carries, true);
                 if (doubt.fresh.is_some() || doubt.state.is_seen(plan, time))
                     && let Some(plan) = plan.fresh(program, place)
                 {
@@ -126,7 +126,9 @@ impl Doubts {
             };
             if shared >> row & 1 == 1 {
                 let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
-                states.chain([&mut doubt.state]).for_each(|state| state.event(plan, time, is_on, carries));
+                states
+                    .chain([&mut doubt.state])
+                    .for_each(|state| state.event(plan, time, is_on, carries, false));
             } else if keyed >> row & 1 == 1 {
                 let key = keys.key(row);
                 if !doubt.keys.contains_key(key) && doubt.keys.len() < KEYS {
@@ -134,7 +136,7 @@ impl Doubts {
                 }
                 let Some(instance) = doubt.keys.get_mut(key) else { continue };
                 let state = instance.state.get_or_insert_with(|| doubt.state.clone());
-                state.event(plan, time, is_on, carries);
+                state.event(plan, time, is_on, carries, true);
             }
         }
     }

@@ -262,6 +262,7 @@ impl Monitor {
         is_meant: impl Fn(u32) -> bool,
     ) -> &[Report] {
         self.begin_call();
+        let has_begun = self.position() > 0;
         let program = std::sync::Arc::clone(&self.program);
         let plans = program.reaches();
         let doubts = &mut self.doubts;
@@ -276,7 +277,8 @@ impl Monitor {
             UnseenFrom::Count(_) => state::NEVER,
         };
         for ((property, plan), doubt) in all.filter(|((at, _), _)| is_meant(*at)) {
-            let is_read = plan.reads(topics) && !doubts.finals.outlives(property, from);
+            let has_begun = has_begun && plan.slice.is_none();
+            let is_read = plan.reads(topics, has_begun) && !doubts.finals.outlives(property, from);
             if is_read || plan.model != TimeModel::Dense {
                 doubts.missed.push(Missed { property, from, is_read });
             }
@@ -295,7 +297,7 @@ impl Monitor {
             doubt.fresh = None;
             let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
             for state in states.chain([&mut doubt.state]) {
-                state.miss(plan, topics, time, until.end());
+                state.miss(plan, topics, time, until.end(), has_begun);
             }
             doubt.is_passed = false;
         }

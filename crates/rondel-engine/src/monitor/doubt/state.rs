@@ -49,7 +49,7 @@ impl ReachPlan {
         for part in &reach.parts {
             let of = |part: &u32| held.get(*part as usize).copied().unwrap_or(false);
             let is_held = match part {
-                ReachPart::Seen(_) => false,
+                ReachPart::Seen(_) | ReachPart::Begun(_) => false,
                 ReachPart::Messages { .. } => true,
                 ReachPart::Later(part, _) | ReachPart::Never(part) => of(part),
                 ReachPart::All(parts) => parts.iter().any(of),
@@ -61,12 +61,21 @@ impl ReachPlan {
 
     /// Whether each instance becomes certain by messages of its own.
     pub(super) fn by_key(&self) -> bool {
-        let counts = |part: &ReachPart| matches!(part, ReachPart::Messages { .. });
+        let counts = |part: &ReachPart| matches!(part, ReachPart::Messages { .. } | ReachPart::Begun(_));
         self.slice.is_some() && (self.model == TimeModel::Steps || self.reach.parts.iter().any(counts))
     }
 
-    pub(super) fn reads(&self, topics: &[TopicId]) -> bool {
-        topics.iter().any(|topic| self.reads_topic(topic))
+    /// Whether its verdicts depend on messages of these topics; `has_begun` if it began before.
+    pub(super) fn reads(&self, topics: &[TopicId], has_begun: bool) -> bool {
+        topics.iter().any(|topic| self.reads_topic(topic)) || !has_begun && self.begins_with(topics)
+    }
+
+    /// Whether a message of these topics may be the first, and it matters which is.
+    fn begins_with(&self, topics: &[TopicId]) -> bool {
+        self.reach.parts.iter().any(|part| match part {
+            ReachPart::Begun(own) => own.iter().any(|topic| topics.contains(topic)),
+            _ => false,
+        })
     }
 
     fn reads_topic(&self, topic: &TopicId) -> bool {
@@ -186,7 +195,14 @@ impl State {
     }
 
     /// Messages of these topics were missed from this time on.
-    pub(super) fn miss(&mut self, plan: &ReachPlan, topics: &[TopicId], from: i64, end: End) {
+    pub(super) fn miss(
+        &mut self,
+        plan: &ReachPlan,
+        topics: &[TopicId],
+        from: i64,
+        end: End,
+        has_begun: bool,
+    ) {
         self.start = self.start.min(plan.start(from));
         self.after = 0;
         // A topic that does not matter does not keep it uncertain either.
@@ -199,7 +215,11 @@ impl State {
         }
         let before = self.ends.clone();
         for (i, part) in plan.reach.parts.iter().enumerate() {
-            if let ReachPart::Messages { topics: own, after, count, .. } = part {
+            if let ReachPart::Begun(own) = part {
+                if !has_begun && own.iter().any(|topic| topics.contains(topic)) {
+                    self.ends[i] = OPEN;
+                }
+            } else if let ReachPart::Messages { topics: own, after, count, .. } = part {
                 let raised = |part: &u32| self.ends[*part as usize] > before[*part as usize];
                 if own.iter().any(|topic| topics.contains(topic)) || after.as_ref().is_some_and(raised) {
                     (self.ends[i], self.counts[i]) = (OPEN, *count);
@@ -220,13 +240,15 @@ impl State {
         self.renew(plan);
     }
 
-    /// Takes an event: its time, whether it is on a topic, and whether it carries what a part asks for.
+    /// Takes an event: its time, whether it is on a topic, whether it carries what a part asks for, and whether what
+    /// has not begun begins with it.
     pub(super) fn event(
         &mut self,
         plan: &ReachPlan,
         time: i64,
         is_on: impl Fn(TopicId) -> bool,
         carries: impl Fn(usize) -> bool,
+        begins: bool,
     ) {
         self.row += 1;
         let steps = plan.model == TimeModel::Steps;
@@ -245,6 +267,9 @@ impl State {
             }
         }
         for (i, part) in plan.reach.parts.iter().enumerate() {
+            if begins && matches!(part, ReachPart::Begun(_)) && self.ends[i] == OPEN {
+                self.ends[i] = at - 1;
+            }
             let ReachPart::Messages { topics, after, .. } = part else {
                 self.ends[i] = self.end_of(plan, i);
                 continue;
@@ -276,8 +301,8 @@ impl State {
         }
     }
 
-    fn end_of(&self, plan: &ReachPlan, part: usize) -> i64 {
-        let Some(part) = plan.reach.parts.get(part) else { return NEVER };
+    fn end_of(&self, plan: &ReachPlan, index: usize) -> i64 {
+        let Some(part) = plan.reach.parts.get(index) else { return NEVER };
         let is_held = |part: &u32| plan.holds.get(*part as usize).copied().unwrap_or(true);
         let of = |part: &u32| self.ends.get(*part as usize).copied().unwrap_or(NEVER);
         match part {
@@ -286,6 +311,7 @@ impl State {
                 topics.iter().filter_map(of).map(|gate| gate.end).max().unwrap_or(NEVER)
             }
             ReachPart::Messages { .. } => NEVER,
+            ReachPart::Begun(_) => self.ends.get(index).copied().unwrap_or(NEVER),
             ReachPart::Later(part, by) => match of(part) {
                 NEVER => NEVER,
                 // A value that was held until just before a time counts as of then, in dense time. What happens at
@@ -336,7 +362,12 @@ impl State {
     /// The time after which an instance that begins is certain, if it does.
     pub(super) fn horizon(&self, plan: &ReachPlan) -> Option<i64> {
         let is_open = |gate: &TopicGate| gate.gate == Gate::Open;
-        if plan.model == TimeModel::Steps || self.gates.iter().any(is_open) {
+        // One that began within the span may show itself at any time.
+        let is_begun = |(part, end): (&ReachPart, &i64)| matches!(part, ReachPart::Begun(_)) && *end == OPEN;
+        if plan.model == TimeModel::Steps
+            || self.gates.iter().any(is_open)
+            || plan.reach.parts.iter().zip(&self.ends).any(is_begun)
+        {
             return None;
         }
         let back = i64::try_from(plan.back?).unwrap_or(i64::MAX);
