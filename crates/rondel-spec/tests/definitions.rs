@@ -90,3 +90,22 @@ fn a_definition_sees_only_its_parameters_and_declarations() {
     let outcome = parse(&text);
     assert!(outcome.diagnostics.iter().any(|d| d.code == Code::UnknownName), "{:?}", outcome.diagnostics);
 }
+
+#[test]
+fn an_argument_has_the_type_of_its_parameter() {
+    let (widened, _) = plan("let half(a: float) = a / 2 property p = half(a.n) < 3.5");
+    assert_eq!(widened, ["(< (/ (float a.n) 2.0) 3.5)"]);
+    for text in [
+        "let half(n: int) = n / 2 property p = half(a.x) == 3",
+        "let half(n: int) = n / 2 property p = half(7.0) == 3",
+    ] {
+        let text = format!("{TOPICS}{text}");
+        let codes: Vec<Code> = parse(&text).diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, [Code::ArgumentType], "{text}");
+    }
+    for name in ["stable", "hysteresis", "sqrt", "count"] {
+        let text = format!("{TOPICS}let {name}(p: bool) = p property q = a.ok");
+        let found = parse(&text).diagnostics.iter().any(|found| found.code == Code::DuplicateName);
+        assert!(found, "{name}");
+    }
+}

@@ -3,7 +3,7 @@
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning, attributes};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::functions::{FunctionId, Kernel, pattern};
 use crate::operators::Operator;
 use crate::places::Call;
@@ -295,7 +295,11 @@ impl Checker<'_> {
                 let operands: Option<Vec<_>> = operands.iter().map(|a| of(self, a)).collect();
                 return self.lower_operator(node, operator, &operands?, lasting.as_deref(), model);
             }
-            NodeKind::Same(inner) | NodeKind::Argument(inner, ..) => of(self, inner)?,
+            NodeKind::Same(inner) => of(self, inner)?,
+            NodeKind::Argument(inner, value_type, parameter) => {
+                let argument = of(self, inner)?;
+                return self.lower_argument(node, argument, *value_type, *parameter);
+            }
             NodeKind::Member { operand, members, interval, negated } => {
                 let operand = of(self, operand)?;
                 let members: Option<Vec<_>> = members.iter().map(|member| of(self, member)).collect();
@@ -519,6 +523,30 @@ impl Checker<'_> {
         };
         self.diagnostics.push(diagnostic);
         None
+    }
+
+    /// Translates an argument of a definition: it has the type of its parameter, so that an integer given for a `float`
+    /// is one.
+    fn lower_argument(
+        &mut self,
+        node: NodeId,
+        argument: ExprId,
+        value_type: ValueType,
+        parameter: Span,
+    ) -> Option<ExprId> {
+        match (value_type, self.graph.value_type(argument)) {
+            (ValueType::Float, _) => Some(self.graph.widen(argument)),
+            (ValueType::Int, ValueType::Float) => {
+                let name = parameter.of(self.text);
+                let message = format!("parameter '{name}' is an int, found a float");
+                let diagnostic = Diagnostic::new(Code::ArgumentType, self.span(node), message)
+                    .label(parameter, "declared here")
+                    .help(format!("write `{name}: float`, or declare the field as an int in its topic"));
+                self.diagnostics.push(diagnostic);
+                None
+            }
+            _ => Some(argument),
+        }
     }
 
     /// Translates a call of the table of functions.

@@ -13,6 +13,7 @@ use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
+use crate::operators::Operator;
 use crate::suggest::did_you_mean;
 
 /// The most nodes that all expansions of a file may have.
@@ -164,6 +165,7 @@ impl Parser<'_> {
         let name =
             Name { text: self.tokens()[name].span.of(self.text).to_owned(), span: self.tokens()[name].span };
         let is_function = Function::named(&name.text).is_some()
+            || Operator::named(&name.text).is_some()
             || MEASUREMENTS.contains(&name.text.as_str())
             || matches!(name.text.as_str(), "in" | "reaction");
         if is_function {
