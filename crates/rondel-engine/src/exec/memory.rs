@@ -6,8 +6,7 @@ use crate::exec::section::{Deadline, Moments, Section};
 use crate::exec::state::State;
 use crate::ir::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineState};
-use crate::ops::once::Recently;
-use crate::ops::once::TimedRecently;
+use crate::ops::once::{Recently, TimedRecently};
 
 /// What is kept for properties that are evaluated together, from one event to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
