@@ -614,7 +614,9 @@ impl Checker<'_> {
             if self.graph.constant(in_order) == Some(&Value::Bool(false)) {
                 let message = "this interval is empty, so the membership is always false";
                 let diagnostic = Diagnostic::new(Code::EmptyInterval, self.span(node), message);
-                self.diagnostics.push(diagnostic.help("write the lower end first"));
+                self.diagnostics.push(
+                    diagnostic.help("write the lower end first; `[2, 2]` has one value, `[2, 2)` none"),
+                );
             }
         }
         let above = self.lower_comparison(node, above, operand, *low);
