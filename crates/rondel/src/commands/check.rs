@@ -73,7 +73,7 @@ pub struct Check {
     /// Read only these topics of the recordings: names or patterns, with commas between them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     topics: Vec<String>,
-    /// The topic of the rows of a table (.csv), instead of its column `topic` or the name of the file
+    /// The topic of the rows of a table (.csv), instead of its column `topic` or the name of the file; not for JSON lines
     #[arg(long, value_name = "NAME")]
     topic: Option<String>,
     /// Check all recordings as one, merged by the times of recording: all but JSON lines

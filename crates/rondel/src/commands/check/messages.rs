@@ -447,6 +447,7 @@ impl Check {
             (self.from.is_some(), "--from"),
             (self.to.is_some(), "--to"),
             (!self.topics.is_empty(), "--topics"),
+            (self.topic.is_some(), "--topic"),
         ];
         let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) else { return Ok(()) };
         let lines: Vec<&PathBuf> =
