@@ -23,9 +23,9 @@ use crate::warn;
 
 /// The endings of files of definitions.
 #[cfg(feature = "proto")]
-const FORMS: &[&str] = &["msg", "idl", "proto", "bfbs", "desc", "binpb", "pb"];
+const FORMS: &[&str] = &["msg", "idl", "proto", "fbs", "bfbs", "desc", "binpb", "pb"];
 #[cfg(not(feature = "proto"))]
-const FORMS: &[&str] = &["msg", "idl", "bfbs", "desc", "binpb", "pb"];
+const FORMS: &[&str] = &["msg", "idl", "fbs", "bfbs", "desc", "binpb", "pb"];
 /// What defines types of Protobuf.
 #[cfg(feature = "proto")]
 const PROTOBUF: &str = "a file of Protobuf (*.proto) or a descriptor set (*.desc, *.binpb)";
@@ -174,7 +174,7 @@ impl Schemas {
         let state = self.state();
         match encoding {
             Encoding::Protobuf => state.protobuf(name).ok_or(PROTOBUF),
-            Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a binary schema (*.bfbs)"),
+            Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a schema (*.fbs, *.bfbs)"),
             _ => {
                 drop(state);
                 return self.schema(name).map(MessageType::Cdr).map_err(|error| error.to_string());
@@ -306,9 +306,16 @@ impl State {
             "idl" => self.add_idl(path),
             "bfbs" => {
                 let set = BinarySchema::from_bytes(&self.bytes(path)?).map_err(|error| cannot(&error))?;
-                let names = set.table_names().map(|name| (name.to_owned(), path.to_owned()));
-                self.files.extend(names);
-                self.flatbuffers.push(set);
+                self.add_flatbuffers(path, set);
+                Ok(())
+            }
+            "fbs" => {
+                let text = self.text(path)?;
+                let folder = path.parent().unwrap_or(Path::new(""));
+                let include = |name: &str| read_text(&folder.join(name)).ok();
+                let set = BinarySchema::from_text(&text, &include)
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+                self.add_flatbuffers(path, set);
                 Ok(())
             }
             "desc" | "binpb" | "pb" => {
@@ -334,17 +341,14 @@ impl State {
                      it reads text: `cargo build --release --package rondel --features proto`"
                 )))
             }
-            "fbs" => {
-                let folder = match path.parent() {
-                    Some(folder) if folder != Path::new("") => folder,
-                    _ => Path::new("."),
-                };
-                let (path, folder) = (path.display(), folder.display());
-                let command = format!("flatc --binary --schema -o {folder} {path}");
-                Err(cannot(&format!("compile it to a binary schema (*.bfbs) first: `{command}`")))
-            }
             _ => Err(cannot(&format!("definitions are files {}", forms().join(", ")))),
         }
+    }
+
+    fn add_flatbuffers(&mut self, path: &Path, set: BinarySchema) {
+        let names = set.table_names().map(|name| (name.to_owned(), path.to_owned()));
+        self.files.extend(names);
+        self.flatbuffers.push(set);
     }
 
     /// The content of a file that is not text.
@@ -418,7 +422,7 @@ fn uncompiled(folder: &Path, depth: usize) -> Option<PathBuf> {
         std::fs::read_dir(folder).ok()?.flatten().take(FILES).map(|entry| entry.path()).collect();
     entries.sort();
     entries.into_iter().find_map(|path| match extension(&path) {
-        "proto" | "fbs" if path.is_file() => Some(path),
+        "proto" if path.is_file() => Some(path),
         _ if depth > 0 && path.is_dir() => uncompiled(&path, depth - 1),
         _ => None,
     })

@@ -2,8 +2,7 @@
 //!
 //! [`BinarySchema`] reads message types from a binary schema (`.bfbs`), and a [`FlatbuffersDecoder`] compiles a plan
 //! from one of them and the fields that a program reads. It follows offsets to these fields only, and checks every
-//! offset and length on the way; what is not read is not looked at. Text schemas (`.fbs`) are not read:
-//! `flatc --binary --schema` compiles them.
+//! offset and length on the way; what is not read is not looked at. Schemas as text (`.fbs`) are compiled first.
 //!
 //! | field | read as |
 //! |---|---|
@@ -25,6 +24,7 @@ mod json;
 mod outline;
 mod plan;
 mod schema;
+mod text;
 mod walk;
 
 use std::sync::Arc;

@@ -136,6 +136,35 @@ impl BinarySchema {
         Ok(BinarySchema { types: Arc::new(types) })
     }
 
+    /// All that has an effect, to compare.
+    #[cfg(test)]
+    pub(super) fn content(&self) -> String {
+        let Types { source: _, objects, enums, identifier, root } = &*self.types;
+        let mut text = format!("{enums:#?}\n{identifier:?} {root:?}\n");
+        for object in objects {
+            text += &format!("{} {} {}\n", object.name, object.is_struct, object.size);
+            for field in &object.fields {
+                let Field { name, kind, offset, default_int, default_float, is_optional } = field;
+                // A member of a structure is always there.
+                let is_optional = *is_optional && !object.is_struct;
+                text += &format!("  {name} {kind:?} {offset} {default_int} {default_float} {is_optional}\n");
+            }
+        }
+        text
+    }
+
+    /// Reads a schema as text (`.fbs`), of any size up to 16 MiB with what it includes. `include` returns the text of a
+    /// file, by its name as seen from the folder of this one.
+    ///
+    /// # Errors
+    /// The first mistake, with its place.
+    pub fn from_text(
+        text: &str,
+        include: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<BinarySchema, SchemaError> {
+        BinarySchema::from_bytes(&super::text::compile(text, include)?)
+    }
+
     /// Returns the full names of all tables, in order.
     pub fn table_names(&self) -> impl Iterator<Item = &str> {
         self.types.objects.iter().filter(|object| !object.is_struct).map(|object| &*object.name)

@@ -26,6 +26,7 @@ pub mod idl;
 mod library;
 pub mod msg;
 mod ros;
+pub(crate) mod scan;
 mod text;
 mod xtypes;
 

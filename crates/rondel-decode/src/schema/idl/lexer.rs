@@ -1,5 +1,6 @@
 //! Text to tokens.
 
+use crate::schema::scan::Cursor;
 use crate::schema::{Place, SchemaError};
 
 /// A token and where it begins.
@@ -32,58 +33,11 @@ pub(super) struct Tokens {
     pub(super) end: Place,
 }
 
-struct Cursor<'t> {
-    rest: &'t str,
-    place: Place,
-}
-
-impl<'t> Cursor<'t> {
-    fn peek(&self) -> Option<char> {
-        self.rest.chars().next()
-    }
-
-    fn bump(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.rest = &self.rest[c.len_utf8()..];
-        if c == '\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
-        } else {
-            self.place.column += 1;
-        }
-        Some(c)
-    }
-
-    fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'t str {
-        let end = self.rest.find(|c| !accept(c)).unwrap_or(self.rest.len());
-        let taken = &self.rest[..end];
-        for _ in taken.chars() {
-            self.bump();
-        }
-        taken
-    }
-}
-
 pub(super) fn tokens(text: &str) -> Result<Tokens, SchemaError> {
-    let mut cursor = Cursor { rest: text, place: Place { line: 1, column: 1 } };
+    let mut cursor = Cursor::new(text);
     let (mut tokens, mut includes) = (Vec::new(), Vec::new());
-    while let Some(c) = cursor.peek() {
+    while let Some(c) = cursor.skip_blank()? {
         let place = cursor.place;
-        if c.is_whitespace() {
-            cursor.bump();
-            continue;
-        }
-        if cursor.rest.starts_with("//") {
-            cursor.take_while(|c| c != '\n');
-            continue;
-        }
-        if cursor.rest.starts_with("/*") {
-            let length = cursor.rest.find("*/").ok_or(SchemaError::at(place, "this comment does not end"))?;
-            let end = cursor.rest.len() - length - 2;
-            while cursor.rest.len() > end {
-                cursor.bump();
-            }
-            continue;
-        }
         if c == '#' {
             let line = cursor.take_while(|c| c != '\n');
             if let Some(name) = directive(line).map_err(|message| SchemaError::at(place, message))? {
