@@ -176,6 +176,24 @@ fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over:
         let window = add(Expr::Window { aggregate, over, operand, topics });
         formulas.push(add(Expr::Compare(Comparison::Less, window, three)));
     }
+    for aggregate in [Aggregate::Distinct, Aggregate::First] {
+        let window = add(Expr::Window { aggregate, over, operand: Some(int), topics: vec![TopicId(0)] });
+        formulas.push(add(Expr::Compare(Comparison::Less, window, three)));
+    }
+    let percentile = Aggregate::Percentile(900_000);
+    for aggregate in [Aggregate::Median, percentile, Aggregate::Last] {
+        let window = add(Expr::Window { aggregate, over, operand: Some(float), topics: vec![TopicId(1)] });
+        formulas.push(add(Expr::Compare(Comparison::LessOrEqual, window, float)));
+    }
+    let off_grid = add(Expr::Literal(Value::Float(0.123_456_7)));
+    let deviation =
+        Expr::Window { aggregate: Aggregate::Stddev, over, operand: Some(float), topics: vec![TopicId(1)] };
+    let deviation = add(deviation);
+    formulas.push(add(Expr::Compare(Comparison::Greater, deviation, off_grid)));
+    let distinct =
+        Expr::Window { aggregate: Aggregate::Distinct, over, operand: Some(float), topics: vec![TopicId(1)] };
+    let distinct = add(distinct);
+    formulas.push(add(Expr::Compare(Comparison::Less, distinct, three)));
     let max =
         Expr::Window { aggregate: Aggregate::Max, over, operand: Some(float), topics: vec![TopicId(1)] };
     let max = add(max);

@@ -6,6 +6,7 @@ mod definition;
 
 use std::sync::Arc;
 
+use definition::quantity;
 use definition::random::cuts;
 use definition::{Content, Event, Timed, spec, write};
 use proptest::prelude::*;
@@ -67,6 +68,23 @@ fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Exp
     for x in [i, f] {
         for aggregate in [Aggregate::Sum, Aggregate::Mean, Aggregate::Min, Aggregate::Max] {
             measured.push(window(aggregate, Some(x)));
+        }
+    }
+    let wide = ExprId(nodes.len() as u32);
+    nodes.push(Expr::ToFloat(i));
+    for x in [i, f] {
+        for aggregate in [Aggregate::Distinct, Aggregate::First, Aggregate::Last] {
+            measured.push(window(aggregate, Some(x)));
+        }
+    }
+    for x in [wide, f] {
+        let percentiles = [0, 250_000, 957_001, 1_000_000].map(Aggregate::Percentile);
+        for aggregate in percentiles.into_iter().chain([Aggregate::Median, Aggregate::Stddev]) {
+            measured.push(window(aggregate, Some(x)));
+        }
+        if model != TimeModel::Steps {
+            measured.push(window(Aggregate::Derivative, Some(x)));
+            measured.push(window(Aggregate::Integral, Some(x)));
         }
     }
     if model != TimeModel::Steps {
@@ -145,10 +163,27 @@ fn measure(
             };
             let samples =
                 (0..seen).filter(|&i| topics.contains(&TopicId(trace[i].event.topic)) && in_window(i));
-            let values: Vec<Option<Value>> = samples
-                .map(|i| operand.map_or(Some(Value::Bool(true)), |x| fields[x.index()][i].clone()))
-                .collect();
-            aggregated(*aggregate, *over, operand.is_some_and(|x| x == ExprId(0)), values)
+            let samples: Vec<usize> = samples.collect();
+            let at = |i: usize, x: ExprId| match x.index() {
+                3 => fields[0][i].clone().map(|value| match value {
+                    Value::Int(x) => Value::Float(x as f64),
+                    other => panic!("{other:?} is no integer"),
+                }),
+                x => fields[x][i].clone(),
+            };
+            let values: Vec<Option<Value>> =
+                samples.iter().map(|&i| operand.map_or(Some(Value::Bool(true)), |x| at(i, x))).collect();
+            let known = || values.clone().into_iter().collect::<Option<Vec<Value>>>();
+            let times = || samples.iter().map(|&i| i128::from(trace[i].time)).collect::<Vec<_>>();
+            match quantity::of(*aggregate, &[], &[]) {
+                quantity::Answer::Other => {
+                    aggregated(*aggregate, *over, operand.is_some_and(|x| x == ExprId(0)), values)
+                }
+                quantity::Answer::Value(_) => match quantity::of(*aggregate, &known()?, &times()) {
+                    quantity::Answer::Value(value) => value,
+                    quantity::Answer::Other => panic!("{aggregate:?}"),
+                },
+            }
         }
         Expr::Age(topic) => Some(Value::Duration(now - trace[of_topic(*topic).next_back()?].time)),
         Expr::Latency(topic) => {

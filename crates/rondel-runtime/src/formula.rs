@@ -223,10 +223,15 @@ impl Writer<'_> {
             }
             Expr::Prev(a) => self.call("prev", &[*a], below),
             Expr::Window { aggregate, over, operand, .. } => {
-                let name = format!("{aggregate:?}").to_lowercase();
-                match operand {
-                    Some(operand) => self.call(&name, &[*operand], below),
-                    None => self.samples(&name, node),
+                let name = aggregate.name();
+                match (operand, aggregate.percentage()) {
+                    (Some(operand), Some(percentage)) => {
+                        self.text("percentile(");
+                        self.node(*operand, 0, below);
+                        self.text(&format!(", {percentage})"));
+                    }
+                    (Some(operand), None) => self.call(name, &[*operand], below),
+                    (None, _) => self.samples(name, node),
                 }
                 let over = bound(*over, self.time);
                 self.text(&format!(" over {over}"));

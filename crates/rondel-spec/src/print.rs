@@ -89,7 +89,10 @@ impl Spec {
             Expr::Until(b, ..) => format!("until{}", bounds(*b)),
             Expr::Window { aggregate, over, operand, topics } => {
                 let topics: Vec<_> = topics.iter().map(|topic| self.topic_name(*topic)).collect();
-                let name = format!("{aggregate:?}").to_lowercase();
+                let name = match aggregate.percentage() {
+                    Some(percentage) => format!("percentile {percentage}"),
+                    None => aggregate.name().to_owned(),
+                };
                 match operand {
                     Some(_) => format!("{name} over {over} of {}", topics.join(",")),
                     None => format!("({name} over {over} of {})", topics.join(",")),

@@ -482,6 +482,75 @@ pub enum Aggregate {
     Max,
     /// The number of samples per second: a `Float`; not available in steps.
     Rate,
+    /// The number of different values: an `Int`.
+    Distinct,
+    /// The quantile, in millionths of all samples: a `Float`; unknown if there are no samples.
+    Percentile(u32),
+    /// The quantile of a half: a `Float`; unknown if there are no samples.
+    Median,
+    /// The standard deviation of the population: a `Float`; unknown if there are no samples.
+    Stddev,
+    /// The value of the oldest sample, of the type of the operand; unknown if there are no samples.
+    First,
+    /// The value of the newest sample, of the type of the operand; unknown if there are no samples.
+    Last,
+    /// The difference between the newest and the oldest sample by the seconds between them: a `Float`; unknown if they
+    /// are of one time. Not available in steps.
+    Derivative,
+    /// The area below the lines between the samples, in seconds: a `Float`; 0 if there are no samples. Not available in
+    /// steps.
+    Integral,
+}
+
+impl Aggregate {
+    /// Returns the name in the language.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Aggregate::Count => "count",
+            Aggregate::Sum => "sum",
+            Aggregate::Mean => "mean",
+            Aggregate::Min => "min",
+            Aggregate::Max => "max",
+            Aggregate::Rate => "rate",
+            Aggregate::Distinct => "distinct",
+            Aggregate::Percentile(_) => "percentile",
+            Aggregate::Median => "median",
+            Aggregate::Stddev => "stddev",
+            Aggregate::First => "first",
+            Aggregate::Last => "last",
+            Aggregate::Derivative => "derivative",
+            Aggregate::Integral => "integral",
+        }
+    }
+
+    /// Returns the percentage, as it is written after the operand.
+    #[must_use]
+    pub fn percentage(self) -> Option<f64> {
+        match self {
+            // Of a whole number of millionths, so that few digits stay few.
+            Aggregate::Percentile(part) => Some(f64::from(part) / 10_000.0),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is computed from floats, whatever the type of its operand is.
+    pub(crate) fn is_of_floats(self) -> bool {
+        matches!(
+            self,
+            Aggregate::Mean
+                | Aggregate::Percentile(_)
+                | Aggregate::Median
+                | Aggregate::Stddev
+                | Aggregate::Derivative
+                | Aggregate::Integral
+        )
+    }
+
+    /// Returns whether it is per second or of seconds, so that it has no meaning in steps.
+    pub(crate) fn needs_time(self) -> bool {
+        matches!(self, Aggregate::Rate | Aggregate::Derivative | Aggregate::Integral)
+    }
 }
 
 /// An arithmetic operator on one number.
@@ -687,7 +756,8 @@ impl Expr {
             | Expr::Prev(a)
             | Expr::If(_, a, _)
             | Expr::Window {
-                aggregate: Aggregate::Sum | Aggregate::Min | Aggregate::Max,
+                aggregate:
+                    Aggregate::Sum | Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last,
                 operand: Some(a),
                 ..
             } => [Some(*a), None],
@@ -704,11 +774,10 @@ impl Expr {
             | Expr::Key(_, value_type)
             | Expr::Variable(_, value_type)
             | Expr::MachineVariable(_, _, value_type) => *value_type,
-            Expr::ToFloat(_) | Expr::Window { aggregate: Aggregate::Mean | Aggregate::Rate, .. } => {
-                ValueType::Float
-            }
+            Expr::ToFloat(_) | Expr::Window { aggregate: Aggregate::Rate, .. } => ValueType::Float,
+            Expr::Window { aggregate, .. } if aggregate.is_of_floats() => ValueType::Float,
             Expr::Length { .. }
-            | Expr::Window { aggregate: Aggregate::Count, .. }
+            | Expr::Window { aggregate: Aggregate::Count | Aggregate::Distinct, .. }
             | Expr::Window { operand: None, .. } => ValueType::Int,
             Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) | Expr::Chain(..) => ValueType::Duration,
             Expr::Binary(op, a, b) => binary_type(*op, of(*a), of(*b)).unwrap_or(of(*a)),

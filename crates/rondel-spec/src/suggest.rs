@@ -148,7 +148,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         "square" => "write a power as a product: `x * x`",
         "hold" => "remove it, as a field holds its value until the next message",
         "aggregate" => {
-            "write `mean(x) over 1 s`; the aggregates are `count`, `sum`, `mean`, `min`, `max` and `rate`"
+            "write `mean(x) over 1 s`; there are also `count`, `sum`, `min`, `max`, `rate`, `distinct`, `percentile`, `median`, `stddev`, `first`, `last`, `derivative` and `integral`"
         }
         "duration" => "write `historically[0, 2 s] p` for `p` throughout the last 2 s",
         "^" => "write a power as a product: `x * x`",

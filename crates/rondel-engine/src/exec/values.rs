@@ -213,6 +213,9 @@ pub(crate) fn evaluate(
             let stamps = view.stamps(timed);
             let window = &mut values.windows[window as usize];
             match window.kind() {
+                _ if window.counts_floats() => {
+                    window.step_counts(&mut ints[out as usize], floats.get(x as usize), rows, stamps, len)
+                }
                 Kind::Float => {
                     let (before, out) = split(floats, out);
                     window.step_floats(out, before.get(x as usize), rows, stamps, len)

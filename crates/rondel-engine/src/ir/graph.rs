@@ -153,6 +153,18 @@ pub(crate) enum Measure {
     Sum,
     Least,
     Greatest,
+    Distinct,
+    /// The number of different floats; the column is one of integers.
+    DistinctFloats,
+    /// In millionths of all.
+    Percentile(u32),
+    Median,
+    Deviation,
+    First,
+    Last,
+    /// Per second, as the next.
+    Derivative,
+    Integral,
 }
 
 /// A field of the messages that is read, by its position in the table of fields.

@@ -426,6 +426,12 @@ impl Frame<'_> {
             };
             let rows = [samples >> row & 1, known >> row & 1];
             let holds = match window.kind() {
+                _ if window.counts_floats() => {
+                    float.0[0] = self.columns.floats.get(x as usize).map_or(0.0, |x| x[row]);
+                    let holds = window.step_counts(&mut int.1, Some(&float.0), rows, stamps, 1);
+                    self.columns.ints[out as usize][row] = int.1[0];
+                    holds
+                }
                 Kind::Float => {
                     let (before, out) = split(&mut self.columns.floats, out);
                     float.0[0] = before.get(x as usize).map_or(0.0, |x| x[row]);

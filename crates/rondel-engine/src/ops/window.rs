@@ -7,6 +7,12 @@
 //! What samples have left and which have not depends on the rows with samples alone: rows in between
 //! (of other topics, or where only time passes) may be there or not.
 
+mod ends;
+mod integral;
+mod moments;
+mod ordered;
+mod sorted;
+
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -16,6 +22,11 @@ use crate::ir::graph::{Kind, Measure, Wire};
 use crate::ops::columns::Values;
 use crate::ops::extreme::Greatest;
 use crate::ops::stamps::{Blind, Stamps, age};
+
+use ends::Ends;
+use integral::Integral;
+use moments::Deviation;
+use ordered::{HUNDRED, Ordered};
 
 /// How many samples a window keeps. Of more it says nothing, until it is down to so many again.
 pub(crate) const LIMIT: usize = 1_000_000;
@@ -244,6 +255,15 @@ pub(crate) enum Window {
     SumFloat(SumFloat),
     ExtremeInt(Extreme),
     ExtremeFloat(Extreme),
+    DistinctInt(Ordered),
+    DistinctFloat(Ordered),
+    Quantile(u32, Ordered),
+    Deviation(Deviation),
+    /// Of the newest, or else of the oldest.
+    EndInt(bool, Ends),
+    EndFloat(bool, Ends),
+    Derivative(Ends),
+    Integral(Integral),
 }
 
 impl Window {
@@ -253,6 +273,17 @@ impl Window {
             (Measure::Count, _) => Window::Count(Count::new(over, LIMIT)),
             (Measure::Sum, Kind::Float) => Window::SumFloat(SumFloat::new(over, LIMIT)),
             (Measure::Sum, _) => Window::SumInt(SumInt::new(over, LIMIT)),
+            (Measure::Distinct, _) => Window::DistinctInt(Ordered::new(over, LIMIT)),
+            (Measure::DistinctFloats, _) => Window::DistinctFloat(Ordered::new(over, LIMIT)),
+            (Measure::Percentile(part), _) => Window::Quantile(part, Ordered::new(over, LIMIT)),
+            (Measure::Median, _) => Window::Quantile(HUNDRED / 2, Ordered::new(over, LIMIT)),
+            (Measure::Deviation, _) => Window::Deviation(Deviation::new(over, LIMIT)),
+            (Measure::Derivative, _) => Window::Derivative(Ends::new(over, LIMIT)),
+            (Measure::Integral, _) => Window::Integral(Integral::new(over, LIMIT)),
+            (Measure::First | Measure::Last, kind) => {
+                let (last, ends) = (measure == Measure::Last, Ends::new(over, LIMIT));
+                if kind == Kind::Float { Window::EndFloat(last, ends) } else { Window::EndInt(last, ends) }
+            }
             (measure, Kind::Float) => Window::ExtremeFloat(extreme(measure == Measure::Least)),
             (measure, _) => Window::ExtremeInt(extreme(measure == Measure::Least)),
         }
@@ -261,8 +292,42 @@ impl Window {
     /// What kind of column it fills.
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Window::SumFloat(_) | Window::ExtremeFloat(_) => Kind::Float,
-            Window::Count(_) | Window::SumInt(_) | Window::ExtremeInt(_) => Kind::Int,
+            Window::SumFloat(_)
+            | Window::ExtremeFloat(_)
+            | Window::Quantile(..)
+            | Window::Deviation(_)
+            | Window::EndFloat(..)
+            | Window::Derivative(_)
+            | Window::Integral(_) => Kind::Float,
+            Window::Count(_)
+            | Window::SumInt(_)
+            | Window::ExtremeInt(_)
+            | Window::DistinctInt(_)
+            | Window::DistinctFloat(_)
+            | Window::EndInt(..) => Kind::Int,
+        }
+    }
+
+    /// Whether its operand is a column of floats, though it fills one of integers.
+    pub(crate) fn counts_floats(&self) -> bool {
+        matches!(self, Window::DistinctFloat(_))
+    }
+
+    /// As [`Window::step_ints`], for one that [counts floats](Window::counts_floats).
+    pub(crate) fn step_counts(
+        &mut self,
+        out: &mut Values<i64>,
+        x: Option<&Values<f64>>,
+        [samples, known]: [Rows; 2],
+        stamps: Stamps<'_>,
+        len: u32,
+    ) -> Rows {
+        match (self, x) {
+            (Window::DistinctFloat(distinct), Some(x)) => rows(out, len, |i| {
+                let key = sample(x, samples, known, i).map(|value| value.map(ordered::key));
+                distinct.distinct_row(stamps.at(i), key)
+            }),
+            _ => 0,
         }
     }
 
@@ -284,6 +349,12 @@ impl Window {
             (Window::ExtremeInt(extreme), Some(x)) => {
                 rows(out, len, |i| extreme.int_row(stamps.at(i), sample(x, samples, known, i)))
             }
+            (Window::DistinctInt(distinct), Some(x)) => {
+                rows(out, len, |i| distinct.distinct_row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::EndInt(last, ends), Some(x)) => {
+                rows(out, len, |i| ends.int_row(*last, stamps.at(i), sample(x, samples, known, i)))
+            }
             _ => 0,
         }
     }
@@ -304,6 +375,21 @@ impl Window {
             (Window::ExtremeFloat(extreme), Some(x)) => {
                 rows(out, len, |i| extreme.float_row(stamps.at(i), sample(x, samples, known, i)))
             }
+            (Window::Quantile(part, ordered), Some(x)) => {
+                rows(out, len, |i| ordered.quantile_row(*part, stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::Deviation(deviation), Some(x)) => {
+                rows(out, len, |i| deviation.row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::EndFloat(last, ends), Some(x)) => {
+                rows(out, len, |i| ends.float_row(*last, stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::Derivative(ends), Some(x)) => {
+                rows(out, len, |i| ends.derivative_row(stamps.at(i), sample(x, samples, known, i)))
+            }
+            (Window::Integral(integral), Some(x)) => {
+                rows(out, len, |i| integral.row(stamps.at(i), sample(x, samples, known, i)))
+            }
             _ => 0,
         }
     }
@@ -315,6 +401,10 @@ impl Window {
             Window::SumInt(sum) => sum.next_change(),
             Window::SumFloat(sum) => sum.next_change(),
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.next_change(),
+            Window::DistinctInt(x) | Window::DistinctFloat(x) | Window::Quantile(_, x) => x.next_change(),
+            Window::Deviation(x) => x.next_change(),
+            Window::EndInt(_, x) | Window::EndFloat(_, x) | Window::Derivative(x) => x.next_change(),
+            Window::Integral(x) => x.next_change(),
         }
     }
 
@@ -333,6 +423,14 @@ impl Window {
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => {
                 (extreme.greatest.newest(), &extreme.blind, extreme.over)
             }
+            Window::DistinctInt(x) | Window::DistinctFloat(x) | Window::Quantile(_, x) => {
+                (x.newest(), &x.blind, x.over)
+            }
+            Window::Deviation(x) => (x.newest(), &x.blind, x.over),
+            Window::EndInt(_, x) | Window::EndFloat(_, x) | Window::Derivative(x) => {
+                (x.newest(), &x.blind, x.over)
+            }
+            Window::Integral(x) => (x.newest(), &x.blind, x.over),
         };
         newest.into_iter().chain(blind.latest()).all(|stamp| age(now, stamp) >= over)
     }
@@ -347,6 +445,10 @@ impl Window {
                     + sum.newer.capacity() * size_of::<(i64, f64)>()
             }
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.greatest.bytes(),
+            Window::DistinctInt(x) | Window::DistinctFloat(x) | Window::Quantile(_, x) => x.bytes(),
+            Window::Deviation(x) => x.bytes(),
+            Window::EndInt(_, x) | Window::EndFloat(_, x) | Window::Derivative(x) => x.bytes(),
+            Window::Integral(x) => x.bytes(),
         }
     }
 
@@ -357,6 +459,10 @@ impl Window {
             Window::SumInt(sum) => sum.blind.dropped,
             Window::SumFloat(sum) => sum.blind.dropped,
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.greatest.dropped(),
+            Window::DistinctInt(x) | Window::DistinctFloat(x) | Window::Quantile(_, x) => x.blind.dropped,
+            Window::Deviation(x) => x.blind.dropped,
+            Window::EndInt(_, x) | Window::EndFloat(_, x) | Window::Derivative(x) => x.blind.dropped,
+            Window::Integral(x) => x.blind.dropped,
         }
     }
 }

@@ -6,6 +6,7 @@ use rondel_spec::{Aggregate, BinaryOp, ExprId, TimeModel};
 use super::Timed;
 use super::arithmetic::{binary, compare, whole};
 use super::evaluate::Evaluator;
+use super::quantity;
 use super::timeline::{Clock, age_and_constant};
 use super::truth::{Datum, Seen, Truth};
 
@@ -105,7 +106,12 @@ pub fn window(
             if pending {
                 Datum::Pending
             } else {
-                Datum::of(of_values(aggregate, evaluator.spec.value_type(x), values))
+                let times: Vec<i128> =
+                    samples.iter().map(|&j| i128::from(timeline.samples[j].at()) / 2).collect();
+                Datum::of(match quantity::of(aggregate, &values, &times) {
+                    quantity::Answer::Value(value) => value,
+                    quantity::Answer::Other => of_values(aggregate, evaluator.spec.value_type(x), values),
+                })
             }
         }
     }
@@ -126,7 +132,7 @@ fn of_values(aggregate: Aggregate, value_type: ValueType, values: Vec<Value>) ->
         }
         Aggregate::Min => values.into_iter().reduce(|x, y| binary(BinaryOp::Min, x, y).unwrap()),
         Aggregate::Max => values.into_iter().reduce(|x, y| binary(BinaryOp::Max, x, y).unwrap()),
-        Aggregate::Count | Aggregate::Rate => unreachable!(),
+        other => unreachable!("{other:?}"),
     }
 }
 

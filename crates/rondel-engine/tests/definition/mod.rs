@@ -17,6 +17,7 @@ pub mod machines;
 mod measure;
 pub mod operators;
 pub mod outcome;
+pub mod quantity;
 pub mod random;
 pub mod slice;
 pub mod timed;

@@ -172,13 +172,27 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
             };
             let whole = u % 3 != 0;
             let value_type = if whole { ValueType::Int } else { ValueType::Float };
-            let (aggregate, of, result) = match r % 9 {
+            let (aggregate, of, result) = match r % 17 {
                 0 | 1 => (Aggregate::Count, None, ValueType::Int),
                 2 | 3 => (Aggregate::Count, Some(ValueType::Bool), ValueType::Int),
                 4 => (Aggregate::Sum, Some(value_type), value_type),
                 5 => (Aggregate::Mean, Some(value_type), ValueType::Float),
                 6 => (Aggregate::Min, Some(value_type), value_type),
                 7 => (Aggregate::Max, Some(value_type), value_type),
+                8 => (Aggregate::Distinct, Some(value_type), ValueType::Int),
+                9 => (Aggregate::First, Some(value_type), value_type),
+                10 => (Aggregate::Last, Some(value_type), value_type),
+                11 => (Aggregate::Median, Some(ValueType::Float), ValueType::Float),
+                12 | 13 => {
+                    let part = [0, 100_000, 750_000, 1_000_000][t % 4];
+                    (Aggregate::Percentile(part), Some(ValueType::Float), ValueType::Float)
+                }
+                14 if model != TimeModel::Steps => {
+                    (Aggregate::Derivative, Some(ValueType::Float), ValueType::Float)
+                }
+                15 if model != TimeModel::Steps => {
+                    (Aggregate::Integral, Some(ValueType::Float), ValueType::Float)
+                }
                 _ if model == TimeModel::Steps => (Aggregate::Count, None, ValueType::Int),
                 _ => (Aggregate::Rate, None, ValueType::Float),
             };

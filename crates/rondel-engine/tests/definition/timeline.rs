@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use rondel_spec::{Aggregate, Expr, ExprId, Machine, Spec, TimeModel};
+use rondel_spec::{Expr, ExprId, Machine, Spec, TimeModel};
 
 use super::Timed;
 
@@ -181,14 +181,7 @@ fn of_nodes(
             Expr::Eventually(b, _) | Expr::Always(b, _) | Expr::Until(b, ..) => {
                 [Some(b.lower), b.upper].into_iter().flatten().map(|s| -Clock::from(s)).collect()
             }
-            Expr::Window { over, aggregate, .. } => match aggregate {
-                Aggregate::Count
-                | Aggregate::Sum
-                | Aggregate::Mean
-                | Aggregate::Min
-                | Aggregate::Max
-                | Aggregate::Rate => vec![Clock::from(*over)],
-            },
+            Expr::Window { over, .. } => vec![Clock::from(*over)],
             Expr::Compare(_, x, y) => {
                 age_and_constant(spec, *x, *y).map(|(_, c)| Clock::from(c)).into_iter().collect()
             }

@@ -6,6 +6,7 @@ use super::{Checker, Meaning, attributes};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::functions::{FunctionId, Kernel, pattern};
 use crate::operators::Operator;
+use crate::operators::full_window;
 use crate::places::Call;
 use crate::rye;
 use crate::spec::{
@@ -306,8 +307,9 @@ impl Checker<'_> {
                 let found = self.lower_member(node, operand, &members?, *interval)?;
                 if *negated { self.graph.not(found) } else { found }
             }
-            NodeKind::Window { aggregate, operand, over } => {
-                return self.lower_window(node, *aggregate, *operand, over, model);
+            NodeKind::Window { aggregate, operand, over, full } => {
+                let window = self.lower_window(node, *aggregate, *operand, over, model)?;
+                return Some(if *full { full_window(&mut self.graph, window, model) } else { window });
             }
             NodeKind::Variable(variable) => {
                 let value_type = *self.variable_types.get(*variable)?;
@@ -431,16 +433,22 @@ impl Checker<'_> {
         } else if topics.is_empty() {
             let message = "this window measures nothing, because it mentions no topic";
             Diagnostic::new(Code::NeverUpdated, self.span(node), message)
-        } else if aggregate == Aggregate::Rate && model == TimeModel::Steps {
-            let message = "`rate` is in messages per second, but this property counts steps";
-            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message).help(
-                "write a duration, such as `over 1 s`, or count messages in steps with `count(…) over 10`",
-            );
+        } else if aggregate.needs_time() && model == TimeModel::Steps {
+            let (what, help) = match aggregate {
+                Aggregate::Rate => (
+                    "messages per second",
+                    "write a duration, such as `over 1 s`, or count messages in steps with `count(…) over 10`",
+                ),
+                Aggregate::Integral => ("units times seconds", "write a duration, such as `over 1 s`"),
+                _ => ("units per second", "write a duration, such as `over 1 s`"),
+            };
+            let message = format!("`{}` is in {what}, but this property counts steps", aggregate.name());
+            let diagnostic = Diagnostic::new(Code::WrongTimeModel, over.span, message).help(help);
             self.because_of_option(diagnostic)
         } else {
             let operand = match (operand, aggregate) {
                 // Not an integer sum, which could overflow.
-                (Some(id), Aggregate::Mean) => Some(self.graph.widen(id)),
+                (Some(id), aggregate) if aggregate.is_of_floats() => Some(self.graph.widen(id)),
                 (operand, _) => operand,
             };
             return Some(self.graph.add(Expr::Window { aggregate, over: length, operand, topics }));

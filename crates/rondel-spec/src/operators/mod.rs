@@ -2,8 +2,11 @@
 //! means, and the nodes that it becomes. Parser, formatter, type inference, advice, engine and explanation follow from
 //! that: an operator here needs no code elsewhere.
 
+mod full;
 mod hysteresis;
 mod stable;
+
+pub(crate) use full::full_window;
 
 use crate::diagnostic::Code;
 use crate::graph::Graph;

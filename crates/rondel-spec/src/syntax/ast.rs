@@ -355,6 +355,8 @@ pub(crate) enum NodeKind {
         aggregate: Aggregate,
         operand: NodeId,
         over: Box<Bound>,
+        /// Whether it is unknown until the window is full: `over full 1 s`.
+        full: bool,
     },
     Measure(Measure, Name),
     /// An event of a topic: `missed_deadline(topic)`.

@@ -11,12 +11,20 @@ use crate::spec::Aggregate;
 use crate::suggest::{did_you_mean, translation};
 
 /// Names of measurements and aggregates, which are called like functions.
-pub(super) const MEASUREMENTS: [&str; 12] = [
+pub(super) const MEASUREMENTS: [&str; 20] = [
     "on",
     "count",
     "sum",
     "mean",
     "rate",
+    "distinct",
+    "percentile",
+    "median",
+    "stddev",
+    "first",
+    "last",
+    "derivative",
+    "integral",
     "age",
     "latency",
     "jitter",
@@ -24,6 +32,30 @@ pub(super) const MEASUREMENTS: [&str; 12] = [
     "disposed",
     "unregistered",
     "alive",
+];
+
+/// Words that may follow a window, whose length may be a constant named `full`.
+const OPERATOR_WORDS: [&str; 14] = [
+    "and", "or", "implies", "iff", "xor", "since", "until", "in", "not", "then", "else", "for", "property",
+    "let",
+];
+
+/// What is measured over a window.
+const AGGREGATES: [&str; 14] = [
+    "count",
+    "sum",
+    "mean",
+    "min",
+    "max",
+    "rate",
+    "distinct",
+    "percentile",
+    "median",
+    "stddev",
+    "first",
+    "last",
+    "derivative",
+    "integral",
 ];
 
 /// The part of a pair before its value: a complete pair, or a comparison whose value follows.
@@ -232,11 +264,19 @@ impl Parser<'_> {
     pub(super) fn window_of(
         &mut self,
         word: &str,
-        arguments: &[NodeId],
+        arguments: &mut Vec<NodeId>,
         span: Span,
     ) -> Parsed<Option<Aggregate>> {
         let over = self.word(0) == "over";
         let aggregate = match word {
+            "percentile" => self.percentile(arguments, over, span)?,
+            "distinct" => Aggregate::Distinct,
+            "median" => Aggregate::Median,
+            "stddev" => Aggregate::Stddev,
+            "first" => Aggregate::First,
+            "last" => Aggregate::Last,
+            "derivative" => Aggregate::Derivative,
+            "integral" => Aggregate::Integral,
             "count" => Aggregate::Count,
             "sum" => Aggregate::Sum,
             "mean" => Aggregate::Mean,
@@ -244,7 +284,7 @@ impl Parser<'_> {
             "min" if over && arguments.len() == 1 => Aggregate::Min,
             "max" if over && arguments.len() == 1 => Aggregate::Max,
             _ if over => {
-                let known = ["count", "sum", "mean", "min", "max", "rate"];
+                let known = AGGREGATES;
                 let suggestion = || match translation(word).filter(|meant| known.contains(meant)) {
                     Some(meant) => format!("; did you mean '{meant}'?"),
                     None => did_you_mean(word, known),
@@ -256,7 +296,7 @@ impl Parser<'_> {
                 let code = if known.contains(&word) { Code::WrongArguments } else { Code::UnknownFunction };
                 return Err(self.report(
                     Diagnostic::new(code, span, message)
-                        .help("write `over` after count, sum, mean, min, max or rate with one argument"),
+                        .help("write `over` after count, sum, mean, min, max, rate, distinct, median, stddev, first, last, derivative or integral with one argument, or after `percentile(x, 95)`"),
                 ));
             }
             _ => return Ok(None),
@@ -270,9 +310,50 @@ impl Parser<'_> {
         Ok(Some(aggregate))
     }
 
+    /// Takes the percentage from the arguments of `percentile(x, 95)`.
+    fn percentile(&mut self, arguments: &mut Vec<NodeId>, over: bool, span: Span) -> Parsed<Aggregate> {
+        let number = match arguments[..] {
+            [_, percentage] => match self.ast.nodes[percentage].kind {
+                NodeKind::Literal(Value::Int(whole)) => Some(whole as f64),
+                NodeKind::Literal(Value::Float(number)) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        };
+        let part = number.map(|number| number * 10_000.0).filter(|part| (0.0..=1e6).contains(part));
+        if let (Some(part), &[operand, percentage]) = (part, &arguments[..]) {
+            // Beyond the fourth digit a float may be off.
+            if (part - part.round()).abs() < 1e-6 {
+                *arguments = vec![operand];
+                return Ok(Aggregate::Percentile(part.round() as u32));
+            }
+            let span = self.ast.nodes[percentage].span;
+            let message = "a percentage has at most four digits after the point";
+            let diagnostic = Diagnostic::new(Code::WrongArguments, span, message);
+            return Err(self.report(diagnostic.help("write fewer digits: `percentile(x, 99.9) over 10 s`")));
+        }
+        let (span, message) = match arguments[..] {
+            [_, percentage] => {
+                (self.ast.nodes[percentage].span, "a percentage is a number from 0 to 100".to_owned())
+            }
+            _ => {
+                let message = format!("`percentile` takes 2 arguments but got {}", arguments.len());
+                (span.to(self.last_span()), message)
+            }
+        };
+        let help = match over {
+            true => "write the percentage as a number after the value: `percentile(x, 95) over 10 s`",
+            false => "write `percentile(x, 95) over 10 s`",
+        };
+        Err(self.report(Diagnostic::new(Code::WrongArguments, span, message).help(help)))
+    }
+
     /// Returns advice for an aggregate without a window.
     fn window_advice(&self, aggregate: Aggregate, word: &str, arguments: &[NodeId]) -> String {
-        let is_rate = aggregate == Aggregate::Rate;
+        if aggregate.percentage().is_some() {
+            return "write `percentile(x, 95) over 10 s`".to_owned();
+        }
+        let is_rate = aggregate.needs_time();
         let written = |node: NodeId| self.ast.nodes[node].span.of(self.text);
         // Other libraries take the window as a second argument.
         if let [operand, length] = *arguments {
@@ -301,6 +382,16 @@ impl Parser<'_> {
         whole: Span,
     ) -> Parsed<NodeId> {
         self.advance();
+        // A constant may be named so too.
+        let full = self.word(0) == "full"
+            && matches!(
+                self.token(1).kind,
+                TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration | TokenKind::Word
+            )
+            && !OPERATOR_WORDS.contains(&self.word(1));
+        if full {
+            self.advance();
+        }
         let over = self.bound()?;
         let span = whole.to(self.last_span());
         let [operand] = *arguments else {
@@ -313,6 +404,6 @@ impl Parser<'_> {
         {
             self.ast.nodes[operand].kind = NodeKind::Samples(name.clone());
         }
-        Ok(self.node(NodeKind::Window { aggregate, operand, over: Box::new(over) }, span))
+        Ok(self.node(NodeKind::Window { aggregate, operand, over: Box::new(over), full }, span))
     }
 }

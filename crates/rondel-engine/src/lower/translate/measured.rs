@@ -60,6 +60,45 @@ impl Translator<'_> {
                 let count = self.as_float(count);
                 self.binary_column(BinaryOp::Divide, Kind::Float, sum, count)
             }
+            (Aggregate::Distinct, Some(x)) => {
+                let x = operands.measurable(x)?;
+                let measure = match values::kind(x.value_type) {
+                    Kind::Float => Measure::DistinctFloats,
+                    _ => Measure::Distinct,
+                };
+                let column = self.measured(measure, Kind::Int, Some(x.at), samples, over);
+                return Ok(Values::lasting(column, ValueType::Int));
+            }
+            (Aggregate::First | Aggregate::Last, Some(x)) => {
+                let x = operands.measurable(x)?;
+                let measure = if aggregate == Aggregate::First { Measure::First } else { Measure::Last };
+                let column = self.measured(measure, values::kind(x.value_type), Some(x.at), samples, over);
+                return Ok(Values::lasting(column, x.value_type));
+            }
+            (Aggregate::Derivative | Aggregate::Integral, Some(_)) if self.model == TimeModel::Steps => {
+                return Err(CompileError::Unsupported { node: id, what: "a change per second in steps" });
+            }
+            (
+                Aggregate::Percentile(_)
+                | Aggregate::Median
+                | Aggregate::Stddev
+                | Aggregate::Derivative
+                | Aggregate::Integral,
+                Some(x),
+            ) => {
+                let mut x = operands.measurable(x)?;
+                if x.value_type != ValueType::Float {
+                    x = self.widened(x);
+                }
+                let measure = match aggregate {
+                    Aggregate::Percentile(part) => Measure::Percentile(part),
+                    Aggregate::Median => Measure::Median,
+                    Aggregate::Stddev => Measure::Deviation,
+                    Aggregate::Derivative => Measure::Derivative,
+                    _ => Measure::Integral,
+                };
+                self.measured(measure, Kind::Float, Some(x.at), samples, over)
+            }
             (Aggregate::Rate, Some(_)) => {
                 return Err(CompileError::Unsupported { node: id, what: "the rate of a value" });
             }

@@ -190,3 +190,87 @@ fn a_change_comes_when_it_is_due() {
         }
     }
 }
+
+/// The standard deviation and the integral hold what is in the window, though what has left it was large.
+#[test]
+fn spread_and_area_do_not_drift() {
+    let (mut deviation, mut integral) = (Deviation::new(7, LIMIT), Integral::new(7, LIMIT));
+    for i in 0..100_000_i64 {
+        let x = |i: i64| if i % 1000 < 5 { 1e15 } else { 1000.0 + (i % 3) as f64 };
+        let (spread, area) =
+            (deviation.row(i, Some(Some(x(i)))).unwrap(), integral.row(i, Some(Some(x(i)))).unwrap());
+        if i % 1000 < 12 {
+            continue;
+        }
+        let values: Vec<f64> = (i - 6..=i).map(x).collect();
+        let mean = values.iter().sum::<f64>() / 7.0;
+        let expected = (values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 7.0).sqrt();
+        assert!((spread - expected).abs() < 1e-12, "{i}: {spread} and not {expected}");
+        let expected = values.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0).sum::<f64>() / 1e9;
+        assert!((area - expected).abs() < 1e-18, "{i}: {area} and not {expected}");
+    }
+}
+
+#[test]
+fn infinity_and_nan_leave_with_their_sample() {
+    for strange in [f64::INFINITY, f64::NAN] {
+        let (mut deviation, mut integral) = (Deviation::new(3, LIMIT), Integral::new(3, LIMIT));
+        let mut median = Ordered::new(3, LIMIT);
+        let found: Vec<_> = [1.0, strange, 2.0, 3.0, 4.0]
+            .into_iter()
+            .zip(0..)
+            .map(|(x, now)| {
+                let sample = Some(Some(x));
+                let spread = deviation.row(now, sample).unwrap();
+                let area = integral.row(now, sample).unwrap();
+                (spread.is_finite(), area.is_finite(), median.quantile_row(HUNDRED / 2, now, sample))
+            })
+            .collect();
+        assert!(!found[3].0 && !found[3].1);
+        assert_eq!(found[4], (true, true, Some(3.0)));
+    }
+}
+
+/// A saved window of ordered samples says what the original says.
+#[test]
+fn order_is_built_anew_from_what_is_saved() {
+    let mut original = Ordered::new(9, 7);
+    for i in 0..40_i64 {
+        original.quantile_row(HUNDRED / 4, i, Some(Some(((i * 7) % 11) as f64)));
+        let copy = original.again();
+        let row = |ordered: &mut Ordered| ordered.quantile_row(HUNDRED / 4, i + 1, Some(None));
+        assert_eq!(row(&mut copy.clone()), row(&mut original.clone()));
+        let row = |ordered: &mut Ordered| ordered.quantile_row(HUNDRED / 4, i + 4, Some(Some(2.5)));
+        assert_eq!(row(&mut copy.clone()), row(&mut original.clone()));
+    }
+}
+
+/// `cargo test --release -p rondel-engine --lib window_of_ten_thousand -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement, and not a test"]
+#[allow(clippy::print_stdout)]
+fn window_of_ten_thousand() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut values = Vec::new();
+    for _ in 0..1 << 20 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        values.push(state as f64 / 1e19);
+    }
+    for width in [100, 10_000, 1_000_000] {
+        let mut window = Ordered::new(width, LIMIT);
+        let mut sum = 0.0;
+        let mut events = 0_i64;
+        let mut feed = |count: usize, window: &mut Ordered| {
+            for x in values.iter().cycle().take(count) {
+                sum += window.quantile_row(950_000, events, Some(Some(*x))).unwrap_or(0.0);
+                events += 1;
+            }
+        };
+        feed(width as usize, &mut window);
+        let begin = std::time::Instant::now();
+        feed(2_000_000, &mut window);
+        println!("{width}: {} ns per event ({sum})", begin.elapsed().as_nanos() / 2_000_000);
+    }
+}
