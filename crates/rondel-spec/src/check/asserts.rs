@@ -89,6 +89,7 @@ impl<'a> Checker<'a> {
     pub(super) fn lower_asserts(&mut self) {
         for assert in &self.ast.asserts {
             self.check_attributes(&assert.attributes, false);
+            self.refuse_steady(&assert.attributes);
             self.lower_assert(assert);
         }
     }

@@ -6,6 +6,7 @@ use super::Checker;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId};
 use crate::suggest::{did_you_mean, nearest};
+use crate::syntax::STEADY;
 use crate::syntax::ast::{Attribute, Name};
 
 /// The value that an attribute takes.
@@ -14,10 +15,14 @@ enum AttributeValue {
     /// A positive number of instances.
     Count,
     Word(&'static [&'static str]),
+    /// A duration or a number of steps.
+    Length,
+    /// A truth.
+    Condition,
 }
 
 /// The attributes of the language; all others are passed on with the verdicts.
-const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 7] = [
+const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 11] = [
     ("limit", AttributeValue::Count),
     ("unbounded", AttributeValue::Nothing),
     ("plan", AttributeValue::Word(&["relations"])),
@@ -25,6 +30,10 @@ const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 7] = [
     ("robust", AttributeValue::Nothing),
     ("interpolate", AttributeValue::Word(&["constant", "linear"])),
     ("linear", AttributeValue::Nothing),
+    ("warmup", AttributeValue::Length),
+    ("while", AttributeValue::Condition),
+    ("hold", AttributeValue::Length),
+    ("latch", AttributeValue::Nothing),
 ];
 
 /// Synonyms of attributes, and the correct form.
@@ -47,6 +56,8 @@ impl AttributeValue {
             (AttributeValue::Nothing, argument) => argument.is_none(),
             (AttributeValue::Count, Some(_)) => count(&attribute.value).is_some(),
             (AttributeValue::Word(words), Some(_)) => words.contains(&attribute.value.as_str()),
+            // The parser has read them with the formula.
+            (AttributeValue::Length | AttributeValue::Condition, Some(_)) => true,
             (_, None) => false,
         }
     }
@@ -56,6 +67,8 @@ impl AttributeValue {
         match self {
             AttributeValue::Nothing => format!("write `@{name}`"),
             AttributeValue::Count => format!("write `@{name}(100000)`"),
+            AttributeValue::Length => format!("write `@{name}(5 s)`, or in steps `@{name}(5)`"),
+            AttributeValue::Condition => format!("write a condition: `@{name}(topic.field > 0)`"),
             AttributeValue::Word(words) => {
                 let forms: Vec<_> = words.iter().map(|word| format!("`@{name}({word})`")).collect();
                 match forms.split_last() {
@@ -108,6 +121,16 @@ impl Checker<'_> {
                     .or_else(|| (name == "limit" && !limited).then(|| unlimited(attribute))),
             };
             self.diagnostics.extend(diagnostic);
+        }
+    }
+
+    /// Reports attributes that stand for a part of a formula on declarations without one.
+    pub(super) fn refuse_steady(&mut self, attributes: &[Attribute]) {
+        for attribute in attributes.iter().filter(|a| STEADY.iter().any(|(name, _)| *name == a.name.text)) {
+            let message = format!("`@{}` applies only to properties", attribute.name.text);
+            let diagnostic = Diagnostic::new(Code::InvalidAttribute, attribute.span, message);
+            let help = "write a property about it, such as `property p = not in(machine, failed)`, with this attribute";
+            self.diagnostics.push(diagnostic.help(help));
         }
     }
 
@@ -188,6 +211,7 @@ fn invalid_value(attribute: &Attribute, takes: &AttributeValue) -> Diagnostic {
     let message = match (takes, attribute.argument) {
         (AttributeValue::Nothing, _) => format!("`@{name}` takes no value"),
         (_, None) => format!("`@{name}` needs a value"),
+        (AttributeValue::Length | AttributeValue::Condition, _) => format!("`@{name}` needs another value"),
         (AttributeValue::Count, _) => format!("`@{name}` takes a positive whole number of instances"),
         (AttributeValue::Word(words), _) => {
             let suggestion = did_you_mean(value, words.iter().copied());

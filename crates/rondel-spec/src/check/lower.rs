@@ -32,6 +32,7 @@ impl Checker<'_> {
                 PropertySource::Machine(i) => {
                     let machine = &ast.machines[i];
                     self.check_attributes(&machine.attributes, true);
+                    self.refuse_steady(&machine.attributes);
                     let formula = self.lower_errors(i);
                     let divided = machine.each.is_some();
                     self.check_quantified(&machine.name, &machine.attributes, vec![formula], divided);
@@ -41,6 +42,7 @@ impl Checker<'_> {
                 PropertySource::Chain(i) => {
                     let chain = &ast.chains[i];
                     self.check_attributes(&chain.attributes, true);
+                    self.refuse_steady(&chain.attributes);
                     self.check_quantified(&chain.name, &chain.attributes, Vec::new(), true);
                     if let Some((formula, slice, time)) = self.lower_chain(i) {
                         self.push_property(&chain.name, &chain.attributes, formula, slice, time);

@@ -99,8 +99,21 @@ impl Formatter<'_> {
             if !attributes.is_empty() {
                 attributes.push(Doc::Line);
             }
+            let formula = (self.word(at + 1) == "while" && end > at + 4).then_some(at + 3..end - 1);
             for part in at..end.min(to) {
-                attributes.push(self.lexeme(part));
+                match &formula {
+                    Some(formula) if part == formula.start => {
+                        attributes.push(self.expression(part, formula.end.min(to)));
+                    }
+                    Some(formula) if formula.contains(&part) => {}
+                    _ => {
+                        // A number and its unit.
+                        if part > at + 3 && self.word(part) != ")" {
+                            attributes.push(text(" "));
+                        }
+                        attributes.push(self.lexeme(part));
+                    }
+                }
             }
             at = end;
         }

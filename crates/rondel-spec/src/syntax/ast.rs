@@ -273,6 +273,8 @@ pub(crate) struct Attribute {
     pub(crate) value: String,
     /// The location of the value, if there is one.
     pub(crate) argument: Option<Span>,
+    /// The position of its value among the tokens.
+    pub(crate) at: usize,
     /// The location of the whole attribute.
     pub(crate) span: Span,
 }

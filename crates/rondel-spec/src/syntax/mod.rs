@@ -11,8 +11,11 @@ mod expression;
 mod machine;
 mod operand;
 mod parser;
+mod steady;
 mod test;
 mod topic;
+
+pub(crate) use steady::STEADY;
 
 pub(crate) use parser::{BEFORE_PARENTHESIS, Mark, PREFIX, marks, parse_file, parse_single};
 

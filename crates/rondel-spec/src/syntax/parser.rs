@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
 use super::definition::{Definition, Expansion};
+use super::steady::STEADY;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::suggest::{self, did_you_mean};
@@ -330,6 +331,10 @@ impl<'a> Parser<'a> {
         })
     }
 
+    pub(super) fn at_end(&self) -> bool {
+        *self.peek() == TokenKind::End
+    }
+
     /// Returns the current position, for [`Parser::open_braces`] and [`Parser::written`].
     pub(super) fn place(&self) -> usize {
         self.at
@@ -481,11 +486,14 @@ impl<'a> Parser<'a> {
             return Err(self.expected("the name of an attribute"));
         }
         self.advance();
-        let (mut value, mut argument) = (String::new(), None);
+        let (mut value, mut argument, mut at) = (String::new(), None, 0);
         if self.eat("(") {
             let from = self.span();
+            at = self.at;
             let minus = self.eat("-");
+            let is_steady = STEADY.contains(&(name.text.as_str(), true));
             value = match self.peek() {
+                _ if is_steady && !minus => self.steady_argument(),
                 TokenKind::Text(text) if !minus => text.clone(),
                 TokenKind::Word if !minus => self.span().of(self.text).to_owned(),
                 TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration => {
@@ -493,7 +501,9 @@ impl<'a> Parser<'a> {
                 }
                 _ => return Err(self.expected("a word, a number or a string")),
             };
-            self.advance();
+            if !is_steady || minus {
+                self.advance();
+            }
             argument = Some(from.to(self.last_span()));
             if !self.eat(")") {
                 let reported = self.expected("`)`");
@@ -502,7 +512,7 @@ impl<'a> Parser<'a> {
             }
         }
         let span = start.to(self.last_span());
-        Ok(Attribute { name, value, argument, span })
+        Ok(Attribute { name, value, argument, at, span })
     }
 
     fn binding(&mut self, constant: bool) -> Parsed<()> {
@@ -552,6 +562,8 @@ impl<'a> Parser<'a> {
         self.declared_as()?;
         let first = self.ast.nodes.len();
         let root = self.expression_to_end()?;
+        let attributes = self.ast.properties[index].attributes.clone();
+        let root = self.steadied(&attributes, root)?;
         self.ast.properties[index].body = Body { first, root: Some(root) };
         Ok(())
     }
