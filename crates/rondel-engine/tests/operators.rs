@@ -77,12 +77,45 @@ impl Numbers {
     fn property(&mut self, i: i64, each: &str) -> String {
         let model = ["steps", "points", "dense"][self.below(3) as usize];
         let unit = if model == "steps" { "" } else { " ns" };
-        let formula = match self.below(3) {
+        let formula = match self.below(5) {
             0 => self.hysteresis(),
             1 => self.stable(unit, 2),
+            2 | 3 => self.window(model, unit),
             _ => self.truth(unit, 3),
         };
-        format!("@time({model}) property p{i}{each} = {formula}\n")
+        let length = 1 + self.below(5);
+        let attribute = match self.below(12) {
+            0 => format!("@warmup({length}{unit}) "),
+            1 => "@while(t0.b) ".to_owned(),
+            2 => format!("@hold({length}{unit}) "),
+            3 => "@latch ".to_owned(),
+            4 => format!("@latch @warmup({length}{unit}) @while(t1.b) "),
+            _ => String::new(),
+        };
+        format!("@time({model}) {attribute}property p{i}{each} = {formula}\n")
+    }
+
+    /// A comparison of a measurement. No value of it is next to the constant, so that rounding does not matter.
+    fn window(&mut self, model: &str, unit: &str) -> String {
+        let x = ["i", "f"][self.below(2) as usize];
+        let x = format!("t{}.{x}", self.below(2));
+        let per_second = if model == "steps" { 0 } else { 2 };
+        let (measured, scale) = match self.below(10 + per_second) {
+            0 => (format!("mean({x})"), ""),
+            1 => (format!("median({x})"), ""),
+            2 => (format!("percentile({x}, 90)"), ""),
+            3 => (format!("percentile({x}, 12.5)"), ""),
+            4 | 5 => (format!("stddev({x})"), ""),
+            6 => (format!("distinct({x})"), ""),
+            7 => (format!("first({x})"), ""),
+            8 => (format!("last({x})"), ""),
+            9 => (format!("count({x} > 1)"), ""),
+            10 => (format!("derivative({x})"), "e9"),
+            _ => (format!("integral({x})"), "e-9"),
+        };
+        let full = if self.below(2) == 0 { "full " } else { "" };
+        let (over, constant) = (1 + self.below(8), self.below(3));
+        format!("{measured} over {full}{over}{unit} > {constant}.3217{scale}")
     }
 
     fn trace(&mut self) -> Vec<Timed> {
@@ -136,7 +169,7 @@ fn compare(each: &str, check: impl Fn(&Case) -> Result<(), String>) {
             panic!("seed {seed}:\n{text}{case:?}\n{message}");
         }
         compared += 1;
-        calls += usize::from(text.contains("hysteresis")) + usize::from(text.contains("stable"));
+        calls += ["hysteresis", "stable", " over "].iter().filter(|word| text.contains(*word)).count();
     }
     println!("{compared} of {} specifications compared, with {calls} operators", seeds.end - seeds.start);
     if one.is_none() {
