@@ -106,8 +106,7 @@ pub fn window(
             if pending {
                 Datum::Pending
             } else {
-                let times: Vec<i128> =
-                    samples.iter().map(|&j| i128::from(timeline.samples[j].at()) / 2).collect();
+                let times: Vec<i128> = samples.iter().map(|&j| timeline.samples[j].at() / 2).collect();
                 Datum::of(match quantity::of(aggregate, &values, &times) {
                     quantity::Answer::Value(value) => value,
                     quantity::Answer::Other => of_values(aggregate, evaluator.spec.value_type(x), values),

@@ -24,8 +24,9 @@ impl Parser<'_> {
     pub(super) fn steady_argument(&mut self) -> String {
         let from = self.place();
         let mut open = 0_usize;
-        while !self.at_end() && !self.at_declaration() && !(open == 0 && self.symbol(0) == ")") {
+        while !self.at_end() && !self.at_declaration() {
             match self.symbol(0) {
+                ")" if open == 0 => break,
                 "(" | "[" | "{" => open += 1,
                 ")" | "]" | "}" => open = open.saturating_sub(1),
                 _ => {}
