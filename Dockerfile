@@ -16,8 +16,8 @@ RUN find . -type f ! -name 'Cargo.*' \
 
 FROM tools AS build
 # Link everything statically, including the C library. Naming the target exempts build scripts and
-# macros.
-ENV RUSTFLAGS="-C target-feature=+crt-static"
+# macros. Packed relocations take 1.2 MB less.
+ENV RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs"
 RUN rustc -vV | sed -n 's/^host: //p' > /target
 COPY --from=manifests /src .
 RUN cargo build --release --locked --package rondel --target "$(cat /target)"
