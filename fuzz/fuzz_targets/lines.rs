@@ -63,7 +63,7 @@ fuzz_target!(|text: &[u8]| {
             break; // What has no line break is not read.
         }
         // Lines are also taken apart to be sent once more.
-        _ = published(line, TimeUnit::Nanoseconds);
+        _ = published(line, TimeUnit::Nanoseconds, line.len() % 2 == 0);
         let mut fresh = lines(arrivals);
         // The one thing that a line takes from those before it.
         decode(&mut fresh, format!("{{\"topic\":\"o\",\"time\":{time}}}\n").as_bytes(), &mut Vec::new());

@@ -554,6 +554,35 @@ fn a_broker_that_goes_away_is_said() {
     patient.finish().expect_status(5).expect_stderr(&["stopped", "not restored"]);
 }
 
+/// Lines without a frame have their time beside the fields: a deployment that takes it from there finds it.
+#[test]
+fn the_time_of_flat_lines_is_published_where_it_is_read() {
+    let folder = Folder::new();
+    let endpoint = free_endpoint();
+    let _router = router(&endpoint);
+    folder.file("spec.rondel", "topic a { x: int } property p = a.x < 3");
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: spec.rondel\nzenoh: {{ mode: client, connect: {endpoint} }}\n\
+             topics: {{ a: {{ source: zenoh:a, time: time }} }}\n\
+             alignment: {{ max_wait: none, absent_after: never }}\n"
+        ),
+    );
+    let lines: String =
+        (0..5).map(|at| format!("{{\"time\":{at}.5,\"topic\":\"a\",\"x\":{at}}}\n")).collect();
+    let lines = folder.file("lines.jsonl", lines);
+    let mut run =
+        Process::rondel(["run", &deployment, "--format", "json", "--emit", "every", "--count", "5"]);
+    run.wait_stderr("ready");
+    rondel(["replay", &deployment, &lines, "--as-fast-as-possible", "--wait", "60"]).expect_status(0);
+    let live = run.finish();
+    live.expect_status(0);
+    let checked = rondel(["check", &deployment, &lines, "--format", "json", "--emit", "every"]);
+    assert_eq!(decided(&live.stdout), decided(&checked.stdout), "{}", live.stderr);
+    assert_eq!(decided(&live.stdout).len(), 5, "{}", live.stderr);
+}
+
 #[test]
 fn mistakes_are_said() {
     let folder = Folder::new();
@@ -601,6 +630,12 @@ fn mistakes_are_said() {
     refused(3, &["nothing.mcap", "--to", "mqtt"], "cannot open nothing.mcap");
     let empty = folder.file("empty.jsonl", "");
     refused(2, &[&empty, "--to", "mqtt"], "the recording has no messages");
+    let foreign = folder.file("notes.txt", "\nfirst\nsecond\n");
+    refused(
+        3,
+        &[&foreign, "--to", "mqtt"],
+        "notes.txt: no line of it is a message; line 2: byte 1: expected an object",
+    );
     let deployment = folder.file("rondel.yaml", "formula: v > 0\ntopics: { trace: mqtt:y }\n");
     refused(2, &[&deployment], "no recording to replay");
     refused(2, &[&deployment, &lines, "--to", "mqtt"], "--to cannot be used with a deployment file");

@@ -31,11 +31,16 @@ pub struct Published<'l> {
 }
 
 /// Takes a line apart, given with or without its line break, in the forms that the [module](super) lists. Times that are
-/// plain numbers count in this unit.
+/// plain numbers count in this unit. `keep_time` says whether the `time` of a line whose other members are the payload is
+/// also one of the payload: whoever reads the payload may look for it there.
 ///
 /// # Errors
 /// The byte in the line, from 0, and what is wrong there.
-pub fn published(line: &[u8], unit: TimeUnit) -> Result<PublishedLine<'_>, (usize, LineErrorKind)> {
+pub fn published(
+    line: &[u8],
+    unit: TimeUnit,
+    keep_time: bool,
+) -> Result<PublishedLine<'_>, (usize, LineErrorKind)> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let json = |e: JsonError| (e.offset, LineErrorKind::Json(e.kind));
     let mut scanner = Scanner::new(line);
@@ -89,20 +94,20 @@ pub fn published(line: &[u8], unit: TimeUnit) -> Result<PublishedLine<'_>, (usiz
             let text = text(&payload);
             (!text.contains('\\')).then(|| Cow::Owned(text.into_bytes()))
         }
-        Form::Flat => Some(Cow::Owned(without_frame(line, start).map_err(json)?)),
+        Form::Flat => Some(Cow::Owned(without_frame(line, start, keep_time).map_err(json)?)),
     };
     Ok(PublishedLine::Message(Published { topic, time: recorded, payload }))
 }
 
-/// The object of a flat line without the members that stand for topic and time.
-fn without_frame(line: &[u8], start: usize) -> Result<Vec<u8>, JsonError> {
+/// The object of a flat line without the members that stand for the topic and, unless it is kept, the time.
+fn without_frame(line: &[u8], start: usize, keep_time: bool) -> Result<Vec<u8>, JsonError> {
     let mut object = b"{".to_vec();
     let mut scanner = Scanner::new(line);
     scanner.at = start;
     scanner.members(0, |scanner, key| {
         let value = scanner.at;
         scanner.skip(1)?;
-        if !key.is("topic") && !key.is("time") {
+        if !key.is("topic") && (keep_time || !key.is("time")) {
             if object.len() > 1 {
                 object.push(b',');
             }
@@ -122,8 +127,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn the_time_of_a_flat_line_may_be_one_of_its_payload() {
+        let payload = |line: &'static str| match published(line.as_bytes(), TimeUnit::Seconds, true) {
+            Ok(PublishedLine::Message(message)) => {
+                (message.time, String::from_utf8(message.payload.unwrap().into_owned()).unwrap())
+            }
+            other => panic!("{other:?}"),
+        };
+        let second = Some(Timestamp::from_nanos(1_000_000_000));
+        let flat = r#"{"time": 1, "topic": "a", "x": 2}"#;
+        assert_eq!(payload(flat), (second, r#"{"time":1,"x":2}"#.to_owned()));
+        let framed = r#"{"time": 1, "topic": "a", "data": {"x": 2}}"#;
+        assert_eq!(payload(framed), (second, r#"{"x": 2}"#.to_owned()));
+    }
+
     fn message(line: &str) -> (Option<String>, Option<f64>, Option<String>) {
-        match published(line.as_bytes(), TimeUnit::Seconds) {
+        match published(line.as_bytes(), TimeUnit::Seconds, false) {
             Ok(PublishedLine::Message(Published { topic, time, payload })) => {
                 let payload = payload.map(|bytes| String::from_utf8(bytes.into_owned()).unwrap());
                 (topic, time.map(|time| time.as_nanos() as f64 / 1e9), payload)
@@ -174,7 +194,7 @@ mod tests {
             ("  ", PublishedLine::Empty),
             (r#"{"topic":"a","time":1,"arrival":1,"event":"missed_deadline"}"#, PublishedLine::Event),
         ] {
-            assert_eq!(published(line.as_bytes(), TimeUnit::Seconds), Ok(expected));
+            assert_eq!(published(line.as_bytes(), TimeUnit::Seconds, false), Ok(expected));
         }
     }
 
@@ -183,14 +203,14 @@ mod tests {
         for (line, at) in
             [("x", 0), (r#"{"topic":3}"#, 9), (r#"{"time":"soon","v":1}"#, 8), (r#"{"v":1} x"#, 8), ("[1", 2)]
         {
-            assert_eq!(published(line.as_bytes(), TimeUnit::Seconds).unwrap_err().0, at, "{line}");
+            assert_eq!(published(line.as_bytes(), TimeUnit::Seconds, false).unwrap_err().0, at, "{line}");
         }
     }
 
     proptest! {
         #[test]
         fn any_line_is_survived(line in r#"[\[\]{}",:\\ a-z0-9]{0,60}"#, topic in ".{0,9}", payload in ".{0,9}") {
-            _ = published(line.as_bytes(), TimeUnit::Seconds);
+            _ = published(line.as_bytes(), TimeUnit::Seconds, false);
             let line = serde_json::json!({"tst": 1, "topic": topic, "payload": payload}).to_string();
             let expected = (Some(topic), Some(1.0), Some(payload));
             prop_assert_eq!(message(&line), expected);

@@ -14,13 +14,13 @@ use rondel_decode::schema::{Library, Schema};
 use rondel_event::{TimeUnit, Timestamp};
 use rondel_net::ros2;
 use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, shown};
-use rondel_runtime::Options;
 use rondel_runtime::text::counted;
+use rondel_runtime::{Options, TimeSource};
 
 use super::listen::only_listens;
 use super::selecting::{is_named, names, no_such_topic, span};
 use super::{deployment_file, from_deployment};
-use crate::deployment::{Address, Deployment, Encoding, time_unit};
+use crate::deployment::{Address, Binding, Deployment, Encoding, time_unit};
 use crate::networks::{self, NetworkArguments, NetworkSettings};
 use crate::outgoing::Outgoing;
 use crate::output::Format;
@@ -256,11 +256,11 @@ impl Source {
         }
     }
 
-    /// Finds out what the recordings are.
+    /// Finds out what the recordings are. `keep_time` says whether messages of JSON lines have their time as a field.
     ///
     /// # Errors
     /// Why they cannot be replayed, and the exit status.
-    fn find(files: Vec<PathBuf>, unit: TimeUnit) -> Result<Source, (String, u8)> {
+    fn find(files: Vec<PathBuf>, unit: TimeUnit, keep_time: bool) -> Result<Source, (String, u8)> {
         let lines = |file: &&PathBuf| file.as_os_str() == "-" || rondel_recording::has_lines(file);
         if files.len() > 1
             && let Some(file) = files.iter().find(lines)
@@ -277,7 +277,7 @@ impl Source {
             [file] => {
                 let unreadable = |error: String| (error, exit::TRACE);
                 match rondel_recording::open(file).map_err(|error| unreadable(error.to_string()))? {
-                    Opened::Lines(_) => Some(Survey::of(file, unit).map_err(unreadable)?),
+                    Opened::Lines(_) => Some(Survey::of(file, unit, keep_time).map_err(unreadable)?),
                     Opened::Messages(_) => None,
                 }
             }
@@ -307,7 +307,12 @@ impl Replay {
         span(self.times(), Timestamp::default()).map_err(usage)?;
         let (deployment, files) = self.deployment()?;
         let unit = self.time_unit.as_deref().and_then(time_unit).unwrap_or_default();
-        let source = Source::find(files, unit).map_err(|(error, status)| {
+        // What the monitor at the other end takes for the time of a message must be in it.
+        let reads_time =
+            |binding: &Binding| binding.input.time == TimeSource::Field(rondel_event::Path::keys(["time"]));
+        let keep_time =
+            deployment.as_ref().is_some_and(|deployment| deployment.sources.iter().any(reads_time));
+        let source = Source::find(files, unit, keep_time).map_err(|(error, status)| {
             complain(&error);
             status
         })?;

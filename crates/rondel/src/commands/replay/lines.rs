@@ -28,32 +28,51 @@ pub(super) struct Survey {
     pub(super) events: u64,
     /// The number of messages before the first line with a time.
     pub(super) untimed: u64,
+    /// Whether the time of a flat line is also a field of its message.
+    keep_time: bool,
+    /// The number of the first line that is no message, and why.
+    wrong: Option<(u64, String)>,
 }
 
 impl Survey {
     /// Reads a file.
     ///
     /// # Errors
-    /// Why that cannot be done, in words. Lines that are wrong are no reason.
-    pub(super) fn of(path: &Path, unit: TimeUnit) -> Result<Survey, String> {
+    /// Why that cannot be done, in words. Lines that are wrong are no reason, unless all are.
+    pub(super) fn of(path: &Path, unit: TimeUnit, keep_time: bool) -> Result<Survey, String> {
         let mut reader = TraceReader::open(path).map_err(|error| error.to_string())?;
-        let mut survey = Survey::default();
+        let mut survey = Survey { keep_time, ..Survey::default() };
+        let mut number = 0;
         loop {
             let Piece { text, start, end } = match reader.lines() {
                 Ok(Some(piece)) => piece,
-                Ok(None) => return Ok(survey),
+                Ok(None) => return survey.checked(path),
                 // What is before the cut is replayed, and the cut is reported then.
-                Err(error) if error.is_cut() => return Ok(survey),
+                Err(error) if error.is_cut() => return survey.checked(path),
                 Err(error) => return Err(error.to_string()),
             };
             for line in text[start..end].split_inclusive(|byte| *byte == b'\n') {
-                match published(line, unit) {
+                number += 1;
+                match published(line, unit, keep_time) {
                     Ok(PublishedLine::Event) => survey.events += 1,
                     Ok(PublishedLine::Message(message)) => survey.add(message, path)?,
-                    Ok(PublishedLine::Empty) | Err(_) => {}
+                    Ok(PublishedLine::Empty) => {}
+                    Err((at, kind)) => {
+                        survey.wrong.get_or_insert_with(|| (number, format!("byte {}: {kind}", at + 1)));
+                    }
                 }
             }
             reader.used(end);
+        }
+    }
+
+    /// A file of which no line is a message, and not for being empty, is another one than was meant.
+    fn checked(self, path: &Path) -> Result<Survey, String> {
+        match &self.wrong {
+            Some((line, why)) if self.topics.is_empty() && self.events == 0 => {
+                Err(format!("{}: no line of it is a message; line {line}: {why}", path.display()))
+            }
+            _ => Ok(self),
         }
     }
 
@@ -153,7 +172,7 @@ impl Recording for LineRecording {
             let Some(Piece { text, start, end }) = piece else { break };
             let length = memchr::memchr(b'\n', &text[start..end]).map_or(end - start, |at| at + 1);
             self.line += 1;
-            let read = published(&text[start..start + length], self.unit);
+            let read = published(&text[start..start + length], self.unit, self.survey.keep_time);
             let found = match read {
                 Ok(PublishedLine::Message(Published { topic, time, payload })) => {
                     let name = topic.as_deref().unwrap_or(UNNAMED);
