@@ -105,7 +105,12 @@ impl Drop for Temporary {
 
 /// An error with the place at which it happened, which the user did not name.
 fn within(path: &Path, error: &io::Error) -> io::Error {
-    let reason = format!("{error} in {}; set TMPDIR to a folder with more room", path.display());
+    let way_out = match error.kind() {
+        io::ErrorKind::StorageFull => "a folder with more room",
+        _ => "a folder that can be written to",
+    };
+    let reason =
+        format!("a temporary file cannot be written to {}: {error}; set TMPDIR to {way_out}", path.display());
     io::Error::new(error.kind(), reason)
 }
 

@@ -176,7 +176,9 @@ impl Reasons<'_> {
         let topic = self.spec.topics.iter().find(|topic| Some(&topic.name) == reason.topic.as_ref());
         let field = reason.field.as_deref().unwrap_or_default();
         match (reason.kind, topic) {
+            // A topic that came under its own name was left out with `--topics`, which was said.
             (VacuousKind::Topic, Some(topic)) => near([&topic.address, &topic.name], unused)
+                .filter(|near| **near != *topic.address && **near != *topic.name)
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?")),
             (VacuousKind::Field, _) if matches!(field.rsplit('.').next(), Some("time" | "topic")) => {
                 " (`time` and `topic` are reserved in a line: put fields of these names inside `data`)"

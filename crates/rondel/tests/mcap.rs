@@ -147,6 +147,10 @@ fn topics_times_and_damage() {
         .expect_stderr(&["--topics odo: no topic of the recording has this name; it has /brake"]);
     let later = run(&["--topics", "/od*m,/odom", "--from", "+1", "--to", "1700000001.98"]);
     assert!(later.expect_status(1).stdout.contains("50 events checked"), "{}", later.stdout);
+    let two = "topic odom \"/odom\" topic brake \"/brake\" property p = on(odom) or on(brake)";
+    let two = rondel(["check", &folder.file("two.rondel", two), "--topics", "odom", &file]);
+    two.expect_stderr(&["--topics leaves out /brake, which the specification reads"]);
+    assert!(two.stdout.contains("no message came on `brake`\n"), "{}", two.stdout);
     // Topics that are not there, and fields that the type does not have.
     let wrong = folder.file("wrong.rondel", "topic odo \"/odo\" property p = odo.twist.x > 1");
     let missing = rondel(["check", &wrong, &file]);

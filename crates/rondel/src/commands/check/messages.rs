@@ -1,6 +1,6 @@
 //! Recordings of messages as they were on a network.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,6 +102,13 @@ impl Reading {
                 return Err(sentence);
             }
             warn(&sentence);
+        }
+        let left_out =
+            recorded.iter().filter(|topic| !is_formula && target(topic).is_some() && !is_chosen(topic));
+        let left_out: BTreeSet<&str> = left_out.map(|topic| topic.name.as_str()).collect();
+        if !left_out.is_empty() {
+            let names = left_out.into_iter().collect::<Vec<_>>().join(", ");
+            warn(&format!("--topics leaves out {names}, which the specification reads"));
         }
         let mut reading = Reading { topics, undecodable: BTreeMap::new() };
         let mut first: BTreeMap<u32, &RecordedTopic> = BTreeMap::new();
