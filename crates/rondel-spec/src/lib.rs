@@ -17,6 +17,7 @@
 //! assert_eq!(spec.properties[0].name, "gear_change_at_standstill");
 //! ```
 
+mod address;
 mod check;
 mod criterion;
 mod definition;
@@ -39,6 +40,7 @@ pub mod spec;
 mod suggest;
 mod syntax;
 
+pub use address::{AddressFault, AddressPattern};
 pub use criterion::{Criterion, Demand};
 pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};

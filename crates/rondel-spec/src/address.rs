@@ -1,0 +1,273 @@
+//! Addresses with parameters, such as `fleet/{robot}/pose`: which names of topics they match, and the texts that a
+//! name gives to the parameters.
+
+use std::fmt;
+use std::ops::Range;
+
+/// An address with at least one parameter. A parameter stands for one or more characters within a segment of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressPattern {
+    segments: Vec<Vec<Part>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Parameter(String),
+}
+
+/// Why a text is no address with parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressFault {
+    /// The bytes of the text that are wrong.
+    pub range: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub advice: &'static str,
+}
+
+impl fmt::Display for AddressFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl AddressPattern {
+    /// Reads an address; `None` if it has no braces, and so is a plain name.
+    ///
+    /// # Errors
+    /// Where a brace, a parameter or a segment is wrong.
+    pub fn parse(text: &str) -> Result<Option<AddressPattern>, AddressFault> {
+        if !text.contains(['{', '}']) {
+            return Ok(None);
+        }
+        let mut segments: Vec<Vec<Part>> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        let mut at = 0_usize;
+        for (position, segment) in text.split('/').enumerate() {
+            // A name may begin with a slash, as those of ROS 2 do.
+            if segment.is_empty() && position > 0 {
+                let range = at.saturating_sub(1)..at;
+                return Err(fault(range, "a segment of the address is empty", "remove one `/`"));
+            }
+            let parts = segment_parts(segment, at)?;
+            for (part, range) in &parts {
+                let Part::Parameter(name) = part else { continue };
+                if names.contains(name) {
+                    let message = format!("the parameter `{name}` stands twice in the address");
+                    return Err(fault(range.clone(), message, "give each parameter a name of its own"));
+                }
+                names.push(name.clone());
+            }
+            segments.push(parts.into_iter().map(|(part, _)| part).collect());
+            at += segment.len() + 1;
+        }
+        Ok(Some(AddressPattern { segments }))
+    }
+
+    /// The names of the parameters, in the order of the address.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().flatten().filter_map(|part| match part {
+            Part::Parameter(name) => Some(&**name),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The texts that a name gives to the parameters, in their order; `None` if it does not match. Within a segment
+    /// each parameter but the last takes as few characters as possible.
+    pub fn captures<'n>(&self, name: &'n str) -> Option<Vec<&'n str>> {
+        let mut texts = Vec::new();
+        let mut names = name.split('/');
+        for parts in &self.segments {
+            capture(parts, names.next()?, &mut texts)?;
+        }
+        names.next().is_none().then_some(texts)
+    }
+
+    /// The filter of MQTT that delivers every name that matches, and others where a parameter is only part of a
+    /// segment.
+    pub fn filter(&self) -> String {
+        self.written(|parts| match parts.iter().any(|part| matches!(part, Part::Parameter(_))) {
+            true => "+".to_owned(),
+            false => written(parts, ""),
+        })
+    }
+
+    /// The key expression of Zenoh that delivers every name that matches, and others with an empty parameter.
+    pub fn key_expression(&self) -> String {
+        let key = self.written(|parts| match parts {
+            [Part::Parameter(_)] => "*".to_owned(),
+            parts => written(parts, "$*"),
+        });
+        key.strip_prefix('/').unwrap_or(&key).to_owned()
+    }
+
+    fn written(&self, segment: impl Fn(&[Part]) -> String) -> String {
+        let segments: Vec<String> = self.segments.iter().map(|parts| segment(parts)).collect();
+        segments.join("/")
+    }
+}
+
+fn written(parts: &[Part], parameter: &str) -> String {
+    let text = |part: &Part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Parameter(_) => parameter.to_owned(),
+    };
+    parts.iter().map(text).collect()
+}
+
+fn fault(range: Range<usize>, message: impl Into<String>, advice: &'static str) -> AddressFault {
+    AddressFault { range, message: message.into(), advice }
+}
+
+/// The parts of a segment that begins at byte `at` of the address, each with its bytes.
+fn segment_parts(segment: &str, at: usize) -> Result<Vec<(Part, Range<usize>)>, AddressFault> {
+    const NAME: &str = "write a name in the braces: `{robot}`";
+    let mut parts: Vec<(Part, Range<usize>)> = Vec::new();
+    let mut from = 0;
+    while let Some(rest) = segment.get(from..).filter(|rest| !rest.is_empty()) {
+        let start = at + from;
+        let Some(inner) = rest.strip_prefix('{') else {
+            let len = rest.find('{').unwrap_or(rest.len());
+            let text = rest.get(..len).unwrap_or(rest);
+            if let Some(brace) = text.find('}') {
+                let range = start + brace..start + brace + 1;
+                return Err(fault(range, "this `}` closes no parameter", NAME));
+            }
+            if let Some(wildcard) = text.find(['*', '+', '#']) {
+                let range = start + wildcard..start + wildcard + 1;
+                let advice = "write a parameter in place of each wildcard: `fleet/{robot}/{sensor}`";
+                return Err(fault(range, "an address with parameters has no wildcards", advice));
+            }
+            parts.push((Part::Text(text.to_owned()), start..start + len));
+            from += len;
+            continue;
+        };
+        let Some(len) = inner.find('}') else {
+            return Err(fault(start..start + rest.len(), "this parameter is not closed", NAME));
+        };
+        let name = inner.get(..len).unwrap_or(inner);
+        let range = start..start + len + 2;
+        let mut letters = name.chars();
+        let is_name = letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_alphanumeric() || letter == '_');
+        if !is_name {
+            let message = match name.is_empty() {
+                true => "this parameter has no name".to_owned(),
+                false => format!("`{name}` is no name of a parameter"),
+            };
+            return Err(fault(range, message, NAME));
+        }
+        if let Some((Part::Parameter(_), before)) = parts.last() {
+            let advice = "write a `/` or a text between them: `{a}_{b}`";
+            return Err(fault(before.start..range.end, "nothing separates these parameters", advice));
+        }
+        parts.push((Part::Parameter(name.to_owned()), range));
+        from += len + 2;
+    }
+    Ok(parts)
+}
+
+/// Adds what the parameters of one segment take of a segment of a name.
+fn capture<'n>(parts: &[Part], mut name: &'n str, texts: &mut Vec<&'n str>) -> Option<()> {
+    let mut parts = parts.iter().peekable();
+    while let Some(part) = parts.next() {
+        match part {
+            Part::Text(text) => name = name.strip_prefix(&**text)?,
+            Part::Parameter(_) => {
+                // A parameter has one character at least.
+                let first = name.chars().next()?.len_utf8();
+                let len = match parts.next() {
+                    Some(Part::Text(text)) if parts.peek().is_none() => {
+                        let len = name.strip_suffix(&**text)?.len();
+                        texts.push(name.get(..len).filter(|taken| !taken.is_empty())?);
+                        return Some(());
+                    }
+                    Some(Part::Text(text)) => {
+                        let len = first + name.get(first..)?.find(&**text)?;
+                        texts.push(name.get(..len)?);
+                        len + text.len()
+                    }
+                    // Two parameters never touch.
+                    Some(Part::Parameter(_)) | None => {
+                        texts.push(name);
+                        name.len()
+                    }
+                };
+                name = name.get(len..)?;
+            }
+        }
+    }
+    name.is_empty().then_some(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> AddressPattern {
+        AddressPattern::parse(text).unwrap().unwrap()
+    }
+
+    #[test]
+    fn names_give_their_texts_to_the_parameters() {
+        let cases: [(&str, &str, Option<&[&str]>); 14] = [
+            ("fleet/{robot}/pose", "fleet/r1/pose", Some(&["r1"])),
+            ("fleet/{robot}/pose", "fleet/r1/speed", None),
+            ("fleet/{robot}/pose", "fleet//pose", None),
+            ("fleet/{robot}/pose", "fleet/r1/a/pose", None),
+            ("fleet/{robot}/pose", "fleet/r1", None),
+            ("/fleet/{robot}", "/fleet/ü1", Some(&["ü1"])),
+            ("{site}/{robot}", "a/b", Some(&["a", "b"])),
+            ("robot_{id}/pose", "robot_7/pose", Some(&["7"])),
+            ("robot_{id}/pose", "robot_/pose", None),
+            ("{id}_pose", "a_pose_pose", Some(&["a_pose"])),
+            ("{a}_{b}", "x_y_z", Some(&["x", "y_z"])),
+            ("{a}_{b}", "__z", Some(&["_", "z"])),
+            ("{a}_{b}!", "x_!", None),
+            ("{a}-{b}-c", "1-2-3-c", Some(&["1", "2-3"])),
+        ];
+        for (address, name, expected) in cases {
+            assert_eq!(pattern(address).captures(name).as_deref(), expected, "{address} on {name}");
+        }
+        assert_eq!(AddressPattern::parse("fleet/r1/pose"), Ok(None));
+        assert_eq!(pattern("{site}/r_{robot}").parameters().collect::<Vec<_>>(), ["site", "robot"]);
+    }
+
+    #[test]
+    fn networks_are_asked_for_every_name_that_matches() {
+        let cases = [
+            ("fleet/{robot}/pose", "fleet/+/pose", "fleet/*/pose"),
+            ("/fleet/r_{robot}", "/fleet/+", "fleet/r_$*"),
+            ("{a}_{b}/x", "+/x", "$*_$*/x"),
+        ];
+        for (address, filter, key) in cases {
+            assert_eq!(
+                (pattern(address).filter(), pattern(address).key_expression()),
+                (filter.into(), key.into())
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let cases = [
+            ("fleet/{}/pose", "{}", "this parameter has no name"),
+            ("fleet/{1}/pose", "{1}", "`1` is no name of a parameter"),
+            ("fleet/{a b}", "{a b}", "`a b` is no name of a parameter"),
+            ("a/{x}{y}/b", "{x}{y}", "nothing separates these parameters"),
+            ("{a}/{a}", "{a}", "the parameter `a` stands twice in the address"),
+            ("{a/b}", "{a", "this parameter is not closed"),
+            ("a}/{b}", "}", "this `}` closes no parameter"),
+            ("{a}/**", "*", "an address with parameters has no wildcards"),
+            ("{a}//b", "/", "a segment of the address is empty"),
+            ("{a}/", "/", "a segment of the address is empty"),
+        ];
+        for (address, place, message) in cases {
+            let fault = AddressPattern::parse(address).unwrap_err();
+            assert_eq!((address.get(fault.range).unwrap(), &*fault.message), (place, message), "{address}");
+        }
+    }
+}
