@@ -64,6 +64,8 @@ pub enum Code {
     MisplacedAttribute,
     /// A future operator without an upper bound.
     UnboundedFuture,
+    /// An address of a topic with a wrong parameter, or with parameters, which are not supported.
+    InvalidAddress,
     /// An undeclared name.
     UnknownName,
     /// An undeclared topic.
@@ -198,6 +200,7 @@ impl Code {
         Code::NotInThisVersion,
         Code::MisplacedAttribute,
         Code::UnboundedFuture,
+        Code::InvalidAddress,
         Code::UnknownName,
         Code::UnknownTopic,
         Code::UnknownFunction,
@@ -277,6 +280,7 @@ impl Code {
             Code::NotInThisVersion => "E0109",
             Code::MisplacedAttribute => "E0110",
             Code::UnboundedFuture => "E0111",
+            Code::InvalidAddress => "E0112",
             Code::UnknownName => "E0201",
             Code::UnknownTopic => "E0202",
             Code::UnknownFunction => "E0203",

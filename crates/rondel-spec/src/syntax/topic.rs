@@ -6,6 +6,7 @@ use rondel_event::ValueType;
 
 use super::ast::{Name, Topic};
 use super::parser::{ADDRESS, DECLARATIONS, Parsed, Parser, Reported};
+use crate::address::AddressPattern;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::{Schema, SchemaType};
@@ -26,7 +27,9 @@ impl Parser<'_> {
             definition: None,
         });
         if let TokenKind::Text(address) = self.peek() {
-            self.ast.topics[index].address = Some(address.clone());
+            let address = address.clone();
+            self.check_address(&address);
+            self.ast.topics[index].address = Some(address);
             self.advance();
         }
         if self.eat(":") {
@@ -69,6 +72,28 @@ impl Parser<'_> {
             return Err(reported);
         }
         Ok(())
+    }
+
+    /// Reports parameters of an address, which is the next token: taken as plain text, the address would match nothing.
+    fn check_address(&mut self, address: &str) {
+        let (range, message, help) = match AddressPattern::parse(address) {
+            Ok(None) => return,
+            Ok(Some(pattern)) => {
+                let help = format!(
+                    "write a wildcard, `{}` on Zenoh or `{}` on MQTT, and tell the publishers apart by a field of their \
+                     messages",
+                    pattern.key_expression(),
+                    pattern.filter()
+                );
+                (0..address.len(), "parameters in addresses are not supported".to_owned(), help)
+            }
+            Err(fault) => (fault.range, fault.message, fault.advice.to_owned()),
+        };
+        let token = self.span();
+        let inside = Span::new(token.start + 1 + range.start, token.start + 1 + range.end);
+        // An escape before it moves the place.
+        let span = if Some(inside.of(self.text)) == address.get(range) { inside } else { token };
+        self.report(Diagnostic::new(Code::InvalidAddress, span, message).help(help));
     }
 
     fn type_name(&mut self) -> Parsed<String> {
