@@ -5,11 +5,11 @@
 //! |---|---|
 //! | `@final`, `@appendable`, `@mutable`, `@extensibility(...)` | how the type may change |
 //! | `@key`, `@optional`, `@id(N)`, `@hashid` | of a member |
-//! | `@autoid(HASH)`, `@autoid(SEQUENTIAL)` | the ids of the members of a structure |
+//! | `@autoid(HASH)`, `@autoid(SEQUENTIAL)` | the ids of the members of a structure, or of all in a module |
 //! | `@value(N)`, `@bit_bound(N)`, `@position(N)` | of enumerations and bit masks |
 //!
-//! All others are read over; `@autoid(HASH)` of a module is refused, as are `long double`, `map`, `any`,
-//! `fixed`, `bitset`, interfaces and value types. Directives of the preprocessor are read over,
+//! All others are read over; `long double`, `map`, `any`, `fixed`, `bitset`, interfaces and value types are
+//! refused. Directives of the preprocessor are read over,
 //! except `#include` and conditions other than include guards.
 
 mod annotation;

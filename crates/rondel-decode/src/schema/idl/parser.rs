@@ -17,13 +17,15 @@ pub(super) struct Parser<'t> {
     at: usize,
     /// The modules around the current place, with `::` between them.
     module: String,
+    /// Whether the ids of members are hashes of their names where a structure does not state it: as the modules around say.
+    hashed: bool,
     /// Whether `>` ends a type: then `>>` is no shift.
     pub(super) in_angles: bool,
 }
 
 impl<'t> Parser<'t> {
     pub(super) fn new(library: &'t mut Library, tokens: &'t [Token], end: Place) -> Parser<'t> {
-        Parser { library, tokens, end, at: 0, module: String::new(), in_angles: false }
+        Parser { library, tokens, end, at: 0, module: String::new(), hashed: false, in_angles: false }
     }
 
     pub(super) fn file(mut self) -> Result<(), SchemaError> {
@@ -166,6 +168,7 @@ impl<'t> Parser<'t> {
             end: place,
             at: 0,
             module: self.module.clone(),
+            hashed: self.hashed,
             in_angles: false,
         };
         match inner.constant()? {
@@ -186,18 +189,17 @@ impl<'t> Parser<'t> {
             .word("a definition: `module`, `struct`, `union`, `enum`, `bitmask`, `typedef` or `const`")?
         {
             "module" => {
-                if annotations.autoid_hash == Some(true) {
-                    let message = "`@autoid(HASH)` of a module is not read: give it to each structure";
-                    return Err(SchemaError::at(place, message));
-                }
                 let inner = self.name()?;
                 let inner = self.in_module(inner);
                 let outer = std::mem::replace(&mut self.module, inner);
+                let hashed = annotations.autoid_hash.unwrap_or(self.hashed);
+                let hashed_outside = std::mem::replace(&mut self.hashed, hashed);
                 self.sign('{')?;
                 while !self.take_sign('}') {
                     self.declaration(depth + 1)?;
                 }
                 self.module = outer;
+                self.hashed = hashed_outside;
             }
             "struct" => self.structure(place, &annotations)?,
             "union" => self.union(place, &annotations)?,
@@ -248,7 +250,7 @@ impl<'t> Parser<'t> {
         }
         self.sign('{')?;
         let mut next_id = members.last().map_or(0, |last: &Member| last.id + 1);
-        let is_hashed = annotations.autoid_hash == Some(true);
+        let is_hashed = annotations.autoid_hash.unwrap_or(self.hashed);
         while !self.take_sign('}') {
             let annotations = self.annotations()?;
             let id = match &annotations.id {

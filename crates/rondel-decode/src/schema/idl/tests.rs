@@ -130,10 +130,6 @@ fn errors_name_line_and_column() {
         ("struct S { @id(1) long x; @id(1) long y; };", "line 1, column 1: two members have the id 1"),
         ("struct S { @id(-1) long x; };", "line 1, column 16: expected an integer from 0 to 268435455"),
         (
-            "@autoid(HASH) module m { };",
-            "line 1, column 15: `@autoid(HASH)` of a module is not read: give it to each structure",
-        ),
-        (
             "union U switch (float) { case 1: long x; };",
             "line 1, column 17: a discriminator is an integer, a boolean, a character or an enumeration",
         ),
@@ -186,4 +182,36 @@ fn ids_are_hashes_where_that_is_stated() {
         ids("struct S { @hashid long x; @hashid(\"color\") long z; long y; };"),
         [x, color, color + 1]
     );
+}
+
+/// A module gives its structures the way of their ids, and the modules in it; each may state another. A module that is
+/// opened again states it anew.
+#[test]
+fn ids_are_those_of_the_module() {
+    let mut library = Library::new();
+    let text = "@autoid(HASH) module m {
+          @mutable struct A { long x; @id(3) long z; long y; };
+          @autoid(SEQUENTIAL) struct B { long x; long y; };
+          module inner { struct C { long x; }; };
+          @autoid(SEQUENTIAL) module plain { struct D { long x; @hashid long y; }; @autoid struct E { long x; }; };
+          struct F { long y; };
+        };
+        module m { struct G { long x; }; };
+        struct H { long x; };";
+    library.add_idl(text, &|_| None).unwrap();
+    let (x, y) = (0x01e4_d49d, 0x0690_5241);
+    for (name, expected) in [
+        ("m::A", &[x, 3, y][..]),
+        ("m::B", &[0, 1]),
+        ("m::inner::C", &[x]),
+        ("m::plain::D", &[0, y]),
+        ("m::plain::E", &[x]),
+        ("m::F", &[y]),
+        ("m::G", &[0]),
+        ("H", &[0]),
+    ] {
+        let schema = library.schema(name).unwrap();
+        let ids: Vec<u32> = schema.root().members.iter().map(|member| member.id).collect();
+        assert_eq!(ids, expected, "{name}");
+    }
 }
