@@ -337,6 +337,26 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     assert!(refused.close(LIMIT));
 }
 
+/// A reader that asks for no latency budget hears no publisher with one: without a setting, that of the publisher is
+/// asked for.
+#[test]
+fn the_latency_budget_is_that_of_the_publisher() {
+    let Some(bench) = Bench::new("the_latency_budget_is_that_of_the_publisher") else { return };
+    let mut slow = bench.publisher(&["--latency-budget", "0.05"]);
+    let (_subscription, log) = bench.subscribe(None, &TopicQos::default());
+    log.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    assert_eq!(slow.ask("wait"), "matched");
+    assert_eq!(slow.ask("write 1 3"), "wrote 3");
+    log.samples(3);
+    // A greater one fits too, a lesser one does not.
+    let of = |ms| TopicQos { latency_budget: Some(Duration::from_millis(ms)), ..TopicQos::default() };
+    let (_patient, there) = bench.subscribe(None, &of(60));
+    there.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
+    let (strict, _log) = bench.subscribe(None, &of(40));
+    wait_until("the publisher is counted", || strict.problems().incompatible == 1);
+    assert!(strict.close(LIMIT));
+}
+
 /// A publisher that is silent for longer than its lease returns, and sends again what it keeps.
 #[test]
 fn nothing_comes_twice_from_a_publisher_that_returns() {

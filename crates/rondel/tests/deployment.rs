@@ -441,7 +441,7 @@ fn qos_of_a_topic() {
         )
     };
     let all = "{ reliability: best_effort, durability: transient_local, ownership: exclusive, depth: 5, deadline: 100 ms, \
-               lease: 1 s, partitions: [a, b*], min_separation: 10 ms, poll: 20 ms }";
+               lease: 1 s, latency_budget: 5 ms, partitions: [a, b*], min_separation: 10 ms, poll: 20 ms }";
     accepted(&on("dds:a", all), &["dds:a"]);
     accepted(&on("ros2:/a", "sensor_data"), &["ros2:/a"]);
     accepted(&on("ros2:/a", "{ reliability: best_effort, depth: 3 }"), &["ros2:/a"]);
@@ -450,6 +450,7 @@ fn qos_of_a_topic() {
         ("dds:a", "{ depth: 0 }", "`depth` must be a whole number from 1"),
         ("dds:a", "{ deadline: 5 ms, min_separation: 10 ms }", "deadline is shorter"),
         ("dds:a", "{ history: keep_last }", "write `depth: N`"),
+        ("dds:a", "{ latency_budget: 5 }", "`latency_budget` must be a duration"),
         ("dds:a", "{ poll: 5 }", "`poll` must be a duration"),
         ("dds:a", "2", "`qos` of a topic on DDS"),
         ("ros2:/a", "sensor", "sensor_data"),

@@ -138,6 +138,9 @@ impl Qos {
                 let kind = cyclors::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC;
                 cyclors::dds_qset_liveliness(self.0, kind, duration(lease));
             }
+            if let Some(budget) = qos.latency_budget {
+                cyclors::dds_qset_latency_budget(self.0, duration(budget));
+            }
             if let Some(separation) = qos.min_separation {
                 cyclors::dds_qset_time_based_filter(self.0, duration(separation));
             }
@@ -163,6 +166,9 @@ impl Qos {
             if let Some(lease) = qos.lease {
                 let kind = cyclors::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC;
                 cyclors::dds_qset_liveliness(self.0, kind, duration(lease));
+            }
+            if let Some(budget) = qos.latency_budget {
+                cyclors::dds_qset_latency_budget(self.0, duration(budget));
             }
         }
         self.in_partitions(&qos.partitions)

@@ -22,6 +22,8 @@ pub struct OfferedQos {
     pub deadline: Option<Duration>,
     /// The longest time without a sign of life that it promises.
     pub lease: Option<Duration>,
+    /// The time that it may take to send a sample; [`Duration::MAX`] without bound.
+    pub latency_budget: Duration,
     /// Its partitions; the one without a name if there are none.
     pub partitions: Vec<String>,
 }
@@ -38,6 +40,7 @@ impl OfferedQos {
             ownership: Ownership::Shared,
             deadline: None,
             lease: None,
+            latency_budget: Duration::ZERO,
             partitions: Vec::new(),
         };
         if qos.is_null() {
@@ -73,6 +76,10 @@ impl OfferedQos {
         // SAFETY: as above.
         if unsafe { cyclors::dds_qget_liveliness(qos, &mut kind, &mut time) } {
             offered.lease = finite(time);
+        }
+        // SAFETY: as above.
+        if unsafe { cyclors::dds_qget_latency_budget(qos, &mut time) } {
+            offered.latency_budget = finite(time).unwrap_or(Duration::MAX);
         }
         let (mut count, mut names): (u32, *mut *mut c_char) = (0, ptr::null_mut());
         // SAFETY: as above; the library makes an array of so many texts, which is ours.
@@ -120,6 +127,10 @@ pub(super) fn requested(wanted: &TopicQos, offers: &[OfferedQos]) -> TopicQos {
     // Services that keep samples are rare: their publishers themselves keep the last ones.
     let durability = offers.iter().map(|offer| offer.durability).min().unwrap_or(Durability::Volatile);
     qos.durability.get_or_insert(durability.min(Durability::TransientLocal));
+    // Unlike a deadline, it is 0 if it is not asked for, which no publisher with a budget fits.
+    if qos.latency_budget.is_none() {
+        qos.latency_budget = offers.iter().map(|offer| offer.latency_budget).max();
+    }
     if qos.ownership.is_none() {
         qos.ownership = offers.first().map(|offer| offer.ownership);
     }
@@ -131,8 +142,15 @@ mod tests {
     use super::*;
 
     fn offer(reliability: Reliability, durability: Durability) -> OfferedQos {
-        let ownership = Ownership::Shared;
-        OfferedQos { reliability, durability, ownership, deadline: None, lease: None, partitions: Vec::new() }
+        OfferedQos {
+            reliability,
+            durability,
+            ownership: Ownership::Shared,
+            deadline: None,
+            lease: None,
+            latency_budget: Duration::ZERO,
+            partitions: Vec::new(),
+        }
     }
 
     #[test]
@@ -153,6 +171,20 @@ mod tests {
         );
         let set = TopicQos { durability: Some(Durability::Volatile), ..TopicQos::default() };
         assert_eq!(requested(&set, &[latched]).durability, Some(Durability::Volatile));
+    }
+
+    #[test]
+    fn the_greatest_latency_budget_is_requested() {
+        let slow = |latency_budget| OfferedQos {
+            latency_budget,
+            ..offer(Reliability::Reliable, Durability::Volatile)
+        };
+        let (ms, wanted) = (Duration::from_millis(20), TopicQos::default());
+        let of = |offers: &[OfferedQos]| requested(&wanted, offers).latency_budget;
+        assert_eq!(of(&[slow(Duration::ZERO), slow(ms)]), Some(ms));
+        assert_eq!(of(&[slow(ms), slow(Duration::MAX)]), Some(Duration::MAX));
+        let set = TopicQos { latency_budget: Some(Duration::ZERO), ..wanted.clone() };
+        assert_eq!(requested(&set, &[slow(ms)]).latency_budget, Some(Duration::ZERO));
     }
 
     #[test]

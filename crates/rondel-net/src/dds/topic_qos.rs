@@ -25,6 +25,9 @@ pub struct TopicQos {
     pub deadline: Option<Duration>,
     /// Longest time without a sign of life of a publisher. Default: none.
     pub lease: Option<Duration>,
+    /// Time that a publisher may take to send a sample; a subscription hears those that ask for no more. Default: as the
+    /// publisher offers, for raw topics; 0 for text and for publishers.
+    pub latency_budget: Option<Duration>,
     /// Partitions; a subscription may use the wildcards `*` and `?`. Default: the one without a name.
     pub partitions: Vec<String>,
     /// Shortest time between two samples of an instance; those in between are left out. Default: none.

@@ -164,6 +164,7 @@ parser.add_argument("--exclusive", type=int, metavar="STRENGTH", help="own insta
 parser.add_argument("--partition", action="append", default=[])
 parser.add_argument("--lease", type=float, help="seconds")
 parser.add_argument("--deadline", type=float, help="seconds")
+parser.add_argument("--latency-budget", type=float, help="seconds")
 parser.add_argument("--hash", help="of the type, as ROS 2 announces it")
 parser.add_argument("--timeout", type=float, default=30, help="seconds to wait for a reader")
 participant_arguments(parser)
@@ -192,6 +193,8 @@ if arguments.lease:
     policies.append(Policy.Liveliness.Automatic(duration(seconds=arguments.lease)))
 if arguments.deadline:
     policies.append(Policy.Deadline(duration(seconds=arguments.deadline)))
+if arguments.latency_budget:
+    policies.append(Policy.LatencyBudget(duration(seconds=arguments.latency_budget)))
 publisher = Publisher(participant, Qos(Policy.Partition(partitions=arguments.partition)) if arguments.partition else Qos())
 writer = DataWriter(publisher, topic, qos=Qos(*policies))
 print("ready", flush=True)

@@ -16,6 +16,7 @@ const QOS: Synonyms = &[
     (&["history", "keep_last", "queue"], "write `depth: N`, or leave it out to keep all"),
     (&["partition"], "write `partitions`"),
     (&["liveliness", "lease_duration", "liveliness_lease"], "write `lease`"),
+    (&["latency", "budget"], "write `latency_budget`"),
     (&["time_based_filter", "minimum_separation"], "write `min_separation`"),
 ];
 
@@ -107,6 +108,7 @@ fn dds(item: Item<'_>, mistakes: &mut Mistakes) -> TopicQos {
             .map(|n| n as u32),
         deadline: time(members.get("deadline"), "deadline", mistakes),
         lease: time(members.get("lease"), "lease", mistakes),
+        latency_budget: time(members.get("latency_budget"), "latency_budget", mistakes),
         partitions: members.get("partitions").map_or_else(Vec::new, |i| i.texts("partitions", mistakes)),
         min_separation: time(members.get("min_separation"), "min_separation", mistakes),
         poll: time(members.get("poll"), "poll", mistakes),
