@@ -1,7 +1,7 @@
 //! Folders of rosbag2: `metadata.yaml`, and the files with messages that it names, in MCAP or SQLite, compressed as a
 //! whole, message by message, or not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ const METADATA: &str = "metadata.yaml";
 /// The largest `metadata.yaml` that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 
+/// The topics with missing messages that are named.
+const MISSING: usize = 5;
+
 /// What `metadata.yaml` says.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Metadata {
@@ -24,6 +27,8 @@ struct Metadata {
     compression: String,
     format: String,
     files: Vec<String>,
+    /// The number of messages of each topic.
+    counts: BTreeMap<String, u64>,
 }
 
 /// Whether a folder is one of rosbag2: it has `metadata.yaml`, or nothing but the files of one recorder, which it numbers
@@ -97,7 +102,7 @@ fn bag_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
     let form = |reason: String| RecordingError::Form { path: folder.to_owned(), reason };
     let path = folder.join(METADATA);
-    let (mut faults, mut is_by_message) = (Vec::new(), false);
+    let (mut faults, mut is_by_message, mut counts) = (Vec::new(), false, BTreeMap::new());
     let damage = |path: &Path, reason: &str| RecordingError::Damage {
         path: path.to_owned(),
         offset: 0,
@@ -118,6 +123,7 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
             )));
         }
         is_by_message = metadata.compression.eq_ignore_ascii_case("message");
+        counts = metadata.counts;
         // Older versions name files with their folder.
         let place = |name: &String| {
             let within = folder.join(name);
@@ -169,8 +175,33 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
     if !is_own && !path.exists() {
         faults.insert(0, damage(&path, "it is missing; all MCAP files and databases of the folder are read as one recording, by their numbers; name the files to check each"));
     }
+    if unread.is_empty() {
+        let missing = missing(&counts, &recordings);
+        faults.extend(missing.into_iter().map(|reason| damage(&path, &reason)));
+    }
     faults.extend(unread.into_iter().map(|error| damage(folder, &error.to_string())));
     Ok(Merged::new(recordings, faults))
+}
+
+/// The topics of which the files have fewer messages than `metadata.yaml` counts, in words. Files that do not say how
+/// many messages they have are not compared.
+fn missing(counts: &BTreeMap<String, u64>, recordings: &[Box<dyn Recording>]) -> Vec<String> {
+    let mut found: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+    for topic in recordings.iter().flat_map(|recording| recording.topics()) {
+        let sum = found.entry(&topic.name).or_insert(Some(0));
+        *sum = sum.zip(topic.messages).map(|(sum, own)| sum.saturating_add(own));
+    }
+    let fewer = counts.iter().filter_map(|(topic, expected)| {
+        let found = found.get(topic.as_str()).copied().unwrap_or(Some(0))?;
+        (found < *expected)
+            .then(|| format!("it counts {expected} messages on {topic}, and its files have {found}"))
+    });
+    let mut fewer: Vec<String> = fewer.take(MISSING + 1).collect();
+    if fewer.len() > MISSING {
+        fewer.truncate(MISSING);
+        fewer.push("its files have fewer messages than it counts on further topics, too".to_owned());
+    }
+    fewer
 }
 
 /// Reads `metadata.yaml`.
@@ -190,7 +221,15 @@ fn parse(text: &str) -> Result<Metadata, String> {
     };
     let files = information.as_mapping_get("relative_file_paths").and_then(|value| value.as_sequence());
     let files = files.ok_or("it has no list `relative_file_paths`")?;
+    let topics =
+        information.as_mapping_get("topics_with_message_count").and_then(|value| value.as_sequence());
+    let count = |topic: &Yaml<'_>| {
+        let name = topic.as_mapping_get("topic_metadata")?.as_mapping_get("name")?.as_str()?.to_owned();
+        let count = topic.as_mapping_get("message_count")?.as_integer()?;
+        Some((name, u64::try_from(count).ok()?))
+    };
     Ok(Metadata {
+        counts: topics.into_iter().flatten().filter_map(count).collect(),
         storage: text_of("storage_identifier"),
         compression: text_of("compression_mode"),
         format: text_of("compression_format").to_lowercase(),
@@ -206,9 +245,16 @@ mod tests {
     #[test]
     fn metadata_is_read_or_refused() {
         let text = "rosbag2_bagfile_information:\n  version: 5\n  storage_identifier: mcap\n  \
-                    relative_file_paths:\n    - a_0.mcap\n    - a_1.mcap\n  compression_mode: \"\"\n";
+                    relative_file_paths:\n    - a_0.mcap\n    - a_1.mcap\n  compression_mode: \"\"\n  \
+                    topics_with_message_count:\n    - topic_metadata: {name: /a}\n      message_count: 7\n    \
+                    - message_count: 3\n";
         let files = vec!["a_0.mcap".to_owned(), "a_1.mcap".to_owned()];
-        let expected = Metadata { storage: "mcap".to_owned(), files, ..Metadata::default() };
+        let expected = Metadata {
+            storage: "mcap".to_owned(),
+            files,
+            counts: BTreeMap::from([("/a".to_owned(), 7)]),
+            ..Metadata::default()
+        };
         assert_eq!(parse(text).unwrap(), expected);
         for wrong in ["", "a: [", "rosbag2_bagfile_information: 3", "- a"] {
             assert!(parse(wrong).is_err(), "{wrong}");

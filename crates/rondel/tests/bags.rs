@@ -196,12 +196,16 @@ db.commit()
 ";
     let (database, table) = (format!("{bag}/bag.db3"), folder.path("brake.csv"));
     run(&python, &["-c", split, &database, &table]);
-    let merged = check(&spec, &["--merge", &bag, &table]);
+    // The folder still counts the messages that are gone.
+    check(&spec, &["--merge", &bag, &table])
+        .expect_status(3)
+        .expect_stderr(&["it counts 60 messages on /brake, and its files have 0"]);
+    let merged = check(&spec, &["--merge", &database, &table]);
     assert_eq!(merged.expect_status(1).stdout, expected.stdout, "{}", merged.stderr);
     // One that cannot be read is named, and the others are checked.
     for (name, content) in [("empty.mcap", ""), ("short.mcap", "abc"), ("broken.db3", "no database at all")] {
         let broken = folder.file(name, content);
-        let with = check(&spec, &["--merge", &bag, &broken, &table]);
+        let with = check(&spec, &["--merge", &database, &broken, &table]);
         with.expect_status(3).expect_stderr(&[name]);
         assert_eq!(with.stdout, expected.stdout, "{name}: {}", with.stderr);
         let skipped = check(&spec, &["--merge", "--on-error", "skip", &bag, &broken, &table]);

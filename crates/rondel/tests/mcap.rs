@@ -119,6 +119,15 @@ for file in files: file.finish()
         check(&["--on-error", "skip", &split])
     };
     assert_eq!(metadata("[a_0.mcap, a_1.mcap]").expect_status(1).stdout, expected.stdout);
+    let counts = "[a_0.mcap, a_1.mcap]\n  topics_with_message_count:\n  \
+                  - {topic_metadata: {name: /odom}, message_count: 301}\n  \
+                  - {topic_metadata: {name: /brake}, message_count: 1}\n  \
+                  - {topic_metadata: {name: /gone}, message_count: 2}";
+    metadata(counts).expect_status(1).expect_stderr(&[
+        "metadata.yaml: it counts 2 messages on /gone, and its files have 0",
+        "metadata.yaml: it counts 301 messages on /odom, and its files have 300",
+    ]);
+    check(&[&split]).expect_status(3);
     let twice = metadata("[a_0.mcap, a_1.mcap, a_1.mcap]");
     twice.expect_status(1).expect_stderr(&["it is named twice, and read once"]);
     assert_eq!(twice.stdout, expected.stdout);
