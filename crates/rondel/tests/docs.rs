@@ -314,8 +314,8 @@ fn every_option_is_in_the_reference() {
     let reference = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
     let folder = folder("options");
     for subcommand in [
-        "check", "run", "test", "explain", "fmt", "help", "validate", "demo", "publish", "tap", "topics",
-        "init",
+        "check", "run", "test", "explain", "fmt", "lsp", "help", "validate", "demo", "publish", "tap",
+        "topics", "init",
     ] {
         assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);

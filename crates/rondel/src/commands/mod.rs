@@ -8,6 +8,7 @@ mod fmt;
 mod help;
 mod init;
 mod listen;
+mod lsp;
 mod publish;
 mod record;
 mod replay;
@@ -71,6 +72,7 @@ enum Command {
     Test(test::Test),
     Explain(explain::Explain),
     Fmt(fmt::Fmt),
+    Lsp(lsp::Lsp),
     Validate(validate::Validate),
     Demo(demo::Demo),
     Publish(publish::Publish),
@@ -102,6 +104,7 @@ impl Arguments {
             Command::Test(test) => test.run(),
             Command::Explain(explain) => explain.run(),
             Command::Fmt(fmt) => fmt.run(),
+            Command::Lsp(lsp) => lsp.run(),
             Command::Validate(validate) => validate.run(),
             Command::Demo(demo) => demo.run(),
             Command::Publish(publish) => publish.run(),

@@ -1,0 +1,226 @@
+//! `rondel lsp`: a language server for specifications, over standard input and output.
+//!
+//! Requests are answered one after the other, so a request is always answered before its cancellation is read.
+
+mod protocol;
+
+use std::collections::HashMap;
+use std::io::{self, BufReader};
+use std::path::PathBuf;
+
+use clap::Args;
+use rondel_spec::{Diagnostic, ParseOptions, Severity};
+use serde_json::{Value, json};
+
+use self::protocol::{Lines, MAX_MESSAGE, Received, read, write};
+use crate::schemas::Schemas;
+use crate::{complain, exit};
+
+/// Serve editors with diagnostics and formatting, by the Language Server Protocol
+///
+/// The editor starts the command and talks to it over standard input and output. The server ends when standard
+/// input closes.
+#[derive(Debug, Args)]
+pub struct Lsp {
+    /// Definitions of message types: files, or folders of them
+    #[arg(long, value_name = "PATH")]
+    schemas: Vec<PathBuf>,
+}
+
+/// The longest specification that is parsed, in bytes.
+const MAX_TEXT: usize = 1 << 20;
+/// The largest number of open documents.
+const MAX_DOCUMENTS: usize = 256;
+
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const REQUEST_FAILED: i64 = -32803;
+
+impl Lsp {
+    /// Serves until standard input closes or the editor says `exit`, and returns the exit status.
+    pub fn run(self) -> u8 {
+        let schemas = match Schemas::read(&self.schemas) {
+            Ok(schemas) => schemas,
+            Err(error) => {
+                complain(&error);
+                return exit::USAGE;
+            }
+        };
+        let mut server = Server { documents: HashMap::new(), schemas, shut_down: false };
+        let mut input = BufReader::new(io::stdin().lock());
+        let mut output = io::stdout().lock();
+        loop {
+            let answers = match read(&mut input) {
+                Ok(Received::End) => return exit::SATISFIED,
+                Ok(Received::Message(message)) => match server.take(&message) {
+                    Some(answers) => answers,
+                    None => return if server.shut_down { exit::SATISFIED } else { exit::VIOLATED },
+                },
+                Ok(Received::Malformed(reason)) => vec![failure(Value::Null, PARSE_ERROR, &reason)],
+                Err(error) => {
+                    complain(&format!("cannot read messages of the editor: {error}"));
+                    return exit::TRACE;
+                }
+            };
+            for answer in answers {
+                if let Err(error) = write(&mut output, &answer) {
+                    complain(&format!("cannot write to the editor: {error}"));
+                    return exit::TRACE;
+                }
+            }
+        }
+    }
+}
+
+/// The open documents, by URI.
+struct Server {
+    documents: HashMap<String, String>,
+    schemas: Schemas,
+    shut_down: bool,
+}
+
+impl Server {
+    /// Takes one message and returns the messages that answer it; `None` after `exit`.
+    fn take(&mut self, message: &Value) -> Option<Vec<Value>> {
+        let method = message["method"].as_str().unwrap_or("");
+        let params = &message["params"];
+        let Some(id) = message.get("id") else { return self.notified(method, params) };
+        if method.is_empty() {
+            // The answer to a request: this server sends none.
+            return Some(Vec::new());
+        }
+        Some(vec![match self.requested(method, params) {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err((code, reason)) => failure(id.clone(), code, &reason),
+        }])
+    }
+
+    fn requested(&mut self, method: &str, params: &Value) -> Result<Value, (i64, String)> {
+        if self.shut_down {
+            return Err((INVALID_REQUEST, "the server is shut down".into()));
+        }
+        match method {
+            "initialize" => Ok(json!({
+                "capabilities": {
+                    "positionEncoding": "utf-16",
+                    "textDocumentSync": { "openClose": true, "change": 1 },
+                    "documentFormattingProvider": true,
+                },
+                "serverInfo": { "name": "rondel", "version": env!("CARGO_PKG_VERSION") },
+            })),
+            "shutdown" => {
+                self.shut_down = true;
+                Ok(Value::Null)
+            }
+            "textDocument/formatting" => {
+                let uri = uri_of(params);
+                let text = self.documents.get(uri).ok_or_else(|| {
+                    (REQUEST_FAILED, format!("{uri} is not open: open it before formatting it"))
+                })?;
+                Ok(formatted(text))
+            }
+            _ => Err((METHOD_NOT_FOUND, format!("unknown method '{method}'"))),
+        }
+    }
+
+    /// Takes a notification; `None` after `exit`.
+    fn notified(&mut self, method: &str, params: &Value) -> Option<Vec<Value>> {
+        let uri = uri_of(params);
+        match method {
+            "exit" => return None,
+            "textDocument/didOpen" => return Some(self.keep(uri, &params["textDocument"]["text"])),
+            "textDocument/didChange" => {
+                // Every change is the whole text; the last one holds.
+                let last = params["contentChanges"].as_array().and_then(|changes| changes.last());
+                return Some(last.map_or_else(Vec::new, |change| self.keep(uri, &change["text"])));
+            }
+            "textDocument/didClose" => {
+                self.documents.remove(uri);
+                return Some(vec![published(uri, Vec::new())]);
+            }
+            _ => {}
+        }
+        Some(Vec::new())
+    }
+
+    /// Keeps the text of a document, and returns its diagnostics.
+    fn keep(&mut self, uri: &str, text: &Value) -> Vec<Value> {
+        let Some(text) = text.as_str() else { return Vec::new() };
+        if text.len() > MAX_TEXT {
+            self.documents.remove(uri);
+            let reason = format!("specifications beyond {MAX_TEXT} bytes are not checked: split this file");
+            return vec![published(uri, vec![refused(&reason)])];
+        }
+        if self.documents.len() >= MAX_DOCUMENTS && !self.documents.contains_key(uri) {
+            let reason = format!("more than {MAX_DOCUMENTS} documents are open: close one to check this one");
+            return vec![published(uri, vec![refused(&reason)])];
+        }
+        self.documents.insert(uri.to_owned(), text.to_owned());
+        let outcome = if uri.ends_with(".rye") {
+            rondel_spec::parse_rye(text, None, "formula")
+        } else {
+            rondel_spec::parse_typed(text, &ParseOptions::default(), &self.schemas)
+        };
+        let lines = Lines::new(text);
+        vec![published(uri, outcome.diagnostics.iter().map(|d| described(d, uri, &lines)).collect())]
+    }
+}
+
+fn uri_of(params: &Value) -> &str {
+    params["textDocument"]["uri"].as_str().unwrap_or("")
+}
+
+fn failure(id: Value, code: i64, reason: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": reason } })
+}
+
+fn published(uri: &str, diagnostics: Vec<Value>) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "textDocument/publishDiagnostics",
+        "params": { "uri": uri, "diagnostics": diagnostics },
+    })
+}
+
+/// A warning at the start of a document that is not checked.
+fn refused(reason: &str) -> Value {
+    let start = json!({ "line": 0, "character": 0 });
+    json!({ "range": { "start": start, "end": start }, "severity": 2, "source": "rondel", "message": reason })
+}
+
+/// A diagnostic with its code, its advice and its related places.
+fn described(diagnostic: &Diagnostic, uri: &str, lines: &Lines<'_>) -> Value {
+    let message = match &diagnostic.help {
+        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
+        None => diagnostic.message.clone(),
+    };
+    let severity = match diagnostic.severity {
+        Severity::Error => 1,
+        Severity::Warning => 2,
+    };
+    let related = diagnostic.labels.iter().map(
+        |label| json!({ "location": { "uri": uri, "range": lines.range(label.span) }, "message": label.text }),
+    );
+    json!({
+        "range": lines.range(diagnostic.span),
+        "severity": severity,
+        "code": diagnostic.code.as_str(),
+        "source": "rondel",
+        "message": message,
+        "relatedInformation": related.collect::<Vec<_>>(),
+    })
+}
+
+/// The edits that format a text: none if it is formatted, or has errors that keep it from being formatted.
+fn formatted(text: &str) -> Value {
+    match rondel_spec::format(text) {
+        Ok(layout) if layout != text => {
+            let all = rondel_spec::Span::new(0, text.len());
+            json!([{ "range": Lines::new(text).range(all), "newText": layout }])
+        }
+        _ => json!([]),
+    }
+}
+
+const _: () = assert!(MAX_TEXT < MAX_MESSAGE, "a message carries a whole text");
