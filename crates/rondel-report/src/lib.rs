@@ -12,6 +12,7 @@ mod matrix;
 mod plot;
 mod results;
 pub mod sarif;
+pub mod svg;
 pub mod tap;
 
 pub use collect::Collector;

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::results::{Change, Outcome, Signal, seconds};
+use crate::results::{Change, Outcome, Results, Signal, seconds};
 
 const WIDTH: u32 = 640;
 /// The height of a verdict, and of one signal.
@@ -25,18 +25,63 @@ pub(crate) fn timeline(changes: &[Change], begin: i64, end: i64) -> String {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (WIDTH, BAR)).into_drawing_area();
-        let span = end.saturating_sub(begin).max(1) as f64;
-        let x = |time: i64| {
-            ((time.saturating_sub(begin)) as f64 / span * f64::from(WIDTH)).clamp(0.0, f64::from(WIDTH))
+        band(&area, changes, (begin, end), (0, WIDTH as i32), 0);
+        let _ = area.present();
+    }
+    svg
+}
+
+/// The verdict over a span of time, as a bar between two columns.
+fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, right): (i32, i32), top: i32) {
+    let span = end.saturating_sub(begin).max(1) as f64;
+    let (left, right) = (f64::from(left), f64::from(right));
+    let x = |time: i64| (left + time.saturating_sub(begin) as f64 / span * (right - left)).clamp(left, right);
+    let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
+    for (change, until) in changes.iter().zip(ends) {
+        let (from, until) = (x(change.time_ns), x(until));
+        // A violation of an instant is seen, too.
+        let until = if change.verdict == Outcome::Violated { until.max(from + 2.0) } else { until };
+        let bar = [(from as i32, top), (until.ceil() as i32, top + BAR as i32)];
+        // Drawing into memory does not fail.
+        let _ = area.draw(&Rectangle::new(bar, colour(change.verdict).filled()));
+    }
+}
+
+/// The verdicts of all properties in all recordings: a bar for each, below the name of its recording and above the
+/// axis of its time.
+pub(crate) fn verdicts(results: &Results) -> String {
+    const ROW: i32 = BAR as i32 + 8;
+    let rows: usize = results.recordings.iter().map(|recording| recording.properties.len() + 2).sum();
+    let height = ROW.saturating_mul(i32::try_from(rows.max(1)).unwrap_or(i32::MAX));
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
+        let text = |size: i32, h: HPos| {
+            ("sans-serif", size).into_font().color(&RGBColor(0x44, 0x44, 0x44)).pos(Pos::new(h, VPos::Center))
         };
-        let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
-        for (change, until) in changes.iter().zip(ends) {
-            let (from, until) = (x(change.time_ns), x(until));
-            // A violation of an instant is seen, too.
-            let until = if change.verdict == Outcome::Violated { until.max(from + 2.0) } else { until };
-            let bar = [(from as i32, 0), (until.ceil() as i32, BAR as i32)];
-            // Drawing into memory does not fail.
-            let _ = area.draw(&Rectangle::new(bar, colour(change.verdict).filled()));
+        let right = WIDTH as i32 - 10;
+        let mut top = 0;
+        for recording in &results.recordings {
+            let problem = recording.problem.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let title = format!("{}{problem}", recording.name);
+            let _ = area.draw(&Text::new(title, (4, top + ROW / 2), text(12, HPos::Left)));
+            top += ROW;
+            let span = recording.begin.zip(recording.end);
+            for (claim, judged) in results.judged(recording) {
+                let name = shortened(&claim.name);
+                let _ = area.draw(&Text::new(name, (4, top + BAR as i32 / 2), text(12, HPos::Left)));
+                if let Some(span) = span {
+                    band(&area, &judged.changes, span, (MARGIN, right), top);
+                }
+                top += ROW;
+            }
+            let (begin, end) = match span {
+                Some((begin, end)) => (seconds(begin), seconds(end)),
+                None => ("no message".to_owned(), String::new()),
+            };
+            let _ = area.draw(&Text::new(begin, (MARGIN, top + 4), text(11, HPos::Left)));
+            let _ = area.draw(&Text::new(end, (right, top + 4), text(11, HPos::Right)));
+            top += ROW;
         }
         let _ = area.present();
     }

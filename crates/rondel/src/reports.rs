@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rondel_event::Verdict;
-use rondel_report::{Claim, Collector, Outcome, Place, Recording, Results, github, html, junit, sarif, tap};
+use rondel_report::{
+    Claim, Collector, Outcome, Place, Recording, Results, github, html, junit, sarif, svg, tap,
+};
 use rondel_runtime::{Report, Summary, VacuousKind};
 
 use crate::output::Output;
@@ -28,15 +30,17 @@ enum Form {
     Github,
     Json,
     Html,
+    Svg,
 }
 
-const FORMS: [(&str, Form); 6] = [
+const FORMS: [(&str, Form); 7] = [
     ("junit", Form::Junit),
     ("sarif", Form::Sarif),
     ("tap", Form::Tap),
     ("github", Form::Github),
     ("json", Form::Json),
     ("html", Form::Html),
+    ("svg", Form::Svg),
 ];
 
 impl std::str::FromStr for Wanted {
@@ -73,6 +77,7 @@ impl Wanted {
             Form::Github => github::write(results, strict),
             Form::Json => results.json(),
             Form::Html => html::write(results),
+            Form::Svg => svg::write(results),
         }
     }
 }

@@ -96,8 +96,8 @@ pub struct Check {
     /// skip and count it
     #[arg(long, value_name = "ACTION", value_enum, default_value = "stop")]
     on_error: OnError,
-    /// Write a report, and explain violations: junit=FILE, sarif=FILE, tap=FILE, github, json=FILE, html=FILE; without a
-    /// file, on standard output (may be repeated)
+    /// Write a report, and explain violations: junit=FILE, sarif=FILE, tap=FILE, github, json=FILE, html=FILE,
+    /// svg=FILE; without a file, on standard output (may be repeated)
     #[arg(long, value_name = "FORM[=FILE]")]
     report: Vec<Wanted>,
     /// Exit with 4 also if the premise of an implication was never true
