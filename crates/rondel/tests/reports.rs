@@ -218,7 +218,11 @@ fn wrong_reports_are_refused_before_the_check() {
     let missing = format!("junit={}/none/report", files.0.as_path().display());
     let folder = format!("html={}", files.0.as_path().display());
     for (report, status, expected) in [
-        ("pdf=a", 2, "`pdf` is no form of a report; the forms are junit, sarif, tap, github, json, html"),
+        (
+            "pdf=a",
+            2,
+            "`pdf` is no form of a report; the forms are junit, sarif, tap, github, json, html, svg",
+        ),
         ("junit=", 2, "the file is missing: write junit=FILE, or junit for standard output"),
         (missing.as_str(), 3, "there is no folder"),
         (folder.as_str(), 3, "it is a folder"),
