@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::results::{Change, Outcome, Results, Signal, seconds};
+use crate::results::{Change, Judged, Outcome, Results, Signal, seconds};
 
 const WIDTH: u32 = 640;
 /// The height of a verdict, and of one signal.
@@ -47,6 +47,16 @@ fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, ri
     }
 }
 
+/// The changes to draw where nothing else shows the outcome: what is vacuous or inconclusive must not look satisfied.
+fn shown_changes(judged: &Judged) -> Vec<Change> {
+    let doubtful = matches!(judged.outcome, Outcome::Vacuous | Outcome::Inconclusive);
+    let shown = |change: &Change| match change.verdict {
+        Outcome::Satisfied if doubtful => Change { verdict: judged.outcome, ..*change },
+        _ => *change,
+    };
+    judged.changes.iter().map(shown).collect()
+}
+
 /// The verdicts of all properties in all recordings: a bar for each, below the name of its recording and above the
 /// axis of its time.
 pub(crate) fn verdicts(results: &Results) -> String {
@@ -71,7 +81,7 @@ pub(crate) fn verdicts(results: &Results) -> String {
                 let name = shortened(&claim.name);
                 let _ = area.draw(&Text::new(name, (4, top + BAR as i32 / 2), text(12, HPos::Left)));
                 if let Some(span) = span {
-                    band(&area, &judged.changes, span, (MARGIN, right), top);
+                    band(&area, &shown_changes(judged), span, (MARGIN, right), top);
                 }
                 top += ROW;
             }

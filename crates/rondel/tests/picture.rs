@@ -25,3 +25,18 @@ fn a_picture_has_a_band_for_each_verdict() {
     assert_eq!(violated.len(), 1, "{svg}");
     assert!(violated[0].contains("x=\"410\"") && violated[0].contains("width=\"220\""), "{violated:?}");
 }
+
+#[test]
+fn a_vacuous_property_does_not_look_satisfied() {
+    let folder = Folder::new();
+    let spec =
+        folder.file("a.rondel", "topic a { x: int }\ntopic b { x: int }\nproperty p = on(b) -> b.x > 0\n");
+    let trace = folder.file(
+        "a.jsonl",
+        "{\"topic\": \"a\", \"time\": 0, \"x\": 1}\n{\"topic\": \"a\", \"time\": 1, \"x\": 1}\n",
+    );
+    let picture = folder.path("a.svg");
+    rondel(["check", &spec, &trace, "--report", &format!("svg={picture}")]).expect_status(4);
+    let svg = std::fs::read_to_string(picture).unwrap();
+    assert!(svg.contains("#C9C3B0") && !svg.contains("#4CAF72"), "{svg}");
+}
