@@ -119,7 +119,8 @@ pub struct Judged {
     pub longest_ns: i64,
     /// The first violations, at most [`Judged::MOST_VIOLATIONS`].
     pub violations: Vec<Violation>,
-    /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`].
+    /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`]; of more, the
+    /// earlier ones are put together, with the worst of their verdicts.
     pub changes: Vec<Change>,
 }
 
