@@ -19,6 +19,8 @@ pub struct Library {
     /// The files with names of recordings that are hidden, which are not in `recordings`. Hidden folders are not
     /// searched.
     pub hidden: Vec<PathBuf>,
+    /// The folders with numbered parts of what may be one recording, of which some are missing: with the first that is.
+    pub incomplete: Vec<(PathBuf, String)>,
     /// The folders below that cannot be read.
     pub unreadable: Vec<RecordingError>,
 }
@@ -62,6 +64,8 @@ impl Library {
         if !is_new || depth == 0 {
             return Ok(());
         }
+        let missing = rosbag2::missing_part(folder);
+        self.incomplete.extend(missing.map(|name| (folder.to_owned(), name)));
         let open = |source| RecordingError::Open { path: folder.to_owned(), source };
         let entries = fs::read_dir(folder).map_err(open)?;
         let mut paths = entries

@@ -38,17 +38,32 @@ pub(crate) fn is_bag(folder: &Path) -> bool {
         return true;
     }
     let files = bag_files(folder).unwrap_or_default();
-    let numbered = |path: &PathBuf| {
+    let Some(numbered) = numbered(&files) else { return false };
+    let is_next = |(i, (_, number)): (usize, &(&str, usize))| *number == i;
+    numbered.iter().enumerate().all(is_next) && beside(folder, &files).is_empty()
+}
+
+/// The first part that is missing in a folder with nothing but the numbered files of one recorder, which has the first
+/// and a later one: they are no bag, and may be one without this part.
+pub(crate) fn missing_part(folder: &Path) -> Option<String> {
+    let files = bag_files(folder).ok()?;
+    let numbered = numbered(&files)?;
+    let at = (0..numbered.len()).find(|at| numbered[*at].1 != *at).filter(|at| *at > 0)?;
+    Some(format!("{}_{at}", numbered[0].0))
+}
+
+/// The numbers in the names of files, in order; `None` unless there are some, all of one recorder.
+fn numbered(files: &[PathBuf]) -> Option<Vec<(&str, usize)>> {
+    fn number(path: &PathBuf) -> Option<(&str, usize)> {
         let name = path.file_name()?.to_str()?;
         let name = name.split_once('.').map_or(name, |(name, _)| name);
         let (recorder, number) = name.rsplit_once('_')?;
-        Some((recorder.to_owned(), number.parse::<usize>().ok()?))
-    };
-    let Some(mut numbered) = files.iter().map(numbered).collect::<Option<Vec<_>>>() else { return false };
+        Some((recorder, number.parse().ok()?))
+    }
+    let mut numbered = files.iter().map(number).collect::<Option<Vec<_>>>()?;
     numbered.sort_by_key(|(_, number)| *number);
-    let is_next =
-        |(i, (recorder, number)): (usize, &(String, usize))| *number == i && *recorder == numbered[0].0;
-    !files.is_empty() && numbered.iter().enumerate().all(is_next) && beside(folder, &files).is_empty()
+    let (recorder, _) = *numbered.first()?;
+    numbered.iter().all(|(other, _)| *other == recorder).then_some(numbered)
 }
 
 /// The recordings, and without `metadata.yaml` the folders, that lie in a folder beside the files of a bag.
@@ -241,6 +256,29 @@ fn parse(text: &str) -> Result<Metadata, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbered_files_are_one_bag_unless_a_part_is_missing() {
+        let root = std::env::temp_dir().join(format!("rondel-parts-{}", std::process::id()));
+        let cases: [(&[&str], bool, Option<&str>); 6] = [
+            (&["a_0.mcap"], true, None),
+            (&["a_0.mcap", "a_1.mcap", "a_2.mcap.zstd"], true, None),
+            (&["a_0.mcap", "a_2.mcap", "a_4.mcap"], false, Some("a_1")),
+            (&["a_1.mcap", "a_2.mcap"], false, None),
+            (&["a_0.mcap", "b_2.mcap"], false, None),
+            (&["a.mcap"], false, None),
+        ];
+        for (at, (files, is_one, missing)) in cases.into_iter().enumerate() {
+            let folder = root.join(at.to_string());
+            std::fs::create_dir_all(&folder).unwrap();
+            for file in files {
+                std::fs::write(folder.join(file), "").unwrap();
+            }
+            assert_eq!(is_bag(&folder), is_one, "{files:?}");
+            assert_eq!(missing_part(&folder).as_deref(), missing, "{files:?}");
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 
     #[test]
     fn metadata_is_read_or_refused() {

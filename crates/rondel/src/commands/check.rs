@@ -231,6 +231,13 @@ impl Check {
                     warn(&format!("{}: {files} {what}; the first is {first}", shown(&trace)));
                 }
             }
+            for (folder, part) in &library.incomplete {
+                let folder = shown(folder);
+                warn(&format!(
+                    "{folder}: if its files are parts of one recording, {part} is missing: each is checked by itself; \
+                     --merge checks them as one"
+                ));
+            }
             library.unreadable.iter().for_each(|error| self.pass_over(&trace, error));
             traces.extend(library.recordings);
         }
