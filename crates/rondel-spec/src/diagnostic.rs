@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::sources::Sources;
+
 /// A range of bytes in the parsed text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
@@ -66,6 +68,8 @@ pub enum Code {
     UnboundedFuture,
     /// An address of a topic with a wrong parameter, or with parameters, which are not supported.
     InvalidAddress,
+    /// An import that cannot be followed, or in the wrong place.
+    InvalidImport,
     /// An undeclared name.
     UnknownName,
     /// An undeclared topic.
@@ -201,6 +205,7 @@ impl Code {
         Code::MisplacedAttribute,
         Code::UnboundedFuture,
         Code::InvalidAddress,
+        Code::InvalidImport,
         Code::UnknownName,
         Code::UnknownTopic,
         Code::UnknownFunction,
@@ -281,6 +286,7 @@ impl Code {
             Code::MisplacedAttribute => "E0110",
             Code::UnboundedFuture => "E0111",
             Code::InvalidAddress => "E0112",
+            Code::InvalidImport => "E0113",
             Code::UnknownName => "E0201",
             Code::UnknownTopic => "E0202",
             Code::UnknownFunction => "E0203",
@@ -424,17 +430,29 @@ impl Diagnostic {
     /// ");
     /// ```
     pub fn render(&self, source_name: &str, text: &str, colour: bool) -> String {
+        self.shown(&|_| (source_name, text, 0), colour)
+    }
+
+    /// Returns the diagnostic with the source lines it refers to, for a specification of several files. A location in
+    /// another file than the first one is shown below a line with `:::` and the name of its file.
+    pub fn render_in(&self, sources: &Sources, colour: bool) -> String {
+        self.shown(&|offset| sources.file_at(offset), colour)
+    }
+
+    /// `file` returns for an offset the name of its file, the text, and the offset at which it begins.
+    fn shown<'a>(&'a self, file: &dyn Fn(usize) -> (&'a str, &'a str, usize), colour: bool) -> String {
         let paint = Paint { colour };
         let heading = match self.severity {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),
         };
-        let mut underlines = vec![Underline::new(self.span, "", true, text)];
-        underlines.extend(self.labels.iter().map(|l| Underline::new(l.span, &l.text, false, text)));
-        let (line, column) = (underlines[0].line, underlines[0].column);
+        let mut underlines = vec![Underline::new(self.span, "", true, file(self.span.start))];
+        let labels = self.labels.iter();
+        underlines.extend(labels.map(|l| Underline::new(l.span, &l.text, false, file(l.span.start))));
+        let Underline { line, column, file: (source_name, mut begin), .. } = underlines[0];
         let margin = underlines.iter().map(|s| s.line.to_string().len()).max().unwrap_or(1);
-        // Stable: on its line, the primary location comes first.
-        underlines.sort_by_key(|s| s.line);
+        // Stable: on its line, the primary location comes first. Its file comes first, too.
+        underlines.sort_by_key(|s| (s.file.1 != begin, s.file.1, s.line));
 
         let mut out = String::new();
         // Writing to a String does not fail.
@@ -451,6 +469,13 @@ impl Diagnostic {
         let mut previous = None;
         let mut window = Window { from: 0 };
         for underline in &underlines {
+            if underline.file.1 != begin {
+                begin = underline.file.1;
+                let mark = paint.with("1;34", ":::");
+                let place = format!("{}:{}:{}", underline.file.0, underline.line, underline.column + 1);
+                let _ = writeln!(out, "{bar}\n{:margin$}{mark} {place}\n{bar}", "");
+                previous = None;
+            }
             if previous != Some(underline.line) {
                 if previous.is_some_and(|p| p + 1 < underline.line) {
                     let _ = writeln!(out, "{}", paint.with("1;34", &format!("{:margin$} ⋮", "")));
@@ -480,6 +505,8 @@ impl Diagnostic {
 
 /// A location to underline within one line.
 struct Underline<'a> {
+    /// The name of the file, and the offset at which it begins.
+    file: (&'a str, usize),
     line: usize,
     column: usize,
     line_text: &'a str,
@@ -490,15 +517,21 @@ struct Underline<'a> {
 }
 
 impl<'a> Underline<'a> {
-    fn new(span: Span, label: &'a str, primary: bool, text: &'a str) -> Underline<'a> {
-        let start = floor(text, span.start);
-        let end = floor(text, span.end).max(start);
+    fn new(
+        span: Span,
+        label: &'a str,
+        primary: bool,
+        (name, text, begin): (&'a str, &'a str, usize),
+    ) -> Underline<'a> {
+        let start = floor(text, span.start.saturating_sub(begin));
+        let end = floor(text, span.end.saturating_sub(begin)).max(start);
         let before = &text[..start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
         // Only the first line of a location is shown.
         let marked = &text[start..end.min(line_end)];
         Underline {
+            file: (name, begin),
             line: before.matches('\n').count() + 1,
             column: text[line_start..start].chars().count(),
             line_text: text[line_start..line_end].trim_end_matches('\r'),

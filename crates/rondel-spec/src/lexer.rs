@@ -42,11 +42,35 @@ const SYMBOLS: [&str; 38] = [
 
 /// Returns the tokens of `text` and a final `End`, and reports characters that form no token.
 pub(crate) fn tokens(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
-    let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), diagnostics };
-    while lexer.next() {}
-    let end = Span::new(text.len(), text.len());
-    lexer.tokens.push(Token { kind: TokenKind::End, span: end });
-    lexer.tokens
+    tokens_of(text, &[Span::new(0, text.len())], diagnostics)
+}
+
+/// Returns the tokens of the files of a text, each with a final `End`, and reports characters that form no token.
+pub(crate) fn tokens_of(text: &str, files: &[Span], diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
+    let mut all = Vec::new();
+    for file in files {
+        let text = text.get(..file.end).unwrap_or(text);
+        let mut lexer = Lexer { text, at: file.start.min(text.len()), tokens: all, diagnostics };
+        while lexer.next() {}
+        lexer.tokens.push(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
+        all = lexer.tokens;
+    }
+    all
+}
+
+/// Gives the tokens of a text, until `take` returns false.
+pub(crate) fn first_tokens(text: &str, mut take: impl FnMut(&Token) -> bool) {
+    let mut diagnostics = Vec::new();
+    let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), diagnostics: &mut diagnostics };
+    let mut taken = 0;
+    while lexer.next() {
+        while let Some(token) = lexer.tokens.get(taken) {
+            taken += 1;
+            if !take(token) {
+                return;
+            }
+        }
+    }
 }
 
 struct Lexer<'a> {

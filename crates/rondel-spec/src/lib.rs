@@ -36,6 +36,7 @@ mod places;
 mod print;
 mod reach;
 mod rye;
+mod sources;
 pub mod spec;
 mod suggest;
 mod syntax;
@@ -52,6 +53,7 @@ pub use places::{Call, Places};
 pub use print::Printed;
 pub use reach::{Reach, ReachPart};
 pub use rondel_event::ValueType;
+pub use sources::{ImportedFile, Imports, LARGEST_SOURCES, SourcePlace, Sources};
 pub use spec::{
     Aggregate, BinaryOp, Bounds, Chain, ChainId, ChainMeasure, Expectation, Expr, ExprId, Key, Machine,
     MachineId, Property, Schema, SchemaType, Slice, SliceId, Spec, State, Test, TestMessage, TimeModel,
@@ -100,6 +102,12 @@ impl Outcome {
         let shown: Vec<_> = self.diagnostics.iter().map(|d| d.render(source_name, text, colour)).collect();
         shown.join("\n")
     }
+
+    /// Returns all diagnostics as text; see [`Diagnostic::render_in`].
+    pub fn render_in(&self, sources: &Sources, colour: bool) -> String {
+        let shown: Vec<_> = self.diagnostics.iter().map(|d| d.render_in(sources, colour)).collect();
+        shown.join("\n")
+    }
 }
 
 /// The name of the only topic of a single formula.
@@ -126,18 +134,41 @@ pub fn parse(text: &str) -> Outcome {
 /// assert_eq!(spec.print(spec.properties[0].formula).to_string(), "(once [0,2000000000] a.x)");
 /// ```
 pub fn parse_with(text: &str, options: &ParseOptions) -> Outcome {
-    parse_file(text, options, None)
+    parse_text(text, options, None)
 }
 
 /// Parses a specification whose topics can name message types: `topic odom "/odom" : nav_msgs/msg/Odometry`. Their
 /// fields and constants come from these definitions.
 pub fn parse_typed(text: &str, options: &ParseOptions, types: &dyn Definitions) -> Outcome {
-    parse_file(text, options, Some(types))
+    parse_text(text, options, Some(types))
 }
 
-fn parse_file(text: &str, options: &ParseOptions, types: Option<&dyn Definitions>) -> Outcome {
+/// Parses a specification of several files; locations are offsets in [`Sources::text`]. If an import cannot be
+/// followed, only the imports are reported: most other errors would be names of the missing file.
+pub fn parse_sources(sources: &Sources, options: &ParseOptions, types: Option<&dyn Definitions>) -> Outcome {
+    if !sources.problems().is_empty() {
+        return Outcome::new(None, sources.problems().to_vec());
+    }
+    parse_files(sources.text(), &sources.spans(), options, types)
+}
+
+/// Parses a text that is no file and can import none.
+fn parse_text(text: &str, options: &ParseOptions, types: Option<&dyn Definitions>) -> Outcome {
+    let refused = sources::refused(text);
+    if !refused.is_empty() {
+        return Outcome::new(None, refused);
+    }
+    parse_files(text, &[Span::new(0, text.len())], options, types)
+}
+
+fn parse_files(
+    text: &str,
+    files: &[Span],
+    options: &ParseOptions,
+    types: Option<&dyn Definitions>,
+) -> Outcome {
     let mut diagnostics = Vec::new();
-    let mut ast = syntax::parse_file(text, &mut diagnostics);
+    let mut ast = syntax::parse_files(text, files, &mut diagnostics);
     check::define(&mut ast, types, &mut diagnostics);
     let spec = check::check(text, &ast, DEFAULT_TOPIC, options, &mut diagnostics);
     Outcome::new(Some(spec), diagnostics)

@@ -170,7 +170,9 @@ pub(crate) fn declaration(word: &str) -> Option<&'static str> {
         | "monitor" | "check" | "invariant" | "FTSPEC" | "PTSPEC" => {
             "declare a property with `property name = …`"
         }
-        "import" | "include" | "use" => "put the whole specification in one file; there are no imports",
+        "import" | "include" | "use" => {
+            "import another file with `use \"topics.rondel\"`, before all other declarations"
+        }
         "float" | "double" | "int" | "bool" | "string" | "float32" | "float64" | "Float64" | "Bool"
         | "Int64" => "declare types for the fields of a topic: `topic name { field: float }`",
         "function" | "fn" | "macro" => "name a subformula with `let name = …`; functions cannot be defined",

@@ -19,6 +19,7 @@ const RELATIONS: &str = include_str!("diagnostics/relations_warnings.rondel");
 
 const WORDS: &[&str] = &[
     "topic",
+    "use",
     "const",
     "let",
     "property",

@@ -129,15 +129,17 @@ impl Checker<'_> {
 
     fn warn_of_unused(&mut self) {
         let ast = self.ast;
+        // A file that several specifications import has definitions that only some of them use, and a leading
+        // underscore marks an intentionally unused name.
+        let is_meant = |name: &Name| name.span.start < ast.imported || name.text.starts_with('_');
         for definition in ast.definitions.iter().filter(|definition| !definition.used) {
-            if !definition.name.text.starts_with('_') {
+            if !is_meant(&definition.name) {
                 let message = format!("'{}' is never used", definition.name.text);
                 self.diagnostics.push(Diagnostic::new(Code::Unused, definition.name.span, message));
             }
         }
         for (binding, used) in ast.bindings.iter().zip(&self.used) {
-            // A leading underscore marks an intentionally unused name.
-            if !used && !binding.name.text.starts_with('_') {
+            if !used && !is_meant(&binding.name) {
                 let message = format!("'{}' is never used", binding.name.text);
                 self.diagnostics.push(Diagnostic::new(Code::Unused, binding.name.span, message));
             }

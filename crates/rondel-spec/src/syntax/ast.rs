@@ -35,6 +35,8 @@ pub(crate) struct Ast {
     pub(crate) expanded: HashSet<NodeId>,
     /// The variables of quantifiers; the parser resolves their uses.
     pub(crate) variables: Vec<Name>,
+    /// The offset at which the imported files end: what is declared before it may be unused.
+    pub(crate) imported: usize,
     /// Whether this is a single formula, whose names are fields of its only topic.
     pub(crate) single: bool,
 }

@@ -8,6 +8,7 @@ mod data;
 mod definition;
 mod each;
 mod expression;
+mod import;
 mod machine;
 mod operand;
 mod parser;
@@ -17,7 +18,7 @@ mod topic;
 
 pub(crate) use steady::STEADY;
 
-pub(crate) use parser::{BEFORE_PARENTHESIS, Mark, PREFIX, marks, parse_file, parse_single};
+pub(crate) use parser::{BEFORE_PARENTHESIS, Mark, PREFIX, marks, parse_files, parse_single};
 
 #[cfg(test)]
 mod tests;

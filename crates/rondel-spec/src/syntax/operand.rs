@@ -338,7 +338,9 @@ impl<'a> Parser<'a> {
                 false if suggestion.is_empty() => hint(word).map(str::to_owned).or_else(functions),
                 false => hint(word).map(str::to_owned),
             };
-            self.report(diagnostic);
+            if !self.is_part {
+                self.report(diagnostic);
+            }
             if length.is_some() {
                 self.silence(&arguments);
             }

@@ -13,8 +13,8 @@ use crate::suggest::{self, did_you_mean};
 pub(super) const DEPTH: usize = 250;
 
 /// Keywords that start a declaration; the first four are reserved, except as names of fields.
-pub(super) const DECLARATIONS: [&str; 8] =
-    ["topic", "const", "let", "property", "machine", "test", "chain", "assert"];
+pub(super) const DECLARATIONS: [&str; 9] =
+    ["topic", "const", "let", "property", "machine", "test", "chain", "assert", "use"];
 
 /// Reserved words, which cannot be names.
 pub(super) const RESERVED: [&str; 18] = [
@@ -59,11 +59,20 @@ pub(super) struct Reported;
 
 pub(super) type Parsed<T> = Result<T, Reported>;
 
-/// Parses a specification.
-pub(crate) fn parse_file(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
-    let mut parser = Parser::new(text, diagnostics);
+/// Parses a specification whose text has these files, the one that imports the others last.
+pub(crate) fn parse_files(text: &str, files: &[Span], diagnostics: &mut Vec<Diagnostic>) -> Ast {
+    let mut parser = Parser::new(text, files, diagnostics);
+    parser.ast.imported = files.last().map_or(0, |file| file.start);
     parser.find_definitions();
-    parser.declarations();
+    loop {
+        parser.declarations();
+        if parser.at + 1 >= parser.tokens.len() {
+            break;
+        }
+        // The next file.
+        parser.at += 1;
+        parser.is_in_head = true;
+    }
     parser.note_uses();
     parser.ast
 }
@@ -89,7 +98,8 @@ pub(crate) enum Mark {
 
 /// Returns the tokens of a specification and their marks.
 pub(crate) fn marks(text: &str, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Token>, Vec<(usize, Mark)>) {
-    let mut parser = Parser::new(text, diagnostics);
+    let mut parser = Parser::new(text, &[Span::new(0, text.len())], diagnostics);
+    parser.is_part = true;
     parser.find_definitions();
     parser.declarations();
     (parser.tokens, parser.marks)
@@ -97,7 +107,7 @@ pub(crate) fn marks(text: &str, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Token
 
 /// Parses a single formula into a specification with one property named `property`.
 pub(crate) fn parse_single(text: &str, property: &str, diagnostics: &mut Vec<Diagnostic>) -> Ast {
-    let mut parser = Parser::new(text, diagnostics);
+    let mut parser = Parser::new(text, &[Span::new(0, text.len())], diagnostics);
     parser.ast.single = true;
     let first = parser.ast.nodes.len();
     let root = parser.expression().and_then(|root| match parser.peek() {
@@ -118,6 +128,10 @@ pub(super) struct Parser<'a> {
     pub(super) depth: usize,
     /// Whether a brace ends the current expression, because a body follows.
     pub(super) before_body: bool,
+    /// Whether no other declaration than `use` has begun in the current file.
+    pub(super) is_in_head: bool,
+    /// Whether the text is one file of several, so that a function may be defined in another one.
+    pub(super) is_part: bool,
     pub(super) ast: Ast,
     /// The local variables in scope, the innermost last, as indices in [`Ast::variables`].
     pub(super) scope: Vec<usize>,
@@ -131,8 +145,8 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, diagnostics: &'a mut Vec<Diagnostic>) -> Parser<'a> {
-        let tokens = lexer::tokens(text, diagnostics);
+    fn new(text: &'a str, files: &[Span], diagnostics: &'a mut Vec<Diagnostic>) -> Parser<'a> {
+        let tokens = lexer::tokens_of(text, files, diagnostics);
         let (ast, scope) = (Ast::default(), Vec::new());
         Parser {
             text,
@@ -140,6 +154,8 @@ impl<'a> Parser<'a> {
             at: 0,
             depth: 0,
             before_body: false,
+            is_in_head: true,
+            is_part: false,
             marks: Vec::new(),
             ast,
             scope,
@@ -160,8 +176,12 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn token(&self, ahead: usize) -> &Token {
-        // The last token is `End`, and the parser never moves past it.
-        &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+        // The last token of each file is `End`, and a declaration never moves past it.
+        let mut at = self.at;
+        while at < self.at + ahead && self.tokens[at].kind != TokenKind::End {
+            at += 1;
+        }
+        &self.tokens[at]
     }
 
     pub(super) fn peek(&self) -> &TokenKind {
@@ -207,7 +227,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn advance(&mut self) {
-        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        self.at += usize::from(!self.at_end());
     }
 
     pub(super) fn eat(&mut self, symbol: &str) -> bool {
@@ -220,11 +240,11 @@ impl<'a> Parser<'a> {
 
     pub(super) fn report(&mut self, mut diagnostic: Diagnostic) -> Reported {
         // The end of the text is often an empty line after an incomplete declaration.
-        let [.., last, end] = self.tokens.as_slice() else {
-            self.diagnostics.push(diagnostic);
-            return Reported;
-        };
-        if diagnostic.span == end.span {
+        let at = self.tokens.partition_point(|token| token.span.start < diagnostic.span.start);
+        let is_end = |token: &Token| token.kind == TokenKind::End;
+        if let [last, end] = self.tokens.get(at.saturating_sub(1)..=at).unwrap_or(&[])
+            && (is_end(end) && !is_end(last) && diagnostic.span == end.span)
+        {
             diagnostic.span = Span::new(last.span.end, last.span.end);
         }
         self.diagnostics.push(diagnostic);
@@ -392,7 +412,7 @@ impl<'a> Parser<'a> {
             "topic" | "const" | "let" | "property" => !next.is_empty() && !INFIX.contains(&next),
             "machine" => !next.is_empty() && (self.symbol(2) == "{" || self.word(2) == "for"),
             "chain" => !next.is_empty() && matches!(self.symbol(2), "->" | "="),
-            "test" => matches!(self.token(1).kind, TokenKind::Text(_)),
+            "test" | "use" => matches!(self.token(1).kind, TokenKind::Text(_)),
             "assert" => !next.is_empty() && !INFIX.contains(&next),
             _ => self.symbol(0) == "@",
         }
@@ -433,6 +453,10 @@ impl<'a> Parser<'a> {
             self.report(Diagnostic::new(Code::MisplacedAttribute, span, message));
         }
         let start = self.span();
+        if self.at_import() {
+            return self.import();
+        }
+        self.is_in_head = false;
         match word {
             "topic" => self.topic(),
             "const" | "let" => self.binding(word == "const"),
@@ -445,7 +469,7 @@ impl<'a> Parser<'a> {
                 let suggestion = did_you_mean(word, DECLARATIONS);
                 let message = format!("expected a declaration, found {}{suggestion}", self.found());
                 let help = self.foreign_declaration().filter(|_| suggestion.is_empty()).unwrap_or_else(|| {
-                    "declarations start with `topic`, `const`, `let`, `property`, `assert`, `machine`, `chain` or `test`"
+                    "declarations start with `topic`, `const`, `let`, `property`, `assert`, `machine`, `chain`, `test` or `use`"
                         .to_owned()
                 });
                 Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(help)))
@@ -459,7 +483,7 @@ impl<'a> Parser<'a> {
         if word == "topic" && (matches!(self.token(1).kind, TokenKind::Text(_)) || self.symbol(1) == "/") {
             return Some(ADDRESS.to_owned());
         }
-        if DECLARATIONS.contains(&word) && matches!(self.token(1).kind, TokenKind::Text(_)) {
+        if DECLARATIONS.contains(&word) && word != "use" && matches!(self.token(1).kind, TokenKind::Text(_)) {
             return Some(NO_QUOTES.to_owned());
         }
         if let Some(help) = suggest::declaration(word) {

@@ -1,0 +1,288 @@
+//! The files of a specification: the one that is parsed and those that it imports with `use "topics.rondel"`.
+//!
+//! The texts of all files are one text, each file once and after those that it imports. Locations are offsets in this
+//! text; only where a location is shown, it becomes a file, a line and a column.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::{Token, TokenKind, first_tokens};
+
+/// The most bytes that all files of a specification may have together.
+pub const LARGEST_SOURCES: usize = 16 << 20;
+
+/// The most files of a specification.
+const FILES: usize = 256;
+
+/// The most files that import each other in a row, with the first.
+const DEEP: usize = 32;
+
+/// The name of a parsed text that is no file.
+const UNNAMED: &str = "";
+
+/// A file that a `use` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedFile {
+    /// The path that identifies it: the same for all ways to write it.
+    pub path: PathBuf,
+    /// Its name for the reader.
+    pub name: String,
+}
+
+/// Where imported files come from.
+pub trait Imports {
+    /// Finds the file that a `use` in the file `from` names.
+    ///
+    /// # Errors
+    /// Why there is no such file.
+    fn find(&self, from: &ImportedFile, written: &str) -> Result<ImportedFile, String>;
+
+    /// Reads a file that was found.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, file: &ImportedFile) -> Result<String, String>;
+}
+
+/// The texts of a specification's files.
+///
+/// ```
+/// use rondel_spec::{ImportedFile, Imports, ParseOptions, Sources};
+/// struct One;
+/// impl Imports for One {
+///     fn find(&self, _: &ImportedFile, written: &str) -> Result<ImportedFile, String> {
+///         Ok(ImportedFile { path: written.into(), name: written.to_owned() })
+///     }
+///     fn read(&self, _: &ImportedFile) -> Result<String, String> {
+///         Ok("topic gear { report: int }".to_owned())
+///     }
+/// }
+/// let main = ImportedFile { path: "main.rondel".into(), name: "main.rondel".to_owned() };
+/// let text = "use \"topics.rondel\"\nproperty p = gear.report < 25".to_owned();
+/// let sources = Sources::load(main, text, &One);
+/// let spec = rondel_spec::parse_sources(&sources, &ParseOptions::default(), None).spec.unwrap();
+/// let place = sources.place(spec.places.property(0).unwrap().start);
+/// assert_eq!((spec.topics[0].name.as_str(), place.file, place.line, place.column), ("gear", "main.rondel", 2, 10));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    text: String,
+    /// The files in the order of their texts; the one that imports the others is the last.
+    files: Vec<Source>,
+    /// What is wrong with the imports.
+    problems: Vec<Diagnostic>,
+}
+
+/// A file in the joined text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Source {
+    name: String,
+    span: Span,
+}
+
+/// A place for the reader, counted from 1; columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourcePlace<'a> {
+    /// The name of the file.
+    pub file: &'a str,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+    /// The text of the line.
+    pub text: &'a str,
+}
+
+impl Sources {
+    /// A text that is no file and can import none.
+    pub fn alone(name: &str, text: &str) -> Sources {
+        let span = Span::new(0, text.len());
+        let files = vec![Source { name: name.to_owned(), span }];
+        Sources { text: text.to_owned(), files, problems: refused(text) }
+    }
+
+    /// A file with this text, and the files that it imports. What is wrong with them, [`crate::parse_sources`] reports.
+    pub fn load(main: ImportedFile, text: String, imports: &dyn Imports) -> Sources {
+        let mut loader =
+            Loader { imports, sources: Sources::default(), begun: HashSet::new(), size: 0, open: Vec::new() };
+        loader.size = text.len();
+        loader.begun.insert(main.path.clone());
+        loader.add(main, &text);
+        loader.sources
+    }
+
+    /// The text that locations refer to: the texts of all files.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name of the file that imports the others.
+    pub fn name(&self) -> &str {
+        self.files.last().map_or(UNNAMED, |file| &file.name)
+    }
+
+    /// The names of all files, the imported ones first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.name.as_str())
+    }
+
+    /// The place of an offset in [`Sources::text`].
+    pub fn place(&self, offset: usize) -> SourcePlace<'_> {
+        let (file, text, start) = self.file_at(offset);
+        let mut at = offset.saturating_sub(start).min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line_end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+        SourcePlace {
+            file,
+            line: text[..line_start].matches('\n').count() + 1,
+            column: text[line_start..at].chars().count() + 1,
+            text: text[line_start..line_end].trim_end_matches('\r'),
+        }
+    }
+
+    /// What is wrong with the imports, in order of location.
+    pub(crate) fn problems(&self) -> &[Diagnostic] {
+        &self.problems
+    }
+
+    /// The spans of the files in the text.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        self.files.iter().map(|file| file.span).collect()
+    }
+
+    /// The name of the file at an offset, its text, and the offset where it begins.
+    pub(crate) fn file_at(&self, offset: usize) -> (&str, &str, usize) {
+        let index = self.files.partition_point(|file| file.span.start <= offset);
+        match self.files.get(index.saturating_sub(1)) {
+            Some(file) => (&file.name, file.span.of(&self.text), file.span.start),
+            None => (UNNAMED, "", 0),
+        }
+    }
+}
+
+/// Reports the imports of a text that is no file.
+pub(crate) fn refused(text: &str) -> Vec<Diagnostic> {
+    let refuse = |(_, span): (String, Span)| {
+        let message = "`use` works only in a file: this text has no folder in which the other file could be";
+        Diagnostic::new(Code::InvalidImport, span, message)
+            .help("write the specification into a file, or put the declarations of the other file here")
+    };
+    uses(text).into_iter().map(refuse).collect()
+}
+
+/// The imports at the top of a text, each with the span of its string.
+fn uses(text: &str) -> Vec<(String, Span)> {
+    let mut found = Vec::new();
+    let mut expects_path = false;
+    first_tokens(text, |Token { kind, span }| {
+        match kind {
+            TokenKind::Text(path) if expects_path => found.push((path.clone(), *span)),
+            TokenKind::Word if !expects_path && span.of(text) == "use" => {}
+            TokenKind::Symbol(";") if !expects_path => return true,
+            _ => return false,
+        }
+        expects_path = !expects_path;
+        true
+    });
+    found
+}
+
+struct Loader<'a> {
+    imports: &'a dyn Imports,
+    sources: Sources,
+    /// The files that were begun, by path.
+    begun: HashSet<PathBuf>,
+    /// The bytes of all files.
+    size: usize,
+    /// The files that are being loaded, the first one first.
+    open: Vec<ImportedFile>,
+}
+
+impl Loader<'_> {
+    /// Adds a file after those that it imports.
+    fn add(&mut self, file: ImportedFile, text: &str) {
+        self.open.push(file.clone());
+        let mut problems = Vec::new();
+        for (i, (written, span)) in uses(text).into_iter().enumerate() {
+            if i >= FILES {
+                let help = "put the declarations of several files into one".to_owned();
+                problems.push((span, format!("a file imports at most {FILES} files"), help));
+                break;
+            }
+            match self.import(&file, &written) {
+                Ok(Some((found, text))) => self.add(found, &text),
+                Ok(None) => {}
+                Err((message, help)) => problems.push((span, message, help)),
+            }
+        }
+        self.open.pop();
+        let sources = &mut self.sources;
+        if !sources.files.is_empty() {
+            // A file without a line break at its end.
+            sources.text.push('\n');
+        }
+        let start = sources.text.len();
+        sources.text.push_str(text);
+        sources.files.push(Source { name: file.name, span: Span::new(start, start + text.len()) });
+        sources.problems.extend(problems.into_iter().map(|(span, message, help)| {
+            let span = Span::new(start + span.start, start + span.end);
+            Diagnostic::new(Code::InvalidImport, span, message).help(help)
+        }));
+    }
+
+    /// Finds and reads a file; none if it is there already. An error is a message and advice.
+    fn import(
+        &mut self,
+        from: &ImportedFile,
+        written: &str,
+    ) -> Result<Option<(ImportedFile, String)>, (String, String)> {
+        if Path::new(written).extension().is_some_and(|extension| extension == "rye") {
+            let help = "write the formula as `property name = rye\"…\"`";
+            return Err((format!("cannot import \"{written}\": it is in Reelay's format"), help.to_owned()));
+        }
+        let found = self.imports.find(from, written).map_err(|reason| {
+            let help = format!("the path begins at the folder of {}; write `/` between folders", from.name);
+            (format!("cannot import \"{written}\": {reason}"), help)
+        })?;
+        if let Some(first) = self.open.iter().position(|open| open.path == found.path) {
+            let circle = self.open[first..].iter().map(|open| open.name.as_str());
+            let circle: Vec<&str> = circle.chain([self.open[first].name.as_str()]).collect();
+            let message = match circle.len() {
+                2 => format!("{} imports itself", from.name),
+                _ => format!("files import each other in a circle: {}", circle.join(" -> ")),
+            };
+            let help = match circle.len() {
+                2 => "remove this `use`",
+                _ => "move the declarations that both need into a file that imports neither",
+            };
+            return Err((message, help.to_owned()));
+        }
+        if self.begun.contains(&found.path) {
+            return Ok(None);
+        }
+        if self.begun.len() >= FILES {
+            let message = format!("a specification has at most {FILES} files");
+            return Err((message, "put the declarations of several files into one".to_owned()));
+        }
+        if self.open.len() >= DEEP {
+            let message = format!("files import each other more than {DEEP} levels deep");
+            return Err((message, format!("import \"{written}\" in a file further up")));
+        }
+        let text = self.imports.read(&found).map_err(|reason| {
+            (format!("cannot import \"{written}\": {reason}"), format!("the file is {}", found.name))
+        })?;
+        if self.size + text.len() > LARGEST_SOURCES {
+            let limit = LARGEST_SOURCES >> 20;
+            let message =
+                format!("with \"{written}\" the files of this specification have more than {limit} MiB");
+            return Err((message, "import only what the properties need".to_owned()));
+        }
+        self.size += text.len();
+        self.begun.insert(found.path.clone());
+        Ok(Some((found, text)))
+    }
+}

@@ -1,0 +1,31 @@
+//! Parser of imports: `use "topics.rondel"`. The file has been found and read before; see [`crate::Sources`].
+
+use super::parser::{Parsed, Parser};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::TokenKind;
+
+impl Parser<'_> {
+    /// Returns whether an import starts here.
+    pub(super) fn at_import(&self) -> bool {
+        self.word(0) == "use" && matches!(self.token(1).kind, TokenKind::Text(_))
+    }
+
+    /// Parses an import.
+    pub(super) fn import(&mut self) -> Parsed<()> {
+        let start = self.span();
+        self.advance();
+        self.advance();
+        if !self.is_in_head {
+            let message = "`use` stands before all other declarations of its file";
+            let diagnostic = Diagnostic::new(Code::InvalidImport, start.to(self.last_span()), message);
+            self.report(diagnostic.help("move it to the top of the file"));
+        }
+        if self.word(0) == "as" {
+            let message = "`use` gives no other names";
+            let diagnostic = Diagnostic::new(Code::InvalidImport, self.span(), message);
+            let help = "write `use \"…\"` alone: everything in the file is known by its own name";
+            return Err(self.report(diagnostic.help(help)));
+        }
+        self.end_of_declaration()
+    }
+}
