@@ -16,7 +16,7 @@ pub fn write(results: &Results, strict: bool) -> String {
             }
             let fails = judged.fails(strict);
             errors += usize::from(fails);
-            let mut parameters = vec![("file", results.specification.clone())];
+            let mut parameters = vec![("file", results.file_of(claim).to_owned())];
             if let Some(place) = claim.place {
                 parameters.push(("line", place.line.to_string()));
                 parameters.push(("col", place.column.to_string()));

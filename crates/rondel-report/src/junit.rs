@@ -55,7 +55,7 @@ fn case(results: &Results, claim: &Claim, judged: &Judged, strict: bool) -> Test
         case.add_property(("severity", severity.as_str()));
     }
     if let Some(place) = claim.place {
-        case.extra.insert("file".into(), results.specification.clone().into());
+        case.extra.insert("file".into(), results.file_of(claim).to_owned().into());
         case.extra.insert("line".into(), place.line.to_string().into());
     }
     case

@@ -25,7 +25,10 @@ pub struct Results {
 pub struct Claim {
     /// Its name.
     pub name: String,
-    /// Where its name stands in the specification.
+    /// The file in which it is declared, if the specification imports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Where its name stands in this file.
     pub place: Option<Place>,
     /// The line on which it is declared, without blanks around it.
     pub text: String,
@@ -291,6 +294,11 @@ impl Results {
         let path = std::path::Path::new(&self.specification);
         path.file_stem()
             .map_or_else(|| self.specification.clone(), |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// The file in which a property is declared.
+    pub(crate) fn file_of<'a>(&'a self, claim: &'a Claim) -> &'a str {
+        claim.file.as_deref().unwrap_or(&self.specification)
     }
 }
 

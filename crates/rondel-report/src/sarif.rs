@@ -1,6 +1,8 @@
 //! SARIF 2.1.0 (OASIS), which code hosts show beside the lines of the specification: a rule for each property, a result
 //! for each violation, and for each property that is inconclusive or vacuous.
 
+use std::collections::BTreeSet;
+
 use rondel_runtime::text::grouped;
 use serde_json::{Value, json};
 
@@ -58,7 +60,10 @@ pub fn write(results: &Results, strict: bool) -> String {
             }));
         }
     }
+    let imported: BTreeSet<&String> =
+        results.properties.iter().filter_map(|claim| claim.file.as_ref()).collect();
     let artifacts: Vec<Value> = std::iter::once(&results.specification)
+        .chain(imported)
         .chain(results.recordings.iter().map(|recording| &recording.name))
         .map(|name| json!({"location": {"uri": uri(name)}}))
         .collect();
@@ -99,7 +104,7 @@ fn level(claim: &Claim) -> &'static str {
 }
 
 fn location(results: &Results, claim: &Claim) -> Value {
-    let mut place = json!({"artifactLocation": {"uri": uri(&results.specification)}});
+    let mut place = json!({"artifactLocation": {"uri": uri(results.file_of(claim))}});
     if let Some(at) = claim.place {
         place["region"] = json!({"startLine": at.line, "startColumn": at.column, "endColumn": at.end_column});
     }

@@ -348,9 +348,11 @@ impl Running {
 /// Where the properties of a deployment are defined.
 fn defined(deployment: &Deployment) -> Origin {
     let specification = &deployment.specification;
-    let line = |claim: &Claim| claim.place.map_or(0, |place| place.line as u32);
-    let lines = claims(specification).iter().map(line).collect();
-    Origin { file: specification.source.to_string(), lines }
+    let place = |claim: Claim| {
+        let file = claim.file.unwrap_or_else(|| specification.source.clone());
+        (file, claim.place.map_or(0, |place| place.line as u32))
+    };
+    Origin { places: claims(specification).into_iter().map(place).collect() }
 }
 
 /// The statistics of a run.

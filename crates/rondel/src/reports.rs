@@ -8,6 +8,7 @@ use rondel_report::{
     Claim, Collector, Outcome, Place, Recording, Results, github, html, junit, sarif, svg, tap,
 };
 use rondel_runtime::{Report, Summary, VacuousKind};
+use rondel_spec::SourcePlace;
 
 use crate::output::Output;
 use crate::specification::Specification;
@@ -277,28 +278,23 @@ fn writable(file: &Path) -> Result<(), String> {
 
 /// The properties as they are claimed.
 pub fn claims(specification: &Specification) -> Vec<Claim> {
-    let text = &specification.text;
     let claim = |(i, property): (usize, &rondel_spec::Property)| {
         let values = |name: &str| {
             let own = property.attributes.iter().filter(|(own, value)| own == name && !value.is_empty());
             own.map(|(_, value)| value.clone()).collect::<Vec<_>>()
         };
         let span = specification.spec.places.property(i);
-        let line = |at: usize| text.get(..at).unwrap_or(text);
-        let place = span.map(|span| {
-            let before = line(span.start);
-            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-            let width = text.get(span.start..span.end).map_or(0, |name| name.chars().count());
-            Place { line: before.matches('\n').count() + 1, column, end_column: column + width }
+        let found = span.map(|span| (specification.place(span.start), span));
+        let place = found.map(|(SourcePlace { line, column, .. }, span)| {
+            let name = specification.sources.text().get(span.start..span.end).unwrap_or_default();
+            Place { line, column, end_column: column + name.chars().count() }
         });
+        let file = found.map(|(place, _)| place.file).filter(|file| *file != specification.source);
         Claim {
             name: property.name.clone(),
+            file: file.map(str::to_owned),
             place,
-            text: place
-                .and_then(|place| text.lines().nth(place.line - 1))
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            text: found.map_or("", |(place, _)| place.text).trim().to_owned(),
             severity: values("severity").into_iter().next(),
             requirements: values("requirement"),
         }

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rondel_engine::Program;
-use rondel_spec::{Outcome, ParseOptions};
+use rondel_spec::{Outcome, ParseOptions, SourcePlace, Sources};
 
 use crate::schemas::Schemas;
+
+mod files;
 
 /// The languages in which a property can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -95,8 +97,8 @@ pub struct Specification {
     pub schemas: Arc<Schemas>,
     /// Where it came from: a file, mostly.
     pub source: String,
-    /// Its text.
-    pub text: String,
+    /// Its text, with those of the files that it imports.
+    pub sources: Arc<Sources>,
 }
 
 impl std::ops::Deref for Specification {
@@ -133,12 +135,17 @@ impl Specification {
         })?;
         let schemas = schemas.with_recordings(&reading.recordings);
         let options = &reading.options();
-        let outcome = if rye {
-            rondel_spec::parse_rye_with(&text, None, &stem(path), options)
+        let sources = if rye || path == Path::new("-") {
+            Sources::alone(&source, &text)
         } else {
-            rondel_spec::parse_typed(&text, options, &schemas)
+            files::load(path, &source, text)
         };
-        let specification = Specification::build(reading.complete(outcome), &text, &source, rye)?;
+        let outcome = if rye {
+            rondel_spec::parse_rye_with(sources.text(), None, &stem(path), options)
+        } else {
+            rondel_spec::parse_sources(&sources, options, Some(&schemas))
+        };
+        let specification = Specification::build(reading.complete(outcome), sources, rye)?;
         Ok(Specification { schemas: Arc::new(schemas), ..specification })
     }
 
@@ -147,7 +154,7 @@ impl Specification {
     /// # Errors
     /// [`Refused`], after every mistake was shown on standard error.
     pub fn from_text(text: &str, source: &str) -> Result<Specification, Refused> {
-        Specification::build(rondel_spec::parse(text), text, source, false)
+        Specification::build(rondel_spec::parse(text), Sources::alone(source, text), false)
     }
 
     /// Takes one formula.
@@ -160,7 +167,7 @@ impl Specification {
             Syntax::Rondel => rondel_spec::parse_formula_with(formula, options),
             Syntax::Rye => rondel_spec::parse_rye_with(formula, None, "formula", options),
         };
-        Specification::build(reading.complete(outcome), formula, "formula", true)
+        Specification::build(reading.complete(outcome), Sources::alone("formula", formula), true)
     }
 
     /// Topics of these names, with nothing to check.
@@ -169,7 +176,7 @@ impl Specification {
     /// [`Refused`] never, unless the engine refuses a program without properties.
     pub fn of_topics(names: impl Iterator<Item = String>) -> Result<Specification, Refused> {
         let checked = rondel_runtime::Specification::of_topics(names).map_err(|_| Refused)?;
-        Ok(Specification { checked, schemas: Arc::default(), source: String::new(), text: String::new() })
+        Ok(Specification { checked, schemas: Arc::default(), source: String::new(), sources: Arc::default() })
     }
 
     /// Takes what the arguments give: a file or a formula.
@@ -191,11 +198,9 @@ impl Specification {
         }
     }
 
-    /// The line and the column, from 1, of a place in the text.
-    pub fn place(&self, offset: usize) -> (usize, usize) {
-        let before = self.text.get(..offset).unwrap_or(&self.text);
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    /// The file, the line and the column of a place in the text.
+    pub fn place(&self, offset: usize) -> SourcePlace<'_> {
+        self.sources.place(offset)
     }
 
     /// The specification without its text.
@@ -203,7 +208,8 @@ impl Specification {
         self.checked.clone()
     }
 
-    fn build(outcome: Outcome, text: &str, source: &str, is_formula: bool) -> Result<Specification, Refused> {
+    fn build(outcome: Outcome, sources: Sources, is_formula: bool) -> Result<Specification, Refused> {
+        let source = sources.name().to_owned();
         let Outcome { spec, mut diagnostics } = outcome;
         let program = spec.as_ref().and_then(|spec| Program::compile(spec).ok());
         let mut further = Vec::new();
@@ -219,7 +225,7 @@ impl Specification {
         diagnostics.sort_by_key(|diagnostic| diagnostic.span);
         let colour = crate::terminal::colours_stderr();
         for diagnostic in &diagnostics {
-            crate::say(diagnostic.render(source, text, colour).trim_end());
+            crate::say(diagnostic.render_in(&sources, colour).trim_end());
         }
         further.iter().for_each(|refusal| crate::complain(refusal));
         let (spec, program) = spec.zip(program).ok_or(Refused)?;
@@ -227,10 +233,9 @@ impl Specification {
             crate::complain(&format!("{source} has no property, so there is nothing to check"));
             return Err(Refused);
         }
-        let (source, text) = (source.to_owned(), text.to_owned());
         let (spec, program) = (Arc::new(spec), Arc::new(program));
         let checked = rondel_runtime::Specification { spec, program, is_formula };
-        Ok(Specification { checked, schemas: Arc::default(), source, text })
+        Ok(Specification { checked, schemas: Arc::default(), source, sources: Arc::new(sources) })
     }
 }
 

@@ -127,8 +127,8 @@ impl Shown<'_> {
     }
 
     fn place(&self, offset: usize) -> String {
-        let (line, column) = self.specification.place(offset);
-        format!("{}:{line}:{column}", self.specification.source)
+        let place = self.specification.place(offset);
+        format!("{}:{}:{}", place.file, place.line, place.column)
     }
 
     fn expected(&self, expectation: &Expectation) -> String {
@@ -286,7 +286,7 @@ impl Shown<'_> {
         let failed: Vec<serde_json::Value> = self
             .unmet()
             .map(|expectation| {
-                let (line, column) = self.specification.place(expectation.offset);
+                let place = self.specification.place(expectation.offset);
                 let given = self.ran.of(expectation).map(|given| {
                     let mut came = json!({"time": seconds(given.time), "verdict": given.verdict.as_str()});
                     if let Some(about) = given.about {
@@ -298,8 +298,8 @@ impl Shown<'_> {
                     came
                 });
                 let mut failed = json!({
-                    "line": line,
-                    "column": column,
+                    "line": place.line,
+                    "column": place.column,
                     "expected": self.expected(expectation),
                     "came": given.collect::<Vec<_>>(),
                 });
@@ -309,10 +309,11 @@ impl Shown<'_> {
                 failed
             })
             .collect();
+        let place = self.specification.place(self.test.offset);
         json!({
-            "file": self.specification.source,
+            "file": place.file,
             "test": self.test.name,
-            "line": self.specification.place(self.test.offset).0,
+            "line": place.line,
             "ok": self.ran.is_ok(),
             "failed": failed,
             "problems": self.problems(),

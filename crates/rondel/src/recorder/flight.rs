@@ -51,13 +51,11 @@ impl FlightSettings {
     }
 }
 
-/// Where a property is defined: the file, and its line.
+/// Where the properties are defined.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// The file of the specification.
-    pub file: String,
-    /// For each property its line, or 0.
-    pub lines: Vec<u32>,
+    /// For each property the file, and its line or 0.
+    pub places: Vec<(String, u32)>,
 }
 
 /// Keeps the last messages and verdicts, and passes those around violations on to be written.
@@ -276,7 +274,8 @@ impl FlightRecorder {
         let mut verdict = Vec::new();
         report.json(&mut verdict);
         let quoted = |text: &str| Value::from(text).to_string();
-        let line = self.origin.lines.get(property.position as usize).copied().unwrap_or(0);
+        let place = self.origin.places.get(property.position as usize);
+        let (file, line) = place.map_or(("", 0), |(file, line)| (file.as_str(), *line));
         let (word, name) = (report.verdict().as_str(), &property.name);
         let mut entries = format!("{{\"key\":\"property\",\"value\":{}}}", quoted(name));
         let _ = write!(entries, ",{{\"key\":\"verdict\",\"value\":\"{word}\"}}");
@@ -291,7 +290,7 @@ impl FlightRecorder {
             nanos.rem_euclid(1_000_000_000),
             quoted(&format!("{name}: {word}")),
             quoted(name),
-            quoted(&self.origin.file),
+            quoted(file),
         );
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(&verdict);
