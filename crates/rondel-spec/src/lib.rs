@@ -35,6 +35,7 @@ mod part;
 mod places;
 mod print;
 mod reach;
+mod render;
 mod rye;
 mod sources;
 pub mod spec;

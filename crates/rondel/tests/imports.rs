@@ -104,11 +104,11 @@ fn a_mistake_names_its_file_and_line() {
     let folder = folder();
     let main = folder.path("specs/main.rondel");
     let topics =
-        folder.file("specs/common/topics.rondel", &format!("{TOPICS}property more = gear.reprot > 1\n"));
+        folder.file("specs/common/topics.rondel", format!("{TOPICS}property more = gear.reprot > 1\n"));
     rondel(["explain", &main])
         .expect_status(2)
         .expect_stderr(&[&format!("--> {topics}:6:22"), "6 | property more = gear.reprot > 1"]);
-    folder.file("specs/common/topics.rondel", &format!("{TOPICS}\nproperty drives = gear.report > 1\n"));
+    folder.file("specs/common/topics.rondel", format!("{TOPICS}\nproperty drives = gear.report > 1\n"));
     rondel(["explain", &main])
         .expect_status(2)
         .expect_stderr(&[&format!("--> {main}:3:10"), &format!("::: {topics}:7:10")]);
@@ -118,7 +118,7 @@ fn a_mistake_names_its_file_and_line() {
 fn what_cannot_be_imported() {
     let folder = folder();
     let refused = |import: &str, expected: &[&str]| {
-        let main = folder.file("specs/main.rondel", &format!("# first\nuse \"{import}\"\n{MAIN}"));
+        let main = folder.file("specs/main.rondel", format!("# first\nuse \"{import}\"\n{MAIN}"));
         let place = format!("--> {main}:2:5");
         let mut all = vec!["E0113", place.as_str()];
         all.extend(expected);

@@ -2,6 +2,7 @@
 
 mod assert;
 pub(crate) mod ast;
+mod attribute;
 mod bounds;
 mod chain;
 mod data;
