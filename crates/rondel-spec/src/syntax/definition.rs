@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use rondel_event::{Value, ValueType};
 
-use super::ast::{BoundKind, DefinitionSyntax, Function, Name, NodeId, NodeKind};
+use super::ast::{BoundKind, DefinitionSyntax, Function, Name, NodeId, NodeKind, Prefix};
 use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -19,6 +19,9 @@ use crate::suggest::did_you_mean;
 /// The most nodes that all expansions of a file may have.
 const LIMIT: usize = 200_000;
 
+/// The most definitions of a circle that are named.
+const SHOWN: usize = 12;
+
 /// The types of parameters; the first is no type of values.
 const TYPES: [&str; 8] = ["topic", "bool", "int", "float", "string", "text", "time", "duration"];
 
@@ -27,8 +30,8 @@ const TYPES: [&str; 8] = ["topic", "bool", "int", "float", "string", "text", "ti
 pub(super) struct Definition {
     name: Name,
     parameters: Vec<(Name, Option<ValueType>)>,
-    /// The position of the first token of the body.
-    body: usize,
+    /// The position of the first token of the body; none if the declaration is malformed before it.
+    body: Option<usize>,
 }
 
 impl Definition {
@@ -56,6 +59,10 @@ pub(super) struct Expansion {
     nodes: usize,
     /// The definitions that are used.
     used: HashSet<String>,
+    /// The definition that is being declared.
+    declared: Option<usize>,
+    /// Uses in declarations: the definition that is declared, the one that it uses, and where.
+    calls: Vec<(usize, usize, Span)>,
 }
 
 impl Expansion {
@@ -64,6 +71,17 @@ impl Expansion {
         self.open.clear();
         self.arguments.clear();
     }
+}
+
+/// What is wrong with a definition that uses itself by way of others.
+fn recursive(name: &Name, circle: &[&str], at: Span) -> Diagnostic {
+    let message = match circle.len() {
+        2 => format!("definition '{}' uses itself", name.text),
+        _ => format!("definition '{}' uses itself: {}", name.text, circle.join(" -> ")),
+    };
+    Diagnostic::new(Code::RecursiveDefinition, at, message)
+        .label(name.span, "declared here")
+        .help("definitions are expanded where they are used, so none can contain itself")
 }
 
 impl Parser<'_> {
@@ -78,11 +96,14 @@ impl Parser<'_> {
             }
             let name = Name { text: self.word(1).to_owned(), span: self.token(1).span };
             self.go_to(at + 2);
-            if let Ok(parameters) = self.parameters(false)
-                && self.eat("=")
-                && !found.iter().any(|other| other.name.text == name.text)
-            {
-                found.push(Definition { name, parameters, body: self.place() });
+            let parameters = self.parameters(false).ok();
+            let body = (parameters.is_some() && self.eat("=")).then(|| self.place());
+            let parameters = parameters.unwrap_or_default();
+            match found.iter_mut().find(|other| other.name.text == name.text) {
+                None => found.push(Definition { name, parameters, body }),
+                // What is right is meant.
+                Some(other) if other.body.is_none() => *other = Definition { name, parameters, body },
+                Some(_) => {}
             }
         }
         self.go_to(0);
@@ -178,6 +199,8 @@ impl Parser<'_> {
         let call = format!("{}({})", name.text, names.join(", "));
         self.ast.definitions.push(DefinitionSyntax { name, call, used: false });
         self.declared_as()?;
+        self.expansion.declared =
+            self.ast.definitions.last().and_then(|own| self.definition_named(&own.name.text));
         let arguments = parameters.into_iter().map(|(name, value_type)| match value_type {
             Some(_) => (name.text, Argument::Unknown),
             None => (name.text.clone(), Argument::Topic(name)),
@@ -208,6 +231,12 @@ impl Parser<'_> {
         let Some(definition) = definitions.get(index) else { return Err(Reported) };
         self.advance();
         self.advance();
+        let Some(body) = definition.body else {
+            // What is wrong has been reported at its declaration.
+            self.arguments()?;
+            self.use_of(&definition.name.text);
+            return Ok(self.node(NodeKind::Invalid, start.to(self.last_span())));
+        };
         let mut arguments = Vec::new();
         while self.symbol(0) != ")" {
             let parameter = definition.parameters.get(arguments.len());
@@ -232,6 +261,7 @@ impl Parser<'_> {
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         if self.declares() {
+            self.expansion.calls.extend(self.expansion.declared.map(|declared| (declared, index, whole)));
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         self.use_of(name);
@@ -239,14 +269,7 @@ impl Parser<'_> {
             let names =
                 self.expansion.open[from..].iter().map(|(open, _)| definitions[*open].name.text.as_str());
             let circle: Vec<&str> = names.chain([name.as_str()]).collect();
-            let message = match circle.len() {
-                2 => format!("definition '{name}' uses itself"),
-                _ => format!("definition '{name}' uses itself: {}", circle.join(" -> ")),
-            };
-            let diagnostic = Diagnostic::new(Code::RecursiveDefinition, whole, message)
-                .label(definition.name.span, "declared here")
-                .help("definitions are expanded where they are used, so none can contain itself");
-            self.report(diagnostic);
+            self.report(recursive(&definition.name, &circle, whole));
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         if self.expansion.nodes > LIMIT {
@@ -260,7 +283,7 @@ impl Parser<'_> {
         let before_body = std::mem::replace(&mut self.before_body, false);
         let (place, first) = (self.place(), self.ast.nodes.len());
         self.expansion.open.push((index, whole));
-        self.go_to(definition.body);
+        self.go_to(body);
         let root = self.deeper(|parser| parser.expression());
         self.go_to(place);
         self.expansion.open.pop();
@@ -351,6 +374,16 @@ impl Parser<'_> {
             NodeKind::Literal(Value::Int(steps)) if *steps >= 0 => BoundKind::Whole(steps.unsigned_abs()),
             NodeKind::Path(name, steps) if steps.is_empty() => BoundKind::Name(name.text.clone()),
             NodeKind::Invalid => return Err(Reported),
+            NodeKind::Unary(Prefix::Negate, operand)
+                if matches!(self.ast.nodes[*operand].kind, NodeKind::Literal(_)) =>
+            {
+                let message = format!("parameter '{name}' is a bound, so its argument must not be negative");
+                let diagnostic =
+                    Diagnostic::new(Code::ArgumentType, at, message).label(span, "used as a bound here");
+                return Err(self.report(
+                    diagnostic.help("write a non-negative number of steps, or a duration such as `200 ms`"),
+                ));
+            }
             _ => {
                 let message = format!("parameter '{name}' is a bound, so its argument must be a constant");
                 let diagnostic =
@@ -363,8 +396,56 @@ impl Parser<'_> {
         Ok(Some((kind, at)))
     }
 
+    /// Reports definitions that use themselves and are used nowhere else: the others are reported where they are
+    /// expanded.
+    fn report_unused_circles(&mut self) {
+        let definitions = self.definitions.clone();
+        let used: Vec<bool> =
+            definitions.iter().map(|definition| self.expansion.used.contains(definition.name())).collect();
+        let mut uses = vec![Vec::new(); definitions.len()];
+        for (from, to, span) in std::mem::take(&mut self.expansion.calls) {
+            if !used[from] && !used[to] {
+                uses[from].push((to, span));
+            }
+        }
+        // Where in the path each definition is, and which ones are done.
+        let mut places: Vec<Option<usize>> = vec![None; definitions.len()];
+        let mut done = vec![false; definitions.len()];
+        for root in 0..definitions.len() {
+            // The definitions from the root on, each used by the one before it, with the number of its uses seen.
+            let mut path = if done[root] { Vec::new() } else { vec![(root, 0)] };
+            places[root] = Some(0);
+            while let Some((at, seen)) = path.last_mut() {
+                let Some((to, span)) = uses[*at].get(*seen).copied() else {
+                    (places[*at], done[*at]) = (None, true);
+                    path.pop();
+                    continue;
+                };
+                *seen += 1;
+                match places[to] {
+                    Some(first) => {
+                        let names = path[first..].iter().map(|(open, _)| definitions[*open].name());
+                        let mut circle: Vec<&str> = names.take(SHOWN).collect();
+                        if path.len() - first > SHOWN {
+                            circle.push("…");
+                        }
+                        circle.push(definitions[to].name());
+                        self.report(recursive(&definitions[to].name, &circle, span));
+                    }
+                    None if done[to] => {}
+                    None => {
+                        places[to] = Some(path.len());
+                        path.push((to, 0));
+                    }
+                }
+            }
+            places[root] = None;
+        }
+    }
+
     /// Notes which definitions are used.
     pub(super) fn note_uses(&mut self) {
+        self.report_unused_circles();
         for definition in &mut self.ast.definitions {
             definition.used = self.expansion.used.contains(&definition.name.text);
         }

@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the arguments of a call with the closing parenthesis.
-    fn arguments(&mut self) -> Parsed<Vec<NodeId>> {
+    pub(super) fn arguments(&mut self) -> Parsed<Vec<NodeId>> {
         let mut arguments = Vec::new();
         while self.symbol(0) != ")" {
             arguments.push(self.expression()?);

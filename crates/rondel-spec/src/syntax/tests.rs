@@ -117,6 +117,18 @@ fn parsing_resumes_at_the_next_declaration() {
     );
 }
 
+#[test]
+fn long_circles_of_unused_definitions_are_found_in_one_pass() {
+    let declared = |i: usize, used: usize| format!("let f{i}(p: bool) = f{used}(p) or f0(p)\n");
+    let count = 2000;
+    let text: String = (0..count).map(|i| declared(i, (i + 1) % count)).collect();
+    let outcome = parse(&(text + "property p = true"));
+    let errors = outcome.diagnostics.iter().filter(|d| d.code == Code::RecursiveDefinition);
+    let errors: Vec<_> = errors.collect();
+    assert_eq!(errors.len(), count + 1);
+    assert!(errors.iter().all(|error| error.message.len() < 200));
+}
+
 /// The colours in editors know the words of the parser.
 #[test]
 fn the_grammar_of_editors_has_all_words() {
