@@ -54,13 +54,13 @@ pub(crate) fn missing_part(folder: &Path) -> Option<String> {
 
 /// The numbers in the names of files, in order; `None` unless there are some, all of one recorder.
 fn numbered(files: &[PathBuf]) -> Option<Vec<(&str, usize)>> {
-    fn number(path: &PathBuf) -> Option<(&str, usize)> {
+    fn number(path: &Path) -> Option<(&str, usize)> {
         let name = path.file_name()?.to_str()?;
         let name = name.split_once('.').map_or(name, |(name, _)| name);
         let (recorder, number) = name.rsplit_once('_')?;
         Some((recorder, number.parse().ok()?))
     }
-    let mut numbered = files.iter().map(number).collect::<Option<Vec<_>>>()?;
+    let mut numbered = files.iter().map(|path| number(path)).collect::<Option<Vec<_>>>()?;
     numbered.sort_by_key(|(_, number)| *number);
     let (recorder, _) = *numbered.first()?;
     numbered.iter().all(|(other, _)| *other == recorder).then_some(numbered)

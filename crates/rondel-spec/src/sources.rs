@@ -122,6 +122,11 @@ impl Sources {
         self.files.last().map_or(UNNAMED, |file| &file.name)
     }
 
+    /// Where the file that imports the others begins in [`Sources::text`]: it is the last one.
+    pub fn main_start(&self) -> usize {
+        self.files.last().map_or(0, |file| file.span.start)
+    }
+
     /// The names of all files, the imported ones first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.name.as_str())

@@ -9,7 +9,7 @@ use rondel_spec::{Outcome, ParseOptions, SourcePlace, Sources};
 
 use crate::schemas::Schemas;
 
-mod files;
+pub mod files;
 
 /// The languages in which a property can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{Finished, rondel_with_input};
+use support::{Finished, Folder, rondel_with_input};
 
 const URI: &str = "file:///a.rondel";
 
@@ -13,9 +13,13 @@ fn framed(body: &str) -> String {
 }
 
 fn opened(text: &str) -> String {
+    opened_at(URI, text)
+}
+
+fn opened_at(uri: &str, text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     framed(&format!(
-        r#"{{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{{"textDocument":{{"uri":"{URI}","text":{text}}}}}}}"#
+        r#"{{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{{"textDocument":{{"uri":"{uri}","text":{text}}}}}}}"#
     ))
 }
 
@@ -94,4 +98,31 @@ fn exit_after_shutdown_is_success() {
     let exit = framed(r#"{"jsonrpc":"2.0","method":"exit"}"#);
     served(&(asked(1, "shutdown") + &exit)).0.expect_status(0);
     served(&exit).0.expect_status(1);
+}
+
+#[test]
+fn imports_are_sought_beside_the_document() {
+    let folder = Folder::new();
+    folder.file("a b/topics.rondel", "topic a { x: int }\n");
+    folder.file("a b/wrong.rondel", "\nlet l = b.x > 0\n");
+    let uri = format!("file://{}", folder.path("a b/main.rondel").replace(' ', "%20"));
+    let shown = |text: &str| {
+        let (finished, messages) = served(&opened_at(&uri, text));
+        finished.expect_status(0);
+        messages[0]["params"]["diagnostics"].as_array().unwrap().clone()
+    };
+    assert_eq!(shown("use \"topics.rondel\"\nproperty p = a.x > 0\n"), Vec::<serde_json::Value>::new());
+    // What is wrong in this text is in its place, what is wrong in an imported one at the import.
+    let own = shown("use \"topics.rondel\"\nproperty p = a.y > 0\n");
+    assert_eq!((own.len(), &own[0]["range"]["start"]["line"]), (1, &serde_json::json!(1)), "{own:?}");
+    let other =
+        shown("// \u{1f980}\nuse \"topics.rondel\"\nuse \"wrong.rondel\"\nproperty p = l and a.x > 0\n");
+    let first = &other[0];
+    assert_eq!(first["range"]["start"]["line"], 1, "{other:?}");
+    assert!(first["message"].as_str().unwrap().contains("wrong.rondel, line 2, column 9: "), "{other:?}");
+    let missing = shown("use \"away.rondel\"\nproperty p = a.x > 0\n");
+    assert_eq!((&missing[0]["code"], &missing[0]["range"]["start"]["line"]), (&"E0113".into(), &0.into()));
+    // A document that is no file cannot import.
+    let (_, messages) = served(&opened_at("untitled:1", "use \"topics.rondel\"\n"));
+    assert_eq!(messages[0]["params"]["diagnostics"][0]["code"], "E0113");
 }

@@ -9,11 +9,12 @@ use std::io::{self, BufReader};
 use std::path::PathBuf;
 
 use clap::Args;
-use rondel_spec::{Diagnostic, ParseOptions, Severity};
+use rondel_spec::{Diagnostic, ParseOptions, Severity, Sources, Span};
 use serde_json::{Value, json};
 
 use self::protocol::{Lines, MAX_MESSAGE, Received, read, write};
 use crate::schemas::Schemas;
+use crate::specification::files;
 use crate::{complain, exit};
 
 /// Serve editors with diagnostics and formatting, by the Language Server Protocol
@@ -157,14 +158,42 @@ impl Server {
             return vec![published(uri, vec![refused(&reason)])];
         }
         self.documents.insert(uri.to_owned(), text.to_owned());
-        let outcome = if uri.ends_with(".rye") {
-            rondel_spec::parse_rye(text, None, "formula")
-        } else {
-            rondel_spec::parse_typed(text, &ParseOptions::default(), &self.schemas)
+        let options = &ParseOptions::default();
+        let sources = match path_of(uri) {
+            Some(path) => files::load(&path, &path.display().to_string(), text.to_owned()),
+            // A document that is no file has no folder to import from.
+            None => Sources::alone(uri, text),
         };
-        let lines = Lines::new(text);
-        vec![published(uri, outcome.diagnostics.iter().map(|d| described(d, uri, &lines)).collect())]
+        let outcome = match uri.ends_with(".rye") {
+            true => rondel_spec::parse_rye(text, None, "formula"),
+            false => rondel_spec::parse_sources(&sources, options, Some(&self.schemas)),
+        };
+        let start = if uri.ends_with(".rye") { 0 } else { sources.main_start() };
+        let document = Document { uri, sources: &sources, start, lines: Lines::new(text) };
+        vec![published(uri, outcome.diagnostics.iter().map(|found| document.described(found)).collect())]
     }
+}
+
+/// The path of a document that is a file.
+fn path_of(uri: &str) -> Option<PathBuf> {
+    let encoded = uri.strip_prefix("file://")?;
+    let encoded = encoded.strip_prefix("localhost").unwrap_or(encoded).as_bytes();
+    let (mut path, mut at) = (Vec::with_capacity(encoded.len()), 0);
+    while let Some(byte) = encoded.get(at) {
+        let digits = encoded.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *byte == b'%') {
+            Some(decoded) => {
+                path.push(decoded);
+                at += 3;
+            }
+            None => {
+                path.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    let path = PathBuf::from(String::from_utf8(path).ok()?);
+    path.is_absolute().then_some(path)
 }
 
 fn uri_of(params: &Value) -> &str {
@@ -189,27 +218,71 @@ fn refused(reason: &str) -> Value {
     json!({ "range": { "start": start, "end": start }, "severity": 2, "source": "rondel", "message": reason })
 }
 
-/// A diagnostic with its code, its advice and its related places.
-fn described(diagnostic: &Diagnostic, uri: &str, lines: &Lines<'_>) -> Value {
-    let message = match &diagnostic.help {
-        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
-        None => diagnostic.message.clone(),
-    };
-    let severity = match diagnostic.severity {
-        Severity::Error => 1,
-        Severity::Warning => 2,
-    };
-    let related = diagnostic.labels.iter().map(
-        |label| json!({ "location": { "uri": uri, "range": lines.range(label.span) }, "message": label.text }),
-    );
-    json!({
-        "range": lines.range(diagnostic.span),
-        "severity": severity,
-        "code": diagnostic.code.as_str(),
-        "source": "rondel",
-        "message": message,
-        "relatedInformation": related.collect::<Vec<_>>(),
-    })
+/// An open document, and the text of its imports before its own.
+struct Document<'d> {
+    uri: &'d str,
+    sources: &'d Sources,
+    /// Where its own text begins.
+    start: usize,
+    lines: Lines<'d>,
+}
+
+impl Document<'_> {
+    /// A diagnostic with its code, its advice and its related places.
+    fn described(&self, diagnostic: &Diagnostic) -> Value {
+        let mut message = diagnostic.message.clone();
+        if let Some(help) = &diagnostic.help {
+            message += &format!("\nhelp: {help}");
+        }
+        let range = self.range(diagnostic.span).unwrap_or_else(|| {
+            message = format!("{}: {message}", self.elsewhere(diagnostic.span));
+            self.imports()
+        });
+        let severity = match diagnostic.severity {
+            Severity::Error => 1,
+            Severity::Warning => 2,
+        };
+        let related = diagnostic.labels.iter().map(|label| {
+            let (range, text) = match self.range(label.span) {
+                Some(range) => (range, label.text.clone()),
+                None => (self.imports(), format!("{}: {}", self.elsewhere(label.span), label.text)),
+            };
+            json!({ "location": { "uri": self.uri, "range": range }, "message": text })
+        });
+        json!({
+            "range": range,
+            "severity": severity,
+            "code": diagnostic.code.as_str(),
+            "source": "rondel",
+            "message": message,
+            "relatedInformation": related.collect::<Vec<_>>(),
+        })
+    }
+
+    /// The range of a span in this document; `None` of one in an imported file.
+    fn range(&self, span: Span) -> Option<Value> {
+        let start = span.start.checked_sub(self.start)?;
+        Some(self.lines.range(Span::new(start, span.end.saturating_sub(self.start).max(start))))
+    }
+
+    /// The place of a span in an imported file, for people.
+    fn elsewhere(&self, span: Span) -> String {
+        let place = self.sources.place(span.start);
+        format!("{}, line {}, column {}", place.file, place.line, place.column)
+    }
+
+    /// The range of the first import.
+    fn imports(&self) -> Value {
+        let text = &self.sources.text()[self.start..];
+        let mut start = 0;
+        let line = text.split_inclusive('\n').find(|line| {
+            let found = line.trim_start().starts_with("use ");
+            start += if found { 0 } else { line.len() };
+            found
+        });
+        let length = line.map_or(0, |line| line.trim_end().len());
+        self.lines.range(Span::new(start.min(text.len()), start + length))
+    }
 }
 
 /// The edits that format a text: none if it is formatted, or has errors that keep it from being formatted.
