@@ -103,7 +103,8 @@ impl NetworkSettings {
                 if ros2.middleware == Middleware::Dds && ros2.domain != dds.domain =>
             {
                 setting(format!(
-                    "ROS 2 is on the domain {}, and DDS on the domain {}; a run joins one domain of DDS",
+                    "ROS 2 is on the domain {}, and DDS on the domain {}; a run joins one domain of DDS: set the \
+                     other, for ROS 2 with `domain` in `ros2` or ROS_DOMAIN_ID",
                     ros2.domain, dds.domain
                 ))
             }

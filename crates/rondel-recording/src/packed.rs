@@ -60,7 +60,12 @@ pub(crate) fn open(
     let mut opened = if is_packed {
         let (mut temporary, content, fault) = temporary::decompress(path)?;
         let space = std::mem::take(&mut temporary.space);
-        Opened { fault, ..open_as(form, path, Some((&content, space)))? }
+        match (open_as(form, path, Some((&content, space))), fault) {
+            (Ok(opened), fault) => Opened { fault, ..opened },
+            // What little was decompressed tells less than why it ends.
+            (Err(_), Some(fault)) => return Err(fault),
+            (Err(error), None) => return Err(error),
+        }
     } else {
         open_as(form, path, None)?
     };

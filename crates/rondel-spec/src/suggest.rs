@@ -138,10 +138,12 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         }
         "after" | "before" => "write `once p` for the past, `eventually[0, 2 s] p` for the next 2 s",
         "whenever" | "then" => "write `p -> q`",
-        "delta" | "derivative" | "diff" | "der" | "ddt" => {
-            "write `x - prev(x)` for the difference between the last two messages"
+        "delta" | "diff" => "write `x - prev(x)` for the difference between the last two messages",
+        "derivative" | "der" | "ddt" => {
+            "write `derivative(x) over 1 s` for the change per second, `x - prev(x)` for the difference between the last \
+             two messages"
         }
-        "between" | "in" => "write `1 <= x and x <= 3`, or `x == 1 or x == 2`",
+        "between" | "in" => "write `x in [1, 3]` for a range, `x in (1, 2)` for values",
         "since" | "until" => "write it between its operands: `p since q`, `p until[0, 2 s] q`",
         "offset" => "write `prev(x)` for the previous value",
         "norm" | "dist" | "distance" => "write `hypot(x, y)` for the length of a vector",
@@ -175,7 +177,7 @@ pub(crate) fn declaration(word: &str) -> Option<&'static str> {
         }
         "float" | "double" | "int" | "bool" | "string" | "float32" | "float64" | "Float64" | "Bool"
         | "Int64" => "declare types for the fields of a topic: `topic name { field: float }`",
-        "function" | "fn" | "macro" => "name a subformula with `let name = …`; functions cannot be defined",
+        "function" | "fn" | "macro" => "write `let name = …`, or with parameters `let name(x: float) = …`",
         _ => return None,
     };
     Some(hint)
