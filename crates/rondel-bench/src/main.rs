@@ -22,6 +22,8 @@ mod machine;
 mod mosquitto;
 mod network;
 mod order;
+#[cfg(test)]
+mod patterns;
 mod peer;
 mod place;
 mod program;

@@ -1,4 +1,5 @@
-//! The files of a specification: the one that is parsed and those that it imports with `use "topics.rondel"`.
+//! The files of a specification: the one that is parsed, those that it imports with `use "topics.rondel"`, and
+//! libraries, which are part of Rondel, with `use std.patterns`.
 //!
 //! The texts of all files are one text, each file once and after those that it imports. Locations are offsets in this
 //! text; only where a location is shown, it becomes a file, a line and a column.
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{Token, TokenKind, first_tokens};
+use crate::suggest::did_you_mean;
 
 /// The most bytes that all files of a specification may have together.
 pub const LARGEST_SOURCES: usize = 16 << 20;
@@ -20,6 +22,10 @@ const DEEP: usize = 32;
 
 /// The name of a parsed text that is no file.
 const UNNAMED: &str = "";
+
+/// The libraries that every specification may import, by name: where each is in the sources of Rondel, and its text.
+const LIBRARIES: [(&str, &str, &str); 1] =
+    [("patterns", "std/patterns.rondel", include_str!("../std/patterns.rondel"))];
 
 /// A file that a `use` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,21 +101,15 @@ pub struct SourcePlace<'a> {
 }
 
 impl Sources {
-    /// A text that is no file and can import none.
+    /// A text that is no file. It can import libraries such as `std.patterns`, and no files.
     pub fn alone(name: &str, text: &str) -> Sources {
-        let span = Span::new(0, text.len());
-        let files = vec![Source { name: name.to_owned(), span }];
-        Sources { text: text.to_owned(), files, problems: refused(text) }
+        let main = ImportedFile { path: PathBuf::new(), name: name.to_owned() };
+        Loader::load(main, text, None)
     }
 
     /// A file with this text, and the files that it imports. What is wrong with them, [`crate::parse_sources`] reports.
     pub fn load(main: ImportedFile, text: String, imports: &dyn Imports) -> Sources {
-        let mut loader =
-            Loader { imports, sources: Sources::default(), begun: HashSet::new(), size: 0, open: Vec::new() };
-        loader.size = text.len();
-        loader.begun.insert(main.path.clone());
-        loader.add(main, &text);
-        loader.sources
+        Loader::load(main, &text, Some(imports))
     }
 
     /// The text that locations refer to: the texts of all files.
@@ -169,35 +169,70 @@ impl Sources {
     }
 }
 
-/// Reports the imports of a text that is no file.
+/// Returns the library that has a definition with parameters of this name.
+pub(crate) fn library_with(definition: &str) -> Option<&'static str> {
+    let start = format!("let {definition}(");
+    let has = |text: &str| text.lines().any(|line| line.starts_with(&start));
+    LIBRARIES.iter().find(|(.., text)| has(text)).map(|(name, ..)| *name)
+}
+
+/// Reports the imports of a text that is alone, in which locations are offsets in nothing but itself.
 pub(crate) fn refused(text: &str) -> Vec<Diagnostic> {
-    let refuse = |(_, span): (String, Span)| {
-        let message = "`use` works only in a file: this text has no folder in which the other file could be";
-        Diagnostic::new(Code::InvalidImport, span, message)
-            .help("write the specification into a file, or put the declarations of the other file here")
+    let refuse = |(_, span): (Use, Span)| {
+        let (message, help) = Use::NO_FOLDER;
+        Diagnostic::new(Code::InvalidImport, span, message).help(help)
     };
     uses(text).into_iter().map(refuse).collect()
 }
 
-/// The imports at the top of a text, each with the span of its string.
-fn uses(text: &str) -> Vec<(String, Span)> {
+/// What a `use` names.
+enum Use {
+    /// A file, as it is written.
+    File(String),
+    /// A library: the word after `std.`.
+    Library(String),
+}
+
+impl Use {
+    /// What is wrong with an import in a text that is no file, and advice.
+    const NO_FOLDER: (&'static str, &'static str) = (
+        "`use` works only in a file: this text has no folder in which the other file could be",
+        "write the specification into a file, or put the declarations of the other file here",
+    );
+}
+
+/// The imports at the top of a text, each with the span of what it names.
+fn uses(text: &str) -> Vec<(Use, Span)> {
     let mut found = Vec::new();
-    let mut expects_path = false;
+    // The tokens of the import that has begun.
+    let mut begun: Vec<Span> = Vec::new();
     first_tokens(text, |Token { kind, span }| {
-        match kind {
-            TokenKind::Text(path) if expects_path => found.push((path.clone(), *span)),
-            TokenKind::Word if !expects_path && span.of(text) == "use" => {}
-            TokenKind::Symbol(";") if !expects_path => return true,
+        match (begun.len(), kind) {
+            (0, TokenKind::Symbol(";")) => return true,
+            (0, TokenKind::Word) if span.of(text) == "use" => {}
+            (1, TokenKind::Text(path)) => {
+                found.push((Use::File(path.clone()), *span));
+                begun.clear();
+                return true;
+            }
+            (1, TokenKind::Word) if span.of(text) == "std" => {}
+            (2, TokenKind::Symbol(".")) => {}
+            (3, TokenKind::Word) if begun[2].end == span.start => {
+                found.push((Use::Library(span.of(text).to_owned()), begun[1].to(*span)));
+                begun.clear();
+                return true;
+            }
             _ => return false,
         }
-        expects_path = !expects_path;
+        begun.push(*span);
         true
     });
     found
 }
 
 struct Loader<'a> {
-    imports: &'a dyn Imports,
+    /// Where imported files come from; none if only libraries can be imported.
+    imports: Option<&'a dyn Imports>,
     sources: Sources,
     /// The files that were begun, by path.
     begun: HashSet<PathBuf>,
@@ -208,6 +243,15 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
+    /// The sources of a file or text.
+    fn load(main: ImportedFile, text: &str, imports: Option<&dyn Imports>) -> Sources {
+        let begun = HashSet::from([main.path.clone()]);
+        let mut loader =
+            Loader { imports, sources: Sources::default(), begun, size: text.len(), open: Vec::new() };
+        loader.add(main, text);
+        loader.sources
+    }
+
     /// Adds a file after those that it imports.
     fn add(&mut self, file: ImportedFile, text: &str) {
         self.open.push(file.clone());
@@ -218,7 +262,11 @@ impl Loader<'_> {
                 problems.push((span, format!("a file imports at most {FILES} files"), help));
                 break;
             }
-            match self.import(&file, &written) {
+            let imported = match &written {
+                Use::File(path) => self.import(&file, path),
+                Use::Library(name) => self.library(name),
+            };
+            match imported {
                 Ok(Some((found, text))) => self.add(found, &text),
                 Ok(None) => {}
                 Err((message, help)) => problems.push((span, message, help)),
@@ -239,17 +287,34 @@ impl Loader<'_> {
         }));
     }
 
+    /// Returns a library; none if it is there already. An error is a message and advice.
+    fn library(&mut self, name: &str) -> Result<Option<(ImportedFile, String)>, (String, String)> {
+        let Some((_, file, text)) = LIBRARIES.iter().find(|(known, ..)| *known == name) else {
+            let known = LIBRARIES.map(|(known, ..)| known);
+            let message = format!("there is no library 'std.{name}'{}", did_you_mean(name, known));
+            let names: Vec<String> = known.iter().map(|known| format!("`use std.{known}`")).collect();
+            return Err((message, format!("write {}", names.join(" or "))));
+        };
+        // No path of a file has this form.
+        let path = PathBuf::from(format!("std.{name}/"));
+        let is_new = self.begun.insert(path.clone());
+        Ok(is_new.then(|| (ImportedFile { path, name: (*file).to_owned() }, (*text).to_owned())))
+    }
+
     /// Finds and reads a file; none if it is there already. An error is a message and advice.
     fn import(
         &mut self,
         from: &ImportedFile,
         written: &str,
     ) -> Result<Option<(ImportedFile, String)>, (String, String)> {
+        let Some(imports) = self.imports else {
+            return Err((Use::NO_FOLDER.0.to_owned(), Use::NO_FOLDER.1.to_owned()));
+        };
         if Path::new(written).extension().is_some_and(|extension| extension == "rye") {
             let help = "write the formula as `property name = rye\"…\"`";
             return Err((format!("cannot import \"{written}\": it is in Reelay's format"), help.to_owned()));
         }
-        let found = self.imports.find(from, written).map_err(|reason| {
+        let found = imports.find(from, written).map_err(|reason| {
             let help = format!("the path begins at the folder of {}; write `/` between folders", from.name);
             (format!("cannot import \"{written}\": {reason}"), help)
         })?;
@@ -277,7 +342,7 @@ impl Loader<'_> {
             let message = format!("files import each other more than {DEEP} levels deep");
             return Err((message, format!("import \"{written}\" in a file further up")));
         }
-        let text = self.imports.read(&found).map_err(|reason| {
+        let text = imports.read(&found).map_err(|reason| {
             (format!("cannot import \"{written}\": {reason}"), format!("the file is {}", found.name))
         })?;
         if self.size + text.len() > LARGEST_SOURCES {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rondel_runtime::Types;
-use rondel_spec::{Diagnostic, ParseOptions, parse_formula, parse_rye, parse_typed};
+use rondel_spec::{Diagnostic, ParseOptions, Sources, parse_formula, parse_rye, parse_sources};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -125,7 +125,10 @@ fn specifications_are_accepted_or_refused_as_the_text_says() {
         let text = block.text();
         let outcome = match block.language.as_str() {
             "rondel" if block.is("formula") => parse_formula(&text),
-            "rondel" => parse_typed(&text, &ParseOptions::default(), &Types::ros()),
+            "rondel" => {
+                let sources = Sources::alone("", &text);
+                parse_sources(&sources, &ParseOptions::default(), Some(&Types::ros()))
+            }
             "rye" => parse_rye(&text, None, "p"),
             _ => return,
         };

@@ -22,14 +22,25 @@ const LIMIT: usize = 200_000;
 /// The most definitions of a circle that are named.
 const SHOWN: usize = 12;
 
-/// The types of parameters; the first is no type of values.
-const TYPES: [&str; 8] = ["topic", "bool", "int", "float", "string", "text", "time", "duration"];
+/// The types of parameters; the first two are no types of values.
+const TYPES: [&str; 9] = ["topic", "bound", "bool", "int", "float", "string", "text", "time", "duration"];
+
+/// What an argument has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ParameterType {
+    /// The name of a topic.
+    Topic,
+    /// A bound: a duration or a number of steps, which the time model of the property decides.
+    Bound,
+    /// A value.
+    Value(ValueType),
+}
 
 /// A definition with parameters.
 #[derive(Debug)]
 pub(super) struct Definition {
     name: Name,
-    parameters: Vec<(Name, Option<ValueType>)>,
+    parameters: Vec<(Name, ParameterType)>,
     /// The position of the first token of the body; none if the declaration is malformed before it.
     body: Option<usize>,
 }
@@ -44,8 +55,9 @@ impl Definition {
 #[derive(Clone, Debug)]
 enum Argument {
     Topic(Name),
+    Bound(BoundKind, Span),
     Value(NodeId),
-    /// In the declaration itself.
+    /// In the declaration itself, or after an error.
     Unknown,
 }
 
@@ -111,7 +123,7 @@ impl Parser<'_> {
     }
 
     /// Parses `(a: float, t: topic)`; without `tell` errors are not reported.
-    fn parameters(&mut self, tell: bool) -> Parsed<Vec<(Name, Option<ValueType>)>> {
+    fn parameters(&mut self, tell: bool) -> Parsed<Vec<(Name, ParameterType)>> {
         let fail = |parser: &mut Self, what: &str, help: &str| {
             if tell {
                 parser.expected(what);
@@ -123,7 +135,7 @@ impl Parser<'_> {
         if !self.eat("(") {
             return Err(fail(self, "`(`", example));
         }
-        let mut parameters: Vec<(Name, Option<ValueType>)> = Vec::new();
+        let mut parameters: Vec<(Name, ParameterType)> = Vec::new();
         while self.symbol(0) != ")" {
             let word = self.word(0);
             if word.is_empty() || RESERVED.contains(&word) {
@@ -135,13 +147,14 @@ impl Parser<'_> {
                 return Err(fail(self, "`:` and the type of the parameter", example));
             }
             let value_type = match self.word(0) {
-                "topic" => None,
-                "bool" => Some(ValueType::Bool),
-                "int" => Some(ValueType::Int),
-                "float" => Some(ValueType::Float),
-                "string" | "text" => Some(ValueType::String),
-                "time" => Some(ValueType::Time),
-                "duration" => Some(ValueType::Duration),
+                "topic" => ParameterType::Topic,
+                "bound" => ParameterType::Bound,
+                "bool" => ParameterType::Value(ValueType::Bool),
+                "int" => ParameterType::Value(ValueType::Int),
+                "float" => ParameterType::Value(ValueType::Float),
+                "string" | "text" => ParameterType::Value(ValueType::String),
+                "time" => ParameterType::Value(ValueType::Time),
+                "duration" => ParameterType::Value(ValueType::Duration),
                 other => {
                     let suggestion = did_you_mean(other, TYPES);
                     let message =
@@ -149,7 +162,8 @@ impl Parser<'_> {
                     if tell {
                         let diagnostic = Diagnostic::new(Code::UnexpectedToken, self.span(), message);
                         self.report(diagnostic.help(
-                            "the types are topic, bool (also for formulas), int, float, string, time and duration",
+                            "the types are topic, bool (also for formulas), int, float, string, time, duration, and bound for \
+                             what stands in the brackets of an operator",
                         ));
                     }
                     return Err(Reported);
@@ -202,8 +216,9 @@ impl Parser<'_> {
         self.expansion.declared =
             self.ast.definitions.last().and_then(|own| self.definition_named(&own.name.text));
         let arguments = parameters.into_iter().map(|(name, value_type)| match value_type {
-            Some(_) => (name.text, Argument::Unknown),
-            None => (name.text.clone(), Argument::Topic(name)),
+            ParameterType::Value(_) => (name.text, Argument::Unknown),
+            ParameterType::Bound => (name.text, Argument::Bound(BoundKind::Whole(1), name.span)),
+            ParameterType::Topic => (name.text.clone(), Argument::Topic(name)),
         });
         self.expansion.arguments = arguments.collect();
         let (nodes, variables) = (self.ast.nodes.len(), self.ast.variables.len());
@@ -237,29 +252,13 @@ impl Parser<'_> {
             self.use_of(&definition.name.text);
             return Ok(self.node(NodeKind::Invalid, start.to(self.last_span())));
         };
-        let mut arguments = Vec::new();
-        while self.symbol(0) != ")" {
-            let parameter = definition.parameters.get(arguments.len());
-            arguments.push(self.argument(definition, parameter)?);
-            if !self.eat(",") && self.symbol(0) != ")" {
-                return Err(self.after_expression(&[], "an operator, `,` or `)`"));
-            }
-        }
-        self.advance();
-        let whole = start.to(self.last_span());
-        let wanted = definition.parameters.len();
         let name = &definition.name.text;
-        if arguments.len() != wanted {
-            let plural = if wanted == 1 { "argument" } else { "arguments" };
-            let message = format!("'{name}' takes {wanted} {plural} but got {}", arguments.len());
-            let names: Vec<&str> = definition.parameters.iter().map(|(name, _)| name.text.as_str()).collect();
-            let diagnostic = Diagnostic::new(Code::ArgumentCount, whole, message)
-                .label(definition.name.span, "declared here")
-                .help(format!("write `{name}({})`", names.join(", ")));
-            self.report(diagnostic);
+        let arguments = self.arguments_of(definition, start)?;
+        let whole = start.to(self.last_span());
+        let Some(arguments) = arguments else {
             self.use_of(name);
             return Ok(self.node(NodeKind::Invalid, whole));
-        }
+        };
         if self.declares() {
             self.expansion.calls.extend(self.expansion.declared.map(|declared| (declared, index, whole)));
             return Ok(self.node(NodeKind::Invalid, whole));
@@ -299,6 +298,81 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses the arguments of a use, with the closing parenthesis, into the order of the parameters: those by position,
+    /// then those by name, as in `response(p, q, within: 2 s)`. None if some are missing, too many or misnamed.
+    fn arguments_of(&mut self, definition: &Definition, start: Span) -> Parsed<Option<Vec<Argument>>> {
+        let wanted = definition.parameters.len();
+        let mut given: Vec<Option<Argument>> = Vec::new();
+        given.resize_with(wanted, || None);
+        // Where the first argument by name is, the arguments so far, and whether they are as they should be.
+        let (mut named, mut count, mut right) = (None, 0, true);
+        while self.symbol(0) != ")" {
+            let span = self.span();
+            let place = if !self.word(0).is_empty() && self.symbol(1) == ":" {
+                named.get_or_insert(span);
+                let place = self.parameter_named(definition, &given);
+                self.advance();
+                self.advance();
+                right &= place.is_some();
+                place
+            } else {
+                if let Some(named) = named {
+                    let message = "an argument without a name stands before those with names";
+                    let diagnostic = Diagnostic::new(Code::ArgumentCount, span, message);
+                    let diagnostic = diagnostic.label(named, "the first one with a name");
+                    return Err(self.report(diagnostic.help("write its name too, as in `within: 2 s`")));
+                }
+                Some(count).filter(|place| *place < wanted)
+            };
+            let argument = self.argument(definition, place.map(|place| &definition.parameters[place]))?;
+            if let Some(place) = place {
+                given[place] = Some(argument);
+            }
+            count += 1;
+            if !self.eat(",") && self.symbol(0) != ")" {
+                return Err(self.after_expression(&[], "an operator, `,` or `)`"));
+            }
+        }
+        self.advance();
+        if !right {
+            return Ok(None);
+        }
+        if count == wanted {
+            return Ok(given.into_iter().collect());
+        }
+        let name = &definition.name.text;
+        let plural = if wanted == 1 { "argument" } else { "arguments" };
+        let message = format!("'{name}' takes {wanted} {plural} but got {count}");
+        let names: Vec<&str> = definition.parameters.iter().map(|(name, _)| name.text.as_str()).collect();
+        let diagnostic = Diagnostic::new(Code::ArgumentCount, start.to(self.last_span()), message)
+            .label(definition.name.span, "declared here")
+            .help(format!("write `{name}({})`", names.join(", ")));
+        self.report(diagnostic);
+        Ok(None)
+    }
+
+    /// Returns the place of the parameter whose name is ahead; none, after a report, if there is none or it has been
+    /// given.
+    fn parameter_named(&mut self, definition: &Definition, given: &[Option<Argument>]) -> Option<usize> {
+        let (word, span) = (self.word(0), self.span());
+        let names = || definition.parameters.iter().map(|(name, _)| name.text.as_str());
+        let place = names().position(|name| name == word);
+        let message = match place {
+            Some(place) if given[place].is_none() => return Some(place),
+            Some(_) => format!("parameter '{word}' of '{}' has two arguments", definition.name.text),
+            None => {
+                let suggestion = did_you_mean(word, names());
+                format!("'{}' has no parameter '{word}'{suggestion}", definition.name.text)
+            }
+        };
+        let names: Vec<&str> = names().collect();
+        let diagnostic = Diagnostic::new(Code::ArgumentCount, span, message)
+            .label(definition.name.span, "declared here")
+            .help(format!("its parameters are {}", names.join(", ")));
+        self.report(diagnostic);
+        None
+    }
+
     fn use_of(&mut self, name: &str) {
         self.expansion.used.insert(name.to_owned());
     }
@@ -306,16 +380,19 @@ impl Parser<'_> {
     fn argument(
         &mut self,
         definition: &Definition,
-        parameter: Option<&(Name, Option<ValueType>)>,
+        parameter: Option<&(Name, ParameterType)>,
     ) -> Parsed<Argument> {
-        let Some((name, value_type)) = parameter else {
-            return Ok(Argument::Value(self.expression()?));
+        let name = match parameter {
+            None => return Ok(Argument::Value(self.expression()?)),
+            Some((name, ParameterType::Value(value_type))) => {
+                let value = self.expression()?;
+                let span = self.ast.nodes[value].span;
+                let kind = NodeKind::Argument(value, *value_type, name.span);
+                return Ok(Argument::Value(self.node(kind, span)));
+            }
+            Some((name, ParameterType::Bound)) => return self.bound_argument(definition, name),
+            Some((name, ParameterType::Topic)) => name,
         };
-        if let Some(value_type) = value_type {
-            let value = self.expression()?;
-            let span = self.ast.nodes[value].span;
-            return Ok(Argument::Value(self.node(NodeKind::Argument(value, *value_type, name.span), span)));
-        }
         let span = self.span();
         let word = self.word(0);
         let is_name = !word.is_empty() && !RESERVED.contains(&word) && matches!(self.symbol(1), "," | ")");
@@ -339,6 +416,34 @@ impl Parser<'_> {
         Ok(Argument::Topic(name))
     }
 
+    /// Parses the argument of a parameter that is a bound.
+    fn bound_argument(&mut self, definition: &Definition, name: &Name) -> Parsed<Argument> {
+        let (from, span) = (self.place(), self.span());
+        let is_bound = match self.peek() {
+            TokenKind::Duration | TokenKind::Int(_) | TokenKind::Float(_) => true,
+            TokenKind::Word => !RESERVED.contains(&self.word(0)),
+            _ => false,
+        };
+        if is_bound {
+            let bound = self.bound()?;
+            if matches!(self.symbol(0), "," | ")") {
+                return Ok(Argument::Bound(bound.kind, bound.span));
+            }
+            self.go_to(from);
+        }
+        let value = self.expression()?;
+        let given = self.written(from);
+        let message =
+            format!("parameter '{}' of '{}' is a bound, found `{given}`", name.text, definition.name.text);
+        let diagnostic = Diagnostic::new(Code::ArgumentType, span.to(self.last_span()), message)
+            .label(name.span, "declared here");
+        self.report(diagnostic.help(
+            "write a duration such as `200 ms`, a number of steps such as `5`, or the name of a `const`",
+        ));
+        self.silence(&[value]);
+        Ok(Argument::Unknown)
+    }
+
     /// Returns the topic that a name stands for: the argument, if it is a parameter.
     pub(super) fn topic_name(&self, name: Name) -> Name {
         match self.expansion.arguments.get(&name.text) {
@@ -354,6 +459,16 @@ impl Parser<'_> {
             Argument::Value(node) => Some(self.node(NodeKind::Same(node), name.span)),
             Argument::Unknown => Some(self.node(NodeKind::Invalid, name.span)),
             Argument::Topic(_) => None,
+            Argument::Bound(_, declared) => {
+                if self.declares() {
+                    let message =
+                        format!("parameter '{}' is a bound, and stands only where bounds do", name.text);
+                    let diagnostic = Diagnostic::new(Code::ArgumentType, name.span, message);
+                    let diagnostic = diagnostic.label(declared, "declared here");
+                    self.report(diagnostic.help("for a value, declare it as `duration`, `int` or `float`"));
+                }
+                Some(self.node(NodeKind::Invalid, name.span))
+            }
         }
     }
 
@@ -363,6 +478,7 @@ impl Parser<'_> {
         let mut node = match argument {
             Argument::Value(node) => *node,
             Argument::Unknown => return Ok(Some((BoundKind::Whole(1), span))),
+            Argument::Bound(kind, at) => return Ok(Some((kind.clone(), *at))),
             Argument::Topic(_) => return Ok(None),
         };
         while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.ast.nodes[node].kind {

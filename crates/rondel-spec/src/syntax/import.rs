@@ -1,4 +1,4 @@
-//! Parser of imports: `use "topics.rondel"`. The file has been found and read before; see [`crate::Sources`].
+//! Parser of imports: `use "topics.rondel"`, `use std.patterns`. The file has been found and read before; see [`crate::Sources`].
 
 use super::parser::{Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic};
@@ -7,14 +7,20 @@ use crate::lexer::TokenKind;
 impl Parser<'_> {
     /// Returns whether an import starts here.
     pub(super) fn at_import(&self) -> bool {
-        self.word(0) == "use" && matches!(self.token(1).kind, TokenKind::Text(_))
+        self.word(0) == "use" && (matches!(self.token(1).kind, TokenKind::Text(_)) || self.names_library())
+    }
+
+    /// Whether a library is named after this word.
+    fn names_library(&self) -> bool {
+        let is_next = self.token(2).span.end == self.token(3).span.start;
+        self.word(1) == "std" && self.symbol(2) == "." && !self.word(3).is_empty() && is_next
     }
 
     /// Parses an import.
     pub(super) fn import(&mut self) -> Parsed<()> {
         let start = self.span();
-        self.advance();
-        self.advance();
+        let tokens = if self.names_library() { 4 } else { 2 };
+        (0..tokens).for_each(|_| self.advance());
         if !self.is_in_head {
             let message = "`use` stands before all other declarations of its file";
             let diagnostic = Diagnostic::new(Code::InvalidImport, start.to(self.last_span()), message);
@@ -23,7 +29,7 @@ impl Parser<'_> {
         if self.word(0) == "as" {
             let message = "`use` gives no other names";
             let diagnostic = Diagnostic::new(Code::InvalidImport, self.span(), message);
-            let help = "write `use \"…\"` alone: everything in the file is known by its own name";
+            let help = "write `use \"…\"` alone: everything that it imports is known by its own name";
             return Err(self.report(diagnostic.help(help)));
         }
         self.end_of_declaration()

@@ -9,6 +9,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::functions::FunctionId;
 use crate::lexer::{LARGEST_INDEX, TokenKind, begins_word, continues_word};
 use crate::operators::{OPERATORS, Operator};
+use crate::sources::library_with;
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
 
 /// Returns whether a key needs no quotes.
@@ -284,7 +285,9 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         self.advance();
-        let arguments = self.arguments().inspect_err(|_| {
+        // A definition that is not in this text may have parameters of any name.
+        let has_names = Function::named(word).is_none() && (self.is_part || library_with(word).is_some());
+        let arguments = self.arguments_with(has_names).inspect_err(|_| {
             if self.symbol(0) == ":" && self.is_topic(word) {
                 self.help_last(format!("write `{word}{{field: 3}}` for a message with this value"));
             }
@@ -294,8 +297,16 @@ impl<'a> Parser<'a> {
 
     /// Parses the arguments of a call with the closing parenthesis.
     pub(super) fn arguments(&mut self) -> Parsed<Vec<NodeId>> {
+        self.arguments_with(false)
+    }
+
+    fn arguments_with(&mut self, has_names: bool) -> Parsed<Vec<NodeId>> {
         let mut arguments = Vec::new();
         while self.symbol(0) != ")" {
+            if has_names && !self.word(0).is_empty() && self.symbol(1) == ":" {
+                self.advance();
+                self.advance();
+            }
             arguments.push(self.expression()?);
             if !self.eat(",") && self.symbol(0) != ")" {
                 return Err(self.after_expression(&[], "an operator, `,` or `)`"));
@@ -326,15 +337,19 @@ impl<'a> Parser<'a> {
             let length = matches!(word, "length" | "size" | "strlen").then_some("len");
             let suggestion = match translation(word).or(length) {
                 Some(meant) => format!("; did you mean '{meant}'?"),
+                None if library_with(word).is_some() => String::new(),
                 None => did_you_mean(word, names()),
             };
             let message = format!("unknown function '{word}'{suggestion}");
             let mut diagnostic = Diagnostic::new(Code::UnknownFunction, span, message);
             let functions = || list(names()).map(|names| format!("functions: {names}"));
+            let library = library_with(word)
+                .map(|library| format!("write `use std.{library}` at the top of the file to import it"));
             diagnostic.help = match self.is_topic(word) {
                 true => Some(format!(
                     "'{word}' is a topic: write `{word}{{field: 2}}` for a message with this value, `on({word})` for any message"
                 )),
+                false if library.is_some() => library,
                 false if suggestion.is_empty() => hint(word).map(str::to_owned).or_else(functions),
                 false => hint(word).map(str::to_owned),
             };

@@ -411,7 +411,8 @@ impl<'a> Parser<'a> {
             "topic" | "const" | "let" | "property" => !next.is_empty() && !INFIX.contains(&next),
             "machine" => !next.is_empty() && (self.symbol(2) == "{" || self.word(2) == "for"),
             "chain" => !next.is_empty() && matches!(self.symbol(2), "->" | "="),
-            "test" | "use" => matches!(self.token(1).kind, TokenKind::Text(_)),
+            "test" => matches!(self.token(1).kind, TokenKind::Text(_)),
+            "use" => self.at_import(),
             "assert" => !next.is_empty() && !INFIX.contains(&next),
             _ => self.symbol(0) == "@",
         }

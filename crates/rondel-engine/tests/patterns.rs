@@ -1,0 +1,300 @@
+//! The library of specification patterns says what its authors define, scope by scope: random traces, the engine and the
+//! naive evaluator of the language.
+//!
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test patterns` runs one seed alone, `RONDEL_CASES` multiplies them.
+
+#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod definition;
+
+use definition::drive::drive;
+use definition::timed::Ride;
+use definition::{Content, Event, Timed, verdicts};
+use rondel_event::{Value, Verdict};
+use rondel_spec::{ParseOptions, Sources, Spec, parse_sources};
+
+/// Numbers that look random, the same for the same seed (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) % end) as usize
+    }
+}
+
+const NAMES: [&str; 5] = ["p", "s", "t", "q", "r"];
+
+/// A truth; none where the trace ends before it is decided.
+type Truth = Option<bool>;
+
+/// The truths of a trace: where p, s, t hold, and where q and r delimit scopes.
+struct Trace {
+    columns: [Vec<bool>; 5],
+    /// The limit of what has one.
+    limit: usize,
+}
+
+/// What is demanded of a scope.
+#[derive(Clone, Copy)]
+enum Pattern {
+    Absence,
+    Universality,
+    Existence,
+    Precedence,
+    Response,
+    Chain,
+    Recurrence,
+}
+
+impl Trace {
+    fn len(&self) -> usize {
+        self.columns[0].len()
+    }
+
+    fn has(&self, name: usize, at: usize) -> bool {
+        self.columns[name][at]
+    }
+
+    /// The scopes that begin with q, and the r that ends each.
+    fn scopes(&self) -> Vec<(usize, Option<usize>)> {
+        let (mut scopes, mut open) = (Vec::new(), None);
+        for at in 0..self.len() {
+            if self.has(4, at) {
+                scopes.extend(open.take().map(|begin| (begin, Some(at))));
+            } else if self.has(3, at) && open.is_none() {
+                open = Some(at);
+            }
+        }
+        scopes.extend(open.map(|begin| (begin, None)));
+        scopes
+    }
+
+    /// Whether the goal is met within the limit from here on, before r if it `stops`.
+    fn ahead(&self, from: usize, stops: bool, goal: impl Fn(usize) -> Truth) -> Truth {
+        let mut missed = Some(false);
+        for at in from..=from + self.limit {
+            if at == self.len() {
+                return None;
+            }
+            if stops && self.has(4, at) {
+                return missed;
+            }
+            match goal(at) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => missed = None,
+            }
+        }
+        missed
+    }
+
+    /// Whether a scope that has ended is as it should be.
+    fn scope(&self, pattern: Pattern, begin: usize, end: usize) -> bool {
+        let some = |name, from, to| (from..to).any(|at| self.has(name, at));
+        let all = |demand: &dyn Fn(usize) -> bool| (begin..end).all(demand);
+        match pattern {
+            Pattern::Absence => !some(0, begin, end),
+            Pattern::Universality => all(&|at| self.has(0, at)),
+            Pattern::Existence => some(0, begin, end),
+            Pattern::Precedence => all(&|at| !self.has(1, at) || some(0, begin, at + 1)),
+            Pattern::Response => all(&|at| !self.has(0, at) || some(1, at, end)),
+            Pattern::Chain => all(&|at| {
+                let answered = |first| self.has(1, first) && some(2, first, end);
+                !self.has(0, at) || (at..end).any(answered)
+            }),
+            Pattern::Recurrence => all(&|at| at < begin + self.limit || some(0, at - self.limit, at + 1)),
+        }
+    }
+
+    /// Whether all is right at a place of a scope, as far as it can be told there.
+    fn place(&self, pattern: Pattern, begin: usize, at: usize, stops: bool) -> Truth {
+        let ahead = |name: usize| self.ahead(at, stops, |at| Some(self.has(name, at)));
+        match pattern {
+            Pattern::Absence => Some(!self.has(0, at)),
+            Pattern::Universality => Some(self.has(0, at)),
+            Pattern::Existence if at == begin => ahead(0),
+            Pattern::Precedence if self.has(1, at) => Some((begin..=at).any(|at| self.has(0, at))),
+            Pattern::Response if self.has(0, at) => ahead(1),
+            Pattern::Chain if self.has(0, at) => self.ahead(at, stops, |at| {
+                if !self.has(1, at) {
+                    return Some(false);
+                }
+                self.ahead(at, stops, |at| Some(self.has(2, at)))
+            }),
+            Pattern::Recurrence if at >= begin + self.limit => {
+                Some((at - self.limit..=at).any(|at| self.has(0, at)))
+            }
+            _ => Some(true),
+        }
+    }
+
+    /// The verdicts of a pattern whose scopes are judged at their ends.
+    fn judged(&self, pattern: Pattern, scopes: impl IntoIterator<Item = (usize, usize)>) -> Vec<Truth> {
+        let mut truths = vec![Some(true); self.len()];
+        for (begin, end) in scopes {
+            truths[end] = Some(self.scope(pattern, begin, end));
+        }
+        truths
+    }
+
+    /// The verdicts of a pattern that are given at every place of its scopes.
+    fn told(
+        &self,
+        pattern: Pattern,
+        scopes: impl IntoIterator<Item = (usize, usize)>,
+        stops: bool,
+    ) -> Vec<Truth> {
+        let mut truths = vec![Some(true); self.len()];
+        for (begin, end) in scopes {
+            for (at, truth) in truths.iter_mut().enumerate().take(end).skip(begin) {
+                *truth = self.place(pattern, begin, at, stops);
+            }
+        }
+        truths
+    }
+
+    /// A formula for each pattern and scope, and what it is at each place.
+    fn expected(&self) -> Vec<(String, Vec<Truth>)> {
+        let (len, limit) = (self.len(), self.limit);
+        let first = |name: usize| (0..len).find(|&at| self.has(name, at));
+        let mut all = Vec::new();
+        for (pattern, name, arguments, within, always) in [
+            (Pattern::Absence, "absence", "m.p", "within", false),
+            (Pattern::Universality, "universality", "m.p", "within", false),
+            (Pattern::Existence, "existence", "m.p", "within", false),
+            (Pattern::Precedence, "precedence", "m.p, m.s", "within", false),
+            (Pattern::Response, "response", "m.p, m.s", "within", false),
+            (Pattern::Chain, "response_chain", "m.p, m.s, m.t", "within", false),
+            (Pattern::Recurrence, "recurrence", "m.p", "every", true),
+        ] {
+            // The limit where nothing else ends the scope, and everywhere if it belongs to the pattern.
+            let has_limit = matches!(pattern, Pattern::Existence | Pattern::Response | Pattern::Chain);
+            let limited = |is_open: bool| match always || has_limit && is_open {
+                true => format!(", {within}: {limit}"),
+                false => String::new(),
+            };
+            let scopes = self.scopes();
+            let ended: Vec<_> =
+                scopes.iter().filter_map(|&(begin, end)| end.map(|end| (begin, end))).collect();
+            let open: Vec<_> = scopes.iter().map(|&(begin, end)| (begin, end.unwrap_or(len))).collect();
+            let (after, before) = ("after: m.q", "before: m.r");
+            all.extend([
+                (format!("{name}({arguments}{})", limited(true)), self.told(pattern, [(0, len)], false)),
+                (
+                    format!("{name}_before({arguments}, {before}{})", limited(false)),
+                    self.judged(pattern, first(4).map(|end| (0, end))),
+                ),
+                (
+                    format!("{name}_after({arguments}, {after}{})", limited(true)),
+                    self.told(pattern, first(3).map(|begin| (begin, len)), false),
+                ),
+                (
+                    format!("{name}_between({arguments}, {after}, {before}{})", limited(false)),
+                    self.judged(pattern, ended),
+                ),
+                (
+                    format!("{name}_after_until({arguments}, {after}, {before}{})", limited(true)),
+                    self.told(pattern, open, true),
+                ),
+            ]);
+        }
+        let p = |at: usize| self.has(0, at);
+        let each = |truth: &dyn Fn(usize) -> Truth| (0..len).map(truth).collect();
+        let least = |at: usize| match p(at) && (at == 0 || !p(at - 1)) {
+            true => self.ahead(at, false, |at| Some(!p(at))).map(|ends| !ends),
+            false => Some(true),
+        };
+        let most = |at: usize| Some(at < limit || !(at - limit..=at).all(p));
+        let lately = |at: usize| at.saturating_sub(limit)..=at;
+        let invariant = |at: usize| Some(!lately(at).any(|at| self.has(3, at)) || p(at));
+        let ready = |at: usize| Some(!self.has(4, at) || lately(at).all(p));
+        all.extend([
+            (format!("minimum_duration(m.p, least: {limit})"), each(&least)),
+            (format!("maximum_duration(m.p, most: {limit})"), each(&most)),
+            (format!("invariance(m.q, m.p, lasts: {limit})"), each(&invariant)),
+            (format!("readiness(m.r, m.p, lasted: {limit})"), each(&ready)),
+        ]);
+        all
+    }
+}
+
+/// A specification with a property for each formula.
+fn specification(formulas: impl Iterator<Item = String>) -> Spec {
+    let mut text = "use std.patterns\ntopic m { p: bool, s: bool, t: bool, q: bool, r: bool }\n".to_owned();
+    for (i, formula) in formulas.enumerate() {
+        text += &format!("property p{i} = {formula}\n");
+    }
+    let sources = Sources::alone("patterns", &text);
+    let outcome = parse_sources(&sources, &ParseOptions::default(), None);
+    let shown = outcome.render_in(&sources, false);
+    outcome.spec.unwrap_or_else(|| panic!("{shown}"))
+}
+
+fn random(numbers: &mut Numbers) -> Trace {
+    let len = 1 + numbers.below(40);
+    let mut column = || {
+        let rarity = 2 + numbers.below(7) as u64;
+        let often = numbers.below(4) == 0;
+        (0..len).map(|_| (numbers.below(rarity) == 0) != often).collect::<Vec<bool>>()
+    };
+    let columns = [(); 5].map(|()| column());
+    Trace { columns, limit: 1 + numbers.below(5) }
+}
+
+#[test]
+fn every_pattern_is_what_its_authors_define() {
+    let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let seeds = one.map_or(0..400 * times, |seed| seed..seed + 1);
+    // For each formula, how often it was violated, open and satisfied.
+    let mut seen = vec![[0; 3]; 39];
+    for seed in seeds {
+        let mut numbers = Numbers(seed);
+        let trace = random(&mut numbers);
+        let expected = trace.expected();
+        let spec = specification(expected.iter().map(|(formula, _)| formula.clone()));
+        let event = |at: usize| {
+            let value = |name: usize| Content::Value(Value::Bool(trace.has(name, at)));
+            Event { topic: 0, fields: (0..5).map(|name| (NAMES[name], value(name))).collect() }
+        };
+        let events: Vec<Event> = (0..trace.len()).map(event).collect();
+        let naive = verdicts(&spec, &events);
+        let timed =
+            |(at, event): (usize, &Event)| Timed { time: at as i64, arrival: None, event: event.clone() };
+        let timed: Vec<Timed> = events.iter().enumerate().map(timed).collect();
+        let ride = Ride {
+            cuts: (0..3).map(|_| 1 + numbers.below(9)).collect(),
+            advances: (0..3).map(|_| numbers.below(8) as u8).collect(),
+        };
+        let mut engine = vec![vec![None; trace.len()]; expected.len()];
+        for given in drive(&spec, &timed, trace.len() as i64 - 1, &ride) {
+            let about = given.report.about.unwrap_or(given.report.time).as_nanos();
+            engine[given.report.property as usize][about as usize] = Some(given.report.verdict);
+        }
+        for (i, (formula, truths)) in expected.iter().enumerate() {
+            for (at, truth) in truths.iter().enumerate() {
+                let verdict = match truth {
+                    Some(true) => Verdict::Satisfied,
+                    Some(false) => Verdict::Violated,
+                    None => Verdict::Inconclusive,
+                };
+                let told = (naive[i][at], engine[i][at]);
+                assert_eq!(
+                    told,
+                    (verdict, Some(verdict)),
+                    "seed {seed}: {formula} at {at} of {:?}",
+                    NAMES.iter().zip(&trace.columns).collect::<Vec<_>>()
+                );
+                seen[i][usize::from(*truth == Some(true)) * 2 + usize::from(truth.is_none())] += 1;
+            }
+        }
+    }
+    println!("{seen:?} places violated, open and satisfied");
+    if one.is_none() {
+        assert!(seen.iter().all(|[violated, _, satisfied]| *violated > 20 && *satisfied > 20), "{seen:?}");
+    }
+}
