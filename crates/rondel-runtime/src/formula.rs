@@ -1,6 +1,6 @@
 //! Formulas as text, from the nodes of a specification.
 
-use rondel_event::{Path, Quantifier, Timestamp, TopicId, Value};
+use rondel_event::{Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
@@ -263,9 +263,12 @@ impl Writer<'_> {
             Expr::Length { topic, path } => format!("len({})", field(topic, path)),
             Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
-            Expr::Elements { topic, path, quantifier, .. } => {
+            Expr::Elements { topic, path, quantifier, conditions } => {
                 let word = if *quantifier == Quantifier::Any { "any" } else { "all" };
-                format!("{}::{word}{{…}}", field(topic, path))
+                let conditions: Vec<String> = conditions.iter().map(condition_text).collect();
+                let conditions =
+                    if conditions.is_empty() { "true".to_owned() } else { conditions.join(" and ") };
+                format!("({word} x in {}: {conditions})", field(topic, path))
             }
             Expr::On(topic) if self.spec.events_of(*topic).is_some() => {
                 format!("an event of {}", self.topic(*topic))
@@ -366,6 +369,21 @@ pub fn value_text(value: &Value) -> String {
         Value::Duration(ns) => duration(*ns),
         // A string always has a JSON form.
         Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
+    }
+}
+
+/// A condition on an element of an array, which is called `x`.
+fn condition_text(condition: &Condition) -> String {
+    let path = condition.path.to_string();
+    let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+    match &condition.test {
+        Test::Present => format!("x{dot}{path} is there"),
+        Test::Equals(Value::Bool(true)) => format!("x{dot}{path}"),
+        Test::Equals(Value::Bool(false)) => format!("not x{dot}{path}"),
+        Test::Equals(value) => format!("x{dot}{path} == {}", value_text(value)),
+        Test::Number(comparison, number) => {
+            format!("x{dot}{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
+        }
     }
 }
 

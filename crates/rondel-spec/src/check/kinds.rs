@@ -247,7 +247,9 @@ impl Checker<'_> {
         let ast = self.ast;
         match &self.meanings[node] {
             Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
-            Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
+            Meaning::Formula { .. } | Meaning::InState(..) | Meaning::Elements { .. } => {
+                return self.result(node, Kind::Bool);
+            }
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Length { .. } => return self.result(node, Kind::Number),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
@@ -356,6 +358,7 @@ impl Checker<'_> {
             }
             NodeKind::Path(..)
             | NodeKind::Length(..)
+            | NodeKind::Elements(_)
             | NodeKind::In(..)
             | NodeKind::Samples(_)
             | NodeKind::AtomField(..)

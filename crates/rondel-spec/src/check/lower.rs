@@ -233,6 +233,7 @@ impl Checker<'_> {
                 let length = Expr::Length { topic: *topic, path: path.clone() };
                 return Some(self.graph.add(length));
             }
+            Meaning::Elements { .. } => return self.lower_elements(node, model),
             Meaning::Parameter(each, key) => {
                 let (each, key) = (*each, *key);
                 let value_type = self.parameter_type(each, key)?;
@@ -331,6 +332,7 @@ impl Checker<'_> {
             // These have a meaning of their own, or are invalid.
             NodeKind::Path(..)
             | NodeKind::Length(..)
+            | NodeKind::Elements(_)
             | NodeKind::AtomField(..)
             | NodeKind::Atom { .. }
             | NodeKind::On(_)

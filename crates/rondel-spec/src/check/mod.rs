@@ -6,6 +6,7 @@ mod attributes;
 mod chains;
 mod constant;
 mod definitions;
+mod elements;
 mod enumerations;
 mod events;
 mod examples;
@@ -48,6 +49,8 @@ enum Meaning {
     Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
     /// The length of a field.
     Length { topic: TopicId, path: Path },
+    /// Conditions on the elements of a field, with the declared type of what each compares.
+    Elements { topic: TopicId, path: Path, declared: Vec<Option<ValueType>> },
     /// A `let` or `const`, by its index.
     Binding(usize),
     /// A topic.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rondel_event::{Comparison, Segment, TopicEvent, Value, ValueType, Verdict};
+use rondel_event::{Comparison, Quantifier, Segment, TopicEvent, Value, ValueType, Verdict};
 
 use crate::definition::Definition;
 use crate::diagnostic::Span;
@@ -326,6 +326,8 @@ pub(crate) enum NodeKind {
     On(Name),
     /// The length of a field: `len(name.field)`.
     Length(Name, Vec<(Segment, Span)>),
+    /// Conditions on the elements of an array: `any r in name.field: r < 0.2`.
+    Elements(Box<ElementsSyntax>),
     /// A quantifier variable, by its index in [`Ast::variables`].
     Variable(usize),
     /// `in(machine, state, …)`
@@ -386,6 +388,27 @@ pub(crate) enum NodeKind {
     Invalid,
 }
 
+/// Conditions on the elements of an array, all of which an element must meet.
+#[derive(Debug)]
+pub(crate) struct ElementsSyntax {
+    pub(crate) quantifier: Quantifier,
+    /// The path of the array, and where it is written.
+    pub(crate) array: Name,
+    pub(crate) steps: Vec<(Segment, Span)>,
+    pub(crate) place: Span,
+    pub(crate) tests: Vec<ElementTest>,
+}
+
+/// A comparison of an element, or a field of it, with a constant.
+#[derive(Debug)]
+pub(crate) struct ElementTest {
+    /// The path in the element, and where it is written with the element.
+    pub(crate) steps: Vec<(Segment, Span)>,
+    pub(crate) span: Span,
+    pub(crate) comparison: Comparison,
+    pub(crate) value: NodeId,
+}
+
 impl NodeKind {
     /// Returns the operands of the node, all of which precede it.
     pub(crate) fn operands(&self) -> Vec<NodeId> {
@@ -408,6 +431,7 @@ impl NodeKind {
             | NodeKind::Window { operand: a, .. }
             | NodeKind::Quantified { body: a, .. } => vec![*a],
             NodeKind::Binary(_, a, b) => vec![*a, *b],
+            NodeKind::Elements(elements) => elements.tests.iter().map(|test| test.value).collect(),
             NodeKind::If(a, b, c) => vec![*a, *b, *c],
             NodeKind::Call(_, operands) | NodeKind::Operator { operands, .. } => operands.clone(),
             NodeKind::Member { operand, members, .. } => [&[*operand], &members[..]].concat(),

@@ -8,6 +8,7 @@ mod chain;
 mod data;
 mod definition;
 mod each;
+mod elements;
 mod expression;
 mod import;
 mod machine;

@@ -116,6 +116,9 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
+        if self.at_elements() {
+            return self.elements();
+        }
         if let Some(definition) = self.at_definition() {
             return self.expand(definition);
         }

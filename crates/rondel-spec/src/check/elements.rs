@@ -1,0 +1,155 @@
+//! Conditions on the elements of an array: `any r in scan.ranges: r < 0.2`.
+
+use rondel_event::{Comparison, Condition, Path, Segment, Test, Value, ValueType};
+
+use super::fields::describe;
+use super::names::{Declared, Names};
+use super::{Checker, Meaning, article};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::spec::{Expr, ExprId, SchemaType, TimeModel};
+use crate::syntax::ast::{ElementTest, ElementsSyntax, NodeId, NodeKind};
+
+impl<'a> Checker<'a> {
+    /// Resolves the array, and the fields of its elements as far as their types are declared.
+    pub(super) fn elements(
+        &mut self,
+        node: NodeId,
+        syntax: &'a ElementsSyntax,
+        within: Option<usize>,
+        names: &Names<'a>,
+    ) -> Meaning {
+        let (name, steps) = (&syntax.array, &syntax.steps);
+        let topic = match names.get(name.text.as_str()) {
+            Some((Declared::Topic(topic), _))
+                if !steps.is_empty() && !self.locals.contains_key(name.text.as_str()) =>
+            {
+                *topic
+            }
+            _ => {
+                return match self.path(node, name, steps, within, names) {
+                    Meaning::Field { topic, path, .. } => {
+                        Meaning::Elements { topic, path, declared: vec![None; syntax.tests.len()] }
+                    }
+                    Meaning::Invalid => Meaning::Invalid,
+                    _ => {
+                        let message = format!("expected an array, but '{}' is not a field", name.text);
+                        let diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+                        self.diagnostics.push(diagnostic.help("write `any r in topic.field: r < 0.2`"));
+                        Meaning::Invalid
+                    }
+                };
+            }
+        };
+        let path = Path(steps.iter().map(|(step, _)| step.clone()).collect());
+        let Some(fields) = self.fields(topic) else {
+            return Meaning::Elements { topic, path, declared: vec![None; syntax.tests.len()] };
+        };
+        let (found, place) = match fields.find(steps, syntax.place) {
+            Ok(found) => found,
+            Err(diagnostic) => {
+                self.diagnostics.push(*diagnostic);
+                return Meaning::Invalid;
+            }
+        };
+        if !matches!(found, SchemaType::Array(..) | SchemaType::Open) {
+            let message = format!("expected an array, found {}", describe(found));
+            let mut diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+            if let Some(place) = place {
+                diagnostic = diagnostic.label(place, "declared here");
+            }
+            self.diagnostics.push(diagnostic);
+            return Meaning::Invalid;
+        }
+        let mut declared = Vec::new();
+        for test in &syntax.tests {
+            let element = [(Segment::Index(0), syntax.place)];
+            let whole = [steps.as_slice(), &element, &test.steps].concat();
+            let found = match found {
+                SchemaType::Open => Ok(None),
+                _ => fields.find_value(&whole, test.span),
+            };
+            match found {
+                Ok(found) => declared.push(found.map(|(value_type, _)| value_type)),
+                Err(diagnostic) => {
+                    self.diagnostics.push(*diagnostic);
+                    return Meaning::Invalid;
+                }
+            }
+        }
+        Meaning::Elements { topic, path, declared }
+    }
+
+    /// Adds the node of conditions on elements.
+    pub(super) fn lower_elements(&mut self, node: NodeId, model: TimeModel) -> Option<ExprId> {
+        let ast = self.ast;
+        let (Meaning::Elements { topic, path, declared }, NodeKind::Elements(syntax)) =
+            (self.meanings[node].clone(), &ast.nodes[node].kind)
+        else {
+            return None;
+        };
+        let mut conditions = Vec::new();
+        for (test, declared) in syntax.tests.iter().zip(declared) {
+            let value = self.lowered_to(test.value, model)?;
+            match self.condition(test, value, declared) {
+                Ok(met) => {
+                    let path = Path(test.steps.iter().map(|(step, _)| step.clone()).collect());
+                    conditions.push(Condition { path, test: met });
+                }
+                Err(diagnostic) => {
+                    self.diagnostics.push(*diagnostic);
+                    return None;
+                }
+            }
+        }
+        Some(self.graph.add(Expr::Elements { topic, path, quantifier: syntax.quantifier, conditions }))
+    }
+
+    /// The test that a condition is for a decoder.
+    fn condition(
+        &self,
+        test: &ElementTest,
+        value: ExprId,
+        declared: Option<ValueType>,
+    ) -> Result<Test, Box<Diagnostic>> {
+        let span = self.span(test.value);
+        let refuse = |code, message: String| Box::new(Diagnostic::new(code, span, message));
+        let Some(value) = self.graph.constant(value) else {
+            let refused = refuse(Code::NotConstant, "an element is compared with constants only".to_owned());
+            return Err(Box::new(
+                refused.help("write a number, a text, `true`, `false` or the name of a `const`"),
+            ));
+        };
+        let given = value.value_type();
+        let is_number = |value_type| matches!(value_type, ValueType::Int | ValueType::Float);
+        if let Some(declared) = declared.filter(|declared| *declared != given)
+            && !(is_number(declared) && is_number(given))
+        {
+            let message = format!("cannot compare {} with {}", article(declared), article(given));
+            return Err(Box::new(
+                refuse(Code::TypeMismatch, message)
+                    .label(test.span, format!("this is {}", article(declared))),
+            ));
+        }
+        match (test.comparison, value) {
+            (comparison, Value::Int(number)) => Ok(Test::Number(comparison, *number as f64)),
+            (comparison, Value::Float(number)) => Ok(Test::Number(comparison, *number)),
+            (Comparison::Equal, Value::Bool(_) | Value::String(_)) => Ok(Test::Equals(value.clone())),
+            (Comparison::NotEqual, Value::Bool(truth)) => Ok(Test::Equals(Value::Bool(!truth))),
+            (Comparison::NotEqual, Value::String(_)) => {
+                let refused = refuse(Code::NotInThisVersion, "`!=` between an element and a text".to_owned());
+                Err(Box::new(
+                    refused.help("write `not (all s in …: s == \"…\")` or `not (any s in …: s == \"…\")`"),
+                ))
+            }
+            (_, Value::Bool(_) | Value::String(_)) => {
+                let message = format!("expected a number, found {}", article(given));
+                Err(refuse(Code::TypeMismatch, message))
+            }
+            (_, Value::Time(_) | Value::Duration(_)) => {
+                let message = format!("cannot compare elements with {}", article(given));
+                let refused = refuse(Code::NotInThisVersion, message);
+                Err(Box::new(refused.help("elements are compared with numbers, texts and truths")))
+            }
+        }
+    }
+}
