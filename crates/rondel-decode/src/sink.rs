@@ -1,6 +1,6 @@
 //! The slots of one row, and how the values of a message are written to them.
 
-use rondel_event::{Block, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
+use rondel_event::{Block, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
 
 use crate::error::{MessageError, MessageErrorKind, Parsed};
 use crate::fields::Want;
@@ -114,6 +114,32 @@ impl Target {
     /// Whether a time is wanted.
     pub(crate) fn is_time(&self) -> bool {
         matches!(self, Target::Time(_) | Target::Duration(_) | Target::EventTime)
+    }
+}
+
+/// Writes what conditions on elements come to, if of `total` elements so many meet them.
+pub(crate) fn write_elements(
+    block: &mut Block,
+    row: usize,
+    slot: Slot,
+    quantifier: Quantifier,
+    [met, total]: [u64; 2],
+) {
+    match (slot, quantifier) {
+        (Slot::Bool(column), Quantifier::Any) => block.set_bool(column, row, met > 0),
+        (Slot::Bool(column), Quantifier::All) => block.set_bool(column, row, met == total),
+        // No message has more elements.
+        (Slot::Int(column), Quantifier::Count) => block.set_int(column, row, met as i64),
+        _ => {}
+    }
+}
+
+/// The target that is cleared where there is no array to test.
+pub(crate) fn elements_target(slot: Slot) -> Option<Target> {
+    match slot {
+        Slot::Bool(column) => Some(Target::Bool(column)),
+        Slot::Int(column) => Some(Target::Int(column)),
+        Slot::Float(_) | Slot::String(_) => None,
     }
 }
 

@@ -441,6 +441,7 @@ fn elements_of_arrays_are_tested() {
         fields: vec![
             field(Path::keys(["seen"]), elements(Quantifier::Any), Slot::Bool(0)),
             field(Path::keys(["seen"]), elements(Quantifier::All), Slot::Bool(1)),
+            field(Path::keys(["seen"]), elements(Quantifier::Count), Slot::Int(0)),
         ],
     };
     let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
@@ -450,13 +451,21 @@ fn elements_of_arrays_are_tested() {
         for (i, expected) in [(0, any), (1, all)] {
             assert_eq!((block.bools(i).valid, block.bools(i).values), expected, "{text}");
         }
+        let ints = block.ints(0);
+        (ints.valid == 1).then(|| ints.values[0])
     };
-    check(r#"{"seen":[{"kind":"car","speed":4},{"kind":"dog","speed":9}]}"#, (1, 1), (1, 0));
-    check(r#"{"seen":[{"kind":"car","speed":4},{"speed":3.5,"kind":"c\u0061r"}]}"#, (1, 1), (1, 1));
-    check(r#"{"seen":[]}"#, (1, 0), (1, 1));
-    check(r#"{"seen":[3,{"kind":"car"}]}"#, (1, 0), (1, 0));
-    check(r#"{"seen":{}}"#, (0, 0), (0, 0));
-    check("{}", (0, 0), (0, 0));
+    assert_eq!(
+        check(r#"{"seen":[{"kind":"car","speed":4},{"kind":"dog","speed":9}]}"#, (1, 1), (1, 0)),
+        Some(1)
+    );
+    assert_eq!(
+        check(r#"{"seen":[{"kind":"car","speed":4},{"speed":3.5,"kind":"c\u0061r"}]}"#, (1, 1), (1, 1)),
+        Some(2)
+    );
+    assert_eq!(check(r#"{"seen":[]}"#, (1, 0), (1, 1)), Some(0));
+    assert_eq!(check(r#"{"seen":[3,{"kind":"car"}]}"#, (1, 0), (1, 0)), Some(0));
+    assert_eq!(check(r#"{"seen":{}}"#, (0, 0), (0, 0)), None);
+    assert_eq!(check("{}", (0, 0), (0, 0)), None);
 }
 
 #[test]

@@ -46,8 +46,8 @@ pub enum Read {
     Value(ValueType),
     /// The presence of the field: `true`, as a boolean.
     Presence,
-    /// Whether any or all elements of the array meet all the conditions, as a boolean. A value that is
-    /// not an array is written as invalid.
+    /// Whether any or all elements of the array meet all the conditions, as a boolean, or how many do, as an
+    /// integer. A value that is not an array is written as invalid.
     Elements(Quantifier, Vec<Condition>),
     /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
     /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
@@ -61,6 +61,24 @@ pub enum Quantifier {
     Any,
     /// Every element; true on an empty array.
     All,
+    /// The number of elements, an integer.
+    Count,
+}
+
+impl Quantifier {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Quantifier::Any => "any",
+            Quantifier::All => "all",
+            Quantifier::Count => "count",
+        }
+    }
+
+    /// The type of its result.
+    pub fn value_type(self) -> ValueType {
+        if self == Quantifier::Count { ValueType::Int } else { ValueType::Bool }
+    }
 }
 
 /// Condition on one element of an array.

@@ -1,6 +1,6 @@
 //! Formulas as text, from the nodes of a specification.
 
-use rondel_event::{Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
+use rondel_event::{Condition, Path, Test, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
@@ -264,7 +264,7 @@ impl Writer<'_> {
             Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
             Expr::Elements { topic, path, quantifier, conditions } => {
-                let word = if *quantifier == Quantifier::Any { "any" } else { "all" };
+                let word = quantifier.as_str();
                 let conditions: Vec<String> = conditions.iter().map(condition_text).collect();
                 let conditions =
                     if conditions.is_empty() { "true".to_owned() } else { conditions.join(" and ") };

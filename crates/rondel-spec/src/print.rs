@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use rondel_event::{Condition, Path, Quantifier, Test, TopicId, Value};
+use rondel_event::{Condition, Path, Test, TopicId, Value};
 
 use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
@@ -48,10 +48,7 @@ impl Spec {
             Expr::Field { topic, path, .. } => self.path(*topic, path),
             Expr::Carried { topic, path } => format!("(carried {})", self.path(*topic, path)),
             Expr::Elements { topic, path, quantifier, conditions } => {
-                let quantifier = match quantifier {
-                    Quantifier::Any => "any",
-                    Quantifier::All => "all",
-                };
+                let quantifier = quantifier.as_str();
                 let conditions: String = conditions.iter().map(condition).collect();
                 format!("({quantifier} {}{conditions})", self.path(*topic, path))
             }

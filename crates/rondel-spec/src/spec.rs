@@ -353,13 +353,14 @@ pub enum Expr {
         /// The path in the message.
         path: Path,
     },
-    /// Whether any or all elements of an array meet all conditions; the value holds like that of a field.
+    /// Whether any or all elements of an array meet all conditions, or how many do; the value holds like that of a
+    /// field.
     Elements {
         /// The topic.
         topic: TopicId,
         /// The path of the array in the message.
         path: Path,
-        /// Whether any or all elements must meet the conditions.
+        /// Whether any or all elements must meet the conditions, or their number is wanted.
         quantifier: Quantifier,
         /// The conditions.
         conditions: Vec<Condition>,
@@ -776,6 +777,7 @@ impl Expr {
             | Expr::MachineVariable(_, _, value_type) => *value_type,
             Expr::ToFloat(_) | Expr::Window { aggregate: Aggregate::Rate, .. } => ValueType::Float,
             Expr::Window { aggregate, .. } if aggregate.is_of_floats() => ValueType::Float,
+            Expr::Elements { quantifier, .. } => quantifier.value_type(),
             Expr::Length { .. }
             | Expr::Window { aggregate: Aggregate::Count | Aggregate::Distinct, .. }
             | Expr::Window { operand: None, .. } => ValueType::Int,

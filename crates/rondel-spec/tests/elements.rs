@@ -35,6 +35,7 @@ fn what_they_mean() {
         ("(any s in d.parts: s.level in [LIMIT, 5))", "(any d.parts (>= level 2.0) (< level 5.0))"),
         ("(any s in d.parts: s.more[1] > 3)", "(any d.parts (> more[1] 3.0))"),
         ("(any open in open.x.y[2]: open.z == 3)", "(any open.x.y[2] (== z 3.0))"),
+        ("(count r in scan.ranges: r < 0.2) > 3", "(> (count scan.ranges (< 0.2)) 3)"),
         ("not (any d in d.parts: d.on)", "(not (any d.parts (== on true)))"),
     ];
     for (text, expected) in cases {
@@ -62,6 +63,8 @@ fn what_is_refused() {
         ),
         ("any r in scan.ranges: r < 0.2 -> scan.on", Code::NeedsParentheses, "`any` before `->`"),
         ("any r in scan.ranges: r < 0.2 and scan.on", Code::NotInThisVersion, "outside of parentheses"),
+        ("count r in scan.ranges: r < 0.2 > 3", Code::NeedsParentheses, "`count` before `>`"),
+        ("count r in scan.ranges: r < 0.2", Code::TypeMismatch, "number"),
         ("any r in scan.ranges: r < scan.fixed[0]", Code::NotConstant, "constants only"),
         ("any r in scan.ranges: 2 * r < 3", Code::NotInThisVersion, "compares 'r'"),
         ("any r in scan.ranges: r < r", Code::NotInThisVersion, "compares 'r'"),

@@ -4,7 +4,7 @@ use rondel_event::{Quantifier, Slot};
 
 use crate::cdr::{PlanError, PlanErrorKind};
 use crate::fields::{Fields, Want};
-use crate::sink::Target;
+use crate::sink::{Target, elements_target};
 
 /// A place in a message and the places below it.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Key {
 #[derive(Debug)]
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
-    pub(super) column: u32,
+    pub(super) slot: Slot,
     /// All conditions.
     pub(super) all: u64,
     pub(super) node: Node,
@@ -68,7 +68,7 @@ impl Node {
         indices.sort_by_key(|(index, _)| *index);
         let mut tests = Vec::new();
         for want in &fields.wants {
-            let Want::Elements(quantifier, conditions, Slot::Bool(column)) = want else { continue };
+            let Want::Elements(quantifier, conditions, slot) = want else { continue };
             if conditions.len() > 64 {
                 let kind = PlanErrorKind::Unsupported("an element with more than 64 conditions");
                 errors.push(PlanError { path: path.as_str().into(), kind });
@@ -76,14 +76,14 @@ impl Node {
             }
             tests.push(ElementTest {
                 quantifier: *quantifier,
-                column: *column,
+                slot: *slot,
                 all: (0..conditions.len()).fold(0, |all, bit| all | 1 << bit),
                 node: Node::new(&Fields::of_conditions(conditions), path, errors),
             });
         }
         let targets = fields.wants.iter().filter_map(Target::new).collect();
         let tests: Box<[ElementTest]> = tests.into();
-        let tested = || tests.iter().map(|test| Target::Bool(test.column));
+        let tested = || tests.iter().filter_map(|test| elements_target(test.slot));
         let members = || keys.iter().flat_map(|key| key.node.all());
         let elements = || indices.iter().flat_map(|(_, node)| node.all());
         Node {

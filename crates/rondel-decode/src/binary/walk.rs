@@ -1,12 +1,10 @@
 //! One walk over a message, for every encoding that describes itself.
 
-use rondel_event::Quantifier;
-
 use super::plan::{ElementTest, Key, Node, head};
 use super::{Format, Reader, Token};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
-use crate::sink::{Scalar, Sink, Target, float_nanos, sum};
+use crate::sink::{Scalar, Sink, Target, float_nanos, sum, write_elements};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -203,7 +201,7 @@ impl<'m> Walk<'m, '_> {
 
     /// Tests every element. Returns their number.
     fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<u64> {
-        let (mut any, mut all, mut passed) = (false, true, 0);
+        let (mut met, mut passed) = (0, 0);
         loop {
             match count {
                 Some(count) if passed == count => break,
@@ -212,13 +210,10 @@ impl<'m> Walk<'m, '_> {
             }
             self.sink.met = 0;
             self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
-            let holds = self.sink.met == test.all;
-            any |= holds;
-            all &= holds;
+            met += u64::from(self.sink.met == test.all);
             passed += 1;
         }
-        let holds = if test.quantifier == Quantifier::Any { any } else { all };
-        self.sink.block.set_bool(test.column, self.sink.row, holds);
+        write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, passed]);
         Ok(passed)
     }
 

@@ -509,8 +509,8 @@ impl<'a> Compiler<'a> {
             for want in &others {
                 match want {
                     Want::Length(Slot::Int(column)) => lengths.push(*column),
-                    Want::Elements(quantifier, conditions, Slot::Bool(column)) if tested.is_some() => {
-                        tests.push(this.element_test(element, *quantifier, conditions, *column));
+                    Want::Elements(quantifier, conditions, slot) if tested.is_some() => {
+                        tests.push(this.element_test(element, *quantifier, conditions, Some(*slot)));
                     }
                     Want::Elements(..) => this.error(PlanErrorKind::NoElements),
                     want => this.other_type(want, "an array"),
@@ -518,7 +518,7 @@ impl<'a> Compiler<'a> {
             }
             if this.whole {
                 // Tests visit every element: here, without a condition and with nowhere to write.
-                tests.push(this.element_test(element, Quantifier::All, &[], u32::MAX));
+                tests.push(this.element_test(element, Quantifier::All, &[], None));
             }
             let plan = Sequence {
                 fixed: fixed.map(|(count, _)| count),
@@ -548,7 +548,7 @@ impl<'a> Compiler<'a> {
         element: &Type,
         quantifier: Quantifier,
         conditions: &[rondel_event::Condition],
-        column: u32,
+        slot: Option<Slot>,
     ) -> ElementTest {
         if conditions.len() > 64 {
             self.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
@@ -558,7 +558,7 @@ impl<'a> Compiler<'a> {
         let steps = self.below("[]", |this| this.part(EVERYWHERE, |this| this.value(element, Some(&fields))));
         self.left = left;
         let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
-        ElementTest { quantifier, column, all, steps: steps.into() }
+        ElementTest { quantifier, slot, all, steps: steps.into() }
     }
 
     /// How to pass an element.

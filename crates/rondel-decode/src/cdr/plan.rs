@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rondel_event::{Quantifier, Test};
+use rondel_event::{Quantifier, Slot, Test};
 
 /// Index of the path of a field, for errors.
 pub(super) type Place = u32;
@@ -192,7 +192,8 @@ pub(super) enum Element {
 #[derive(Clone, Debug)]
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
-    pub(super) column: u32,
+    /// Where the result goes; nowhere if elements are only visited.
+    pub(super) slot: Option<Slot>,
     /// All conditions.
     pub(super) all: u64,
     pub(super) steps: Steps,

@@ -3,8 +3,6 @@
 //! Every length is compared with the bytes that are there before it is used, and every element and member
 //! takes at least one byte: the work is bounded by the size of the message.
 
-use rondel_event::Quantifier;
-
 use super::compile::advance;
 use super::error::CdrErrorKind;
 use super::plan::{
@@ -12,6 +10,7 @@ use super::plan::{
 };
 use super::write::{Scalar, Writer};
 use crate::json::characters;
+use crate::sink::write_elements;
 
 /// Where a message goes wrong: the reason, the position in the body, the field.
 #[derive(Debug)]
@@ -358,18 +357,15 @@ impl<'m> Walk<'m, '_> {
         }
         for test in &sequence.tests {
             self.at = start;
-            let (mut any, mut all) = (false, true);
+            let mut met = 0;
             for _ in 0..count {
                 let outer = std::mem::replace(&mut self.out.met, 0);
                 self.run::<BIG>(&test.steps)?;
-                let holds = std::mem::replace(&mut self.out.met, outer) == test.all;
-                any |= holds;
-                all &= holds;
+                met += u64::from(std::mem::replace(&mut self.out.met, outer) == test.all);
             }
             next = count;
-            if test.column != u32::MAX {
-                let holds = if test.quantifier == Quantifier::Any { any } else { all };
-                self.out.block.set_bool(test.column, self.out.row, holds);
+            if let Some(slot) = test.slot {
+                write_elements(self.out.block, self.out.row, slot, test.quantifier, [met, count.into()]);
             }
         }
         if sequence.goes_on {

@@ -1,6 +1,6 @@
 //! From a message type and the fields that are read to a plan.
 
-use rondel_event::{Slot, Test};
+use rondel_event::Test;
 
 use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
 use super::schema::{Field, Kind, Number, Object, Types};
@@ -189,7 +189,7 @@ impl<'s> Compiler<'s> {
         for want in &fields.wants {
             match want {
                 want if is_for_all(want) => whole.extend(Target::new(want)),
-                Want::Elements(quantifier, conditions, Slot::Bool(column)) => {
+                Want::Elements(quantifier, conditions, slot) => {
                     if conditions.len() > 64 {
                         let kind = PlanErrorKind::Unsupported("an element with more than 64 conditions");
                         self.report.error(kind);
@@ -199,7 +199,7 @@ impl<'s> Compiler<'s> {
                     let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
                     tests.extend(element.map(|element| ElementTest {
                         quantifier: *quantifier,
-                        column: *column,
+                        slot: *slot,
                         all,
                         element,
                     }));

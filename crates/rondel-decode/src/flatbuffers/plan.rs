@@ -1,6 +1,6 @@
 //! A plan: what to read at which place of a message.
 
-use rondel_event::Quantifier;
+use rondel_event::{Quantifier, Slot};
 
 use super::schema::Number;
 use crate::sink::{Scalar, Target};
@@ -72,7 +72,7 @@ pub(super) struct VectorPlan {
 #[derive(Debug)]
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
-    pub(super) column: u32,
+    pub(super) slot: Slot,
     /// All conditions.
     pub(super) all: u64,
     pub(super) element: Value,

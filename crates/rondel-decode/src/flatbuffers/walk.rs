@@ -2,13 +2,11 @@
 //!
 //! Offsets lead forward only, and the plan is as deep as its paths are long: nothing is recursive beyond it.
 
-use rondel_event::Quantifier;
-
 use super::buffer::{Buffer, Table};
 use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
 use super::schema::Number;
 use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Scalar, Sink, Target, sum};
+use crate::sink::{Scalar, Sink, Target, sum, write_elements};
 
 /// A message while it is read.
 pub(super) struct Walk<'m, 'w> {
@@ -123,17 +121,14 @@ impl Walk<'_, '_> {
     }
 
     fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<()> {
-        let (mut any, mut all) = (false, true);
+        let mut met = 0;
         for index in 0..count {
             self.sink.met = 0;
             self.value(&test.element, start + index * size)
                 .map_err(|fault| fault.in_element(index as u64))?;
-            let holds = self.sink.met == test.all;
-            any |= holds;
-            all &= holds;
+            met += u64::from(self.sink.met == test.all);
         }
-        let holds = if test.quantifier == Quantifier::Any { any } else { all };
-        self.sink.block.set_bool(test.column, self.sink.row, holds);
+        write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, count as u64]);
         Ok(())
     }
 }

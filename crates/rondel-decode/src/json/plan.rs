@@ -5,6 +5,7 @@ use rondel_event::{Timestamp, Value, ValueType};
 
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
 use super::time::{self, Meaning};
+use crate::sink::write_elements;
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
@@ -186,7 +187,8 @@ impl Visitor for Writer<'_> {
                 Action::Presence(slot) => self.write_bool(*slot, true),
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array {
-                        self.write_bool(*slot, elements_hold(*quantifier, conditions, text));
+                        let (met, total) = count_elements(conditions, text);
+                        write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
                     } else {
                         self.block.set_invalid(*slot, self.row);
                         self.mistyped += u64::from(kind != Kind::Null);
@@ -334,23 +336,21 @@ pub(crate) fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Re
     })
 }
 
-fn elements_hold(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> bool {
-    let (mut any, mut all) = (false, true);
+/// How many elements of a well-formed array meet all the conditions, and how many there are.
+fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64) {
+    let (mut met, mut total) = (0, 0);
     let scanned = Scanner::new(array).elements(0, |scanner, _| {
         let start = scanner.at;
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
         let holds =
             conditions.iter().all(|c| find(element, &c.path.0).is_some_and(|found| c.test.holds(found)));
-        any |= holds;
-        all &= holds;
+        met += u64::from(holds);
+        total += 1;
         Ok(())
     });
     debug_assert!(scanned.is_ok(), "the array was scanned before");
-    match quantifier {
-        Quantifier::Any => any,
-        Quantifier::All => all,
-    }
+    (met, total)
 }
 
 /// The text of the value at `path` in a well-formed value; the last one where a key is repeated.

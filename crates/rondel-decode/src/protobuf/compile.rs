@@ -9,7 +9,7 @@ use super::plan::{
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
 use crate::schema::{is_nanos, is_seconds};
-use crate::sink::{Scalar, Target};
+use crate::sink::{Scalar, Target, elements_target};
 use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'d> {
@@ -215,11 +215,14 @@ impl<'d> Compiler<'d> {
         let mut tests = Vec::new();
         for want in &fields.wants {
             match want {
-                Want::Elements(quantifier, conditions, Slot::Bool(column)) => {
-                    let test = self.element_test(kind, *quantifier, conditions, *column);
-                    let is_all = test.quantifier == Quantifier::All;
-                    defaults.push((test.result.clone(), Scalar::Bool(is_all)));
-                    tests.push(test);
+                Want::Elements(quantifier, conditions, slot) => {
+                    let without = match quantifier {
+                        Quantifier::Any => Scalar::Bool(false),
+                        Quantifier::All => Scalar::Bool(true),
+                        Quantifier::Count => Scalar::Int(0),
+                    };
+                    defaults.extend(elements_target(*slot).map(|target| (target, without)));
+                    tests.push(self.element_test(kind, *quantifier, conditions, *slot));
                 }
                 want if is_for_all(want) => {}
                 want => self.report.other_type(want, "a repeated field"),
@@ -245,7 +248,7 @@ impl<'d> Compiler<'d> {
         kind: Kind,
         quantifier: Quantifier,
         conditions: &[Condition],
-        column: u32,
+        slot: Slot,
     ) -> ElementTest {
         if conditions.len() > 64 {
             self.report.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
@@ -253,7 +256,7 @@ impl<'d> Compiler<'d> {
         let fields = Fields::of_conditions(conditions);
         let element = self.below("[]", |this| this.value(kind, &fields));
         let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
-        ElementTest { quantifier, result: Target::Bool(column), all, element }
+        ElementTest { quantifier, slot, all, element }
     }
 
     fn map(

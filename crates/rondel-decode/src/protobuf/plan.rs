@@ -1,6 +1,6 @@
 //! A plan: what to do with which field of a message.
 
-use rondel_event::Quantifier;
+use rondel_event::{Quantifier, Slot};
 
 use super::descriptor::Kind;
 use crate::sink::{Scalar, Target};
@@ -66,7 +66,7 @@ pub(super) struct Repeated {
 #[derive(Debug)]
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
-    pub(super) result: Target,
+    pub(super) slot: Slot,
     /// All conditions.
     pub(super) all: u64,
     pub(super) element: ValuePlan,

@@ -3,7 +3,7 @@
 //! Every length is compared with the bytes that are there before it is used. Only messages that lead to a
 //! field are entered; the plan is as deep as its paths are long.
 
-use rondel_event::Quantifier;
+use rondel_event::{Quantifier, Slot};
 
 use super::descriptor::Kind;
 use super::plan::{Action, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan};
@@ -190,8 +190,18 @@ impl Walk<'_> {
             self.value(&test.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
             let holds = self.sink.met == test.all;
             // The result before the first element is that of an empty list.
-            if holds == (test.quantifier == Quantifier::Any) {
-                self.write(&test.result, Scalar::Bool(holds), start)?;
+            match (test.quantifier, test.slot) {
+                (Quantifier::Any, Slot::Bool(column)) if holds => {
+                    self.sink.block.set_bool(column, self.sink.row, true);
+                }
+                (Quantifier::All, Slot::Bool(column)) if !holds => {
+                    self.sink.block.set_bool(column, self.sink.row, false);
+                }
+                (Quantifier::Count, Slot::Int(column)) if holds => {
+                    let before = self.sink.block.ints(column).values[self.sink.row];
+                    self.sink.block.set_int(column, self.sink.row, before.saturating_add(1));
+                }
+                _ => {}
             }
         }
         reader.skip(kind.wire(), number, start)

@@ -96,7 +96,7 @@ fn some_read(random: &mut Random) -> Read {
         0 => Read::Presence,
         1 => Read::Length,
         2 => {
-            let quantifier = if random.one_in(2) { Quantifier::Any } else { Quantifier::All };
+            let quantifier = *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]);
             Read::Elements(quantifier, (0..random.below(3)).map(|_| condition(random)).collect())
         }
         _ => Read::Value(*random.pick(&[Bool, Duration, Float, Int, String, Time])),

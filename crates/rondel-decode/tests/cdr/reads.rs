@@ -70,7 +70,11 @@ impl Reads {
                 if !is_number || !is_one {
                     Read::Presence
                 } else {
-                    let quantifier = if random.one_in(2) { Quantifier::Any } else { Quantifier::All };
+                    let quantifier = match (random.one_in(3), random.one_in(2)) {
+                        (true, _) => Quantifier::Count,
+                        (_, true) => Quantifier::Any,
+                        _ => Quantifier::All,
+                    };
                     let test = Test::Number(Comparison::Greater, 3.0);
                     Read::Elements(quantifier, vec![Condition { path: Path::default(), test }])
                 }
@@ -147,8 +151,11 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree) -> Found 
                 Tree::Float(value) => *value > 3.0,
                 _ => false,
             };
-            let all = *quantifier == Quantifier::All;
-            Found::Bool(if all { values.iter().all(holds) } else { values.iter().any(holds) })
+            match quantifier {
+                Quantifier::Any => Found::Bool(values.iter().any(holds)),
+                Quantifier::All => Found::Bool(values.iter().all(holds)),
+                Quantifier::Count => Found::Int(values.iter().filter(|value| holds(value)).count() as i64),
+            }
         }
         (Read::Value(ValueType::Float), Tree::Float(value)) if value.is_nan() => Found::Invalid,
         (Read::Value(ValueType::Float), Tree::Float(value)) => Found::Float(*value),

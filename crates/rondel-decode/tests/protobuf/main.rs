@@ -160,7 +160,10 @@ fn some_read(random: &mut Random, place: &Place) -> Read {
                 }
                 _ => Condition { path: Path::default(), test: Test::Number(Comparison::Greater, 0.5) },
             };
-            Read::Elements(if random.one_in(2) { Quantifier::Any } else { Quantifier::All }, vec![condition])
+            Read::Elements(
+                *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]),
+                vec![condition],
+            )
         }
         Place::One(kind) => match kind {
             Kind::Double | Kind::Float => Read::Value(Float),
@@ -235,10 +238,11 @@ fn expected(read: &Read, path: &Path, root: &DynamicMessage) -> Found {
         (Read::Length, Proto::Bytes(bytes)) => Found::Int(bytes.len() as i64),
         (Read::Elements(quantifier, conditions), Proto::List(values)) => {
             let holds = |value: &Proto| conditions.iter().all(|condition| meets(condition, value, &kind));
-            Found::Bool(match quantifier {
-                Quantifier::Any => values.iter().any(holds),
-                Quantifier::All => values.iter().all(holds),
-            })
+            match quantifier {
+                Quantifier::Any => Found::Bool(values.iter().any(holds)),
+                Quantifier::All => Found::Bool(values.iter().all(holds)),
+                Quantifier::Count => Found::Int(values.iter().filter(|value| holds(value)).count() as i64),
+            }
         }
         (Read::Value(ValueType::Bool), Proto::Bool(value)) => Found::Bool(*value),
         (Read::Value(ValueType::Int), value) => int(number(value)),

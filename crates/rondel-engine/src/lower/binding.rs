@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Field, Layout, Path, Projection, Read, Slot, TopicId, ValueType};
+use rondel_event::{Field, Layout, Path, Projection, Quantifier, Read, Slot, TopicId, ValueType};
 
 use crate::ir::graph::Node;
 use crate::lower::translate::FieldRead;
@@ -66,6 +66,7 @@ impl Binding {
         }
         let layout = &mut self.layout;
         let slot = match read {
+            Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
             Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }

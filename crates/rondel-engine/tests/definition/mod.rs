@@ -72,10 +72,11 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
         }
         (Read::Elements(quantifier, conditions), Content::Array(elements)) => {
             let mut meets = elements.iter().map(|e| conditions.iter().all(|c| meets_condition(c, e)));
-            Some(Value::Bool(match quantifier {
-                Quantifier::Any => meets.any(|m| m),
-                Quantifier::All => meets.all(|m| m),
-            }))
+            Some(match quantifier {
+                Quantifier::Any => Value::Bool(meets.any(|m| m)),
+                Quantifier::All => Value::Bool(meets.all(|m| m)),
+                Quantifier::Count => Value::Int(meets.filter(|m| *m).count() as i64),
+            })
         }
         (Read::Length, Content::Array(elements)) => Some(Value::Int(elements.len() as i64)),
         (Read::Length, Content::Value(Value::String(text))) => Some(Value::Int(text.chars().count() as i64)),

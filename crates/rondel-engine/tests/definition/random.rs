@@ -216,14 +216,15 @@ impl Kitchen {
             1 => (Expr::Carried { topic, path }, Bool),
             2 => {
                 let path = Path::keys(["array"]);
-                let quantifier = [Quantifier::Any, Quantifier::All][t & 1];
+                let quantifier = [Quantifier::Any, Quantifier::All, Quantifier::Count][t % 3];
                 let test = match u % 3 {
                     0 => Test::Present,
                     1 => Test::Equals(value_of(TYPES[s % 5], u)),
                     _ => Test::Number(Comparison::Less, 2.0),
                 };
                 let conditions = vec![Condition { path: Path::default(), test }];
-                (Expr::Elements { topic, path, quantifier, conditions }, Bool)
+                let value_type = quantifier.value_type();
+                (Expr::Elements { topic, path, quantifier, conditions }, value_type)
             }
             3 if t % 2 == 1 => {
                 let path = Path::keys([["array", "s", "i", "array"][u % 4]]);

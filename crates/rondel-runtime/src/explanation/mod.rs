@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report};
-use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_event::{Block, Path, Quantifier, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
 use crate::formula::{self, word};
@@ -530,6 +530,11 @@ fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<Expr
         let mut is_part = match node {
             Expr::Field { topic, path, value_type } => {
                 fields.push((id, (*topic, path.clone(), Read::Value(*value_type))));
+                false
+            }
+            Expr::Elements { topic, path, quantifier: Quantifier::Count, conditions } => {
+                let read = Read::Elements(Quantifier::Count, conditions.clone());
+                fields.push((id, (*topic, path.clone(), read)));
                 false
             }
             Expr::Length { topic, path } => {

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
+use rondel_event::{Comparison, Path, Quantifier, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -247,8 +247,13 @@ impl Checker<'_> {
         let ast = self.ast;
         match &self.meanings[node] {
             Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
-            Meaning::Formula { .. } | Meaning::InState(..) | Meaning::Elements { .. } => {
-                return self.result(node, Kind::Bool);
+            Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
+            Meaning::Elements { .. } => {
+                let is_count = matches!(
+                    &ast.nodes[node].kind,
+                    NodeKind::Elements(of) if of.quantifier == Quantifier::Count
+                );
+                return self.result(node, if is_count { Kind::Number } else { Kind::Bool });
             }
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Length { .. } => return self.result(node, Kind::Number),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rondel_event::{Comparison, ValueType};
+use rondel_event::{Comparison, Quantifier, ValueType};
 
 use super::{Checker, attributes};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -283,6 +283,10 @@ fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
             "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
+        Expr::Elements { quantifier: Quantifier::Count, .. } => NotLinear::number(
+            "a number of elements beside an interpolated number",
+            "compare the number with a constant, or write a second property with `@interpolate(constant)`",
+        ),
         Expr::Length { .. } => NotLinear::number(
             "`len` beside an interpolated number",
             "compare the length with a constant, or write a second property with `@interpolate(constant)`",

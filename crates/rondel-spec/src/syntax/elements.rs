@@ -17,13 +17,17 @@ const EXAMPLE: &str =
 impl Parser<'_> {
     /// Returns whether conditions on elements start here.
     pub(super) fn at_elements(&self) -> bool {
-        matches!(self.word(0), "any" | "all") && !self.word(1).is_empty() && self.word(2) == "in"
+        matches!(self.word(0), "any" | "all" | "count") && !self.word(1).is_empty() && self.word(2) == "in"
     }
 
     /// Parses conditions on elements.
     pub(super) fn elements(&mut self) -> Parsed<NodeId> {
         let (start, word) = (self.span(), self.word(0));
-        let quantifier = if word == "any" { Quantifier::Any } else { Quantifier::All };
+        let quantifier = match word {
+            "any" => Quantifier::Any,
+            "all" => Quantifier::All,
+            _ => Quantifier::Count,
+        };
         self.advance();
         let element = self.name("an element")?;
         self.advance();
@@ -54,7 +58,9 @@ impl Parser<'_> {
         }
         let span = start.to(self.last_span());
         let follows = [self.word(0), self.symbol(0)].into_iter().find(|next| {
-            INFIX[..4].contains(next) || matches!(*next, "||" | "->" | "<->" | "+" | "-" | "*" | "/" | "%")
+            INFIX[..4].contains(next)
+                || matches!(*next, "||" | "->" | "<->" | "+" | "-" | "*" | "/" | "%")
+                || matches!(*next, "<" | "<=" | ">" | ">=" | "==" | "!=")
         });
         if let Some(operator) = follows {
             let message = format!("`{word}` before `{operator}` needs parentheses");

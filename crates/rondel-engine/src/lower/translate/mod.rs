@@ -376,7 +376,7 @@ impl<'a> Translator<'a> {
             }
             Expr::Elements { topic, path, quantifier, conditions } => {
                 let field = self.field(*topic, path, Read::Elements(*quantifier, conditions.clone()));
-                self.held(field, ValueType::Bool)
+                self.held(field, quantifier.value_type())
             }
             Expr::Length { topic, path } => {
                 let field = self.field(*topic, path, Read::Length);

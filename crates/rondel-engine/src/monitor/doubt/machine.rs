@@ -78,6 +78,7 @@ impl Rewriter<'_> {
             open.extend(node.operands().filter(|operand| seen.insert(*operand)));
             let is_truth = match node {
                 Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
+                Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
                 Expr::Length { .. } => false,
                 _ => continue,
             };
@@ -149,7 +150,7 @@ fn is_simple(spec: &Spec, root: ExprId) -> bool {
             Expr::And(a, b) | Expr::Or(a, b) => open.extend([(*a, is_positive), (*b, is_positive)]),
             Expr::Not(a) => open.push((*a, false)),
             Expr::Compare(_, a, b) | Expr::StartsWith(a, b) => open.extend([(*a, false), (*b, false)]),
-            Expr::Field { .. } | Expr::Literal(_) | Expr::Length { .. } => {}
+            Expr::Field { .. } | Expr::Literal(_) | Expr::Length { .. } | Expr::Elements { .. } => {}
             Expr::ToFloat(a) | Expr::Unary(_, a) | Expr::Call(_, a, None) => open.push((*a, false)),
             Expr::Binary(_, a, b) | Expr::Call(_, a, Some(b)) => open.extend([(*a, false), (*b, false)]),
             _ => return false,

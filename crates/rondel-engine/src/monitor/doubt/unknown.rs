@@ -159,6 +159,7 @@ impl Rewriter<'_> {
             return match &self.spec.nodes[id.index()] {
                 Expr::Literal(value) => matches!(value, Value::Bool(_)),
                 Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
+                Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
                 Expr::Prev(x) | Expr::If(_, x, _) => {
                     id = *x;
                     continue;
@@ -340,6 +341,7 @@ impl Rewriter<'_> {
                 Expr::Literal(_)
                     | Expr::Field { .. }
                     | Expr::Length { .. }
+                    | Expr::Elements { .. }
                     | Expr::ToFloat(_)
                     | Expr::Unary(..)
                     | Expr::Binary(..)
