@@ -98,7 +98,8 @@ fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Exp
         nodes.push(expr.clone());
         let mut probe = Spec { nodes: nodes.clone(), ..Spec::default() };
         let constants = match probe.value_type(id) {
-            ValueType::Float => [-0.5, 0.0, 0.3, 1e9, f64::INFINITY].map(Value::Float).to_vec(),
+            // No measurement is next to 0.3217, so that rounding does not matter.
+            ValueType::Float => [-0.5, 0.0, 0.3217, 1e9, f64::INFINITY].map(Value::Float).to_vec(),
             ValueType::Int => [-1, 0, 2, i64::MAX, i64::MIN].map(Value::Int).to_vec(),
             _ => [-1, 0, 1, 2, 7].map(Value::Duration).to_vec(),
         };
