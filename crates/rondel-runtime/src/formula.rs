@@ -1,6 +1,6 @@
 //! Formulas as text, from the nodes of a specification.
 
-use rondel_event::{Condition, Path, Test, Timestamp, TopicId, Value};
+use rondel_event::{Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
@@ -264,11 +264,7 @@ impl Writer<'_> {
             Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
             Expr::Elements { topic, path, quantifier, conditions } => {
-                let word = quantifier.as_str();
-                let conditions: Vec<String> = conditions.iter().map(condition_text).collect();
-                let conditions =
-                    if conditions.is_empty() { "true".to_owned() } else { conditions.join(" and ") };
-                format!("({word} x in {}: {conditions})", field(topic, path))
+                elements(self.spec, *topic, path, *quantifier, conditions)
             }
             Expr::On(topic) if self.spec.events_of(*topic).is_some() => {
                 format!("an event of {}", self.topic(*topic))
@@ -370,6 +366,20 @@ pub fn value_text(value: &Value) -> String {
         // A string always has a JSON form.
         Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
     }
+}
+
+/// Conditions on the elements of an array.
+pub fn elements(
+    spec: &Spec,
+    topic: TopicId,
+    path: &Path,
+    quantifier: Quantifier,
+    conditions: &[Condition],
+) -> String {
+    let array = field(spec, topic, path);
+    let conditions: Vec<String> = conditions.iter().map(condition_text).collect();
+    let conditions = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" and ") };
+    format!("({} x in {array}: {conditions})", quantifier.as_str())
 }
 
 /// A condition on an element of an array, which is called `x`.

@@ -85,7 +85,9 @@ impl Reads {
             *count as u32 - 1
         };
         let slot = match read {
-            Read::Value(ValueType::Int) | Read::Length => Slot::Int(next(&mut self.layout.ints)),
+            Read::Value(ValueType::Int) | Read::Length | Read::Elements(Quantifier::Count, _) => {
+                Slot::Int(next(&mut self.layout.ints))
+            }
             Read::Value(ValueType::Float) => Slot::Float(next(&mut self.layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut self.layout.strings)),
             _ => Slot::Bool(next(&mut self.layout.bools)),

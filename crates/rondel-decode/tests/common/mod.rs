@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rondel_decode::json::{JsonDecoder, JsonForm};
 use rondel_decode::{Encoding, MessageType, MessageWriter};
 use rondel_event::{
-    Block, Field, Layout, Path, Projection, Read, Segment, Slot, Test, TimeUnit, Timestamp, TopicId, Value,
-    ValueType,
+    Block, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit, Timestamp,
+    TopicId, Value, ValueType,
 };
 
 /// A small generator of numbers, the same for every run.
@@ -70,9 +70,9 @@ pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Proj
     };
     let field = |(path, read)| {
         let slot = match &read {
-            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {
-                Slot::Int(next(&mut layout.ints))
-            }
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration)
+            | Read::Length
+            | Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
             Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
             _ => Slot::Bool(next(&mut layout.bools)),

@@ -196,6 +196,10 @@ impl Explainer {
             for (id, (topic, path, read)) in read {
                 let (name, value_type) = match &read {
                     Read::Value(value_type) => (formula::field(spec, topic, &path), *value_type),
+                    Read::Elements(quantifier, conditions) => {
+                        let name = formula::elements(spec, topic, &path, *quantifier, conditions);
+                        (name, quantifier.value_type())
+                    }
                     _ => (format!("len({})", formula::field(spec, topic, &path)), ValueType::Int),
                 };
                 let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));
