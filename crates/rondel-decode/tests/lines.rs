@@ -468,6 +468,60 @@ fn elements_of_arrays_are_tested() {
     assert_eq!(check("{}", (0, 0), (0, 0)), None);
 }
 
+/// Numbers are tested on the first pass over the array, everything else on a second one: both say the same.
+#[test]
+fn numbers_in_arrays_are_tested() {
+    let condition = |test| Condition { path: Path::default(), test };
+    let below = condition(Test::Number(Comparison::Less, 3.0));
+    let above = condition(Test::Number(Comparison::Greater, -1.5));
+    let of = |conditions: &[&Condition]| {
+        Read::Elements(Quantifier::Count, conditions.iter().map(|c| (*c).clone()).collect())
+    };
+    let count = |reads: &[Read], text: &str| {
+        let field = |(i, read): (usize, &Read)| field(Path::keys(["a"]), read.clone(), Slot::Int(i as u32));
+        let projection = Projection { fields: reads.iter().enumerate().map(field).collect() };
+        let layout = rondel_event::Layout { ints: reads.len(), ..LAYOUT };
+        let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
+        let mut block = Block::new(layout);
+        let result = decoder.decode(text.as_bytes(), rondel_event::Timestamp::ZERO, &mut block);
+        result.map(|()| {
+            let value = |i: usize| {
+                let ints = block.ints(i as u32);
+                (ints.valid == 1).then(|| ints.values[0])
+            };
+            (0..reads.len()).map(value).collect::<Vec<_>>()
+        })
+    };
+    for (text, expected) in [
+        (r#"{"a":[1,2.5,3,-2,1e2]}"#, [Some(3), Some(4), Some(2)]),
+        (r#"{"a":[ 1 , "1", null, [1], {"b":1}, -0.5e0 ]}"#, [Some(2), Some(2), Some(2)]),
+        (r#"{"a":[]}"#, [Some(0); 3]),
+        (r#"{"a":null}"#, [None; 3]),
+        (r#"{"a":2}"#, [None; 3]),
+        (r#"{"b":[1]}"#, [None; 3]),
+        (r#"{"a":[1],"a":[1,2]}"#, [Some(2); 3]),
+    ] {
+        let reads = [of(&[&below]), of(&[&above]), of(&[&below, &above])];
+        assert_eq!(count(&reads, text).unwrap(), expected, "{text}");
+        // A length beside the tests, and more tests than the first pass makes.
+        let five = [&reads[..], &reads[..2]].concat();
+        assert_eq!(count(&five, text).unwrap()[..3], expected, "{text}");
+        let beside = [&reads[..], &[Read::Length]].concat();
+        assert_eq!(count(&beside, text).unwrap()[..3], expected, "{text}");
+    }
+    for text in
+        [r#"{"a":[1,]}"#, r#"{"a":[01]}"#, r#"{"a":[1."#, r#"{"a":[-]}"#, r#"{"a":[1 2]}"#, r#"{"a":[1.e3]}"#]
+    {
+        let (fused, apart) = ([of(&[&below])], [of(&[&below]), Read::Length]);
+        assert_eq!(
+            count(&fused, text).unwrap_err().to_string(),
+            count(&apart, text).unwrap_err().to_string()
+        );
+    }
+    let deep = format!("{{\"a\":[{}1{}]}}", "[".repeat(200), "]".repeat(200));
+    assert!(count(&[of(&[&below])], &deep).is_err());
+}
+
 #[test]
 fn what_is_refused_leaves_no_text_behind() {
     let projection = Projection { fields: vec![value("s", ValueType::String, Slot::String(0))] };

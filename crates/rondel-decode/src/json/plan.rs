@@ -119,6 +119,12 @@ pub(crate) trait Visitor {
         scanner: &Scanner<'_>,
     ) -> Result<(), JsonError>;
 
+    /// Passes the array that begins here, if all that is wanted of it can be seen on the way; then [`Visitor::value`]
+    /// does not see it. Says whether it did.
+    fn array(&mut self, _: &Node, _: &mut Scanner<'_>, _: u32) -> Result<bool, JsonError> {
+        Ok(false)
+    }
+
     /// Sees an action on a part that the value of this kind which begins at `start` cannot have, as it is null or
     /// of another type than the object or array that the part is read from.
     fn unreachable(&mut self, action: &Action, kind: Kind, start: usize) -> Result<(), JsonError>;
@@ -135,6 +141,11 @@ pub(crate) fn walk<V: Visitor>(
         return scanner.skip(depth);
     }
     let (start, kind) = (scanner.at, scanner.kind()?);
+    if let Some(node) = node.filter(|node| kind == Kind::Array && node.indices.is_empty())
+        && visitor.array(node, scanner, depth)?
+    {
+        return node.unreachable(kind, &mut |action| visitor.unreachable(action, kind, start));
+    }
     match kind {
         Kind::Object => scanner.members(depth, |scanner, key| {
             walk(scanner, node.and_then(|n| n.key(&key)), depth + 1, visitor)
@@ -167,6 +178,30 @@ pub(crate) struct Writer<'b> {
 
 impl Visitor for Writer<'_> {
     const EVERYTHING: bool = false;
+
+    /// Tests numbers while the array is passed for the first time.
+    fn array(&mut self, node: &Node, scanner: &mut Scanner<'_>, depth: u32) -> Result<bool, JsonError> {
+        let Some((tests, count)) = number_tests(&node.actions) else { return Ok(false) };
+        let tests = &tests[..count];
+        let (mut met, mut total) = ([0; TESTS], 0);
+        scanner.elements(depth, |scanner, _| {
+            total += 1;
+            if scanner.kind()? != Kind::Number {
+                return scanner.skip(depth + 1);
+            }
+            let value = scanner.number_value()?;
+            for ((conditions, _, _), met) in tests.iter().zip(&mut met) {
+                let holds =
+                    |c: &Condition| matches!(c.test, Test::Number(by, bound) if by.holds(value, bound));
+                *met += u64::from(conditions.iter().all(holds));
+            }
+            Ok(())
+        })?;
+        for ((_, quantifier, slot), met) in tests.iter().zip(met) {
+            write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
+        }
+        Ok(true)
+    }
 
     fn value(
         &mut self,
@@ -334,6 +369,27 @@ pub(crate) fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Re
         let kind = if is_range { JsonErrorKind::TimeOutOfRange } else { JsonErrorKind::NotATime };
         JsonError { offset, kind: kind(what) }
     })
+}
+
+/// The most tests of one array that are made on the first pass.
+const TESTS: usize = 4;
+
+/// Conditions on elements, how many must meet them, and where the result goes.
+type NumberTest<'a> = (&'a [Condition], Quantifier, Slot);
+
+/// What is wanted of an array, if it is nothing but how its elements compare with numbers.
+fn number_tests(actions: &[Action]) -> Option<([NumberTest<'_>; TESTS], usize)> {
+    let mut tests: [NumberTest<'_>; TESTS] = [(&[], Quantifier::Any, Slot::Bool(0)); TESTS];
+    for (i, action) in actions.iter().enumerate() {
+        let Action::Elements(quantifier, conditions, slot) = action else { return None };
+        let is_plain = |c: &Condition| c.path.0.is_empty() && matches!(c.test, Test::Number(..));
+        // Without a condition every element counts, also one that is no number.
+        if conditions.is_empty() || !conditions.iter().all(is_plain) {
+            return None;
+        }
+        *tests.get_mut(i)? = (conditions, *quantifier, *slot);
+    }
+    (!actions.is_empty()).then_some((tests, actions.len()))
 }
 
 /// How many elements of a well-formed array meet all the conditions, and how many there are.

@@ -202,6 +202,37 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
+    /// Passes the number that begins here, and returns it; see [`float`].
+    pub(crate) fn number_value(&mut self) -> Scanned<f64> {
+        let start = self.at;
+        let negative = self.eat(b'-');
+        let (first, mut mantissa) = (self.at, 0_u64);
+        let mut digits = |scanner: &mut Self| {
+            let start = scanner.at;
+            while let Some(digit @ b'0'..=b'9') = scanner.peek() {
+                mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+                scanner.at += 1;
+            }
+            scanner.at - start
+        };
+        let whole = digits(self);
+        let decimals = if self.eat(b'.') { Some(digits(self)) } else { None };
+        let count = whole + decimals.unwrap_or(0);
+        let is_plain = whole > 0
+            && decimals != Some(0)
+            && count <= 18
+            && (whole == 1 || self.text[first] != b'0')
+            && !matches!(self.peek(), Some(b'e' | b'E'));
+        if is_plain && mantissa < 1 << 53 {
+            // One correctly rounded division, as in `float`.
+            let value = mantissa as f64 / POWERS[decimals.unwrap_or(0)];
+            return Ok(if negative { -value } else { value });
+        }
+        self.at = start;
+        self.number()?;
+        Ok(float(&self.text[start..self.at]))
+    }
+
     /// Passes the string that begins here; tells whether it has escapes.
     pub(crate) fn string(&mut self) -> Scanned<bool> {
         if !self.eat(b'"') {
@@ -389,15 +420,17 @@ pub(crate) fn unescape(raw: &[u8]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
+/// The powers of ten that a double holds exactly.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+    1e19, 1e20, 1e21, 1e22,
+];
+
 /// The number that [`Scanner`] has accepted, as a double. Beyond the range of doubles it is an
 /// infinity, as IEEE 754 rounds.
 pub(crate) fn float(text: &[u8]) -> f64 {
     // Up to 19 digits and a power of ten that a double holds exactly: one correctly rounded
     // division (Clinger 1990). Everything else goes the long way.
-    const POWERS: [f64; 23] = [
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
-        1e18, 1e19, 1e20, 1e21, 1e22,
-    ];
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),
@@ -440,6 +473,23 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_number_is_what_the_standard_library_reads(
+            text in "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?"
+        ) {
+            let mut scanner = Scanner::new(text.as_bytes());
+            prop_assert_eq!(scanner.number_value().map(f64::to_bits), Ok(text.parse::<f64>().unwrap().to_bits()));
+            prop_assert_eq!(scanner.at, text.len());
+        }
+
+        #[test]
+        fn a_number_is_refused_where_it_is_passed_over(text in "[-+]?[0-9.eE+-]{0,6}[ ,x]?") {
+            let (mut passed, mut read) = (Scanner::new(text.as_bytes()), Scanner::new(text.as_bytes()));
+            prop_assert_eq!(read.number_value().map(|_| ()), passed.number());
+        }
+    }
 
     fn check(text: &[u8]) -> Result<(), JsonError> {
         let mut scanner = Scanner::new(text);
