@@ -10,6 +10,14 @@ fuzz_target!(|text: &str| {
     if let Ok(formatted) = rondel_spec::format(text) {
         assert_eq!(rondel_spec::format(&formatted).as_ref(), Ok(&formatted));
     }
+    if text.starts_with("use ") {
+        let sources = rondel_spec::Sources::alone("fuzz", text);
+        let outcome = rondel_spec::parse_sources(&sources, &ParseOptions::default(), None);
+        assert_eq!(outcome.spec.is_none(), outcome.diagnostics.iter().any(Diagnostic::is_error));
+        for diagnostic in outcome.diagnostics.iter().take(20) {
+            diagnostic.render_in(&sources, true);
+        }
+    }
     let dense = ParseOptions { time: Some(TimeModel::Dense), linear: false };
     let linear = ParseOptions { linear: true, ..dense };
     for outcome in [

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner};
 use rondel_event::Comparison;
 use rondel_spec::{
-    Aggregate, Expr, Outcome, ParseOptions, TimeModel, ValueType, binary_type, format, parse, parse_formula,
-    parse_rye, parse_rye_with, parse_with,
+    Aggregate, Expr, Outcome, ParseOptions, Sources, TimeModel, ValueType, binary_type, format, parse,
+    parse_formula, parse_rye, parse_rye_with, parse_sources, parse_with,
 };
 
 const VALID: &str = include_str!("diagnostics/correct.rondel");
@@ -173,6 +173,48 @@ const WORDS: &[&str] = &[
     "\"",
     "'",
     "rye#\"",
+    "any r in a.b: r",
+    "all s in gear.l: s.x",
+    "count r in",
+    "r < 3",
+    "s.x",
+    "std.patterns",
+    "response(",
+    "absence_between(",
+    "recurrence(",
+    "in_scope(",
+    "within: 2",
+    "p:",
+    "bound",
+    "let f(p: bool, d: bound) = once[0,d] p",
+    "f(x, 3)",
+    "contains(",
+    "ends_with(",
+    "matches(",
+    "len(",
+    "lower(",
+    "sqrt(",
+    "atan2(",
+    "clamp(",
+    "sign(",
+    "angle_difference(",
+    "percentile(",
+    "median(",
+    "stddev(",
+    "distinct(",
+    "first(",
+    "last(",
+    "derivative(",
+    "integral(",
+    "over full 3",
+    "in (1, 2)",
+    "not in",
+    "in [0, 1)",
+    "@warmup(3)",
+    "@while(x)",
+    "@hold(2)",
+    "@latch",
+    "as",
 ];
 
 /// A failing case prints its seed; set it in the environment to repeat the case.
@@ -293,6 +335,10 @@ fn random_formulas() {
     runner(4000)
         .run(&words(), |text| {
             let text = format!("{header}{text}");
+            let sources = Sources::alone("x", &format!("use std.patterns {text}"));
+            let outcome = parse_sources(&sources, &ParseOptions::default(), None);
+            outcome.render_in(&sources, true);
+            examine(&outcome, sources.text());
             let outcome = parse(&text);
             examine(&outcome, &text);
             examine_layout(&outcome, &text);
