@@ -205,11 +205,14 @@ fn evidence(explanation: &Explanation) -> Vec<Moment> {
 }
 
 fn signals(explanation: &Explanation) -> Vec<Signal> {
-    let signal = |signal: &rondel_runtime::Signal| Signal {
-        name: signal.name.clone(),
-        values: signal.values.iter().map(|(time, value)| (time.as_nanos(), json(value.as_ref()))).collect(),
-    };
-    explanation.signals.iter().map(signal).collect()
+    explanation.signals.iter().map(Signal::from).collect()
+}
+
+impl From<&rondel_runtime::Signal> for Signal {
+    fn from(signal: &rondel_runtime::Signal) -> Signal {
+        let values = signal.values.iter().map(|(time, value)| (time.as_nanos(), json(value.as_ref())));
+        Signal { name: signal.name.clone(), values: values.collect() }
+    }
 }
 
 /// Numbers and truths as such, other values as text.

@@ -86,6 +86,10 @@ fn section(results: &Results, i: usize, recording: &Recording) -> Markup {
                 @for (claim, judged) in results.judged(recording) { (row(recording, claim, judged)) }
             }
         }
+        @if let Some((begin, end)) = recording.begin.zip(recording.end).filter(|_| !recording.signals.is_empty()) {
+            h3 { "Fields" }
+            (PreEscaped(plot::courses(&recording.signals, begin, end)))
+        }
         @for (claim, judged) in results.judged(recording).filter(|(_, judged)| !judged.violations.is_empty()) {
             h3 { (claim.name) }
             @if !claim.text.is_empty() { pre { (claim.text) } }

@@ -37,10 +37,14 @@ fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, ri
     let (left, right) = (f64::from(left), f64::from(right));
     let x = |time: i64| (left + time.saturating_sub(begin) as f64 / span * (right - left)).clamp(left, right);
     let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
-    for (change, until) in changes.iter().zip(ends) {
+    let bars: Vec<(&Change, i64)> = changes.iter().zip(ends).collect();
+    // Violations last: what comes after one of an instant would cover it.
+    let is_violated = |change: &Change| change.verdict == Outcome::Violated;
+    let (last, first): (Vec<_>, Vec<_>) = bars.into_iter().partition(|(change, _)| is_violated(change));
+    for (change, until) in first.into_iter().chain(last) {
         let (from, until) = (x(change.time_ns), x(until));
         // A violation of an instant is seen, too.
-        let until = if change.verdict == Outcome::Violated { until.max(from + 2.0) } else { until };
+        let until = if is_violated(change) { until.max(from + 2.0) } else { until };
         let bar = [(from as i32, top), (until.ceil() as i32, top + BAR as i32)];
         // Drawing into memory does not fail.
         let _ = area.draw(&Rectangle::new(bar, colour(change.verdict).filled()));
@@ -62,7 +66,9 @@ fn shown_changes(judged: &Judged) -> Vec<Change> {
 pub(crate) fn verdicts(results: &Results) -> String {
     const ROW: i32 = BAR as i32 + 8;
     let rows: usize = results.recordings.iter().map(|recording| recording.properties.len() + 2).sum();
-    let height = ROW.saturating_mul(i32::try_from(rows.max(1)).unwrap_or(i32::MAX));
+    let drawn: usize = results.recordings.iter().map(|recording| recording.signals.len()).sum();
+    let height = |rows: usize, each: i32| each.saturating_mul(i32::try_from(rows).unwrap_or(i32::MAX));
+    let height = height(rows.max(1), ROW).saturating_add(height(drawn, SIGNAL as i32));
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
@@ -85,6 +91,12 @@ pub(crate) fn verdicts(results: &Results) -> String {
                 }
                 top += ROW;
             }
+            for signal in &recording.signals {
+                if let Some((begin, end)) = span {
+                    course(&area, signal, (begin, end), top, &text);
+                }
+                top += SIGNAL as i32;
+            }
             let (begin, end) = match span {
                 Some((begin, end)) => (seconds(begin), seconds(end)),
                 None => ("no message".to_owned(), String::new()),
@@ -96,6 +108,42 @@ pub(crate) fn verdicts(results: &Results) -> String {
         let _ = area.present();
     }
     svg
+}
+
+/// The fields of a recording over its whole time.
+pub(crate) fn courses(signals: &[Signal], begin: i64, end: i64) -> String {
+    let height = SIGNAL.saturating_mul(u32::try_from(signals.len()).unwrap_or(u32::MAX)) + 4;
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        let text = |size: i32, h: HPos| {
+            ("sans-serif", size).into_font().color(&RGBColor(0x44, 0x44, 0x44)).pos(Pos::new(h, VPos::Center))
+        };
+        for (i, signal) in signals.iter().enumerate() {
+            course(&area, signal, (begin, end), (i as u32 * SIGNAL) as i32, &text);
+        }
+        let _ = area.present();
+    }
+    svg
+}
+
+/// A field over a span of time, below `top`.
+fn course<'t>(
+    area: &Area<'_>,
+    signal: &Signal,
+    (begin, end): (i64, i64),
+    top: i32,
+    text: &dyn Fn(i32, HPos) -> TextStyle<'t>,
+) {
+    let span = end.saturating_sub(begin).max(1) as f64;
+    let room = f64::from(WIDTH as i32 - 10 - MARGIN);
+    let x = |time: i64| {
+        let share = (time.saturating_sub(begin) as f64 / span).clamp(0.0, 1.0);
+        MARGIN + (share * room) as i32
+    };
+    let (top, bottom) = (top + 6, top + SIGNAL as i32 - 10);
+    let _ = area.draw(&Text::new(shortened(&signal.name), (4, (top + bottom) / 2), text(12, HPos::Left)));
+    draw_signal(area, signal, &x, (top, bottom), end, text);
 }
 
 /// The signals as steps over one axis of time, with a line at the violation.

@@ -68,6 +68,9 @@ pub struct Recording {
     pub seconds: f64,
     /// The results of the properties, in their order.
     pub properties: Vec<Judged>,
+    /// The fields that the properties read, over the whole recording, if they are to be drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Signal>,
 }
 
 /// How a property turned out in one recording.

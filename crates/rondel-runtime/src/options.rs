@@ -28,6 +28,11 @@ pub struct Options {
     pub explain: bool,
     /// Of so many violations of each property the explanation contains the signals before it; with [`Options::explain`].
     pub signals: u32,
+    /// Whether the values of all fields are kept from the beginning on, for [`Session::courses`]; with
+    /// [`Options::explain`].
+    ///
+    /// [`Session::courses`]: crate::Session::courses
+    pub courses: bool,
     /// The name of the recording, which every report carries.
     pub recording: Option<String>,
     /// How long after the start, in nanoseconds of the clock's ticks, topics and fields that a property needs and
@@ -76,6 +81,7 @@ impl Default for Options {
             emit: Emit::Change,
             explain: false,
             signals: 0,
+            courses: false,
             recording: None,
             missing_after: None,
             clock: Arc::new(SystemClock),

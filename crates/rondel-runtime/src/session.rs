@@ -23,7 +23,7 @@ use rondel_spec::Spec;
 use crate::account::{Accounts, RecordedNumbers};
 use crate::alignment::{Alignment, TopicAlignment};
 use crate::clock::{Clock, Ticks};
-use crate::explanation::Explainer;
+use crate::explanation::{Explainer, Signal};
 use crate::missing::{Missing, Needed};
 use crate::mixtures;
 use crate::notice::Notice;
@@ -105,7 +105,8 @@ impl SessionPlan {
         let needed = Arc::new(Needed::new(&specification));
         // With alignment, each group has one of its own.
         let explains = options.explain && !options.alignment.is_needed();
-        let explainer = explains.then(|| Explainer::new(&mut specification, options.signals));
+        let explainer =
+            explains.then(|| Explainer::new(&mut specification, options.signals, options.courses));
         SessionPlan {
             specification,
             options,
@@ -578,6 +579,16 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.layout(),
         };
         Ahead::new(lines.clone(), layout)
+    }
+
+    /// The values of all fields that properties read, from the beginning on and coarse where they are many, and how many
+    /// values of further fields and instances are left out; nothing without [`Options::courses`].
+    pub fn courses(&self) -> (Vec<Signal>, u64) {
+        match &self.route {
+            Route::Direct(direct) => direct.courses(),
+            Route::Aligned(aligned) => aligned.courses(),
+            Route::Synchronized(_) => Default::default(),
+        }
     }
 
     /// Whether violations are explained. Of several events at one time, the cut into blocks may decide which ones an

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rondel_event::Verdict;
 use rondel_report::{
-    Claim, Collector, Outcome, Place, Recording, Results, github, html, junit, sarif, svg, tap,
+    Claim, Collector, Outcome, Place, Recording, Results, Signal, github, html, junit, sarif, svg, tap,
 };
 use rondel_runtime::{Report, Summary, VacuousKind};
 use rondel_spec::SourcePlace;
@@ -64,6 +64,19 @@ impl std::str::FromStr for Wanted {
 }
 
 impl Wanted {
+    /// A picture in a file, by the end of its name.
+    ///
+    /// # Errors
+    /// Which names are allowed.
+    pub fn picture(file: PathBuf) -> Result<Wanted, String> {
+        let form = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("svg") => Form::Svg,
+            Some("html" | "htm") => Form::Html,
+            _ => return Err(format!("{}: the name of the picture ends in .svg or .html", file.display())),
+        };
+        Ok(Wanted { form, file: Some(file) })
+    }
+
     /// Whether standard output belongs to this report, so that nothing else is written there.
     fn takes_output(&self) -> bool {
         // Annotations stand between other lines of a log.
@@ -184,6 +197,7 @@ impl Reports {
             end: summary.span.map(|(_, end)| end.as_nanos()),
             seconds: ended.seconds,
             properties,
+            signals: ended.signals,
         });
     }
 
@@ -258,6 +272,8 @@ pub struct Ended {
     pub events: u64,
     /// How long it took, in seconds.
     pub seconds: f64,
+    /// The fields over the whole recording, if they are to be drawn.
+    pub signals: Vec<Signal>,
 }
 
 /// Whether a file can be written where it shall be.

@@ -1,4 +1,4 @@
-//! `rondel check --report svg`: the verdicts over time as a picture.
+//! `rondel check --report svg` and `rondel plot`: verdicts and fields over time as a picture.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -39,4 +39,83 @@ fn a_vacuous_property_does_not_look_satisfied() {
     rondel(["check", &spec, &trace, "--report", &format!("svg={picture}")]).expect_status(4);
     let svg = std::fs::read_to_string(picture).unwrap();
     assert!(svg.contains("#C9C3B0") && !svg.contains("#4CAF72"), "{svg}");
+}
+
+/// The lines of text in a picture.
+fn texts(svg: &str) -> Vec<&str> {
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('<');
+    svg.lines().map(str::trim).filter(is_text).collect()
+}
+
+#[test]
+fn fields_and_verdicts_are_drawn() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "a.rondel",
+        "topic gear { report: int }\ntopic pose { id: int, y: float, mode: string }\n\
+         property shifts = not changed(gear.report)\n\
+         property inside for each i in pose.id = pose.y < 4 or pose.mode == \"test\"\n",
+    );
+    let mut lines = String::new();
+    for i in 0..20_000 {
+        let y = if i == 7777 { 99.5 } else { f64::from(i % 3) };
+        lines +=
+            &format!("{{\"time\":{i},\"topic\":\"pose\",\"id\":{},\"y\":{y},\"mode\":\"run\"}}\n", i % 2);
+        if i % 5000 == 0 {
+            lines += &format!("{{\"time\":{i},\"topic\":\"gear\",\"report\":{}}}\n", i / 5000);
+        }
+    }
+    let trace = folder.file("a.jsonl", &lines);
+    let picture = folder.path("a.svg");
+    let said = rondel(["plot", &spec, &trace, "--out", &picture]);
+    said.expect_status(0);
+    assert!(said.stdout.trim_start().starts_with("20,004 events"), "{}", said.stdout);
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    let shown = texts(&svg);
+    for name in [
+        "shifts",
+        "inside",
+        "gear.report",
+        "pose.y[0]",
+        "pose.y[1]",
+        "pose.mode[0]",
+        "&quot;run&quot;",
+        "99.5",
+        "0 s",
+    ] {
+        assert!(shown.contains(&name), "{name} is not in {shown:?}");
+    }
+    // The violations of an instant are seen although a satisfied time follows each.
+    let bars: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect")).collect();
+    let first_red = bars.iter().position(|bar| bar.contains("#D64545")).unwrap();
+    assert_eq!(bars.iter().filter(|bar| bar.contains("#D64545")).count(), 4 + 1, "{svg}");
+    assert!(bars[..first_red].iter().any(|bar| bar.contains("#4CAF72")), "{svg}");
+    // However many values there are.
+    assert!(svg.len() < 4_000_000, "{}", svg.len());
+
+    let page = folder.path("a.html");
+    rondel(["plot", &spec, &trace, "--quiet", "-o", &page]).expect_status(0);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<h3>Fields</h3>") && html.contains("pose.y[1]"), "{}", html.len());
+}
+
+#[test]
+fn what_cannot_be_drawn_is_named() {
+    let folder = Folder::new();
+    let spec = folder.file("a.rondel", "topic t { x: int } property p = t.x < 3");
+    let trace = folder.file("a.jsonl", "{\"time\":1,\"topic\":\"t\",\"x\":1}\n");
+    let out = folder.path("a.svg");
+    for (arguments, status, said) in [
+        (vec![&spec, &trace, "--out", "a.png"], 2, "the name of the picture ends in .svg or .html"),
+        (vec![&spec, &trace, "--out", "/nowhere/a.svg"], 3, "there is no folder /nowhere"),
+        (vec![&spec, "none.jsonl", "--out", &out], 3, "none.jsonl"),
+        (vec![&spec, "--out", &out], 2, "no recording to check"),
+    ] {
+        let finished = rondel(["plot"].into_iter().chain(arguments.iter().copied()));
+        finished.expect_status(status);
+        assert!(finished.stderr.contains(said), "{arguments:?}: {}", finished.stderr);
+    }
+    let empty = folder.file("empty.jsonl", "");
+    rondel(["plot", &spec, &empty, "--out", &out]).expect_status(0);
+    assert!(std::fs::read_to_string(&out).unwrap().contains("no message"));
 }

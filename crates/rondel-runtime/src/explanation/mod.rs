@@ -5,6 +5,7 @@
 //! property, so they cost little. Future operators are not watched but evaluated again from their parts:
 //! their reports contain the time points at which they change, but not up to where they are certain.
 
+mod courses;
 mod history;
 mod keys;
 mod reason;
@@ -20,6 +21,7 @@ use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 use crate::formula::{self, word};
 use crate::specification::{Specification, looks_ahead};
 use crate::text::parameters_text;
+use courses::Courses;
 use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use reason::{Explained, Past, Reason, Row, explain};
@@ -55,6 +57,8 @@ pub(crate) struct Explainer {
     kept: Keeping,
     /// For each property, of how many more violations the signals are shown.
     signals: Vec<u32>,
+    /// The values of all fields from the beginning on, if they are wanted.
+    courses: Option<Courses>,
 }
 
 /// The watched parts of a property.
@@ -82,6 +86,7 @@ struct WatchedField {
     value_type: ValueType,
     /// The slot of its values in a block.
     slot: Option<Slot>,
+    name: String,
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
 }
@@ -177,8 +182,9 @@ struct Part {
 impl Explainer {
     /// An explainer of a specification, which is compiled again with the watched parts.
     ///
-    /// The explanations of the first `signals` violations of each property have signals.
-    pub(crate) fn new(specification: &mut Specification, signals: u32) -> Explainer {
+    /// The explanations of the first `signals` violations of each property have signals. With `courses`, it keeps the
+    /// values of all fields.
+    pub(crate) fn new(specification: &mut Specification, signals: u32, courses: bool) -> Explainer {
         let spec = &specification.spec;
         let mut augmented = Spec::clone(spec);
         let mut properties: Vec<Watched> = Vec::new();
@@ -205,8 +211,8 @@ impl Explainer {
                 let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));
                 let is_known = |f: &WatchedField| (f.topic, &f.path, &f.read) == (topic, &path, &read);
                 let known = fields.iter().position(is_known).unwrap_or_else(|| {
-                    let (slot, shown) = (None, Vec::new());
-                    fields.push(WatchedField { topic, path, read, value_type, slot, shown });
+                    let (slot, shown, name) = (None, Vec::new(), name.clone());
+                    fields.push(WatchedField { topic, path, read, value_type, slot, name, shown });
                     fields.len() - 1
                 });
                 // One node reads a field, and bindings of atoms may read it too.
@@ -276,6 +282,7 @@ impl Explainer {
             time: i64::MIN,
             kept: Keeping::default(),
             signals: vec![signals; specification.spec.properties.len()],
+            courses: courses.then(Courses::default),
         };
         explainer.restart();
         explainer
@@ -286,6 +293,12 @@ impl Explainer {
         self.messages = Messages::default();
         self.time = i64::MIN;
         self.kept = Keeping::new(self.properties.iter().map(|watched| watched.names.len()));
+    }
+
+    /// The values of all fields from the beginning on, and how many values were too many; none unless they are wanted.
+    pub(crate) fn courses(&self) -> (Vec<Signal>, u64) {
+        let name = |field: usize| self.fields.get(field).map_or_else(String::new, |field| field.name.clone());
+        self.courses.as_ref().map_or_else(Default::default, |courses| courses.signals(name))
     }
 
     /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
@@ -337,9 +350,17 @@ impl Explainer {
                 }
             }
             // In a set, one event is of several topics.
-            for field in self.fields.iter().filter(|field| block.topic_rows(field.topic) >> row & 1 == 1) {
+            let is_read = |field: &WatchedField| block.topic_rows(field.topic) >> row & 1 == 1;
+            for (number, field) in self.fields.iter().enumerate().filter(|(_, field)| is_read(field)) {
                 let carried = field.slot.and_then(|slot| block.value(slot, field.value_type, row));
                 let Some(value) = carried else { continue };
+                if let (Some(courses), Some((property, _))) = (&mut self.courses, field.shown.first()) {
+                    let instance = match self.properties[*property].keys.key_of(block, row, field.topic) {
+                        KeyOf::One(key) => key,
+                        KeyOf::All | KeyOf::None => String::new(),
+                    };
+                    courses.add(number, instance, given.as_nanos(), value.clone());
+                }
                 for &(property, at) in &field.shown {
                     let watched = &self.properties[property];
                     let kept = match watched.keys.key_of(block, row, field.topic) {

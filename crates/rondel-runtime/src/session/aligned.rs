@@ -20,7 +20,7 @@ use crate::alignment::{Alignment, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
-use crate::explanation::Explainer;
+use crate::explanation::{Explainer, Signal};
 use crate::notice::{Notice, of_order, of_sets};
 use crate::options::{Blind, Emit};
 use crate::reached::Reached;
@@ -69,6 +69,21 @@ struct Group {
 }
 
 impl Aligned {
+    /// The values of all fields, each field once.
+    pub(super) fn courses(&self) -> (Vec<Signal>, u64) {
+        let (mut signals, mut left_out) = (Vec::<Signal>::new(), 0);
+        for explainer in self.groups.iter().filter_map(|group| group.evaluated.explainer.as_ref()) {
+            let (own, more) = explainer.courses();
+            left_out += more;
+            for signal in own {
+                if !signals.iter().any(|known| known.name == signal.name) {
+                    signals.push(signal);
+                }
+            }
+        }
+        (signals, left_out)
+    }
+
     /// The decoder of each topic.
     pub(super) fn decoders(&self) -> &[Decoder] {
         self.intake.decoders()
@@ -561,8 +576,10 @@ impl Group {
             spec: Arc::new(spec),
             is_formula: plan.specification.is_formula,
         };
-        let explainer =
-            plan.options.explain.then(|| Explainer::new(&mut specification, plan.options.signals));
+        let explainer = plan
+            .options
+            .explain
+            .then(|| Explainer::new(&mut specification, plan.options.signals, plan.options.courses));
         let rule = plan.options.alignment.rule(&topics, keyed);
         let program = Arc::clone(&specification.program);
         let mut monitor = match state {

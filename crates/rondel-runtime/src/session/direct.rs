@@ -16,6 +16,7 @@ use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
+use crate::explanation::{Explainer, Signal};
 use crate::limits::{Clocks, Limits};
 use crate::notice::Notice;
 use crate::options::{Emit, Input, TimeSource};
@@ -412,6 +413,11 @@ impl Direct {
         self.reached.look(&self.monitor, &self.specification.spec, |notice| shared.notice(notice));
         self.take(Some(first), shared);
         self.block.clear();
+    }
+
+    /// The values of all fields.
+    pub(super) fn courses(&self) -> (Vec<Signal>, u64) {
+        self.evaluated.explainer.as_ref().map_or_else(Default::default, Explainer::courses)
     }
 
     /// The number of messages that were evaluated, those before a snapshot included.

@@ -9,6 +9,7 @@ mod help;
 mod init;
 mod listen;
 mod lsp;
+mod plot;
 mod publish;
 mod record;
 mod replay;
@@ -71,6 +72,7 @@ enum Command {
     Run(run::Run),
     Test(test::Test),
     Explain(explain::Explain),
+    Plot(plot::Plot),
     Fmt(fmt::Fmt),
     Lsp(lsp::Lsp),
     Validate(validate::Validate),
@@ -103,6 +105,7 @@ impl Arguments {
             Command::Run(run) => run.run(),
             Command::Test(test) => test.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Plot(plot) => plot.run(),
             Command::Fmt(fmt) => fmt.run(),
             Command::Lsp(lsp) => lsp.run(),
             Command::Validate(validate) => validate.run(),

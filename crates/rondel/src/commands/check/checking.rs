@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_event::Verdict;
 use rondel_recording::Opened;
+use rondel_report::Signal;
+use rondel_runtime::text::counted;
 use rondel_runtime::{Emit, Session, SessionPlan, Summary};
 
 use super::Check;
@@ -240,7 +242,14 @@ impl<'a> Checking<'a> {
         if let Some(reports) = &mut self.reports {
             let spec = &self.plan.specification().spec;
             let reasons = Reasons { summary: &summary, spec, unused: Some(&self.found.unused) };
-            reports.end(name, &reasons, Ended { doubt: missing.or(unusable), remarks, events, seconds });
+            let (signals, left_out) = session.courses();
+            if left_out > 0 {
+                let values = counted(left_out, "value", "values");
+                warn(&format!("{name}: {values} of further fields or instances are not drawn"));
+            }
+            let signals = signals.iter().map(Signal::from).collect();
+            let doubt = missing.or(unusable);
+            reports.end(name, &reasons, Ended { doubt, remarks, events, seconds, signals });
         }
         self.found.summary.merge(summary);
     }
@@ -285,7 +294,7 @@ impl<'a> Checking<'a> {
             {
                 self.out.write(format!("{name}\n").as_bytes());
             }
-            if self.reports.as_ref().is_none_or(|reports| !reports.take_output()) {
+            if !self.options.draws && self.reports.as_ref().is_none_or(|reports| !reports.take_output()) {
                 self.out.write(text);
             }
             text.clear();
