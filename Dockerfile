@@ -13,6 +13,8 @@ RUN find . -type f ! -name 'Cargo.*' \
         ! -regex '\./crates/[^/]+/\(build\|src/\(main\|lib\)\|\(benches\|examples\|tests\)/[^/]+\)\.rs' -delete \
  && find . -type d -empty -delete \
  && for file in $(find crates -name '*.rs'); do echo 'fn main() {}' > "$file"; done
+# The classic builder leaves an image of each stage; scripts/image removes older ones by this name.
+LABEL rondel.stage=manifests
 
 FROM tools AS build
 # Link everything statically, including the C library. Naming the target exempts build scripts and
@@ -28,6 +30,7 @@ ARG RONDEL_COMMIT
 RUN find crates -name '*.rs' -exec touch {} + \
  && cargo build --release --locked --package rondel --target "$(cat /target)" \
  && cp "target/$(cat /target)/release/rondel" /rondel
+LABEL rondel.stage=build
 
 FROM scratch
 LABEL org.opencontainers.image.title="Rondel" \
