@@ -31,6 +31,7 @@ mod graph;
 mod lexer;
 mod needs;
 mod operators;
+mod outline;
 mod part;
 mod places;
 mod print;
@@ -50,6 +51,9 @@ pub use finality::Finality;
 pub use format::format;
 pub use functions::{FUNCTIONS, FunctionId, FunctionRow, Kernel, pattern};
 pub use needs::{NeededField, Needs};
+pub use outline::{
+    Outline, Symbol, SymbolKind, WORDS, WordRow, attributes, declaration_words, is_name, meaning,
+};
 pub use places::{Call, Places};
 pub use print::Printed;
 pub use reach::{Reach, ReachPart};

@@ -84,6 +84,8 @@ pub struct Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Source {
     name: String,
+    /// Its path; none of a text that is no file, and of a library.
+    path: Option<PathBuf>,
     span: Span,
 }
 
@@ -161,11 +163,22 @@ impl Sources {
 
     /// The name of the file at an offset, its text, and the offset where it begins.
     pub(crate) fn file_at(&self, offset: usize) -> (&str, &str, usize) {
-        let index = self.files.partition_point(|file| file.span.start <= offset);
-        match self.files.get(index.saturating_sub(1)) {
+        match self.source_at(offset) {
             Some(file) => (&file.name, file.span.of(&self.text), file.span.start),
             None => (UNNAMED, "", 0),
         }
+    }
+
+    /// The path of the file at an offset, its text, and the offset where it begins; none in a text that is no file, and
+    /// in a library.
+    pub fn path_at(&self, offset: usize) -> Option<(&Path, &str, usize)> {
+        let file = self.source_at(offset)?;
+        Some((file.path.as_deref()?, file.span.of(&self.text), file.span.start))
+    }
+
+    fn source_at(&self, offset: usize) -> Option<&Source> {
+        let index = self.files.partition_point(|file| file.span.start <= offset);
+        self.files.get(index.saturating_sub(1))
     }
 }
 
@@ -280,7 +293,8 @@ impl Loader<'_> {
         }
         let start = sources.text.len();
         sources.text.push_str(text);
-        sources.files.push(Source { name: file.name, span: Span::new(start, start + text.len()) });
+        let path = Some(file.path).filter(|path| path.is_absolute());
+        sources.files.push(Source { name: file.name, path, span: Span::new(start, start + text.len()) });
         sources.problems.extend(problems.into_iter().map(|(span, message, help)| {
             let span = Span::new(start + span.start, start + span.end);
             Diagnostic::new(Code::InvalidImport, span, message).help(help)

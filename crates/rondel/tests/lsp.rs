@@ -126,3 +126,157 @@ fn imports_are_sought_beside_the_document() {
     let (_, messages) = served(&opened_at("untitled:1", "use \"topics.rondel\"\n"));
     assert_eq!(messages[0]["params"]["diagnostics"][0]["code"], "E0113");
 }
+
+/// The answer to one request about the text, at the place of the `|` in it.
+fn answered(method: &str, text: &str, more: &str) -> serde_json::Value {
+    answered_at(URI, method, text, more)
+}
+
+fn answered_at(uri: &str, method: &str, text: &str, more: &str) -> serde_json::Value {
+    let at = text.find('|').unwrap();
+    let (before, behind) = (&text[..at], &text[at + 1..]);
+    let line = before.matches('\n').count();
+    let character = before.rsplit('\n').next().unwrap().encode_utf16().count();
+    let request = framed(&format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"textDocument/{method}","params":{{"textDocument":{{"uri":"{uri}"}},"position":{{"line":{line},"character":{character}}}{more}}}}}"#
+    ));
+    let (finished, messages) = served(&(opened_at(uri, &format!("{before}{behind}")) + &request));
+    finished.expect_status(0);
+    messages.into_iter().find(|message| message["id"] == 1).unwrap()
+}
+
+fn hovered(text: &str) -> String {
+    let answer = answered("hover", text, "");
+    answer["result"]["contents"]["value"].as_str().unwrap_or("").to_owned()
+}
+
+#[test]
+fn names_and_words_are_explained() {
+    let text = "topic a \"\u{1f980}\" { x: int }\n# Small.\nlet low = a.x < 3\nproperty p = once[0, 2 s] low and sqrt(a.x) < 2\n";
+    let at = |word: &str, last: bool| {
+        let at = if last { text.rfind(word) } else { text.find(word) }.unwrap();
+        hovered(&format!("{}|{}", &text[..at], &text[at..]))
+    };
+    assert_eq!(at("low and", true), "```rondel\nlet low = a.x < 3\n```\n\nSmall.");
+    assert_eq!(at("x) <", true), "```rondel\na.x: int\n```");
+    assert!(at("once", false).contains("looking back"), "{}", at("once", false));
+    assert_eq!(at("sqrt", false), "`sqrt(x)`: square root");
+    assert_eq!(at("3\n", false), "");
+}
+
+#[test]
+fn declarations_and_uses_are_found_across_files() {
+    let folder = Folder::new();
+    folder.file("topics.rondel", "# The gear.\ntopic gear { report: int }\nlet moves = gear.report > 1\n");
+    let uri = format!("file://{}", folder.path("main.rondel"));
+    let text = "use \"topics.rondel\"\nproperty p = mo|ves and gear.report > 1\n";
+    let found = answered_at(&uri, "definition", text, "")["result"].clone();
+    assert!(found["uri"].as_str().unwrap().ends_with("/topics.rondel"), "{found}");
+    assert_eq!(found["range"]["start"], serde_json::json!({ "line": 2, "character": 4 }));
+    let found = answered_at(&uri, "hover", text, "")["result"]["contents"]["value"].clone();
+    assert!(found.as_str().unwrap().ends_with("topics.rondel, line 3"), "{found}");
+    let all =
+        answered_at(&uri, "references", &text.replace("mo|ves", "moves").replace("gear.", "ge|ar."), "");
+    let lines: Vec<&serde_json::Value> =
+        all["result"].as_array().unwrap().iter().map(|place| &place["range"]["start"]["line"]).collect();
+    assert_eq!(lines, [1, 2, 1]);
+    // What another file declares is renamed there.
+    let refused = answered_at(&uri, "rename", text, r#","newName":"m""#);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("line 3: rename it there"), "{refused}");
+}
+
+#[test]
+fn renaming_keeps_every_meaning() {
+    let text = "topic a \"/a\" { x: int }\nlet low = a.x < 3\nlet high = a.x > 5\nproperty p for each i in a.x = lo|w and i > 1\n";
+    let renamed = |text: &str, name: &str| answered("rename", text, &format!(r#","newName":"{name}""#));
+    let edits = renamed(text, "small")["result"]["changes"][URI].clone();
+    let places: Vec<(u64, u64)> = edits
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|edit| &edit["range"]["start"])
+        .map(|start| (start["line"].as_u64().unwrap(), start["character"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(places, [(1, 4), (3, 31)]);
+    for (name, reason) in [
+        ("high", "declared twice"),
+        ("i", "already means something"),
+        ("a b", "cannot be a name"),
+        ("once", "cannot be a name"),
+        ("", "cannot be a name"),
+    ] {
+        let answer = renamed(text, name);
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(reason), "{name}: {answer}");
+    }
+    let at = |from: &str, to: &str| renamed(&text.replace("lo|w", "low").replacen(from, to, 1), "other");
+    assert!(at("x: int", "|x: int")["error"]["message"].as_str().unwrap().contains("messages name"));
+    assert!(at("let", "|let")["error"]["message"].as_str().unwrap().contains("no name"));
+    assert_eq!(at("topic a", "topic |a")["result"]["changes"][URI].as_array().unwrap().len(), 4);
+    // Its name is where it is sought.
+    let bare = text.replace("lo|w", "low").replace("a \"/a\"", "|a");
+    let answer = answered("prepareRename", &bare, "");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("`topic a \"a\"`"), "{answer}");
+}
+
+#[test]
+fn what_may_follow_is_offered() {
+    let labels = |text: &str| -> Vec<String> {
+        let answer = answered("completion", text, "");
+        let items = answer["result"].as_array().unwrap();
+        items.iter().map(|item| item["label"].as_str().unwrap().to_owned()).collect()
+    };
+    let head = "topic pose { id: int, at: { x: float, y: float } }\nlet near = pose.at.x < 1\nmachine m { initial off off -> on when near }\n";
+    let offered = |tail: &str| labels(&format!("{head}{tail}"));
+    assert_eq!(offered("property p = pose.|"), ["id", "at"]);
+    assert_eq!(offered("property p = near and pose.at.x|"), ["x", "y"]);
+    assert_eq!(offered("property p = in(m, |"), ["off", "on"]);
+    assert!(offered("@|").contains(&"time".to_owned()));
+    assert_eq!(labels("use std.|\n"), ["patterns"]);
+    assert_eq!(offered("# a comment |"), Vec::<String>::new());
+    let names = offered("property p = ne|");
+    for name in ["pose", "near", "once", "sqrt", "since", "hysteresis"] {
+        assert!(names.contains(&name.to_owned()), "{name} is not in {names:?}");
+    }
+    assert!(!names.contains(&"property".to_owned()) && offered("pro|").contains(&"property".to_owned()));
+    // The fields of message types that Rondel knows.
+    let typed = labels("topic s \"/s\" : sensor_msgs/msg/LaserScan\nproperty p = s.|\n");
+    assert!(typed.contains(&"ranges".to_owned()), "{typed:?}");
+}
+
+#[test]
+fn the_declarations_of_a_document_are_listed() {
+    let text = "|topic a { x: int }\n@severity(high)\nproperty p = a.x < 3\nmachine m { initial off off -> on when a.x > 1 }\ntest \"t\" { at 0 s a { x: 1 } expect p satisfied }\n";
+    let answer = answered("documentSymbol", text, "");
+    let shown: Vec<(String, usize)> = answer["result"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| (node["name"].as_str().unwrap().to_owned(), node["children"].as_array().unwrap().len()))
+        .collect();
+    let expected = [("a", 1), ("p", 0), ("m", 2), ("t", 0)];
+    assert_eq!(shown, expected.map(|(name, count)| (name.to_owned(), count)));
+    assert_eq!(answer["result"][1]["range"]["start"]["line"], 1);
+    assert_eq!(answer["result"][1]["selectionRange"]["start"]["line"], 2);
+}
+
+#[test]
+fn what_cannot_be_answered_is_said() {
+    let (_, messages) = served(&asked(1, "textDocument/hover"));
+    assert!(messages[0]["error"]["message"].as_str().unwrap().contains("is not open"), "{messages:?}");
+    assert_eq!(answered_at("file:///a.rye", "hover", "{x |> 1}", "")["result"], serde_json::Value::Null);
+    // Any position of any half of a text.
+    let text = "topic a { x: int }\nlet f(n: int) = a.x > n\nproperty p = once[0, 5 s] f(2)\n";
+    let mut input = String::new();
+    for end in (0..=text.len()).step_by(7) {
+        input += &opened(&text[..end]);
+        for (line, character) in [(0, 6), (1, 20), (2, 28), (9, 9)] {
+            for method in ["hover", "completion", "definition", "references", "documentHighlight", "rename"] {
+                input += &framed(&format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"textDocument/{method}","params":{{"textDocument":{{"uri":"{URI}"}},"position":{{"line":{line},"character":{character}}},"newName":"z"}}}}"#
+                ));
+            }
+        }
+    }
+    served(&input).0.expect_status(0);
+}

@@ -36,6 +36,13 @@ const LANGUAGE_ATTRIBUTES: [(&str, AttributeValue); 11] = [
     ("latch", AttributeValue::Nothing),
 ];
 
+/// The attributes that the language knows, each as it is written: `@time(steps)`.
+pub(crate) fn forms() -> impl Iterator<Item = (&'static str, String)> {
+    let advice =
+        |takes: &AttributeValue, name: &str| takes.advice(name).trim_start_matches("write ").to_owned();
+    LANGUAGE_ATTRIBUTES.iter().map(move |(name, takes)| (*name, advice(takes, name)))
+}
+
 /// Synonyms of attributes, and the correct form.
 const SYNONYMS: [(&str, &str); 6] = [
     ("steps", "@time(steps)"),

@@ -27,6 +27,7 @@ use std::collections::HashMap;
 
 use rondel_event::{Path, TopicId, Value, ValueType};
 
+pub(crate) use self::attributes::forms as attribute_forms;
 pub(crate) use self::constant::constant_property;
 pub(crate) use self::definitions::define;
 pub(crate) use self::fields::Fields;

@@ -31,6 +31,8 @@ pub(crate) struct Ast {
     pub(crate) for_eaches: Vec<ForEach>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) definitions: Vec<DefinitionSyntax>,
+    /// The names of definitions with parameters where they are used.
+    pub(crate) calls: Vec<Name>,
     /// The nodes that were written in a definition with parameters: names of their declaration do not concern them.
     pub(crate) expanded: HashSet<NodeId>,
     /// The variables of quantifiers; the parser resolves their uses.
@@ -79,6 +81,8 @@ pub(crate) struct DefinitionSyntax {
     /// The call, for messages: `near(a, d)`.
     pub(crate) call: String,
     pub(crate) used: bool,
+    /// The nodes of its body as it is declared, in which parameters are invalid.
+    pub(crate) nodes: Vec<Node>,
 }
 
 /// A `let` or a `const` declaration.

@@ -211,7 +211,7 @@ impl Parser<'_> {
         let parameters = self.parameters(true)?;
         let names: Vec<&str> = parameters.iter().map(|(name, _)| name.text.as_str()).collect();
         let call = format!("{}({})", name.text, names.join(", "));
-        self.ast.definitions.push(DefinitionSyntax { name, call, used: false });
+        self.ast.definitions.push(DefinitionSyntax { name, call, used: false, nodes: Vec::new() });
         self.declared_as()?;
         self.expansion.declared =
             self.ast.definitions.last().and_then(|own| self.definition_named(&own.name.text));
@@ -224,7 +224,10 @@ impl Parser<'_> {
         let (nodes, variables) = (self.ast.nodes.len(), self.ast.variables.len());
         let body = self.expression_to_end();
         self.expansion.end();
-        self.ast.nodes.truncate(nodes);
+        let nodes = self.ast.nodes.split_off(nodes);
+        if let Some(own) = self.ast.definitions.last_mut() {
+            own.nodes = nodes;
+        }
         self.ast.variables.truncate(variables);
         body.map(|_| ())
     }
@@ -244,6 +247,7 @@ impl Parser<'_> {
         let start = self.span();
         let definitions = self.definitions.clone();
         let Some(definition) = definitions.get(index) else { return Err(Reported) };
+        self.ast.calls.push(Name { text: definition.name.text.clone(), span: start });
         self.advance();
         self.advance();
         let Some(body) = definition.body else {

@@ -20,7 +20,9 @@ mod topic;
 
 pub(crate) use steady::STEADY;
 
-pub(crate) use parser::{BEFORE_PARENTHESIS, Mark, PREFIX, marks, parse_files, parse_single};
+pub(crate) use parser::{BEFORE_PARENTHESIS, Mark, PREFIX, RESERVED, marks, parse_files, parse_single};
 
+#[cfg(test)]
+pub(crate) use parser::DECLARATIONS;
 #[cfg(test)]
 mod tests;

@@ -12,11 +12,11 @@ use crate::suggest::{self, did_you_mean};
 pub(super) const DEPTH: usize = 250;
 
 /// Keywords that start a declaration; the first four are reserved, except as names of fields.
-pub(super) const DECLARATIONS: [&str; 9] =
+pub(crate) const DECLARATIONS: [&str; 9] =
     ["topic", "const", "let", "property", "machine", "test", "chain", "assert", "use"];
 
 /// Reserved words, which cannot be names.
-pub(super) const RESERVED: [&str; 18] = [
+pub(crate) const RESERVED: [&str; 18] = [
     "true",
     "false",
     "not",

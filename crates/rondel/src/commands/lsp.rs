@@ -2,7 +2,9 @@
 //!
 //! Requests are answered one after the other, so a request is always answered before its cancellation is read.
 
+mod completion;
 mod protocol;
+mod view;
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -13,11 +15,12 @@ use rondel_spec::{Diagnostic, ParseOptions, Severity, Sources, Span};
 use serde_json::{Value, json};
 
 use self::protocol::{Lines, MAX_MESSAGE, Received, read, write};
+use self::view::View;
 use crate::schemas::Schemas;
 use crate::specification::files;
 use crate::{complain, exit};
 
-/// Serve editors with diagnostics and formatting, by the Language Server Protocol
+/// Serve editors by the Language Server Protocol: diagnostics, completion, renaming and more
 ///
 /// The editor starts the command and talks to it over standard input and output. The server ends when standard
 /// input closes.
@@ -107,6 +110,13 @@ impl Server {
                     "positionEncoding": "utf-16",
                     "textDocumentSync": { "openClose": true, "change": 1 },
                     "documentFormattingProvider": true,
+                    "hoverProvider": true,
+                    "definitionProvider": true,
+                    "referencesProvider": true,
+                    "documentHighlightProvider": true,
+                    "documentSymbolProvider": true,
+                    "renameProvider": { "prepareProvider": true },
+                    "completionProvider": { "triggerCharacters": [".", "@"] },
                 },
                 "serverInfo": { "name": "rondel", "version": env!("CARGO_PKG_VERSION") },
             })),
@@ -114,15 +124,40 @@ impl Server {
                 self.shut_down = true;
                 Ok(Value::Null)
             }
-            "textDocument/formatting" => {
-                let uri = uri_of(params);
-                let text = self.documents.get(uri).ok_or_else(|| {
-                    (REQUEST_FAILED, format!("{uri} is not open: open it before formatting it"))
-                })?;
-                Ok(formatted(text))
-            }
+            "textDocument/formatting" => self.document(params).map(|(_, text)| formatted(text)),
+            "textDocument/hover" => self.asked(params, |view| Ok(view.hover(params))),
+            "textDocument/definition" => self.asked(params, |view| Ok(view.definition(params))),
+            "textDocument/references" => self.asked(params, |view| Ok(view.references(params))),
+            "textDocument/documentHighlight" => self.asked(params, |view| Ok(view.highlights(params))),
+            "textDocument/documentSymbol" => self.asked(params, |view| Ok(view.symbols())),
+            "textDocument/completion" => self.asked(params, |view| Ok(view.completions(params))),
+            "textDocument/prepareRename" => self.asked(params, |view| view.prepare_rename(params)),
+            "textDocument/rename" => self.asked(params, |view| view.rename(params)),
             _ => Err((METHOD_NOT_FOUND, format!("unknown method '{method}'"))),
         }
+    }
+
+    /// The URI and the text of an open document.
+    fn document<'d>(&'d self, params: &'d Value) -> Result<(&'d str, &'d str), (i64, String)> {
+        let uri = uri_of(params);
+        let text = self.documents.get(uri).map(String::as_str);
+        let text = text.ok_or_else(|| (REQUEST_FAILED, format!("{uri} is not open: open it first")))?;
+        Ok((uri, text))
+    }
+
+    /// Answers a request about the names of a document; a formula in Reelay's format has none.
+    fn asked(
+        &self,
+        params: &Value,
+        answer: impl FnOnce(&View<'_>) -> Result<Value, String>,
+    ) -> Result<Value, (i64, String)> {
+        let (uri, text) = self.document(params)?;
+        if is_rye(uri) {
+            return Ok(Value::Null);
+        }
+        let sources = loaded(uri, text);
+        let view = View::new(uri, text, &sources, &self.schemas);
+        answer(&view).map_err(|reason| (REQUEST_FAILED, reason))
     }
 
     /// Takes a notification; `None` after `exit`.
@@ -159,18 +194,27 @@ impl Server {
         }
         self.documents.insert(uri.to_owned(), text.to_owned());
         let options = &ParseOptions::default();
-        let sources = match path_of(uri) {
-            Some(path) => files::load(&path, &path.display().to_string(), text.to_owned()),
-            // A document that is no file has no folder to import from.
-            None => Sources::alone(uri, text),
-        };
-        let outcome = match uri.ends_with(".rye") {
+        let sources = loaded(uri, text);
+        let outcome = match is_rye(uri) {
             true => rondel_spec::parse_rye(text, None, "formula"),
             false => rondel_spec::parse_sources(&sources, options, Some(&self.schemas)),
         };
-        let start = if uri.ends_with(".rye") { 0 } else { sources.main_start() };
+        let start = if is_rye(uri) { 0 } else { sources.main_start() };
         let document = Document { uri, sources: &sources, start, lines: Lines::new(text) };
         vec![published(uri, outcome.diagnostics.iter().map(|found| document.described(found)).collect())]
+    }
+}
+
+fn is_rye(uri: &str) -> bool {
+    uri.ends_with(".rye")
+}
+
+/// A document with what it imports.
+fn loaded(uri: &str, text: &str) -> Sources {
+    match path_of(uri) {
+        Some(path) => files::load(&path, &path.display().to_string(), text.to_owned()),
+        // A document that is no file has no folder to import from.
+        None => Sources::alone(uri, text),
     }
 }
 

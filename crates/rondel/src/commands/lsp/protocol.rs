@@ -92,6 +92,25 @@ impl<'t> Lines<'t> {
         json!({ "start": self.position(span.start), "end": self.position(span.end) })
     }
 
+    /// The offset in bytes of a position. One beyond a line is its end, one beyond the text the text's end.
+    pub(super) fn offset(&self, position: &Value) -> usize {
+        let number = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        let line = number(&position["line"]);
+        let Some(start) = self.starts.get(line).copied() else { return self.text.len() };
+        let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
+        let text = self.text.get(start..end).unwrap_or("").trim_end_matches(['\r', '\n']);
+        let (mut offset, mut left) = (start, number(&position["character"]));
+        for character in text.chars() {
+            // A position within a character is its start.
+            if left < character.len_utf16() {
+                break;
+            }
+            left -= character.len_utf16();
+            offset += character.len_utf8();
+        }
+        offset
+    }
+
     /// The position of an offset in bytes. One beyond the text is its end, one within a character its start.
     fn position(&self, offset: usize) -> Value {
         let mut offset = offset.min(self.text.len());
@@ -116,5 +135,16 @@ mod tests {
         assert_eq!(lines.position(9), json!({ "line": 1, "character": 3 }));
         assert_eq!(lines.position(5), json!({ "line": 1, "character": 0 }));
         assert_eq!(lines.position(99), json!({ "line": 2, "character": 1 }));
+    }
+
+    #[test]
+    fn offsets_are_those_of_positions() {
+        let lines = Lines::new("a\r\n\u{1f980}é b\rc");
+        for offset in [0, 1, 3, 7, 9, 10, 11, 12, 13] {
+            assert_eq!(lines.offset(&lines.position(offset)), offset);
+        }
+        let at = |line: u64, character: u64| lines.offset(&json!({ "line": line, "character": character }));
+        assert_eq!((at(0, 99), at(1, 1), at(9, 0), at(2, 9)), (1, 3, 13, 13));
+        assert_eq!(lines.offset(&json!({ "line": -1, "character": "x" })), 0);
     }
 }

@@ -1,0 +1,437 @@
+//! Collects the names of a syntax tree.
+
+use std::collections::HashMap;
+
+use rondel_event::Segment;
+
+use super::{Outline, Symbol, SymbolKind, constant_text, type_text};
+use crate::check;
+use crate::definition::Definitions;
+use crate::diagnostic::Span;
+use crate::sources::Sources;
+use crate::spec::{Schema, SchemaType};
+use crate::syntax::ast::{Ast, BoundKind, Content, ContentKind, ForEach, Name, NodeKind, Test};
+use crate::syntax::{self, Mark, ast};
+
+pub(super) fn outline(sources: &Sources, types: Option<&dyn Definitions>) -> Outline {
+    let (text, files) = (sources.text(), sources.spans());
+    // Mistakes are reported by those who check.
+    let ast = syntax::parse_files(text, &files, &mut Vec::new());
+    // Here the constants of message types are values and have no names any more.
+    let mut typed = syntax::parse_files(text, &files, &mut Vec::new());
+    check::define(&mut typed, types, &mut Vec::new());
+    let mut collector = Collector {
+        text,
+        ast: &ast,
+        typed: &typed,
+        wholes: files.iter().flat_map(|file| wholes(text, *file)).collect(),
+        outline: Outline::default(),
+        globals: HashMap::new(),
+        properties: HashMap::new(),
+        states: HashMap::new(),
+        fields: HashMap::new(),
+        scopes: vec![Scope::new()],
+    };
+    collector.declare();
+    collector.follow();
+    let mut outline = collector.outline;
+    outline.uses.sort_unstable();
+    outline.uses.dedup_by_key(|(span, _)| *span);
+    outline
+}
+
+/// The declarations of a file, each with its attributes.
+fn wholes(text: &str, file: Span) -> Vec<Span> {
+    let (tokens, marks) = syntax::marks(file.of(text), &mut Vec::new());
+    let mut starts: Vec<usize> =
+        marks.iter().filter(|(_, mark)| *mark == Mark::Declaration).map(|(token, _)| *token).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().skip(1).copied().chain([tokens.len().saturating_sub(1)]);
+    let whole = |(start, end): (&usize, usize)| {
+        let (first, last) = (tokens.get(*start)?, tokens.get(end.checked_sub(1)?)?);
+        Some(Span::new(file.start + first.span.start, file.start + last.span.end.max(first.span.end)))
+    };
+    starts.iter().zip(ends).filter_map(whole).collect()
+}
+
+/// The local names of a declaration, with their symbols.
+type Scope<'a> = HashMap<&'a str, usize>;
+
+struct Collector<'a> {
+    text: &'a str,
+    ast: &'a Ast,
+    /// The same with the fields of message types.
+    typed: &'a Ast,
+    /// The spans of the declarations.
+    wholes: Vec<Span>,
+    outline: Outline,
+    /// Topics and definitions.
+    globals: HashMap<&'a str, usize>,
+    /// What has verdicts, and machines.
+    properties: HashMap<&'a str, usize>,
+    /// The states, by the symbol of their machine.
+    states: HashMap<(usize, &'a str), usize>,
+    /// The fields, by the symbol of their topic and their path.
+    fields: HashMap<(usize, String), usize>,
+    /// The first one is empty.
+    scopes: Vec<Scope<'a>>,
+}
+
+impl<'a> Collector<'a> {
+    fn add(&mut self, kind: SymbolKind, name: &Name, owner: Option<usize>, detail: String) -> usize {
+        let symbol = self.outline.symbols.len();
+        let span = name.span;
+        let index = self.wholes.partition_point(|whole| whole.start <= span.start);
+        let whole = index.checked_sub(1).and_then(|index| self.wholes.get(index));
+        let whole = whole.copied().filter(|whole| whole.end >= span.end).unwrap_or(span);
+        let doc = if owner.is_none() { comment_above(self.text, whole.start) } else { String::new() };
+        let (name, span) = (name.text.clone(), Some(span));
+        self.outline.symbols.push(Symbol { kind, name, span, whole, owner, detail, doc, is_external: false });
+        self.outline.uses.extend(span.map(|span| (span, symbol)));
+        symbol
+    }
+
+    fn declare(&mut self) {
+        let ast = self.ast;
+        for (topic, typed) in ast.topics.iter().zip(&self.typed.topics) {
+            let symbol = self.add(SymbolKind::Topic, &topic.name, None, String::new());
+            // Its name is its address.
+            self.outline.symbols[symbol].is_external = topic.address.is_none();
+            self.globals.entry(&topic.name.text).or_insert(symbol);
+            if let Some(schema) = &typed.schema {
+                self.declare_fields(symbol, topic, schema, String::new());
+            }
+            self.outline.topics.push((topic.name.text.clone(), typed.schema.clone()));
+            for constant in typed.definition.iter().flat_map(|definition| &definition.constants) {
+                let row = (constant.owner.clone(), constant.name.clone(), constant_text(&constant.value));
+                if !self.outline.constants.contains(&row) {
+                    self.outline.constants.push(row);
+                }
+            }
+        }
+        self.outline.constants.sort();
+        for binding in &ast.bindings {
+            let kind = if binding.constant { SymbolKind::Constant } else { SymbolKind::Definition };
+            let symbol = self.add(kind, &binding.name, None, String::new());
+            self.globals.entry(&binding.name.text).or_insert(symbol);
+        }
+        for definition in &ast.definitions {
+            let symbol = self.add(SymbolKind::Definition, &definition.name, None, definition.call.clone());
+            self.globals.entry(&definition.name.text).or_insert(symbol);
+        }
+        for property in &ast.properties {
+            let symbol = self.add(SymbolKind::Property, &property.name, None, String::new());
+            self.properties.entry(&property.name.text).or_insert(symbol);
+        }
+        for machine in &ast.machines {
+            let symbol = self.add(SymbolKind::Machine, &machine.name, None, String::new());
+            self.properties.entry(&machine.name.text).or_insert(symbol);
+            self.declare_states(symbol, machine);
+        }
+        for chain in &ast.chains {
+            let symbol = self.add(SymbolKind::Chain, &chain.name, None, String::new());
+            self.properties.entry(&chain.name.text).or_insert(symbol);
+            for (name, ..) in &chain.bounds {
+                // The bound itself has the name of the chain.
+                if name.span != chain.name.span {
+                    let bound = self.add(SymbolKind::Chain, name, Some(symbol), name.text.clone());
+                    self.properties.entry(&name.text).or_insert(bound);
+                }
+            }
+        }
+        for assert in ast.asserts.iter().filter(|assert| assert.is_named) {
+            let symbol = self.add(SymbolKind::Assert, &assert.name, None, String::new());
+            self.properties.entry(&assert.name.text).or_insert(symbol);
+        }
+        for test in &ast.tests {
+            let name = Name { text: test.name.clone(), span: test.span };
+            let symbol = self.add(SymbolKind::Test, &name, None, String::new());
+            // A text in quotes, which nothing names.
+            self.outline.symbols[symbol].is_external = true;
+        }
+    }
+
+    fn declare_fields(&mut self, topic: usize, syntax: &ast::Topic, schema: &Schema, prefix: String) {
+        for (name, field) in &schema.fields {
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            let detail = format!("{}.{path}: {}", syntax.name.text, type_text(field));
+            let span = syntax.places.get(&path).and_then(|place| name_before(self.text, place.start, name));
+            let written = Name { text: path.clone(), span: span.unwrap_or(syntax.name.span) };
+            let symbol = self.add(SymbolKind::Field, &written, Some(topic), detail);
+            let added = &mut self.outline.symbols[symbol];
+            (added.span, added.is_external) = (span, true);
+            if span.is_none() {
+                self.outline.uses.pop();
+            }
+            self.fields.insert((topic, path.clone()), symbol);
+            let (mut inner, mut path) = (field, path);
+            while let SchemaType::Array(element, _) = inner {
+                inner = element;
+                path.push_str("[]");
+            }
+            if let SchemaType::Object(schema) | SchemaType::Stamp(_, schema) = inner {
+                self.declare_fields(topic, syntax, schema, path);
+            }
+        }
+    }
+
+    fn declare_states(&mut self, machine: usize, syntax: &'a ast::Machine) {
+        let ends = syntax.transitions.iter().flat_map(|transition| [&transition.from, &transition.to]);
+        let errors = syntax.errors.iter().flat_map(|error| &error.states);
+        for state in
+            syntax.states.iter().chain(&syntax.initial).chain(ends).chain(errors).chain(&syntax.finals)
+        {
+            match self.states.get(&(machine, state.text.as_str())) {
+                Some(symbol) => self.outline.uses.push((state.span, *symbol)),
+                None => {
+                    let detail = format!("state {} of {}", state.text, syntax.name.text);
+                    let symbol = self.add(SymbolKind::State, state, Some(machine), detail);
+                    self.states.insert((machine, &state.text), symbol);
+                }
+            }
+        }
+    }
+
+    /// Adds the uses of the names.
+    fn follow(&mut self) {
+        let ast = self.ast;
+        // The scope of each node, by index in `scopes`.
+        let mut scopes = vec![0; ast.nodes.len()];
+        let enter = |scopes: &mut Vec<usize>, body: ast::Body, scope: usize| {
+            body.nodes().filter_map(|node| scopes.get_mut(node).map(|own| *own = scope)).count();
+        };
+        let owner = |this: &Self, name: &Name| this.properties.get(name.text.as_str()).copied();
+        for property in &ast.properties {
+            let owner = owner(self, &property.name);
+            let scope = self.parameters(property.each, owner);
+            self.scopes.push(scope);
+            enter(&mut scopes, property.body, self.scopes.len() - 1);
+        }
+        for machine in &ast.machines {
+            let owner = owner(self, &machine.name);
+            let mut scope = self.parameters(machine.each, owner);
+            for variable in &machine.variables {
+                let detail = format!("variable {} of {}", variable.name.text, machine.name.text);
+                let symbol = self.add(SymbolKind::Variable, &variable.name, owner, detail);
+                scope.insert(&variable.name.text, symbol);
+            }
+            let assigned = machine.transitions.iter().flat_map(|transition| &transition.assignments);
+            for (name, _) in assigned {
+                self.name_in(name, &scope);
+            }
+            machine.bounds().for_each(|bound| self.bound(bound));
+            self.scopes.push(scope);
+            machine.bodies().for_each(|body| enter(&mut scopes, body, self.scopes.len() - 1));
+        }
+        for chain in &ast.chains {
+            chain.topics.iter().for_each(|topic| self.global(topic));
+            chain
+                .bounds
+                .iter()
+                .map(|(.., bound)| bound)
+                .chain([&chain.within])
+                .for_each(|bound| self.bound(bound));
+            self.parameters(Some(chain.each), owner(self, &chain.name));
+        }
+        // The name of a property stands alone in an assert, where topics do not.
+        let properties: Scope<'a> = self
+            .properties
+            .iter()
+            .filter(|(name, _)| !self.globals.contains_key(*name))
+            .map(|(n, s)| (*n, *s))
+            .collect();
+        self.scopes.push(properties);
+        for assert in &ast.asserts {
+            enter(&mut scopes, assert.body, self.scopes.len() - 1);
+            assert.span.iter().flat_map(|(begin, end)| [begin, end]).for_each(|bound| self.bound(bound));
+        }
+        let variables: Vec<usize> = ast
+            .variables
+            .iter()
+            .map(|name| {
+                let detail = format!("variable {}", name.text);
+                let symbol = self.add(SymbolKind::Parameter, name, None, detail);
+                // It is part of a declaration, of which nothing more is needed.
+                self.outline.symbols[symbol].doc.clear();
+                symbol
+            })
+            .collect();
+        for (index, node) in ast.nodes.iter().enumerate() {
+            let scope = if ast.expanded.contains(&index) { 0 } else { scopes[index] };
+            self.node(&node.kind, node.span, scope, &variables);
+        }
+        for node in ast.definitions.iter().flat_map(|definition| &definition.nodes) {
+            self.node(&node.kind, node.span, 0, &[]);
+        }
+        ast.calls.iter().for_each(|call| self.global(call));
+        ast.tests.iter().for_each(|test| self.test(test));
+    }
+
+    /// The parameters of a `for each`.
+    fn parameters(&mut self, each: Option<usize>, owner: Option<usize>) -> Scope<'a> {
+        let each: Option<&'a ForEach> = each.and_then(|each| self.ast.for_eaches.get(each));
+        let mut scope = Scope::new();
+        for parameter in each.iter().flat_map(|each| &each.parameters) {
+            let detail = format!("parameter {}", parameter.name.text);
+            let symbol = self.add(SymbolKind::Parameter, &parameter.name, owner, detail);
+            scope.insert(&parameter.name.text, symbol);
+        }
+        scope
+    }
+
+    /// Adds the use of a symbol, unless the text there is another one: that of a parameter that stands for it.
+    fn add_use(&mut self, span: Span, name: &str, symbol: usize) {
+        if span.of(self.text) == name {
+            self.outline.uses.push((span, symbol));
+        }
+    }
+
+    fn global(&mut self, name: &Name) {
+        if let Some(symbol) = self.globals.get(name.text.as_str()) {
+            self.add_use(name.span, &name.text, *symbol);
+        }
+    }
+
+    fn name_in(&mut self, name: &Name, scope: &Scope<'_>) {
+        match scope.get(name.text.as_str()) {
+            Some(symbol) => self.add_use(name.span, &name.text, *symbol),
+            None => self.global(name),
+        }
+    }
+
+    fn bound(&mut self, bound: &ast::Bound) {
+        if let BoundKind::Name(text) = &bound.kind {
+            self.global(&Name { text: text.clone(), span: bound.span });
+        }
+    }
+
+    /// Adds the uses of a topic and of the fields of a path in it.
+    fn path(&mut self, topic: &Name, steps: &[(Segment, Span)]) {
+        self.global(topic);
+        let Some(symbol) = self.globals.get(topic.text.as_str()).copied() else { return };
+        let mut path = String::new();
+        for (step, span) in steps {
+            match step {
+                Segment::Key(key) => {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                    if let Some(field) = self.fields.get(&(symbol, path.clone())).copied() {
+                        self.add_use(*span, key, field);
+                    }
+                }
+                Segment::Index(_) => path.push_str("[]"),
+            }
+        }
+    }
+
+    fn node(&mut self, kind: &NodeKind, span: Span, scope: usize, variables: &[usize]) {
+        match kind {
+            NodeKind::Path(name, steps) if steps.is_empty() => {
+                let local = self.scopes.get(scope).and_then(|scope| scope.get(name.text.as_str()));
+                match local.copied() {
+                    Some(symbol) => self.add_use(name.span, &name.text, symbol),
+                    None => self.global(name),
+                }
+            }
+            NodeKind::Path(name, steps)
+            | NodeKind::Length(name, steps)
+            | NodeKind::AtomField(name, steps) => {
+                self.path(name, steps);
+            }
+            NodeKind::Elements(elements) => self.path(&elements.array, &elements.steps),
+            NodeKind::On(name)
+            | NodeKind::Event(_, name)
+            | NodeKind::Samples(name)
+            | NodeKind::Atom { topic: name, .. }
+            | NodeKind::Rye { topic: Some(name), .. } => self.global(name),
+            NodeKind::Measure(_, name) => match self.properties.get(name.text.as_str()).copied() {
+                Some(chain) if !self.globals.contains_key(name.text.as_str()) => {
+                    self.add_use(name.span, &name.text, chain);
+                }
+                _ => self.global(name),
+            },
+            NodeKind::In(machine, states) => {
+                let Some(symbol) = self.properties.get(machine.text.as_str()).copied() else { return };
+                self.add_use(machine.span, &machine.text, symbol);
+                for state in states {
+                    if let Some(found) = self.states.get(&(symbol, state.text.as_str())).copied() {
+                        self.add_use(state.span, &state.text, found);
+                    }
+                }
+            }
+            NodeKind::Variable(index) => {
+                if let (Some(symbol), Some(name)) = (variables.get(*index), self.ast.variables.get(*index)) {
+                    self.add_use(span, &name.text, *symbol);
+                }
+            }
+            _ => {}
+        }
+        kind.reaches().for_each(|bound| self.bound(bound));
+    }
+
+    fn test(&mut self, test: &Test) {
+        for message in &test.messages {
+            self.path(&message.topic, &[]);
+            if let Some(topic) = self.globals.get(message.topic.text.as_str()).copied() {
+                self.content(&message.content, Some((topic, "")));
+            }
+        }
+        for expectation in &test.expectations {
+            if let Some(symbol) = self.properties.get(expectation.property.text.as_str()).copied() {
+                self.add_use(expectation.property.span, &expectation.property.text, symbol);
+            }
+            expectation.values.iter().for_each(|value| self.content(value, None));
+        }
+    }
+
+    /// Adds the uses in a value of a test, which stands for a topic or for a path in it.
+    fn content(&mut self, content: &Content, at: Option<(usize, &str)>) {
+        match &content.kind {
+            ContentKind::Name(name) => self.global(&Name { text: name.clone(), span: content.span }),
+            ContentKind::Constant(owner, _) => self.global(owner),
+            ContentKind::Array(elements) => {
+                let path = at.map(|(topic, path)| (topic, format!("{path}[]")));
+                for element in elements {
+                    self.content(element, path.as_ref().map(|(topic, path)| (*topic, path.as_str())));
+                }
+            }
+            ContentKind::Object(fields) => {
+                for (name, value) in fields {
+                    let path = at.map(|(topic, path)| match path {
+                        "" => (topic, name.text.clone()),
+                        _ => (topic, format!("{path}.{}", name.text)),
+                    });
+                    if let Some(field) = path.as_ref().and_then(|key| self.fields.get(key)).copied() {
+                        self.add_use(name.span, &name.text, field);
+                    }
+                    self.content(value, path.as_ref().map(|(topic, path)| (*topic, path.as_str())));
+                }
+            }
+            ContentKind::Null | ContentKind::Value(_) => {}
+        }
+    }
+}
+
+/// The name of a field, which stands before a colon and its type.
+fn name_before(text: &str, type_start: usize, name: &str) -> Option<Span> {
+    let before = text.get(..type_start)?.trim_end().strip_suffix(':')?.trim_end();
+    // A name in quotes cannot be told from its escapes.
+    before.ends_with(name).then(|| Span::new(before.len() - name.len(), before.len()))
+}
+
+/// The comment in the lines above a declaration, without its marks.
+fn comment_above(text: &str, start: usize) -> String {
+    let above = text.get(..start).unwrap_or("");
+    let Some(above) = above.trim_end_matches([' ', '\t']).strip_suffix('\n') else { return String::new() };
+    let comment = |line: &'_ str| {
+        let line = line.trim();
+        let inner = line.strip_prefix("//").or_else(|| line.strip_prefix('#'))?;
+        Some(inner.strip_prefix(' ').unwrap_or(inner).to_owned())
+    };
+    let mut lines: Vec<String> = above.split('\n').rev().map_while(comment).collect();
+    lines.reverse();
+    lines.join("\n")
+}

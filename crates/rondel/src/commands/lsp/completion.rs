@@ -1,0 +1,165 @@
+//! What may be written at a place of a document.
+
+use rondel_spec::{FUNCTIONS, SymbolKind, WORDS, attributes, declaration_words, meaning};
+use serde_json::{Value, json};
+
+use super::view::View;
+
+const FUNCTION: u32 = 3;
+const FIELD: u32 = 5;
+const KEYWORD: u32 = 14;
+const ATTRIBUTE: u32 = 10;
+
+impl View<'_> {
+    /// What may follow the text before a position.
+    pub(super) fn completions(&self, params: &Value) -> Value {
+        let offset = self.offset(params);
+        let before = self.text.get(..offset).unwrap_or("");
+        let line = before.rsplit(['\n', '\r']).next().unwrap_or("");
+        if in_text_or_comment(line) {
+            return json!([]);
+        }
+        let belongs = |c: char| c.is_alphanumeric() || c == '_';
+        let head = line.trim_end_matches(belongs);
+        let item =
+            |label: &str, kind: u32, detail: &str| json!({ "label": label, "kind": kind, "detail": detail });
+        if head.ends_with('@') {
+            let described = |(name, form): (&str, String)| item(name, ATTRIBUTE, &form.replace('`', ""));
+            return attributes().map(described).collect();
+        }
+        if let Some(path) = head.strip_suffix('.') {
+            let start = path.trim_end_matches(|c: char| belongs(c) || matches!(c, '.' | '[' | ']')).len();
+            if path.trim_start() == "use std" {
+                return json!([item("patterns", 9, "specification patterns by name")]);
+            }
+            let members = self.outline.members(&path[start..]);
+            return members.iter().map(|(name, detail)| item(name, FIELD, detail)).collect();
+        }
+        if let Some(machine) = machine_of(head) {
+            return self.states(machine);
+        }
+        let mut items = self.names(self.start + offset);
+        items
+            .extend(self.outline.owners().iter().map(|owner| item(owner, 13, "constants of a message type")));
+        if head.trim().is_empty() {
+            items.extend(declaration_words().map(|word| worded(word, KEYWORD)));
+        }
+        items.extend(FUNCTIONS.iter().map(|row| worded(row.name, FUNCTION)));
+        for row in WORDS {
+            let is_call = |word: &str| row.call.contains(&format!("{word}("));
+            items.extend(
+                row.names.iter().map(|word| worded(word, if is_call(word) { FUNCTION } else { KEYWORD })),
+            );
+        }
+        // `min` is a function of two values, and one over a window.
+        items.dedup_by(|a, b| a["label"] == b["label"]);
+        Value::Array(items)
+    }
+
+    /// The names that are visible at an offset of all texts.
+    fn names(&self, offset: usize) -> Vec<Value> {
+        let mut items = Vec::new();
+        for symbol in self.outline.symbols() {
+            let local = symbol.whole.start <= offset && offset <= symbol.whole.end;
+            let kind = match symbol.kind {
+                SymbolKind::Topic => 22,
+                SymbolKind::Definition if symbol.detail.is_empty() => 6,
+                SymbolKind::Definition => FUNCTION,
+                SymbolKind::Constant => 21,
+                SymbolKind::Chain | SymbolKind::Machine => 7,
+                SymbolKind::Property => 10,
+                SymbolKind::State if local => 20,
+                SymbolKind::Variable | SymbolKind::Parameter if local => 6,
+                _ => continue,
+            };
+            let declared = self.described(symbol);
+            items.push(json!({
+                "label": symbol.name,
+                "kind": kind,
+                "detail": symbol.detail,
+                "documentation": { "kind": "markdown", "value": declared },
+            }));
+        }
+        items
+    }
+
+    /// The states of a machine.
+    fn states(&self, machine: &str) -> Value {
+        let symbols = self.outline.symbols();
+        let of_machine = |owner: Option<usize>| owner.and_then(|owner| symbols.get(owner));
+        let states = symbols.iter().filter(|symbol| {
+            symbol.kind == SymbolKind::State
+                && of_machine(symbol.owner).is_some_and(|owner| owner.name == machine)
+        });
+        states.map(|state| json!({ "label": state.name, "kind": 20, "detail": state.detail })).collect()
+    }
+}
+
+/// A word of the language.
+fn worded(word: &str, kind: u32) -> Value {
+    let (call, doc) = meaning(word).unwrap_or((word, ""));
+    json!({ "label": word, "kind": kind, "detail": call.replace('`', ""), "documentation": doc })
+}
+
+/// Whether a place behind this part of a line is in a text in quotes or in a comment.
+fn in_text_or_comment(line: &str) -> bool {
+    let (mut quoted, mut escaped, mut last) = (false, false, ' ');
+    for c in line.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '#' if !quoted => return true,
+            '/' if !quoted && last == '/' => return true,
+            _ => {}
+        }
+        last = c;
+    }
+    quoted
+}
+
+/// The machine whose states stand behind this part of a line: `in(m, off, `.
+fn machine_of(head: &str) -> Option<&str> {
+    let open = head.rfind('(')?;
+    let function = head[..open].trim_end();
+    let is_in = function
+        .strip_suffix("in")
+        .is_some_and(|rest| !rest.ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    let (machine, rest) = head[open + 1..].split_once(',')?;
+    (is_in && !rest.contains(')')).then_some(machine.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_comments_are_left_alone() {
+        for (line, expected) in [
+            ("property p = a.", false),
+            ("property p = a.t == \"b", true),
+            ("property p = a.t == \"b\" and ", false),
+            ("property p = a.t == \"\\\"b", true),
+            ("# once", true),
+            ("property p = a.x // once", true),
+            ("topic a \"/b//c\" ", false),
+            ("property p = a.x / 2", false),
+        ] {
+            assert_eq!(in_text_or_comment(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn states_follow_the_machine() {
+        for (head, expected) in [
+            ("property p = in(m, ", Some("m")),
+            ("property p = in( m ,off, ", Some("m")),
+            ("property p = in(", None),
+            ("property p = min(m, ", None),
+            ("property p = in(m, off) and ", None),
+            ("", None),
+        ] {
+            assert_eq!(machine_of(head), expected, "{head}");
+        }
+    }
+}

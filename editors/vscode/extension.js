@@ -1,0 +1,42 @@
+// Starts the language server `rondel lsp` and connects the editor with it.
+
+const vscode = require("vscode");
+
+let client;
+
+async function start() {
+  let library;
+  try {
+    library = require("vscode-languageclient/node");
+  } catch {
+    // Colours work without the client.
+    return;
+  }
+  const settings = vscode.workspace.getConfiguration("rondel");
+  const schemas = settings.get("schemas", []).flatMap((path) => ["--schemas", path]);
+  const server = { command: settings.get("command", "rondel"), args: ["lsp", ...schemas] };
+  client = new library.LanguageClient("rondel", "Rondel", server, {
+    documentSelector: [{ language: "rondel" }],
+  });
+  await client.start();
+}
+
+async function stop() {
+  const running = client;
+  client = undefined;
+  await running?.stop();
+}
+
+exports.activate = async function (context) {
+  context.subscriptions.push(
+    vscode.workspace.onDidChangeConfiguration(async (change) => {
+      if (change.affectsConfiguration("rondel")) {
+        await stop();
+        await start();
+      }
+    }),
+  );
+  await start();
+};
+
+exports.deactivate = stop;
