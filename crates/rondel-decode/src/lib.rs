@@ -23,6 +23,7 @@ pub mod json;
 pub mod lines;
 mod message;
 mod outline;
+mod parameters;
 pub mod protobuf;
 pub mod schema;
 mod sink;
@@ -33,6 +34,7 @@ pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 pub use error::{MessageError, MessageErrorKind};
 pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};
+pub use parameters::Parameters;
 
 /// The examples of the README.
 #[cfg(doctest)]

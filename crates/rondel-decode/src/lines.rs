@@ -38,6 +38,7 @@ use rondel_event::{Block, Origin, Path, Projection, Rows, TimeUnit, Timestamp, T
 
 use wide::u8x16;
 
+use crate::Parameters;
 use crate::json::{
     Action, JsonError, JsonErrorKind, Kind, Node, Scanner, TraceShapes, Writer, unescape, walk,
 };
@@ -46,7 +47,8 @@ use crate::json::{
 #[derive(Clone, Debug)]
 pub struct TraceTopic {
     /// The names by which a line can call it. Those with wildcards match the topics that MQTT
-    /// (`fleet/+/pose`, `fleet/#`) or Zenoh (`fleet/*/pose`, `fleet/**`) would deliver.
+    /// (`fleet/+/pose`, `fleet/#`) or Zenoh (`fleet/*/pose`, `fleet/**`) would deliver; one with parameters
+    /// (`fleet/{robot}/pose`) gives them to the fields of their names.
     pub names: Vec<String>,
     /// The fields that are read of its messages.
     pub projection: Projection,
@@ -150,6 +152,8 @@ pub struct Lines {
 #[derive(Clone, Debug)]
 struct Roots {
     names: Vec<String>,
+    /// The parameters of its address.
+    parameters: Option<Parameters>,
     /// The payload by itself, where it is written in a string.
     payload: Node,
     flat: Node,
@@ -192,6 +196,7 @@ impl Roots {
         let is_arrival = topic.time == LineTime::Arrival;
         let times: &[&str] = if is_arrival { &["time", "arrival"] } else { &["time"] };
         Roots {
+            parameters: Parameters::of(&topic.names, &topic.projection),
             names: topic.names.clone(),
             data: below("data", times),
             message: below("message", times),
@@ -593,6 +598,7 @@ impl Lines {
         let members = members.and_then(|members| scanner.end().map(|()| members)).map_err(json)?;
 
         let topic = members.topic.map(|topic| &line[topic.start + 1..topic.end - 1]);
+        let mut named = None;
         let index = match topic {
             _ if self.any_topic => 0,
             None if self.named == 1 => 0,
@@ -600,7 +606,10 @@ impl Lines {
             Some(raw) => {
                 let name = unescape(raw).unwrap_or_default();
                 match names::find(self.topics[..self.named].iter().map(|topic| &*topic.names), &name) {
-                    Some(index) => index,
+                    Some(index) => {
+                        named = self.topics[index].parameters.is_some().then_some(name);
+                        index
+                    }
                     None => {
                         let other = self.other(name);
                         self.shapes.learn(with_break, &self.unread, Err(other), self.time_unit);
@@ -674,12 +683,18 @@ impl Lines {
             return Err(json(error));
         }
         self.mistyped += mistyped;
+        if let Some((parameters, name)) = roots.parameters.as_ref().zip(named.as_deref())
+            && let Some(texts) = parameters.captures(name)
+        {
+            parameters.write(&texts, block, row);
+        }
         block.set_time(row, time.unwrap_or(self.time));
         self.untimed |= Rows::from(time.is_none()) << row;
         if let (Some(publisher), Some(number)) = origin {
             self.origins.push((row, Origin { publisher, number }));
         }
-        if text.is_none() && !members.may_be_event() {
+        // A shape has the values of the payload alone, and not those of a name.
+        if text.is_none() && !members.may_be_event() && roots.parameters.is_none() {
             self.shapes.learn(with_break, root, Ok(id), time_unit);
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! writes events into a [`Block`]; the monitor (crate `rondel-engine`) reads the block and returns
 //! [`Verdict`]s. Neither depends on the other.
 
+mod address;
 mod block;
 mod event;
 mod origin;
@@ -15,6 +16,7 @@ mod topic_event;
 mod value;
 mod verdict;
 
+pub use address::{AddressFault, AddressPattern, NameId};
 pub use block::{Block, BoolColumn, Column, Layout, Rows, StringColumn};
 pub use event::Event;
 pub use origin::Origin;

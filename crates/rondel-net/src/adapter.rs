@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rondel_event::{Origin, Timestamp, TopicEvent, TopicId};
+use rondel_event::{NameId, Origin, Timestamp, TopicEvent, TopicId};
 
 /// Something that others can connect or send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Sample<'a> {
     /// Publisher and sequence number, where the publisher provides them (on Zenoh by its source
     /// information). CycloneDDS does not pass on the sequence numbers of DDS.
     pub origin: Option<Origin>,
+    /// Name of its topic, where the receiver [numbers](Receiver::number) them.
+    pub name: Option<NameId>,
     arrival: Option<Timestamp>,
 }
 
@@ -44,13 +46,19 @@ impl<'a> Sample<'a> {
     /// Creates a sample; without `arrival`, [`Sample::arrival`] reads the clock.
     #[inline]
     pub fn new(payload: &'a [u8], source_time: Option<Timestamp>, arrival: Option<Timestamp>) -> Sample<'a> {
-        Sample { payload, source_time, origin: None, arrival }
+        Sample { payload, source_time, origin: None, name: None, arrival }
     }
 
     /// Returns the sample with this origin.
     #[inline]
     pub fn with_origin(self, origin: Option<Origin>) -> Sample<'a> {
         Sample { origin, ..self }
+    }
+
+    /// Returns the sample with the name of its topic.
+    #[inline]
+    pub(crate) fn with_name(self, name: Option<NameId>) -> Sample<'a> {
+        Sample { name, ..self }
     }
 
     /// Returns the sample with another payload.
@@ -137,6 +145,17 @@ pub trait Receiver: Send + Sync + 'static {
 
     /// Called when something else than a sample came of a topic, in order with its samples. Only DDS calls it.
     fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
+
+    /// Whether the names of the topics on which the messages of a subscription come are to be
+    /// [numbered](Receiver::number). Queried once for each subscription. Only Zenoh and MQTT number them.
+    fn wants_names(&self, _topic: TopicId) -> bool {
+        false
+    }
+
+    /// Returns the number of such a name; `None` if its messages are not meant, which are then left out.
+    fn number(&self, _topic: TopicId, _name: &str) -> Option<NameId> {
+        None
+    }
 
     /// Whether [`idle`](Receiver::idle) is to be called. Queried once for each subscription, since
     /// detecting idleness has a cost on Zenoh.

@@ -1,6 +1,10 @@
 //! Addresses on networks, in their written form: `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC`, `stdout`; with
 //! an encoding, `zenoh+cdr_string:KEY`.
 
+use std::borrow::Cow;
+
+use rondel_event::AddressPattern;
+
 use crate::ros2::{self, Middleware};
 use crate::{dds, mqtt, zenoh};
 
@@ -193,6 +197,9 @@ impl Address {
     /// The mistake, in words.
     pub fn parse_sink(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
+            address if address.pattern().is_some() => Err(format!(
+                "cannot publish on '{address}': an address to publish on has no parameters, which stand in braces"
+            )),
             Address::Zenoh(key, _) if key.contains(['*', '$']) => {
                 Err(format!("cannot publish on '{key}': a key to publish on has no wildcards (*, $*)"))
             }
@@ -232,7 +239,7 @@ impl Address {
 
     /// Returns whether a message published on one of the two addresses could be received from the other.
     pub fn meets(&self, other: &Address) -> bool {
-        match (self, other) {
+        match (&*self.subscribed(), &*other.subscribed()) {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
             (Address::Dds(a, ..), Address::Dds(b, ..)) => a == b,
             (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
@@ -244,6 +251,26 @@ impl Address {
                 a.may_be_on(Middleware::Zenoh) && zenoh::keys_meet(b, &format!("*{}/*/*", a.name))
             }
             _ => false,
+        }
+    }
+
+    /// Returns the address, if it has parameters such as `fleet/{robot}/pose`.
+    pub fn pattern(&self) -> Option<AddressPattern> {
+        let (Address::Zenoh(name, _) | Address::Mqtt(name, ..) | Address::Dds(name, ..)) = self else {
+            return None;
+        };
+        AddressPattern::parse(name).ok().flatten()
+    }
+
+    /// Returns the address that is subscribed to: on Zenoh and MQTT with wildcards for its parameters.
+    pub fn subscribed(&self) -> Cow<'_, Address> {
+        let Some(pattern) = self.pattern() else { return Cow::Borrowed(self) };
+        match self {
+            Address::Zenoh(_, encoding) => Cow::Owned(Address::Zenoh(pattern.key_expression(), *encoding)),
+            Address::Mqtt(_, settings, encoding) => {
+                Cow::Owned(Address::Mqtt(pattern.filter(), *settings, *encoding))
+            }
+            _ => Cow::Borrowed(self),
         }
     }
 

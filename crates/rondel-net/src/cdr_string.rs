@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{NameId, Timestamp, TopicId};
 
 use crate::adapter::{Drops, Problems, PublishError, Publisher, Receiver, Sample, Subscription};
 
@@ -83,6 +83,14 @@ impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
 
     fn wants_idle(&self) -> bool {
         self.receiver.wants_idle()
+    }
+
+    fn wants_names(&self, topic: TopicId) -> bool {
+        self.receiver.wants_names(topic)
+    }
+
+    fn number(&self, topic: TopicId, name: &str) -> Option<NameId> {
+        self.receiver.number(topic, name)
     }
 }
 

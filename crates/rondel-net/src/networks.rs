@@ -326,6 +326,7 @@ impl Networks {
         topic: TopicId,
         receiver: Arc<R>,
     ) -> Result<Box<dyn Subscription>, String> {
+        let address = &*address.subscribed();
         match address.encoding() {
             Encoding::Of(_) => self.subscribe_plainly(address, schema, topic, receiver),
             Encoding::CdrString if self.has_text(address) => {

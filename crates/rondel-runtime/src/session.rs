@@ -10,6 +10,7 @@ mod restart;
 mod synchronized;
 mod watch;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,7 +18,9 @@ use rondel_align::NumberOutcome;
 use rondel_decode::lines::{Ahead, LineError, Lines, Part, Source};
 use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
 use rondel_engine::CompileError;
-use rondel_event::{Block, Origin, Projection, SnapshotError, TimeUnit, Timestamp, TopicEvent, TopicId};
+use rondel_event::{
+    Block, Field, NameId, Origin, Projection, SnapshotError, TimeUnit, Timestamp, TopicEvent, TopicId,
+};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
@@ -26,6 +29,7 @@ use crate::clock::{Clock, Ticks};
 use crate::explanation::{Explainer, Signal};
 use crate::missing::{Missing, Needed};
 use crate::mixtures;
+use crate::names::{NamedTopics, TopicNames};
 use crate::notice::Notice;
 use crate::options::{Blind, Input, Options};
 use crate::report::{PropertyInfo, Report};
@@ -50,6 +54,8 @@ pub struct Stamp {
     pub arrival: Option<Timestamp>,
     /// Its publisher and its sequence number.
     pub origin: Option<Origin>,
+    /// The name of its topic, where the address has parameters: see [`SessionPlan::names`].
+    pub name: Option<NameId>,
 }
 
 impl Stamp {
@@ -74,6 +80,8 @@ pub struct SessionPlan {
     needed: Arc<Needed>,
     explainer: Option<Explainer>,
     synchronizes: bool,
+    /// For each topic its names, if its address has parameters.
+    names: Arc<[Option<Arc<TopicNames>>]>,
 }
 
 impl SessionPlan {
@@ -107,7 +115,10 @@ impl SessionPlan {
         let explains = options.explain && !options.alignment.is_needed();
         let explainer =
             explains.then(|| Explainer::new(&mut specification, options.signals, options.courses));
+        let topics = specification.spec.topics.iter().zip(&options.inputs);
+        let names = topics.map(|(topic, input)| TopicNames::of(&recorded_names(topic, input)).map(Arc::new));
         SessionPlan {
+            names: names.collect(),
             specification,
             options,
             fingerprint,
@@ -174,6 +185,11 @@ impl SessionPlan {
         self.options.inputs.get(topic.index())
     }
 
+    /// Returns the names of a topic whose address has parameters. Messages on it are pushed with the number of their name.
+    pub fn names(&self, topic: TopicId) -> Option<&Arc<TopicNames>> {
+        self.names.get(topic.index())?.as_ref()
+    }
+
     /// Sets the encoding and the type of the messages of a topic, for sessions from here on.
     pub fn set_encoding(
         &mut self,
@@ -194,7 +210,7 @@ impl SessionPlan {
         let input = self.options.inputs.get(topic.index());
         let fields = self.specification.program.projections().get(topic.index());
         match input.zip(fields) {
-            Some((input, fields)) => input.decoder(topic, fields).map(drop),
+            Some((input, fields)) => input.decoder(topic, &self.in_messages(topic, fields)).map(drop),
             None => Ok(()),
         }
     }
@@ -226,12 +242,28 @@ impl SessionPlan {
         Ok(session)
     }
 
+    /// The fields that messages of a topic have: not the parameters of its address, where their type lists its fields.
+    fn in_messages<'f>(&self, topic: TopicId, fields: &'f Projection) -> Cow<'f, Projection> {
+        let input = self.input(topic).filter(|input| input.encoding.needs_schema());
+        let Some((names, input)) = self.names(topic).zip(input) else { return Cow::Borrowed(fields) };
+        let is_own = |field: &&Field| !names.has(&field.path) || Some(&field.path) == input.time.field();
+        Cow::Owned(Projection { fields: fields.fields.iter().filter(is_own).cloned().collect() })
+    }
+
+    /// What writes the parameters of addresses into blocks with these fields.
+    fn named_topics(&self, projections: &[Projection]) -> NamedTopics {
+        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
+        let called = topics.map(|(topic, input)| recorded_names(topic, input));
+        NamedTopics::new(&self.names, called, projections)
+    }
+
     /// Decoders of all topics for these fields.
     fn decoders(&self, projections: &[Projection]) -> Result<Vec<Decoder>, StartError> {
         let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
         let decoder =
             |(i, ((topic, input), fields)): (usize, ((&rondel_spec::Topic, &Input), &Projection))| {
-                let decoder = input.decoder(TopicId(i as u32), fields);
+                let id = TopicId(i as u32);
+                let decoder = input.decoder(id, &self.in_messages(id, fields));
                 decoder.map_err(|error| StartError::Mismatch(format!("topic '{}': {error}", topic.name)))
             };
         topics.zip(projections).enumerate().map(decoder).collect()
@@ -537,7 +569,7 @@ impl Session {
     pub fn event(&mut self, topic: TopicId, event: TopicEvent, holds: bool, time: Timestamp) -> bool {
         let Some(at) = self.events.iter().position(|of| *of == topic) else { return false };
         let arrival = Some(self.shared.clock.now());
-        let stamp = Stamp { source: Some(time), arrival, origin: None };
+        let stamp = Stamp { source: Some(time), arrival, ..Stamp::default() };
         // Such a message can be decoded.
         self.push(TopicId((self.declared + at) as u32), stamp, event.message(holds).as_bytes()).is_ok()
     }

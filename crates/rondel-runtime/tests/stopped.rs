@@ -88,7 +88,7 @@ impl Run {
 
     fn push(&mut self, topic: u32, sent: i64) {
         let source = self.stamped.then(|| ms(sent));
-        let stamp = Stamp { source, arrival: Some(ms(self.now + self.ahead)), origin: None };
+        let stamp = Stamp { source, arrival: Some(ms(self.now + self.ahead)), ..Stamp::default() };
         let field = if topic == 0 { "x" } else { "y" };
         self.session.push(TopicId(topic), stamp, format!("{{\"{field}\": 1}}").as_bytes()).unwrap();
     }

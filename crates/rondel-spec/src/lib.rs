@@ -17,7 +17,6 @@
 //! assert_eq!(spec.properties[0].name, "gear_change_at_standstill");
 //! ```
 
-mod address;
 mod check;
 mod criterion;
 mod definition;
@@ -43,7 +42,6 @@ pub mod spec;
 mod suggest;
 mod syntax;
 
-pub use address::{AddressFault, AddressPattern};
 pub use criterion::{Criterion, Demand};
 pub use definition::{Definition, Definitions, NoDefinition, TypeConstant};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};

@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::criterion::Criterion;
 use crate::functions::FunctionId;
 use crate::places::Places;
-use rondel_event::{Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_event::{
+    AddressPattern, Comparison, Condition, Path, Quantifier, Timestamp, TopicId, Value, ValueType, Verdict,
+};
 
 /// A parsed, resolved and typed specification: topics, and properties as nodes of one graph.
 ///
@@ -229,6 +231,20 @@ pub struct Topic {
     pub type_name: Option<String>,
     /// The schema, if the specification declares it. Without a schema, the types of fields are inferred from their uses.
     pub schema: Option<Schema>,
+}
+
+impl Topic {
+    /// The address, if it has parameters. They are fields of the topic: strings that the name of a message's topic
+    /// gives.
+    ///
+    /// ```
+    /// let spec = rondel_spec::parse("topic pose \"fleet/{robot}/pose\" property p = pose.robot != \"r1\"").spec.unwrap();
+    /// let pattern = spec.topics[0].pattern().unwrap();
+    /// assert_eq!(pattern.captures("fleet/r7/pose"), Some(vec!["r7"]));
+    /// ```
+    pub fn pattern(&self) -> Option<AddressPattern> {
+        AddressPattern::parse(&self.address).ok().flatten()
+    }
 }
 
 /// The fields of an object, in order of declaration.

@@ -183,6 +183,7 @@ impl Running {
             clock,
             simulated: options.simulated,
             topics: topics.collect(),
+            names: (0..deployment.sources.len() as u32).map(|i| plan.names(TopicId(i)).cloned()).collect(),
             sinks: all_sinks,
             released,
             notices,

@@ -11,10 +11,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rondel_decode::cdr;
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{NameId, Timestamp, TopicId};
 use rondel_net::adapter::{Change, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
-use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks};
+use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks, TopicNames};
 
 use crate::console::Console;
 use crate::recorder::{FlightRecorder, FlightSummary};
@@ -73,6 +73,8 @@ pub struct Pipeline {
     stop: Sender<Stop>,
     /// The number of progress markers among the topics: the one after the last topic.
     progress: TopicId,
+    /// The names of each topic whose address has parameters.
+    names: Vec<Option<Arc<TopicNames>>>,
 }
 
 struct State {
@@ -104,6 +106,8 @@ pub struct Parts {
     pub simulated: Option<Simulated>,
     /// The name of each topic, with its address, for messages.
     pub topics: Vec<String>,
+    /// The names of each topic whose address has parameters.
+    pub names: Vec<Option<Arc<TopicNames>>>,
     /// The sinks of verdicts.
     pub sinks: Sinks,
     /// The sinks of messages that were put in order, of a synchronizer.
@@ -128,6 +132,7 @@ impl Pipeline {
             clock,
             simulated,
             topics,
+            names,
             sinks,
             released,
             notices,
@@ -159,6 +164,7 @@ impl Pipeline {
             stop_after: stop_after.unwrap_or(u64::MAX),
             stop,
             progress,
+            names,
         }
     }
 
@@ -361,6 +367,14 @@ impl Receiver for Pipeline {
         }
     }
 
+    fn wants_names(&self, topic: TopicId) -> bool {
+        self.names.get(topic.index()).is_some_and(Option::is_some)
+    }
+
+    fn number(&self, topic: TopicId, name: &str) -> Option<NameId> {
+        self.names.get(topic.index())?.as_ref()?.number(name)
+    }
+
     fn idle(&self) {
         let mut state = self.state();
         self.flush(&mut state);
@@ -412,7 +426,8 @@ impl State {
             if is_simulated {
                 arrival = None;
             }
-            let stamp = Stamp { source: sample.source_time, arrival, origin: sample.origin };
+            let stamp =
+                Stamp { source: sample.source_time, arrival, origin: sample.origin, name: sample.name };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
                 self.undecodable(topic, sample.payload, error);
             }

@@ -1,5 +1,7 @@
 //! Names of topics as recordings have them, found among the names and patterns that are read.
 
+use rondel_event::AddressPattern;
+
 /// The networks that may stand before a name, as `rondel tap` writes them.
 const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
@@ -35,13 +37,21 @@ fn without_slash(name: &str) -> &str {
     name.strip_prefix('/').unwrap_or(name)
 }
 
-/// Whether a name stands for many topics: a key expression of Zenoh or a filter of MQTT with wildcards.
+/// Whether a name stands for many topics: a key expression of Zenoh or a filter of MQTT with wildcards, or an address
+/// with parameters.
 pub fn is_pattern(name: &str) -> bool {
-    is_key_expression(name) || is_filter(name)
+    is_key_expression(name) || is_filter(name) || has_parameters(name).is_some()
+}
+
+fn has_parameters(name: &str) -> Option<AddressPattern> {
+    AddressPattern::parse(name).ok().flatten()
 }
 
 /// Whether a pattern matches a name; no leading slash of either counts, except that it is a level of MQTT.
 pub fn is_matched(pattern: &str, name: &str) -> bool {
+    if let Some(address) = has_parameters(pattern) {
+        return address.without_slash().captures(without_slash(name)).is_some();
+    }
     let matches = |pattern: &str, name: &str| {
         if is_key_expression(pattern) {
             intersects(pattern, name)
@@ -195,6 +205,9 @@ mod tests {
             ("fleet/@adm/*", "fleet/@adm/x", true),
             ("fleet/*", "/fleet/r1", true),
             ("/fleet/**", "fleet/r1", true),
+            ("fleet/{robot}/pose", "/fleet/r1/pose", true),
+            ("/fleet/r{n}", "fleet/r12", true),
+            ("fleet/{robot}/pose", "fleet/r1/speed", false),
         ] {
             assert_eq!(is_matched(expression, key), matches, "{expression} {key}");
         }

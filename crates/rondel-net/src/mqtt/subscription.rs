@@ -31,12 +31,19 @@ impl std::fmt::Debug for Subscription {
 /// Delivers to a receiver of type `R`.
 struct DeliverTo<R: ?Sized> {
     wants_idle: bool,
+    wants_names: bool,
     receiver: Arc<R>,
 }
 
 impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
-    fn receive(&self, topic: TopicId, _name: &str, samples: &[Sample<'_>]) {
-        self.receiver.receive(topic, samples);
+    fn receive(&self, topic: TopicId, name: &str, samples: &[Sample<'_>]) {
+        if !self.wants_names {
+            return self.receiver.receive(topic, samples);
+        }
+        let Some(number) = self.receiver.number(topic, name) else { return };
+        for sample in samples {
+            self.receiver.receive(topic, &[sample.with_name(Some(number))]);
+        }
     }
 
     fn idle(&self) {
@@ -103,7 +110,11 @@ impl Subscription {
             qos,
             settings,
             topic,
-            deliver: Box::new(DeliverTo { wants_idle: receiver.wants_idle(), receiver }),
+            deliver: Box::new(DeliverTo {
+                wants_idle: receiver.wants_idle(),
+                wants_names: receiver.wants_names(topic),
+                receiver,
+            }),
             counts: Arc::clone(&counts),
         };
         let key = connection.subscribe(route).map_err(DeclareError::Network)?;

@@ -78,6 +78,7 @@ impl Subscription {
         let state = Arc::new(state);
         let connections = numbers.connections();
         let wants_idle = receiver.wants_idle();
+        let wants_names = receiver.wants_names(topic);
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
         let compared = Arc::clone(&numbers);
@@ -95,11 +96,18 @@ impl Subscription {
                     }
                     return;
                 }
+                let name = match wants_names {
+                    true => match receiver.number(topic, sample.key_expr().as_str()) {
+                        None => return,
+                        number => number,
+                    },
+                    false => None,
+                };
                 let Some((source_time, origin)) = envelope.open(&sample) else { return };
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
-                let received = Sample::new(&payload, source_time, None).with_origin(origin);
+                let received = Sample::new(&payload, source_time, None).with_origin(origin).with_name(name);
                 if origin.is_none()
                     && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)
                 {

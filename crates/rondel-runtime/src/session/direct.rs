@@ -18,6 +18,7 @@ use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
 use crate::explanation::{Explainer, Signal};
 use crate::limits::{Clocks, Limits};
+use crate::names::NamedTopics;
 use crate::notice::Notice;
 use crate::options::{Emit, Input, TimeSource};
 use crate::reached::Reached;
@@ -30,6 +31,7 @@ use crate::text::counted;
 pub(super) struct Direct {
     specification: Specification,
     decoders: Vec<Decoder>,
+    named: NamedTopics,
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
     reads_arrivals: bool,
@@ -103,6 +105,7 @@ impl Direct {
         monitor.limit_instances(plan.options.instance_bytes);
         let inputs = plan.options.inputs.clone();
         let decoders = plan.decoders(program.projections())?;
+        let named = plan.named_topics(program.projections());
         let leaps = monitor.leaps();
         let properties = (0..specification.spec.properties.len() as u32).collect();
         let measures_time = specification.spec.properties.iter().any(|p| p.time != TimeModel::Steps);
@@ -112,6 +115,7 @@ impl Direct {
         Ok(Direct {
             unstamped: (0..specification.spec.topics.len() as u32).map(TopicId).filter(needs_time).collect(),
             decoders,
+            named,
             // Where nothing measures time, a time decides nothing.
             limits: limits(true).only_if(plan.options.live && measures_time || limited),
             line_limits: limits(false).only_if(limited),
@@ -167,6 +171,7 @@ impl Direct {
         }
         shared.counts.checked += 1;
         let row = self.block.len() - 1;
+        self.named.write(topic.index(), stamp.name, &mut self.block, row);
         let time = self.block.time(row);
         if time == NO_TIME {
             self.unstamped(row, topic, shared);

@@ -12,6 +12,7 @@ use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
 use crate::limits::{Clocks, Limits, Refused};
+use crate::names::NamedTopics;
 use crate::notice::Notice;
 use crate::options::{Input, TimeSource};
 use crate::progress::Progress;
@@ -21,6 +22,7 @@ use crate::text::counted;
 /// The decoders and the clock of an alignment, also of a synchronizer.
 pub(super) struct Intake {
     decoders: Vec<Decoder>,
+    named: NamedTopics,
     inputs: Vec<Input>,
     pub(super) block: Block,
     pub(super) clock: WaitClock,
@@ -90,6 +92,7 @@ impl Intake {
         let units = inputs.iter().map(|input| input.time_unit);
         Ok(Intake {
             decoders: plan.decoders(projections)?,
+            named: plan.named_topics(projections),
             block: Block::new(layout),
             clock: WaitClock::new(clock).after(waiting.clock),
             limits: Limits::new(&plan.options.alignment, plan.options.live).after(waiting.clock),
@@ -133,6 +136,7 @@ impl Intake {
             return Err(error);
         }
         let row = self.block.len() - 1;
+        self.named.write(topic.index(), stamp.name, &mut self.block, row);
         if reads_arrivals {
             let is_arrival = self.inputs[topic.index()].time == TimeSource::Arrival;
             let arrival = if is_arrival { given } else { stamp.arrival(&*shared.clock) };

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use rondel_event::Segment;
+use rondel_event::{Segment, ValueType};
 
 use crate::definition::{Definition, Definitions, NoDefinition};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::spec::SchemaType;
 use crate::suggest::{did_you_mean, nearest, unknown};
-use crate::syntax::ast::{Ast, Content, ContentKind, NodeKind};
+use crate::syntax::ast::{Ast, Content, ContentKind, NodeKind, Topic};
 
 /// Gives topics the fields of their types, and replaces names of constants by their values. Without `types`, names of
 /// types are only recorded.
@@ -33,6 +34,9 @@ pub(crate) fn define(ast: &mut Ast, types: Option<&dyn Definitions>, diagnostics
             }
         });
     }
+    for topic in &mut ast.topics {
+        diagnostics.extend(add_parameters(topic));
+    }
     let mut constants = Constants { ast_names: names(ast), known, diagnostics };
     let topics: Vec<String> = ast.topics.iter().map(|topic| topic.name.text.clone()).collect();
     for node in &mut ast.nodes {
@@ -49,6 +53,27 @@ pub(crate) fn define(ast: &mut Ast, types: Option<&dyn Definitions>, diagnostics
         messages.chain(test.expectations.iter_mut().flat_map(|expectation| &mut expectation.values))
     });
     contents.for_each(|content| constants.replace(&topics, content));
+}
+
+/// Adds the parameters of the address to the fields of a topic, where these are known. Elsewhere they are found by name.
+fn add_parameters(topic: &mut Topic) -> Vec<Diagnostic> {
+    let Some(schema) = &mut topic.schema else { return Vec::new() };
+    let mut diagnostics = Vec::new();
+    for parameter in &topic.parameters {
+        if schema.fields.iter().any(|(name, _)| *name == parameter.text) {
+            let message =
+                format!("parameter '{}' of the address is also a field of the messages", parameter.text);
+            let mut diagnostic = Diagnostic::new(Code::DuplicateName, parameter.span, message);
+            if let Some(field) = topic.places.get(&parameter.text) {
+                diagnostic = diagnostic.label(*field, "the field is declared here");
+            }
+            diagnostics.push(diagnostic.help("give the parameter another name"));
+            continue;
+        }
+        topic.places.insert(parameter.text.clone(), parameter.span);
+        schema.fields.push((parameter.text.clone(), SchemaType::Value(ValueType::String)));
+    }
+    diagnostics
 }
 
 /// The names of topics, constants and definitions, which hide names of types.

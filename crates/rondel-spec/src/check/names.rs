@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Path, Segment, TopicId};
+use rondel_event::{Path, Segment, TopicId, ValueType};
 
 use super::fields::Fields;
 use super::{Checker, Meaning};
@@ -310,6 +310,9 @@ impl<'a> Checker<'a> {
 
     /// Resolves a field of a topic.
     fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
+        if let Some(meaning) = self.parameter_of_address(topic, steps) {
+            return meaning;
+        }
         let declared = match self.fields(topic).map(|fields| fields.find_value(steps, self.span(node))) {
             None => None,
             Some(Ok(declared)) => declared,
@@ -319,6 +322,22 @@ impl<'a> Checker<'a> {
             }
         };
         Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
+    }
+
+    /// Resolves a parameter of an address, where the fields of the topic are not known. Elsewhere it is one of them.
+    fn parameter_of_address(&mut self, topic: TopicId, steps: &[(Segment, Span)]) -> Option<Meaning> {
+        let declared = self.ast.topics.get(topic.index()).filter(|topic| topic.schema.is_none())?;
+        let (Segment::Key(key), _) = steps.first()? else { return None };
+        let parameter = declared.parameters.iter().find(|parameter| *parameter.text == **key)?;
+        if let Some((_, step)) = steps.get(1) {
+            let message =
+                format!("'{key}' is a parameter of an address, which is a string and has no fields");
+            let diagnostic = Diagnostic::new(Code::NoFields, *step, message);
+            self.diagnostics.push(diagnostic.label(parameter.span, "declared here"));
+            return Some(Meaning::Invalid);
+        }
+        let path = Path(vec![Segment::Key(key.clone())]);
+        Some(Meaning::Field { topic, path, declared: Some((ValueType::String, Some(parameter.span))) })
     }
 
     /// Returns advice for a parameter or a variable of another declaration.

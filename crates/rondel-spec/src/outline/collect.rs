@@ -154,9 +154,15 @@ impl<'a> Collector<'a> {
 
     fn declare_fields(&mut self, topic: usize, syntax: &ast::Topic, schema: &Schema, prefix: String) {
         for (name, field) in &schema.fields {
+            let parameter =
+                syntax.parameters.iter().find(|parameter| prefix.is_empty() && parameter.text == *name);
             let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
             let detail = format!("{}.{path}: {}", syntax.name.text, type_text(field));
-            let span = syntax.places.get(&path).and_then(|place| name_before(self.text, place.start, name));
+            let place = syntax.places.get(&path);
+            let span = match parameter {
+                Some(parameter) => Some(parameter.span),
+                None => place.and_then(|place| name_before(self.text, place.start, name)),
+            };
             let written = Name { text: path.clone(), span: span.unwrap_or(syntax.name.span) };
             let symbol = self.add(SymbolKind::Field, &written, Some(topic), detail);
             let added = &mut self.outline.symbols[symbol];

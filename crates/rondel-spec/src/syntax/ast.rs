@@ -66,6 +66,8 @@ pub(crate) struct Name {
 pub(crate) struct Topic {
     pub(crate) name: Name,
     pub(crate) address: Option<String>,
+    /// The parameters of the address.
+    pub(crate) parameters: Vec<Name>,
     pub(crate) type_name: Option<Name>,
     pub(crate) schema: Option<Schema>,
     /// The locations of the types of the schema's fields; array elements are named `field[]`.

@@ -1,12 +1,12 @@
 //! Parser of topics and schemas.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use rondel_event::ValueType;
+use rondel_event::{AddressPattern, ValueType};
 
 use super::ast::{Name, Topic};
 use super::parser::{ADDRESS, DECLARATIONS, Parsed, Parser, Reported};
-use crate::address::AddressPattern;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::{Schema, SchemaType};
@@ -21,6 +21,7 @@ impl Parser<'_> {
         self.ast.topics.push(Topic {
             name,
             address: None,
+            parameters: Vec::new(),
             type_name: None,
             schema: None,
             places: Default::default(),
@@ -28,7 +29,7 @@ impl Parser<'_> {
         });
         if let TokenKind::Text(address) = self.peek() {
             let address = address.clone();
-            self.check_address(&address);
+            self.ast.topics[index].parameters = self.address_parameters(&address);
             self.ast.topics[index].address = Some(address);
             self.advance();
         }
@@ -74,26 +75,30 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reports parameters of an address, which is the next token: taken as plain text, the address would match nothing.
-    fn check_address(&mut self, address: &str) {
-        let (range, message, help) = match AddressPattern::parse(address) {
-            Ok(None) => return,
-            Ok(Some(pattern)) => {
-                let help = format!(
-                    "write a wildcard, `{}` on Zenoh or `{}` on MQTT, and tell the publishers apart by a field of their \
-                     messages",
-                    pattern.key_expression(),
-                    pattern.filter()
-                );
-                (0..address.len(), "parameters in addresses are not supported".to_owned(), help)
-            }
-            Err(fault) => (fault.range, fault.message, fault.advice.to_owned()),
-        };
+    /// Reads the parameters of an address, which is the next token.
+    fn address_parameters(&mut self, address: &str) -> Vec<Name> {
         let token = self.span();
-        let inside = Span::new(token.start + 1 + range.start, token.start + 1 + range.end);
-        // An escape before it moves the place.
-        let span = if Some(inside.of(self.text)) == address.get(range) { inside } else { token };
-        self.report(Diagnostic::new(Code::InvalidAddress, span, message).help(help));
+        // An escape before a place moves it.
+        let place = |parser: &Self, range: Range<usize>| {
+            let inside = Span::new(token.start + 1 + range.start, token.start + 1 + range.end);
+            if Some(inside.of(parser.text)) == address.get(range) { inside } else { token }
+        };
+        match AddressPattern::parse(address) {
+            Ok(None) => Vec::new(),
+            Ok(Some(pattern)) => {
+                let name = |name: &str| {
+                    let at = address.find(&format!("{{{name}}}")).map_or(0, |at| at + 1);
+                    Name { text: name.to_owned(), span: place(self, at..at + name.len()) }
+                };
+                pattern.parameters().map(name).collect()
+            }
+            Err(fault) => {
+                let span = place(self, fault.range);
+                let diagnostic = Diagnostic::new(Code::InvalidAddress, span, fault.message);
+                self.report(diagnostic.help(fault.advice));
+                Vec::new()
+            }
+        }
     }
 
     fn type_name(&mut self) -> Parsed<String> {

@@ -354,6 +354,17 @@ fn deployment(
         items.push(item);
         topic_settings.push(settings);
     }
+    let named = sources.iter().find(|binding| binding.address.pattern().is_some());
+    if let (Some(item), Some(binding)) = (record_item, named) {
+        // Its channel would be named after the address, and the parameters would be lost.
+        mistakes.at(
+            item,
+            format!(
+                "messages of {} cannot be recorded, as its address has parameters: leave `record` out",
+                binding.address
+            ),
+        );
+    }
     places.extend(alignment_places);
     if let Some(spec) = spec.filter(|spec| spec.declared().len() == sources.len()) {
         for Unheard { topic, text, misleads } in unheard(spec, &sources) {

@@ -1,9 +1,11 @@
 //! The types and encodings of topics: what an address, a deployment and a specification say about them together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rondel_decode::Encoding as PayloadEncoding;
 use rondel_decode::schema::{Schema, Type};
+use rondel_event::AddressPattern;
 use rondel_net::dds::{self, RawType, StringType, TopicType};
 use rondel_net::ros2::keys::DataKey;
 use rondel_net::ros2::{MessageType, TypeHash};
@@ -31,6 +33,9 @@ impl Typing<'_> {
     /// # Errors
     /// Why the type is refused, or that there is none.
     pub fn complete(&self, address: Address, input: &mut Input) -> Result<(Address, Option<String>), String> {
+        if let Some(topic) = self.topic {
+            check_parameters(topic, &address)?;
+        }
         let declared = self.topic.and_then(|topic| topic.type_name.as_deref());
         let name = self.own.or(declared);
         if let Some(name) = name.filter(|name| !is_name(name)) {
@@ -171,6 +176,45 @@ pub fn dds_name(name: &str, schema: Option<&Schema>) -> String {
         return schema.name().to_owned();
     }
     MessageType::parse(&name.replace('.', "/")).map_or_else(|_| name.to_owned(), |named| named.dds())
+}
+
+/// Checks the parameters of an address against those of the topic that it is the source of.
+///
+/// # Errors
+/// That they differ, or that the network has no wildcards that could stand for them.
+fn check_parameters(topic: &Topic, address: &Address) -> Result<(), String> {
+    let names = |pattern: Option<AddressPattern>| -> BTreeSet<String> {
+        pattern.iter().flat_map(AddressPattern::parameters).map(str::to_owned).collect()
+    };
+    let (wanted, given) = (names(topic.pattern()), names(address.pattern()));
+    if wanted.is_empty() && given.is_empty() {
+        return Ok(());
+    }
+    if matches!(address, Address::Dds(..) | Address::Ros2(..)) {
+        return Err(format!(
+            "{address} cannot be the source of '{}', whose address \"{}\" has parameters: only Zenoh and MQTT have \
+             wildcards, which stand for them",
+            topic.name, topic.address
+        ));
+    }
+    let listed = |names: &BTreeSet<String>| {
+        names.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ")
+    };
+    match (wanted.is_empty(), wanted == given) {
+        (_, true) => Ok(()),
+        (true, false) => Err(format!(
+            "{address} has the parameters {}, and the topic has none: write them in the specification too, as in `topic \
+             {} \"{}\"`",
+            listed(&given),
+            topic.name,
+            topic.address
+        )),
+        (false, false) => Err(format!(
+            "{address} has to have the parameters of the address \"{}\" in the specification: {}",
+            topic.address,
+            listed(&wanted)
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<S
     let sinks = vec![vec![Sink::Network(Arc::new(Published(published)))]];
     let stdout = Console::new(Duration::from_secs(3));
     let pipeline = Pipeline::new(Parts {
+        names: Vec::new(),
         session: plan.start().unwrap(),
         clock,
         simulated: None,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::ZenohId;
-use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_event::{NameId, Origin, Timestamp, TopicId};
 
 use super::{AGAIN, Asked, Attended, Places, Recoverer};
 use crate::adapter::{Outage, Receiver, Sample, now};
@@ -33,6 +33,8 @@ pub(in crate::zenoh) struct Numbers<R: ?Sized> {
     name: String,
     receiver: Arc<R>,
     wants_idle: bool,
+    /// The name of the topic of each publisher, where the receiver numbers them.
+    names: Option<Mutex<HashMap<u64, NameId>>>,
     /// A part of the publisher's hash and the number that its next message has; 0 is nobody.
     slots: [AtomicU64; SLOTS],
     table: Mutex<Table>,
@@ -169,6 +171,10 @@ impl Gap {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How far `number` lies beyond `next`; negative before it.
 fn beyond(number: u32, next: u32) -> i32 {
     number.wrapping_sub(next) as i32
@@ -191,6 +197,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             topic,
             name,
             wants_idle: receiver.wants_idle(),
+            names: receiver.wants_names(topic).then(Mutex::default),
             receiver,
             slots: [const { AtomicU64::new(0) }; SLOTS],
             table: Mutex::default(),
@@ -227,6 +234,12 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
         let mut numbered = Numbered::new(key, (session, entity), 0, true);
         numbered.places.advanced = true;
+        if self.names.is_some() {
+            match self.receiver.number(self.topic, key) {
+                None => return,
+                name => self.note_name(publisher, name),
+            }
+        }
         numbered.gap = Some(Gap { history: true, ..Gap::new(0) });
         table.publishers.insert(publisher, numbered);
         table.gaps.push(publisher);
@@ -275,6 +288,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             let id = info.source_id();
             let timed = sample.source_time.is_some();
             let publisher = Numbered::new(key, (&id.zid(), id.eid()), number, timed);
+            self.note_name(origin.publisher, sample.name);
             table.publishers.insert(origin.publisher, publisher);
         }
         let next = self.next(table, origin.publisher);
@@ -352,13 +366,21 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
     }
 
+    /// Notes the name of the topic of a publisher.
+    fn note_name(&self, publisher: u64, name: Option<NameId>) {
+        if let Some((names, name)) = self.names.as_ref().zip(name) {
+            lock(names).insert(publisher, name);
+        }
+    }
+
     fn closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
     fn deliver(&self, publisher: u64, number: u32, time: Option<Timestamp>, payload: &[u8]) {
         let origin = Origin { publisher, number: number.into() };
-        let sample = Sample::new(payload, time, None).with_origin(Some(origin));
+        let name = self.names.as_ref().and_then(|names| lock(names).get(&publisher).copied());
+        let sample = Sample::new(payload, time, None).with_origin(Some(origin)).with_name(name);
         self.receiver.receive(self.topic, &[sample]);
     }
 

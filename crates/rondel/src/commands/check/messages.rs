@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use rondel_decode::{Encoding, MessageType};
-use rondel_event::{Field, Origin, Read as ReadAs, Timestamp, TopicId, ValueType};
+use rondel_event::{Field, NameId, Origin, Read as ReadAs, Timestamp, TopicId, ValueType};
 use rondel_recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField, shown,
 };
@@ -270,6 +270,12 @@ impl Checking<'_> {
         let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
         let (mut reported, mut text) = (Notices::new(), Vec::new());
         let mut numbers = vec![Numbers::default(); topics.len()];
+        let names: Vec<Option<NameId>> = recording
+            .topics()
+            .iter()
+            .zip(&topics)
+            .map(|(recorded, target)| self.plan.names((*target)?)?.number(&recorded.name))
+            .collect();
         let mut first_undecodable: Option<Undecodable> = None;
         let bar = self.progress_bar(recording.progress().size);
         let mut outcome = Ok(());
@@ -285,6 +291,7 @@ impl Checking<'_> {
                         source: Some(if publish { publish_time } else { log_time }),
                         arrival: Some(log_time),
                         origin: counts.then_some(origin),
+                        name: names[topic],
                     };
                     clock.set(log_time);
                     let pushed = if undecodable.contains_key(&topic) {

@@ -27,6 +27,7 @@ fn the_wait_for_a_consumer_is_no_silence() {
     let sinks = vec![vec![Sink::Network(Arc::new(Slow(Published(published), Arc::clone(&clock))))]];
     let writer = VerdictWriter::new(plan.properties(), Format::Json, false);
     let pipeline = Pipeline::new(Parts {
+        names: Vec::new(),
         session: plan.start().unwrap(),
         clock: clock.clone(),
         simulated: None,

@@ -32,6 +32,7 @@ impl Case {
         let sinks = vec![vec![Sink::Network(Arc::new(Published(published)))]];
         let writer = VerdictWriter::new(plan.properties(), Format::Json, false);
         let pipeline = Pipeline::new(Parts {
+            names: Vec::new(),
             session: plan.start().unwrap(),
             clock,
             simulated: Some(Simulated::new(simulation, plan)),

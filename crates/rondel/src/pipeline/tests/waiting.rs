@@ -53,6 +53,7 @@ fn pipeline(
     };
     let sinks = plan.properties().iter().map(|_| vec![sink(to)]).collect();
     Ok(Pipeline::new(Parts {
+        names: Vec::new(),
         session,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         simulated: None,

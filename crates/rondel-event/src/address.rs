@@ -16,6 +16,10 @@ enum Part {
     Parameter(String),
 }
 
+/// A name of a topic that matches an address with parameters, by a number that stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(pub u32);
+
 /// Why a text is no address with parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressFault {
@@ -64,6 +68,15 @@ impl AddressPattern {
             at += segment.len() + 1;
         }
         Ok(Some(AddressPattern { segments }))
+    }
+
+    /// The same without a slash at its beginning, which recordings and Zenoh leave out.
+    #[must_use]
+    pub fn without_slash(mut self) -> AddressPattern {
+        if self.segments.len() > 1 && self.segments.first().is_some_and(Vec::is_empty) {
+            self.segments.remove(0);
+        }
+        self
     }
 
     /// The names of the parameters, in the order of the address.
@@ -233,6 +246,8 @@ mod tests {
             assert_eq!(pattern(address).captures(name).as_deref(), expected, "{address} on {name}");
         }
         assert_eq!(AddressPattern::parse("fleet/r1/pose"), Ok(None));
+        assert_eq!(pattern("/{robot}").without_slash().captures("r1"), Some(vec!["r1"]));
+        assert_eq!(pattern("{robot}").without_slash().captures("/r1"), None);
         assert_eq!(pattern("{site}/r_{robot}").parameters().collect::<Vec<_>>(), ["site", "robot"]);
     }
 

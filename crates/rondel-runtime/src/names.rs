@@ -1,0 +1,145 @@
+//! Names of topics that match an address with parameters.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rondel_decode::Parameters;
+use rondel_event::{Block, NameId, Path, Projection};
+
+/// So many names of a topic are told apart. Messages of further ones have no parameters.
+const MOST: usize = 1 << 16;
+
+/// The texts of the parameters, in the order of the address.
+type Texts = Arc<[Box<str>]>;
+
+/// The names that have been seen of a topic whose address has parameters, such as `fleet/{robot}/pose`. Whoever receives
+/// a message turns the name of its topic into a number, and the session turns the number into the parameters.
+#[derive(Debug)]
+pub struct TopicNames {
+    parameters: Parameters,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    numbers: HashMap<Box<str>, NameId>,
+    /// By number.
+    texts: Vec<Texts>,
+}
+
+impl TopicNames {
+    /// The names of a topic that is called so; `None` if none of the names has parameters.
+    pub(crate) fn of(names: &[String]) -> Option<TopicNames> {
+        let parameters = Parameters::of(names, &Projection::default())?;
+        Some(TopicNames { parameters, known: RwLock::default() })
+    }
+
+    /// The number of a name; `None` if it does not match the address. Names beyond a limit all have the same number,
+    /// which gives no parameters.
+    pub fn number(&self, name: &str) -> Option<NameId> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.numbers.get(name) {
+            return Some(*number);
+        }
+        let is_full = known.texts.len() >= MOST;
+        drop(known);
+        let texts: Texts = self.parameters.captures(name)?.into_iter().map(Box::from).collect();
+        if is_full {
+            return Some(NameId(MOST as u32));
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.numbers.get(name) {
+            return Some(*number);
+        }
+        let number = NameId(known.texts.len() as u32);
+        known.texts.push(texts);
+        known.numbers.insert(name.into(), number);
+        Some(number)
+    }
+
+    /// Whether a field at this path is a parameter.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.parameters.has(path)
+    }
+
+    fn texts_from(&self, first: usize) -> Vec<Texts> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.texts.get(first..).unwrap_or_default().to_vec()
+    }
+}
+
+/// Writes the parameters of the topics of one session.
+pub(crate) struct NamedTopics {
+    topics: Vec<Option<NamedTopic>>,
+}
+
+struct NamedTopic {
+    parameters: Parameters,
+    names: Arc<TopicNames>,
+    /// Those of the names that were needed so far.
+    texts: Vec<Texts>,
+}
+
+impl NamedTopics {
+    /// Those of topics with these names, of which these fields are read.
+    pub(crate) fn new(
+        names: &[Option<Arc<TopicNames>>],
+        called: impl Iterator<Item = Vec<String>>,
+        projections: &[Projection],
+    ) -> NamedTopics {
+        let topic =
+            |((names, called), projection): ((&Option<Arc<TopicNames>>, Vec<String>), &Projection)| {
+                let names = Arc::clone(names.as_ref()?);
+                Some(NamedTopic {
+                    parameters: Parameters::of(&called, projection)?,
+                    names,
+                    texts: Vec::new(),
+                })
+            };
+        let mut topics: Vec<_> = names.iter().zip(called).zip(projections).map(topic).collect();
+        if topics.iter().all(Option::is_none) {
+            topics.clear();
+        }
+        NamedTopics { topics }
+    }
+
+    /// Writes the parameters that the name of a message gives, into its row.
+    #[inline]
+    pub(crate) fn write(&mut self, topic: usize, name: Option<NameId>, block: &mut Block, row: usize) {
+        if let (Some(Some(topic)), Some(name)) = (self.topics.get_mut(topic), name) {
+            topic.write(name.0 as usize, block, row);
+        }
+    }
+}
+
+impl NamedTopic {
+    fn write(&mut self, name: usize, block: &mut Block, row: usize) {
+        if name >= self.texts.len() {
+            self.texts.extend(self.names.texts_from(self.texts.len()));
+        }
+        if let Some(texts) = self.texts.get(name) {
+            self.parameters.write(texts, block, row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_numbers_up_to_a_limit() {
+        let names = TopicNames::of(&["pose".to_owned(), "/fleet/{robot}/pose".to_owned()]).unwrap();
+        assert_eq!(names.number("fleet/r1/pose"), Some(NameId(0)));
+        assert_eq!(names.number("/fleet/r2/pose"), Some(NameId(1)));
+        assert_eq!(names.number("fleet/r1/pose"), Some(NameId(0)));
+        assert_eq!(names.number("fleet/r1/speed"), None);
+        assert_eq!(names.texts_from(1).concat(), ["r2".into()]);
+        for i in 0..2 * MOST {
+            names.number(&format!("fleet/n{i}/pose"));
+        }
+        assert_eq!(names.number("fleet/another/pose"), Some(NameId(MOST as u32)));
+        assert_eq!(names.texts_from(0).len(), MOST);
+        assert!(TopicNames::of(&["pose".to_owned()]).is_none());
+    }
+}
