@@ -33,6 +33,7 @@ pub use names::{find as find_topic, is_matched, is_pattern, without_network};
 pub use published::{Published, PublishedLine, published};
 
 use std::fmt;
+use std::sync::Arc;
 
 use rondel_event::{Block, Origin, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};
 
@@ -40,7 +41,7 @@ use wide::u8x16;
 
 use crate::Parameters;
 use crate::json::{
-    Action, JsonError, JsonErrorKind, Kind, Node, Scanner, TraceShapes, Writer, unescape, walk,
+    Action, JsonError, JsonErrorKind, Kind, Named, Node, Scanner, TraceShapes, Writer, unescape, walk,
 };
 
 /// A topic that may stand in a trace.
@@ -153,7 +154,7 @@ pub struct Lines {
 struct Roots {
     names: Vec<String>,
     /// The parameters of its address.
-    parameters: Option<Parameters>,
+    parameters: Option<Arc<Parameters>>,
     /// The payload by itself, where it is written in a string.
     payload: Node,
     flat: Node,
@@ -196,7 +197,7 @@ impl Roots {
         let is_arrival = topic.time == LineTime::Arrival;
         let times: &[&str] = if is_arrival { &["time", "arrival"] } else { &["time"] };
         Roots {
-            parameters: Parameters::of(&topic.names, &topic.projection),
+            parameters: Parameters::of(&topic.names, &topic.projection).map(Arc::new),
             names: topic.names.clone(),
             data: below("data", times),
             message: below("message", times),
@@ -612,7 +613,7 @@ impl Lines {
                     }
                     None => {
                         let other = self.other(name);
-                        self.shapes.learn(with_break, &self.unread, Err(other), self.time_unit);
+                        self.shapes.learn(with_break, &self.unread, Err(other), None, self.time_unit);
                         self.shapes.count_other(Some(other), 1);
                         return Ok(());
                     }
@@ -683,19 +684,20 @@ impl Lines {
             return Err(json(error));
         }
         self.mistyped += mistyped;
-        if let Some((parameters, name)) = roots.parameters.as_ref().zip(named.as_deref())
-            && let Some(texts) = parameters.captures(name)
-        {
-            parameters.write(&texts, block, row);
+        let named = roots.parameters.as_ref().zip(named.as_deref()).and_then(|(parameters, name)| {
+            let texts = parameters.captures(name)?.into_iter().map(Box::from).collect();
+            Some(Named { parameters: Arc::clone(parameters), texts })
+        });
+        if let Some(Named { parameters, texts }) = &named {
+            parameters.write(texts, block, row);
         }
         block.set_time(row, time.unwrap_or(self.time));
         self.untimed |= Rows::from(time.is_none()) << row;
         if let (Some(publisher), Some(number)) = origin {
             self.origins.push((row, Origin { publisher, number }));
         }
-        // A shape has the values of the payload alone, and not those of a name.
-        if text.is_none() && !members.may_be_event() && roots.parameters.is_none() {
-            self.shapes.learn(with_break, root, Ok(id), time_unit);
+        if text.is_none() && !members.may_be_event() {
+            self.shapes.learn(with_break, root, Ok(id), named, time_unit);
         }
         Ok(())
     }

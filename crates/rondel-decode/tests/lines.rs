@@ -39,8 +39,9 @@ fn projection() -> Projection {
 const LAYOUT: Layout = Layout { topics: 2, bools: 3, ints: 2, floats: 2, strings: 1 };
 
 fn topics() -> Vec<TraceTopic> {
-    [["one", "fleet/+/pose"], ["two", "arm/**"]]
-        .map(|names| TraceTopic::new(names.map(String::from).into(), projection()))
+    // The text of `two` comes from the name of the topic, where that matches.
+    [&["one", "fleet/+/pose"][..], &["two", "arm/**", "robot/{s}/pose"]]
+        .map(|names| TraceTopic::new(names.iter().map(|name| name.to_string()).collect(), projection()))
         .into()
 }
 
@@ -248,6 +249,8 @@ fn mixed_line() -> impl Strategy<Value = String> {
         4 => Just("two".to_string()),
         2 => "[a-c]{1,2}|a_topic_with_a_name_that_is_longer_than_most_[a-c]{1,30}",
         1 => Just("t\\u0077o".to_string()),
+        3 => prop::sample::select(vec!["robot/r1/pose", "robot/r22/pose", "mqtt:robot/a_long_name_of_a_robot/pose", "/robot/\\u0072/pose"])
+            .prop_map(str::to_owned),
         3 => prop::sample::select(vec![
             "fleet/r1/pose", "mqtt:fleet/r2/pose", "/two", "zenoh+cdr_string:arm/left/x", "arm", "fleet/pose",
         ])

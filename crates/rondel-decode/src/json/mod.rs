@@ -19,7 +19,7 @@ pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, unescape};
 use shape::{Run, Shape};
 pub(crate) use time::{Meaning, text as text_time};
-pub(crate) use trace::TraceShapes;
+pub(crate) use trace::{Named, TraceShapes};
 pub use write::JsonForm;
 
 /// Text as JSON, in its quotation marks.

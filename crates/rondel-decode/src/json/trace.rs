@@ -1,5 +1,7 @@
 //! The shapes of the lines of a trace, in which messages of many topics may alternate.
 
+use std::sync::Arc;
+
 use rondel_event::{Block, Rows, TimeUnit, Timestamp, TopicId};
 use wide::u8x16;
 
@@ -7,6 +9,7 @@ use super::SHORT;
 use super::plan::Node;
 use super::shape::{Goal, Shape};
 use super::words::Words;
+use crate::Parameters;
 
 /// No shape, where a number of one may stand.
 const NONE: u8 = u8::MAX;
@@ -36,6 +39,8 @@ pub(crate) struct TraceShapes {
     keys: Vec<u64>,
     /// Of a shape on a topic that is not read, the number of that topic.
     others: Vec<Option<u32>>,
+    /// Of a shape whose topic has an address with parameters, what its name gives to them.
+    named: Vec<Option<Named>>,
     /// How many lines there were on each topic that is not read.
     other_counts: Vec<u64>,
     /// The lines that probably have each shape, while they are sorted.
@@ -57,12 +62,30 @@ impl Default for TraceShapes {
             next: Vec::new(),
             keys: Vec::new(),
             others: Vec::new(),
+            named: Vec::new(),
             other_counts: Vec::new(),
             lines: Vec::new(),
             first: Box::new([NONE; 1 << SLOT_BITS]),
             look: None,
             usual: None,
             reach: Block::CAPACITY,
+        }
+    }
+}
+
+/// The fields that the name of a topic gives.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) parameters: Arc<Parameters>,
+    /// The texts of the parameters.
+    pub(crate) texts: Box<[Box<str>]>,
+}
+
+impl Named {
+    fn write(&self, block: &mut Block, mut rows: Rows) {
+        while rows != 0 {
+            self.parameters.write(&self.texts, block, rows.trailing_zeros() as usize);
+            rows &= rows - 1;
         }
     }
 }
@@ -173,6 +196,7 @@ impl TraceShapes {
         line: &[u8],
         root: &Node,
         topic: Result<TopicId, u32>,
+        named: Option<Named>,
         time_unit: TimeUnit,
     ) {
         if line.len() > SHORT || self.shapes.len() == MOST {
@@ -203,6 +227,7 @@ impl TraceShapes {
         self.next.push(std::mem::replace(&mut self.first[slot], index));
         self.keys.push(key);
         self.others.push(topic.err());
+        self.named.push(named);
         self.lines.push(0);
     }
 
@@ -231,9 +256,13 @@ impl TraceShapes {
     /// time gets that of the one before it, the first one `time`.
     #[inline]
     pub(crate) fn read(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Read {
-        if let Some(shape) = self.usual.and_then(|usual| self.shapes.get_mut(usize::from(usual))) {
+        let usual = self.usual.map(usize::from);
+        if let Some((usual, shape)) = usual.and_then(|usual| Some((usual, self.shapes.get_mut(usual)?))) {
             let first = block.len();
             let run = shape.run(text, starts, block, time);
+            if let Some(named) = &self.named[usual] {
+                named.write(block, below(block.len()) & !below(first));
+            }
             let untimed = if shape.is_timed() { 0 } else { below(block.len()) & !below(first) };
             if run.rows + 1 < starts.len() {
                 self.usual = None;
@@ -332,6 +361,9 @@ impl TraceShapes {
             if shape.is_event() {
                 let bits = bits & below(end);
                 shape.settle(block, bits);
+                if let Some(named) = &self.named[usize::from(*index)] {
+                    named.write(block, bits);
+                }
                 read.mistyped += shape.mistyped_per_row() * u64::from(bits.count_ones());
                 timeless |= if shape.is_timed() { 0 } else { bits };
             } else {
