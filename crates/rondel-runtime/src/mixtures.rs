@@ -24,9 +24,14 @@ fn sentence(spec: &Spec, (id, topic): (TopicId, &Topic), input: &Input) -> Optio
         1 => " and 1 other property".to_owned(),
         more => format!(" and {more} other properties"),
     };
+    let parameter = topic.pattern().and_then(|pattern| Some(pattern.parameters().next()?.to_owned()));
+    let each = match parameter {
+        Some(parameter) => format!("`for each {parameter} in {}.{parameter}`", topic.name),
+        None => "`for each` over a field".to_owned(),
+    };
     Some(format!(
         "{} is the pattern {pattern}: where several topics match, a message of one replaces the values of another in \
-         {first}{others}; `for each` over a field keeps them apart",
+         {first}{others}; {each} keeps them apart",
         topic.name
     ))
 }

@@ -86,9 +86,20 @@ impl<'a> Collector<'a> {
         let whole = index.checked_sub(1).and_then(|index| self.wholes.get(index));
         let whole = whole.copied().filter(|whole| whole.end >= span.end).unwrap_or(span);
         let doc = if owner.is_none() { comment_above(self.text, whole.start) } else { String::new() };
+        // A chain may be called as its topics are listed, and a test by a text in quotes.
+        let is_written = span.of(self.text) == name.text;
+        self.outline.uses.extend(is_written.then_some((span, symbol)));
         let (name, span) = (name.text.clone(), Some(span));
-        self.outline.symbols.push(Symbol { kind, name, span, whole, owner, detail, doc, is_external: false });
-        self.outline.uses.extend(span.map(|span| (span, symbol)));
+        self.outline.symbols.push(Symbol {
+            kind,
+            name,
+            span,
+            whole,
+            owner,
+            detail,
+            doc,
+            is_external: !is_written,
+        });
         symbol
     }
 
@@ -96,8 +107,8 @@ impl<'a> Collector<'a> {
         let ast = self.ast;
         for (topic, typed) in ast.topics.iter().zip(&self.typed.topics) {
             let symbol = self.add(SymbolKind::Topic, &topic.name, None, String::new());
-            // Its name is its address.
-            self.outline.symbols[symbol].is_external = topic.address.is_none();
+            // Without an address its name is the address.
+            self.outline.symbols[symbol].is_external |= topic.address.is_none();
             self.globals.entry(&topic.name.text).or_insert(symbol);
             if let Some(schema) = &typed.schema {
                 self.declare_fields(symbol, topic, schema, String::new());
@@ -146,9 +157,7 @@ impl<'a> Collector<'a> {
         }
         for test in &ast.tests {
             let name = Name { text: test.name.clone(), span: test.span };
-            let symbol = self.add(SymbolKind::Test, &name, None, String::new());
-            // A text in quotes, which nothing names.
-            self.outline.symbols[symbol].is_external = true;
+            self.add(SymbolKind::Test, &name, None, String::new());
         }
     }
 
@@ -167,9 +176,9 @@ impl<'a> Collector<'a> {
             let symbol = self.add(SymbolKind::Field, &written, Some(topic), detail);
             let added = &mut self.outline.symbols[symbol];
             (added.span, added.is_external) = (span, true);
-            if span.is_none() {
-                self.outline.uses.pop();
-            }
+            // Only a field of the topic itself is written with its whole path.
+            self.outline.uses.pop_if(|(_, last)| *last == symbol);
+            self.outline.uses.extend(span.map(|span| (span, symbol)));
             self.fields.insert((topic, path.clone()), symbol);
             let (mut inner, mut path) = (field, path);
             while let SchemaType::Array(element, _) = inner {
@@ -250,6 +259,9 @@ impl<'a> Collector<'a> {
         self.scopes.push(properties);
         for assert in &ast.asserts {
             enter(&mut scopes, assert.body, self.scopes.len() - 1);
+            if let ast::Demanded::Longest(_, bound) = &assert.demand {
+                self.bound(bound);
+            }
             assert.span.iter().flat_map(|(begin, end)| [begin, end]).for_each(|bound| self.bound(bound));
         }
         let variables: Vec<usize> = ast

@@ -39,7 +39,7 @@ test \"t\" { at 0 s gear { report: 1, pose: { x: 2 } } expect q violated }
 6:84 report 1:22 Field|6:97 on 6:47 State|6:104 limit 2:7 Constant|7:10 q 7:10 Property|7:17 m 6:9 Machine|\
 7:20 on 6:47 State|7:34 x 7:34 Parameter|7:37 gear 1:7 Topic|7:42 report 1:22 Field|7:50 x 7:34 Parameter|\
 7:53 pose 1:35 Field|7:58 x 1:43 Field|8:10 r 8:10 Property|8:23 gear 1:7 Topic|8:28 scans 1:55 Field|\
-9:14 p 5:10 Property|10:6 \"t\" 10:6 Test|10:19 gear 1:7 Topic|10:26 report 1:22 Field|10:37 pose 1:35 Field|\
+9:14 p 5:10 Property|10:19 gear 1:7 Topic|10:26 report 1:22 Field|10:37 pose 1:35 Field|\
 10:45 x 1:43 Field|10:61 q 7:10 Property";
     let found = uses(text);
     let expected: Vec<&str> = expected.split('|').collect();
