@@ -410,3 +410,26 @@ fn a_publisher_of_another_type_than_the_declared_one() {
     right.close_input();
     right.finish();
 }
+
+#[test]
+fn types_of_several_topics_are_asked_for_together() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "a.rondel",
+        "topic a { v: int }\ntopic b { v: int }\ntopic c { v: int }\nproperty p = a.v + b.v + c.v > 0\n",
+    );
+    let sources: String =
+        ["a", "b", "c"].map(|name| format!("  {name}: {{ source: dds:{name}, encoding: cdr }}\n")).concat();
+    let domain = dds_domain();
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!("specification: {spec}\ndds: {{ domain: {domain}, interface: lo }}\ntopics:\n{sources}verdicts: {{ to: stdout }}\n"),
+    );
+    let mut run = Process::rondel(["run", &deployment]);
+    let said = run.wait_stderr("waiting for publishers of dds:a, dds:b, dds:c, to learn their types");
+    assert!(said.ends_with("; no topic is read before"), "{said}");
+    run.terminate();
+    run.finish()
+        .expect_status(5)
+        .expect_stderr(&["stopped before the types of dds:a, dds:b, dds:c were known"]);
+}
