@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use rondel_event::{Block, Comparison, Timestamp, Verdict};
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel};
 
 use super::definition::{Definition, Message, Valuation};
 use super::random::{ahead_spec, trace};
+use super::runner;
 use super::write;
 use crate::{CompileError, Monitor, Program};
 
@@ -302,13 +302,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
 
 #[test]
 fn what_looks_ahead_agrees_with_the_definitions() {
-    let config = ProptestConfig {
-        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000),
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        ..ProptestConfig::default()
-    };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = [const { std::cell::Cell::new((0, 0)) }; 3];
     let result = runner.run(&(ahead_spec(), trace(), 0..3_usize, cuts), |(spec, trace, model, cuts)| {

@@ -7,12 +7,7 @@ use super::*;
 
 #[test]
 fn pairs_that_differ_agree_with_the_definition() {
-    let config = ProptestConfig {
-        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let mut runner = runner(2000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = std::cell::Cell::new([0; 3]);
     let result = runner.run(&(apart_spec(), trace(), 0..3_usize, cuts), |(spec, trace, model, cuts)| {

@@ -52,12 +52,7 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
 
 #[test]
 fn by_value_agrees_with_relations_and_the_definition() {
-    let config = ProptestConfig {
-        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let (tried, by_value) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     let strategy = (prop_oneof![4 => by_value_spec(), 1 => spec()], trace(), 0..3_usize, cuts);

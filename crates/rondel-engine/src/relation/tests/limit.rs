@@ -17,12 +17,7 @@ fn limited(spec: &Spec, model: TimeModel, limit: u64) -> Option<Arc<Program>> {
 
 #[test]
 fn a_limit_makes_no_verdict_wrong() {
-    let config = ProptestConfig {
-        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = [const { std::cell::Cell::new(0_usize) }; 4];
     let add = |i: usize, n: usize| counts[i].set(counts[i].get() + n);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use definition::{Definition, Message};
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use random::{spec, trace};
 use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
@@ -248,14 +249,27 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     is_monitored
 }
 
-#[test]
-fn what_can_be_monitored_agrees_with_the_definitions() {
+/// A runner of so many random cases, or of as many as `RONDEL_CASES` says. A failing case prints the seed;
+/// `RONDEL_SEED` repeats it.
+fn runner(cases: u32) -> TestRunner {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = number("RONDEL_SEED").unwrap_or_else(|| now().map_or(1, |now| now.as_nanos() as u64));
+    println!("RONDEL_SEED={seed}");
     let config = ProptestConfig {
-        cases: std::env::var("RONDEL_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(3000),
+        cases: number("RONDEL_CASES").map_or(cases, |cases| cases as u32),
         failure_persistence: None,
+        max_shrink_iters: 20_000,
         ..ProptestConfig::default()
     };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+#[test]
+fn what_can_be_monitored_agrees_with_the_definitions() {
+    let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let (tried, monitored) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     let result = runner.run(&(spec(), trace(), 0..3_usize, cuts), |(spec, trace, model, cuts)| {

@@ -62,8 +62,7 @@ pub(super) fn assert_witnesses(
 
 #[test]
 fn named_values_violate_by_the_definition() {
-    let config = ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let mut runner = runner(3000);
     let cuts = proptest::collection::vec(1..5_usize, 1..4);
     let counts = std::cell::Cell::new([0; 2]);
     let strategy = (prop_oneof![by_value_spec(), spec()], trace(), 0..3_usize, cuts);
