@@ -268,7 +268,7 @@ impl TableRecording {
     /// The topic that the row names.
     fn of_cell(&self) -> Option<usize> {
         let Shape::ByCell(column) = self.columns.shape else { return None };
-        let name = self.row.get(column)?;
+        let name = self.row.get(column)?.trim_ascii();
         let is_it =
             |topic: &usize| self.topics.get(*topic).is_some_and(|topic| topic.name.as_bytes() == name);
         Some(self.current).filter(is_it).or_else(|| self.columns.by_name.get(name).copied())

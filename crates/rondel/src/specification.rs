@@ -109,6 +109,19 @@ impl std::ops::Deref for Specification {
     }
 }
 
+/// Whether a file is a deployment, by its name.
+pub fn is_deployment(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+}
+
+/// Says that a deployment stands where a specification should.
+pub fn wants_specification(deployment: &str) -> String {
+    format!(
+        "{deployment} is a deployment, and this command takes a specification: name the file that stands behind \
+         `specification:` in it"
+    )
+}
+
 /// The specification cannot be used; the reasons have been shown.
 #[derive(Debug)]
 pub struct Refused;
@@ -120,6 +133,10 @@ impl Specification {
     /// [`Refused`], after every mistake was shown on standard error.
     pub fn from_file(path: &Path, reading: &Reading) -> Result<Specification, Refused> {
         let source = path.display().to_string();
+        if is_deployment(path) {
+            crate::complain(&wants_specification(&source));
+            return Err(Refused);
+        }
         let read = if path == Path::new("-") { text_of(std::io::stdin().lock()) } else { read_text(path) };
         let text = match read {
             Ok(text) => text,

@@ -123,3 +123,27 @@ fn a_run_that_is_stopped_before_it_joined_says_so() {
     run.terminate();
     run.finish().expect_status(5).expect_stderr(&["stopped before the network was joined"]);
 }
+
+#[test]
+fn a_deployment_is_told_from_a_specification() {
+    let folder = Folder::new();
+    let deployment = folder.file("d.yaml", "specification: a.rondel\nzenoh: {}\nverdicts: { to: stdout }\n");
+    for command in [&["explain"][..], &["test"], &["fmt"], &["fmt", "--check"]] {
+        let said = rondel(command.iter().copied().chain([deployment.as_str()]));
+        said.expect_status(2).expect_stderr(&["is a deployment", "`specification:`"]);
+    }
+    for command in ["topics", "init"] {
+        rondel([command, &deployment]).expect_status(2).expect_stderr(&["is a deployment: name a recording"]);
+    }
+}
+
+#[test]
+fn what_is_never_written_is_not_explained() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "a.rondel",
+        "topic t { x: float }\nproperty p = hysteresis(t.x, 1, 2)\nproperty q = stable(t.x > 1) for 2 s\n",
+    );
+    let said = rondel(["explain", &spec]);
+    assert!(!said.expect_status(0).stdout.contains("0 / 0"), "{}", said.stdout);
+}

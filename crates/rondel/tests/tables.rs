@@ -6,7 +6,7 @@ mod support;
 
 use std::io::Write as _;
 
-use support::{Finished, Folder, rondel};
+use support::{Finished, Folder, letters, rondel};
 
 const SPECIFICATION: &str = "
 topic gear { report: int, manual: bool, note: string }
@@ -377,4 +377,15 @@ fn tables_with_a_value_in_each_row_give_the_verdicts_of_lines() {
         let events = if end.contains("3,x") { 4 } else { 3 };
         skipped.expect_stderr(&["\"skipped\":1", &format!("\"events\":{events}")]);
     }
+}
+
+#[test]
+fn blanks_around_the_name_of_a_topic_do_not_count() {
+    let folder = Folder::new();
+    let spec =
+        folder.file("a.rondel", "topic a { x: int }\ntopic b { x: int }\nproperty p = a.x + b.x < 5\n");
+    let table = folder.file("a.csv", "time,topic,x\n0, a,1\n1,b ,2\n2,a,9\n3,  b,-9\n");
+    let said = rondel(["check", &spec, &table, "--emit", "every", "--format", "json", "--quiet"]);
+    assert_eq!(letters(&said.stdout), "?TFT", "{}", said.stdout);
+    assert!(!said.stderr.contains(" a,"), "{}", said.stderr);
 }

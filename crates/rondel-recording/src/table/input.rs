@@ -370,7 +370,8 @@ pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u6
             // The names of the columns, or a row that cannot be used.
             continue;
         }
-        let Some(name) = row.get(column) else { continue };
+        // Some write a blank behind each comma.
+        let Some(name) = row.get(column).map(<[u8]>::trim_ascii) else { continue };
         if names.get(last).is_none_or(|(own, _)| own.as_bytes() != name) {
             last = match places.get(name) {
                 Some(place) => *place,

@@ -20,11 +20,11 @@ use rondel_runtime::{Alignment, Input, ManualClock, Options, SessionPlan, TimeSo
 use checking::Checking;
 use messages::StampOf;
 
-use super::{deployment_file, from_deployment};
+use super::from_deployment;
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format};
 use crate::reports::{Reports, Wanted};
-use crate::specification::{Reading, Specification};
+use crate::specification::{Reading, Specification, is_deployment};
 use crate::{complain, exit, resume, warn};
 
 /// The number of files that name recordings which are checked as one.
@@ -154,7 +154,7 @@ impl Check {
 
     /// Checks, and returns the exit status.
     pub fn run(mut self) -> u8 {
-        if self.formula.is_some() && self.first.as_deref().is_some_and(deployment_file) {
+        if self.formula.is_some() && self.first.as_deref().is_some_and(is_deployment) {
             complain("--formula cannot be used with a deployment file, which names its specification");
             return exit::USAGE;
         }
@@ -338,7 +338,7 @@ impl Check {
             largest_message: usize::MAX,
             ..Options::default()
         };
-        if let Some(file) = self.first.as_deref().filter(|file| deployment_file(file)) {
+        if let Some(file) = self.first.as_deref().filter(|file| is_deployment(file)) {
             let given = [
                 (self.formula.is_some(), "--formula"),
                 (self.time_field.is_some(), "--time-field"),

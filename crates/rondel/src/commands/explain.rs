@@ -297,7 +297,7 @@ impl<'a> Plan<'a> {
             if self.users[own.nodes[id.index()].index()].len() < 2 {
                 let operands: Vec<ExprId> = parts(&own.spec, node).collect();
                 open.extend(operands.into_iter().rev().filter(|operand| seen.insert(*operand)));
-            } else if !matches!(node, Expr::Literal(_)) {
+            } else if !matches!(node, Expr::Literal(_)) && !own.spec.is_unknown(id) {
                 found.push(id);
             }
         }

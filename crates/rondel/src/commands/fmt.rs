@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::output::Output;
-use crate::specification::{read_text, text_of};
+use crate::specification::{is_deployment, read_text, text_of, wants_specification};
 use crate::{complain, exit, say};
 
 /// Format specifications
@@ -57,6 +57,10 @@ impl Fmt {
             complain(&format!(
                 "{name} is in Reelay's format; only specifications in Rondel's language can be formatted"
             ));
+            return Err(exit::USAGE);
+        }
+        if is_deployment(file) {
+            complain(&wants_specification(&name));
             return Err(exit::USAGE);
         }
         let read = if from_input { text_of(io::stdin().lock()) } else { read_text(file) };

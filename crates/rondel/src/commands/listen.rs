@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use rondel_net::dds;
 use rondel_runtime::{Emit, Input};
 
-use super::deployment_file;
 use crate::deployment::{Address, AlignmentSection, Binding, Deployment, Limits, Typing};
 use crate::networks::{NetworkArguments, NetworkSettings};
 use crate::schemas::Schemas;
-use crate::specification::Specification;
+use crate::specification::{Specification, is_deployment};
 
 /// The first of these that is a deployment file.
 pub(super) fn named_deployment(sources: &[String]) -> Option<&String> {
     // The name of a topic may end in .yaml too.
-    sources.iter().find(|text| deployment_file(Path::new(text)) && Address::parse(text).is_err())
+    sources.iter().find(|text| is_deployment(Path::new(text)) && Address::parse(text).is_err())
 }
 
 /// The deployment without its sinks, and without networks that only sinks need. Progress markers and the clock of a

@@ -21,8 +21,6 @@ mod topics;
 mod trace;
 mod validate;
 
-use std::path::Path;
-
 use clap::{Parser, Subcommand};
 
 use crate::terminal::{self, Color, LogLevel};
@@ -122,11 +120,6 @@ impl Arguments {
             Command::Help(help) => help.run(),
         }
     }
-}
-
-/// Whether a file is a deployment, by its name.
-fn deployment_file(file: &Path) -> bool {
-    file.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
 /// Refuses options that a deployment file replaces, by name: `given` says which were given.

@@ -17,9 +17,9 @@ use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selecti
 use rondel_runtime::text::counted;
 use rondel_runtime::{Options, TimeSource};
 
+use super::from_deployment;
 use super::listen::only_listens;
 use super::selecting::{is_named, names, no_such_topic, span};
-use super::{deployment_file, from_deployment};
 use crate::deployment::{Address, Binding, Deployment, Encoding, time_unit};
 use crate::networks::{self, NetworkArguments, NetworkSettings};
 use crate::outgoing::Outgoing;
@@ -28,6 +28,7 @@ use crate::recorded_types::type_name;
 use crate::recorder::VERDICTS;
 use crate::schemas::Schemas;
 use crate::signals::Asked;
+use crate::specification::is_deployment;
 use crate::time_text::TimeText;
 use crate::{complain, exit, say, signals, warn};
 use lines::{LineRecording, Survey};
@@ -395,7 +396,7 @@ impl Replay {
     /// The deployment, if one is named, and the recordings.
     fn deployment(&self) -> Result<(Option<Deployment>, Vec<PathBuf>), u8> {
         let is_deployment =
-            |path: &&PathBuf| deployment_file(path) && path.file_name() != Some("metadata.yaml".as_ref());
+            |path: &&PathBuf| is_deployment(path) && path.file_name() != Some("metadata.yaml".as_ref());
         let (deployments, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
             self.recordings.iter().partition(is_deployment);
         let mut files: Vec<PathBuf> = files.into_iter().cloned().collect();

@@ -10,7 +10,7 @@ use rondel_net::durability::Schedule;
 use rondel_recording::durable;
 use rondel_runtime::{Input, Session, SessionPlan};
 
-use super::{deployment_file, from_deployment};
+use super::from_deployment;
 use crate::deployment::{
     self, Address, AlignmentSection, Binding, Deployment, Durability, Typing, Unheard, check_time_field,
     spread, time_source, unheard,
@@ -23,7 +23,7 @@ use crate::pipeline::{self, Simulated, Stop};
 use crate::recorder::FlightSettings;
 use crate::resume;
 use crate::signals::{self, Asked};
-use crate::specification::{Reading, Specification};
+use crate::specification::{Reading, Specification, is_deployment};
 use crate::spool::Spools;
 use crate::summary::status;
 use crate::{complain, exit, say, warn};
@@ -162,7 +162,7 @@ impl Run {
     fn deployment(&self) -> Result<Deployment, u8> {
         let short = self.formula.is_some() || !self.topic.is_empty() || !self.publish.is_empty();
         let file = match &self.file {
-            Some(file) if deployment_file(file) => Some(file.clone()),
+            Some(file) if is_deployment(file) => Some(file.clone()),
             None if !short => Some(deployment::default_file()),
             _ => None,
         };

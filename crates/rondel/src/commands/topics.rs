@@ -20,6 +20,7 @@ use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
 use crate::recorded_types::encoding;
 use crate::schemas::Schemas;
+use crate::specification::is_deployment;
 use crate::{complain, exit, say, signals, warn};
 
 /// How long nothing new must be discovered on DDS before its topics are subscribed to.
@@ -129,6 +130,13 @@ impl Look {
     }
 
     fn recording(&self, file: &Path, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
+        if is_deployment(file) {
+            complain(&format!(
+                "{} is a deployment: name a recording, or topics on a network such as zenoh:KEY",
+                file.display()
+            ));
+            return Err(exit::USAGE);
+        }
         let survey = match rondel_recording::open(file).map_err(|error| unread(&error))? {
             Opened::Lines(reader) => self.lines(file, reader)?,
             Opened::Messages(recording) => self.messages(recording, schemas)?,

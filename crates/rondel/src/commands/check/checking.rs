@@ -15,10 +15,10 @@ use rondel_runtime::{Emit, Session, SessionPlan, Summary};
 
 use super::Check;
 use super::parallel::{Found, Row};
-use crate::commands::deployment_file;
 use crate::output::{Format, Output, VerdictWriter};
 use crate::reports::{Ended, Reports};
 use crate::schemas::Schemas;
+use crate::specification::is_deployment;
 use crate::summary::{Reasons, mistyped_values, never_stamped, standing, unstamped};
 use crate::{complain, exit, pipeline, terminal, warn};
 
@@ -111,7 +111,7 @@ impl<'a> Checking<'a> {
             plan,
             printed,
             schemas,
-            is_deployment: options.first.as_deref().is_some_and(deployment_file),
+            is_deployment: options.first.as_deref().is_some_and(is_deployment),
             out: Output::new(BufWriter::with_capacity(1 << 16, Box::new(io::stdout()))),
             colour: terminal::colours_stdout(),
             found: Found::default(),

@@ -17,12 +17,12 @@ use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
 
 use super::checking::{Checking, Notices, Read, Stopped};
 use super::{Check, OnError};
-use crate::commands::deployment_file;
 use crate::commands::selecting::{is_named, missing, no_such_topic, span};
 use crate::output::VerdictWriter;
 use crate::recorded_types::{encoding, type_name};
 use crate::recorder::VERDICTS;
 use crate::schemas::Schemas;
+use crate::specification::is_deployment;
 use crate::time_text::TimeText;
 use crate::warn;
 
@@ -71,7 +71,7 @@ impl Reading {
             check.topics.is_empty() || check.topics.iter().any(|name| is_named(name, &topic.name))
         };
         let is_formula = plan.specification().is_formula;
-        let is_deployment = check.first.as_deref().is_some_and(deployment_file);
+        let is_deployment = check.first.as_deref().is_some_and(is_deployment);
         let is_named_by_deployment =
             is_deployment && recorded.iter().any(|topic| plan.topic_in_recording(&topic.name).is_some());
         let target = |topic: &RecordedTopic| match is_formula {
