@@ -234,6 +234,10 @@ fn what_may_follow_is_offered() {
     assert!(offered("@|").contains(&"time".to_owned()));
     assert_eq!(labels("use std.|\n"), ["patterns"]);
     assert_eq!(offered("# a comment |"), Vec::<String>::new());
+    let local = offered("property p for each robot in pose.id = near and |\nproperty q = near\n");
+    assert!(local.contains(&"robot".to_owned()) && !local.contains(&"off".to_owned()), "{local:?}");
+    let other = offered("property p for each robot in pose.id = near\nproperty q = near and |\n");
+    assert!(!other.contains(&"robot".to_owned()), "{other:?}");
     let names = offered("property p = ne|");
     for name in ["pose", "near", "once", "sqrt", "since", "hysteresis"] {
         assert!(names.contains(&name.to_owned()), "{name} is not in {names:?}");

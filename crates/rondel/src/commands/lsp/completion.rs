@@ -59,8 +59,11 @@ impl View<'_> {
     /// The names that are visible at an offset of all texts.
     fn names(&self, offset: usize) -> Vec<Value> {
         let mut items = Vec::new();
+        // What is being written may not belong to the declaration yet.
+        let starts = self.outline.symbols().iter().map(|symbol| symbol.whole.start);
+        let declaration = starts.filter(|start| *start <= offset).max();
         for symbol in self.outline.symbols() {
-            let local = symbol.whole.start <= offset && offset <= symbol.whole.end;
+            let local = Some(symbol.whole.start) == declaration;
             let kind = match symbol.kind {
                 SymbolKind::Topic => 22,
                 SymbolKind::Definition if symbol.detail.is_empty() => 6,
