@@ -85,18 +85,21 @@ fn names_in_recordings_are_matched() {
 fn topics_of_recorded_messages_are_matched() {
     let folder = Folder::new();
     let spec = folder.file("a.rondel", SPEC);
-    let endpoint = free_endpoint();
-    let bag = folder.path("bag.mcap");
-    let mut recording = Process::rondel(arguments(
-        &["record", "zenoh:fleet/**", "--output", &bag, "--count", "7"],
-        &zenoh_listening("peer", &endpoint),
-    ));
-    recording.wait_stderr("ready");
-    publish_all(&zenoh("peer", &endpoint), &MESSAGES);
-    recording.finish().expect_status(0);
-    let said = rondel(["check", &spec, &bag, "--emit", "violations", "--quiet"]);
-    said.expect_status(1);
-    expect_violations(&said.stdout);
+    for addresses in [
+        &["zenoh:fleet/**"][..],
+        &["zenoh:fleet/{robot}/pose", "zenoh:fleet/{robot}/speed", "zenoh:fleet/r1/battery"],
+    ] {
+        let endpoint = free_endpoint();
+        let bag = folder.path(&format!("{}.mcap", addresses.len()));
+        let own = [&["record", "--output", &bag, "--count", "7"], addresses].concat();
+        let mut recording = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+        recording.wait_stderr("ready");
+        publish_all(&zenoh("peer", &endpoint), &MESSAGES);
+        recording.finish().expect_status(0);
+        let said = rondel(["check", &spec, &bag, "--emit", "violations", "--quiet"]);
+        said.expect_status(1);
+        expect_violations(&said.stdout);
+    }
 }
 
 /// Publishes the messages one after the other.

@@ -166,6 +166,10 @@ impl Record {
         let asked = signals::listen(move || _ = asking.send(Stop::Asked))
             .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         discover::types(&mut deployment, || asked.yet())?;
+        for binding in &mut deployment.sources {
+            // With wildcards each message is kept under the name of its topic, which gives the parameters again.
+            binding.address = binding.address.subscribed().into_owned();
+        }
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
         let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
         let mut names: Vec<String> =
