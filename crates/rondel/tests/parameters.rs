@@ -134,6 +134,31 @@ fn zenoh_is_asked_for_all_names() {
 }
 
 #[test]
+fn recordings_are_replayed_under_their_names() {
+    let folder = Folder::new();
+    folder.file("a.rondel", SPEC);
+    let endpoint = free_endpoint();
+    let more = ["--topic", "pose=zenoh:fleet/{robot}/pose", "--topic", "speed=zenoh:fleet/{robot}/speed"];
+    let spec = folder.path("a.rondel");
+    let own =
+        [&["run", &spec, "--publish", "stdout", "--emit", "violations", "--count", "6"], &more[..]].concat();
+    let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
+    run.wait_stderr("ready");
+    let line = |(topic, time, field, value): &(&str, u32, &str, f64)| {
+        format!("{{\"topic\":\"{topic}\",\"time\":{time},\"data\":{{\"{field}\":{value}}}}}\n")
+    };
+    let trace = folder.file("a.jsonl", MESSAGES.iter().map(line).collect::<String>());
+    let deployment = format!(
+        "specification: a.rondel\nzenoh: {{ mode: peer, connect: {endpoint} }}\nverdicts: {{ to: stdout }}\n"
+    );
+    let deployment = folder.file("d.yaml", deployment);
+    rondel(["replay", &deployment, &trace, "--as-fast-as-possible", "--wait", "60"]).expect_status(0);
+    let finished = run.finish();
+    finished.expect_status(0);
+    expect_violations(&finished.stdout);
+}
+
+#[test]
 fn brokers_are_asked_for_all_names() {
     let Some(broker) = Broker::start("brokers_are_asked_for_all_names") else { return };
     let folder = Folder::new();

@@ -298,9 +298,9 @@ fn of_dds(pattern: &str) -> Address {
     Address::Dds(pattern.to_owned(), TopicType::default(), dds::TopicQos::default())
 }
 
-/// The address of one topic that an address stands for, which may be a pattern.
+/// The address of one topic that an address stands for, which may be a pattern or have parameters.
 fn of_topic(address: &Address, name: &str) -> Result<Address, String> {
-    Ok(match address {
+    Ok(match &*address.subscribed() {
         Address::Zenoh(key, encoding) if key.contains(['*', '$']) => {
             let Address::Zenoh(key, _) = single(&format!("zenoh:{}", name.trim_start_matches('/')))? else {
                 return Err(format!("'{name}' is no key"));
