@@ -8,6 +8,8 @@ use rondel_event::{Block, NameId, Path, Projection};
 
 /// So many names of a topic are told apart. Messages of further ones have no parameters.
 const MOST: usize = 1 << 16;
+/// The most bytes that they have together.
+const BYTES: usize = 16 << 20;
 
 /// The texts of the parameters, in the order of the address.
 type Texts = Arc<[Box<str>]>;
@@ -25,6 +27,8 @@ struct Known {
     numbers: HashMap<Box<str>, NameId>,
     /// By number.
     texts: Vec<Texts>,
+    /// The bytes of all names.
+    bytes: usize,
 }
 
 impl TopicNames {
@@ -41,7 +45,7 @@ impl TopicNames {
         if let Some(number) = known.numbers.get(name) {
             return Some(*number);
         }
-        let is_full = known.texts.len() >= MOST;
+        let is_full = known.texts.len() >= MOST || known.bytes.saturating_add(name.len()) > BYTES;
         drop(known);
         let texts: Texts = self.parameters.captures(name)?.into_iter().map(Box::from).collect();
         if is_full {
@@ -52,6 +56,7 @@ impl TopicNames {
             return Some(*number);
         }
         let number = NameId(known.texts.len() as u32);
+        known.bytes += name.len();
         known.texts.push(texts);
         known.numbers.insert(name.into(), number);
         Some(number)
@@ -141,5 +146,10 @@ mod tests {
         assert_eq!(names.number("fleet/another/pose"), Some(NameId(MOST as u32)));
         assert_eq!(names.texts_from(0).len(), MOST);
         assert!(TopicNames::of(&["pose".to_owned()]).is_none());
+        // However long they are.
+        let names = TopicNames::of(&["{robot}".to_owned()]).unwrap();
+        let long = "r".repeat(1 << 20);
+        let known = (0..40).filter(|i| names.number(&format!("{long}{i}")) != Some(NameId(MOST as u32)));
+        assert_eq!(known.count(), 15);
     }
 }

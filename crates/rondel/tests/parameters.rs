@@ -45,6 +45,9 @@ fn expect_violations(shown: &str) {
 fn names_in_recordings_are_matched() {
     let folder = Folder::new();
     let spec = folder.file("a.rondel", SPEC);
+    let ordered =
+        "specification: a.rondel\nzenoh: {}\nalignment: { policy: event_time }\nverdicts: { to: stdout }\n";
+    let ordered = folder.file("d.yaml", ordered);
     let line = |(topic, time, field, value): &(&str, u32, &str, f64)| {
         format!("{{\"topic\":\"{topic}\",\"time\":{time},\"{field}\":{value},\"robot\":\"other\"}}\n")
     };
@@ -72,6 +75,10 @@ fn names_in_recordings_are_matched() {
             said.expect_status(1);
             expect_violations(&said.stdout);
         }
+        // The same where messages are put in order.
+        let said = rondel(["check", &ordered, &trace, "--emit", "violations", "--quiet"]);
+        said.expect_status(1);
+        expect_violations(&said.stdout);
     }
     // By the name of the topic, a parameter is a field of the message.
     let own = "{\"topic\":\"pose\",\"time\":0,\"robot\":\"r1\",\"x\":1}\n{\"topic\":\"speed\",\"time\":1,\"robot\":\"r1\",\"value\":3}\n";
