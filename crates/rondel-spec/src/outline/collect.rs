@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::Segment;
+use rondel_event::{Segment, ValueType};
 
 use super::{Outline, Symbol, SymbolKind, constant_text, type_text};
 use crate::check;
@@ -110,10 +110,15 @@ impl<'a> Collector<'a> {
             // Without an address its name is the address.
             self.outline.symbols[symbol].is_external |= topic.address.is_none();
             self.globals.entry(&topic.name.text).or_insert(symbol);
-            if let Some(schema) = &typed.schema {
+            // Of a topic without a schema the parameters of its address are known.
+            let parameter = |name: &Name| (name.text.clone(), SchemaType::Value(ValueType::String));
+            let parameters = || Schema { fields: topic.parameters.iter().map(parameter).collect() };
+            let has_parameters = !topic.parameters.is_empty();
+            let schema = typed.schema.clone().or_else(|| has_parameters.then(parameters));
+            if let Some(schema) = &schema {
                 self.declare_fields(symbol, topic, schema, String::new());
             }
-            self.outline.topics.push((topic.name.text.clone(), typed.schema.clone()));
+            self.outline.topics.push((topic.name.text.clone(), schema));
             for constant in typed.definition.iter().flat_map(|definition| &definition.constants) {
                 let row = (constant.owner.clone(), constant.name.clone(), constant_text(&constant.value));
                 if !self.outline.constants.contains(&row) {

@@ -76,6 +76,19 @@ fn members_are_fields_of_objects_and_elements() {
 }
 
 #[test]
+fn parameters_of_addresses_are_fields() {
+    let text = "topic open \"{robot}/pose\" topic closed \"{robot}/speed\" { v: int } property p = open.robot == closed.robot";
+    let outline = Outline::of(&Sources::alone("a.rondel", text), None);
+    assert_eq!(outline.members("open"), [("robot".to_owned(), "string".to_owned())]);
+    assert_eq!(outline.members("closed").len(), 2);
+    for (name, declared) in [("open.robot", 13), ("closed.robot", 41)] {
+        let at = text.find(name).unwrap() + name.len();
+        let (symbol, _) = outline.at(at).unwrap();
+        assert_eq!(outline.symbols()[symbol].span.unwrap().start, declared, "{name}");
+    }
+}
+
+#[test]
 fn half_written_texts_have_names() {
     let text = "topic gear \"é\" { report: int }\nlet f(x: int) = gear.report > x\nproperty p = once[0, 5 s] (f(1) and rising(gear.report > 2))\nmachine m { initial a a -> b when f(2) }";
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
