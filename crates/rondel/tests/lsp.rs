@@ -213,6 +213,11 @@ fn renaming_keeps_every_meaning() {
     assert!(at("x: int", "|x: int")["error"]["message"].as_str().unwrap().contains("messages name"));
     assert!(at("let", "|let")["error"]["message"].as_str().unwrap().contains("no name"));
     assert_eq!(at("topic a", "topic |a")["result"]["changes"][URI].as_array().unwrap().len(), 4);
+    // Parameters of definitions, also before arguments.
+    let call =
+        "topic a \"/a\" { x: int }\nlet near(v: int, d: int) = a.x - v < |d\nproperty p = near(1, d: 2)\n";
+    assert_eq!(renamed(call, "far")["result"]["changes"][URI].as_array().unwrap().len(), 3);
+    assert!(renamed(call, "v")["error"]["message"].is_string());
     // Its name is where it is sought.
     let bare = text.replace("lo|w", "low").replace("a \"/a\"", "|a");
     let answer = answered("prepareRename", &bare, "");

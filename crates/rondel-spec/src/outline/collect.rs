@@ -30,6 +30,7 @@ pub(super) fn outline(sources: &Sources, types: Option<&dyn Definitions>) -> Out
         properties: HashMap::new(),
         states: HashMap::new(),
         fields: HashMap::new(),
+        parameters: HashMap::new(),
         scopes: vec![Scope::new()],
     };
     collector.declare();
@@ -72,6 +73,8 @@ struct Collector<'a> {
     properties: HashMap<&'a str, usize>,
     /// The states, by the symbol of their machine.
     states: HashMap<(usize, &'a str), usize>,
+    /// The parameters of definitions, by the name of the definition.
+    parameters: HashMap<(&'a str, &'a str), usize>,
     /// The fields, by the symbol of their topic and their path.
     fields: HashMap<(usize, String), usize>,
     /// The first one is empty.
@@ -134,7 +137,12 @@ impl<'a> Collector<'a> {
         }
         for definition in &ast.definitions {
             let symbol = self.add(SymbolKind::Definition, &definition.name, None, definition.call.clone());
-            self.globals.entry(&definition.name.text).or_insert(symbol);
+            let is_first = *self.globals.entry(&definition.name.text).or_insert(symbol) == symbol;
+            for parameter in definition.parameters.iter().filter(|_| is_first) {
+                let detail = format!("parameter {} of {}", parameter.text, definition.name.text);
+                let own = self.add(SymbolKind::Parameter, parameter, Some(symbol), detail);
+                self.parameters.insert((&definition.name.text, &parameter.text), own);
+            }
         }
         for property in &ast.properties {
             let symbol = self.add(SymbolKind::Property, &property.name, None, String::new());
@@ -224,13 +232,13 @@ impl<'a> Collector<'a> {
         let owner = |this: &Self, name: &Name| this.properties.get(name.text.as_str()).copied();
         for property in &ast.properties {
             let owner = owner(self, &property.name);
-            let scope = self.parameters(property.each, owner);
+            let scope = self.each_parameters(property.each, owner);
             self.scopes.push(scope);
             enter(&mut scopes, property.body, self.scopes.len() - 1);
         }
         for machine in &ast.machines {
             let owner = owner(self, &machine.name);
-            let mut scope = self.parameters(machine.each, owner);
+            let mut scope = self.each_parameters(machine.each, owner);
             for variable in &machine.variables {
                 let detail = format!("variable {} of {}", variable.name.text, machine.name.text);
                 let symbol = self.add(SymbolKind::Variable, &variable.name, owner, detail);
@@ -252,7 +260,7 @@ impl<'a> Collector<'a> {
                 .map(|(.., bound)| bound)
                 .chain([&chain.within])
                 .for_each(|bound| self.bound(bound));
-            self.parameters(Some(chain.each), owner(self, &chain.name));
+            self.each_parameters(Some(chain.each), owner(self, &chain.name));
         }
         // The name of a property stands alone in an assert, where topics do not.
         let properties: Scope<'a> = self
@@ -288,11 +296,16 @@ impl<'a> Collector<'a> {
             self.node(&node.kind, node.span, 0, &[]);
         }
         ast.calls.iter().for_each(|call| self.global(call));
+        for (definition, name) in &ast.parameter_uses {
+            if let Some(symbol) = self.parameters.get(&(definition.as_str(), name.text.as_str())).copied() {
+                self.add_use(name.span, &name.text, symbol);
+            }
+        }
         ast.tests.iter().for_each(|test| self.test(test));
     }
 
     /// The parameters of a `for each`.
-    fn parameters(&mut self, each: Option<usize>, owner: Option<usize>) -> Scope<'a> {
+    fn each_parameters(&mut self, each: Option<usize>, owner: Option<usize>) -> Scope<'a> {
         let each: Option<&'a ForEach> = each.and_then(|each| self.ast.for_eaches.get(each));
         let mut scope = Scope::new();
         for parameter in each.iter().flat_map(|each| &each.parameters) {

@@ -30,7 +30,7 @@ test \"t\" { at 0 s gear { report: 1, pose: { x: 2 } } expect q violated }
 ";
     let expected = "\
 1:7 gear 1:7 Topic|1:22 report 1:22 Field|1:35 pose 1:35 Field|1:43 x 1:43 Field|1:55 scans 1:55 Field|\
-1:65 r 1:65 Field|2:7 limit 2:7 Constant|3:5 near 3:5 Definition|3:26 gear 1:7 Topic|3:31 pose 1:35 Field|\
+1:65 r 1:65 Field|2:7 limit 2:7 Constant|3:5 near 3:5 Definition|3:10 x 3:10 Parameter|3:22 x 3:10 Parameter|3:26 gear 1:7 Topic|3:31 pose 1:35 Field|\
 3:36 x 1:43 Field|4:5 moves 4:5 Definition|4:13 near 3:5 Definition|4:27 gear 1:7 Topic|\
 4:32 report 1:22 Field|5:10 p 5:10 Property|5:21 report 5:21 Parameter|5:31 gear 1:7 Topic|\
 5:36 report 1:22 Field|5:53 limit 2:7 Constant|5:61 moves 4:5 Definition|5:71 report 5:21 Parameter|\

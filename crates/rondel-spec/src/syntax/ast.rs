@@ -33,6 +33,8 @@ pub(crate) struct Ast {
     pub(crate) definitions: Vec<DefinitionSyntax>,
     /// The names of definitions with parameters where they are used.
     pub(crate) calls: Vec<Name>,
+    /// The names of their parameters, in the body and before arguments, each with the name of the definition.
+    pub(crate) parameter_uses: Vec<(String, Name)>,
     /// The nodes that were written in a definition with parameters: names of their declaration do not concern them.
     pub(crate) expanded: HashSet<NodeId>,
     /// The variables of quantifiers; the parser resolves their uses.
@@ -85,6 +87,7 @@ pub(crate) struct DefinitionSyntax {
     pub(crate) used: bool,
     /// The nodes of its body as it is declared, in which parameters are invalid.
     pub(crate) nodes: Vec<Node>,
+    pub(crate) parameters: Vec<Name>,
 }
 
 /// A `let` or a `const` declaration.

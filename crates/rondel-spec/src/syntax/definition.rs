@@ -211,7 +211,13 @@ impl Parser<'_> {
         let parameters = self.parameters(true)?;
         let names: Vec<&str> = parameters.iter().map(|(name, _)| name.text.as_str()).collect();
         let call = format!("{}({})", name.text, names.join(", "));
-        self.ast.definitions.push(DefinitionSyntax { name, call, used: false, nodes: Vec::new() });
+        self.ast.definitions.push(DefinitionSyntax {
+            name,
+            call,
+            used: false,
+            nodes: Vec::new(),
+            parameters: parameters.iter().map(|(name, _)| name.clone()).collect(),
+        });
         self.declared_as()?;
         self.expansion.declared =
             self.ast.definitions.last().and_then(|own| self.definition_named(&own.name.text));
@@ -361,6 +367,10 @@ impl Parser<'_> {
         let (word, span) = (self.word(0), self.span());
         let names = || definition.parameters.iter().map(|(name, _)| name.text.as_str());
         let place = names().position(|name| name == word);
+        if place.is_some() {
+            let name = Name { text: word.to_owned(), span };
+            self.ast.parameter_uses.push((definition.name.text.clone(), name));
+        }
         let message = match place {
             Some(place) if given[place].is_none() => return Some(place),
             Some(_) => format!("parameter '{word}' of '{}' has two arguments", definition.name.text),
@@ -448,8 +458,20 @@ impl Parser<'_> {
         Ok(Argument::Unknown)
     }
 
+    /// Notes where the body of a definition names a parameter.
+    fn note_parameter(&mut self, name: &str, span: Span) {
+        if self.declares()
+            && self.expansion.arguments.contains_key(name)
+            && let Some(own) = self.ast.definitions.last()
+        {
+            let name = Name { text: name.to_owned(), span };
+            self.ast.parameter_uses.push((own.name.text.clone(), name));
+        }
+    }
+
     /// Returns the topic that a name stands for: the argument, if it is a parameter.
-    pub(super) fn topic_name(&self, name: Name) -> Name {
+    pub(super) fn topic_name(&mut self, name: Name) -> Name {
+        self.note_parameter(&name.text, name.span);
         match self.expansion.arguments.get(&name.text) {
             Some(Argument::Topic(topic)) => topic.clone(),
             _ => name,
@@ -459,6 +481,7 @@ impl Parser<'_> {
     /// Returns the node of a parameter that is used as a value; none for other names.
     pub(super) fn parameter_value(&mut self, name: &Name) -> Option<NodeId> {
         let argument = self.expansion.arguments.get(&name.text)?.clone();
+        self.note_parameter(&name.text, name.span);
         match argument {
             Argument::Value(node) => Some(self.node(NodeKind::Same(node), name.span)),
             Argument::Unknown => Some(self.node(NodeKind::Invalid, name.span)),
@@ -478,6 +501,7 @@ impl Parser<'_> {
 
     /// Returns the bound that a parameter stands for: a literal, or the name of a constant.
     pub(super) fn parameter_bound(&mut self, name: &str, span: Span) -> Parsed<Option<(BoundKind, Span)>> {
+        self.note_parameter(name, span);
         let Some(argument) = self.expansion.arguments.get(name) else { return Ok(None) };
         let mut node = match argument {
             Argument::Value(node) => *node,
