@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::{Policy, TopicAlignment};
 use rondel_runtime::{
-    Alignment, AlignmentClock, Blind, Cause, Emit, ManualClock, Options, Session, SessionPlan, Stamp,
+    Alignment, AlignmentClock, Blind, Cause, Clock, Emit, ManualClock, Options, Session, SessionPlan, Stamp,
 };
 
 const TEXT: &str = "topic a { x: int } topic b { y: int }
@@ -511,4 +512,61 @@ fn a_restart_is_only_reported_if_that_is_chosen_and_nothing_is_said_of_an_empty_
     run.restart_at(13_000, &[]);
     run.both_until(16_000);
     assert!(run.kinds().is_empty() && run.session.summary().pauses.is_empty());
+}
+
+/// A clock whose process is stopped for some time, in nanoseconds, right after the ticks were read.
+#[derive(Default)]
+struct StoppedAfterReading {
+    clock: ManualClock,
+    stop: AtomicI64,
+}
+
+impl Clock for StoppedAfterReading {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn ticks(&self) -> i64 {
+        let ticks = self.clock.ticks();
+        let stop = self.stop.swap(0, Ordering::Relaxed);
+        if stop > 0 {
+            self.clock.set(Timestamp::from_nanos(ticks + stop));
+        }
+        ticks
+    }
+}
+
+#[test]
+fn a_stop_between_two_readings_of_the_clock_is_a_pause() {
+    let clock = Arc::new(StoppedAfterReading::default());
+    let spec = rondel_spec::parse("topic a { x: int } property p = age(a) < 1 s").spec.unwrap();
+    for alignment in routes() {
+        let options = Options {
+            alignment,
+            clock: clock.clone(),
+            paused_after: Some(500 * MS),
+            live: true,
+            ..Options::default()
+        };
+        let mut session = SessionPlan::new(&spec, options).unwrap().start().unwrap();
+        let start = clock.now().as_nanos() / MS;
+        for i in 1..20 {
+            let now = start + 100 * i;
+            clock.clock.set(ms(now));
+            let arrival = if i == 10 { now + 2000 } else { now };
+            clock.stop.store(if i == 10 { 2000 * MS } else { 0 }, Ordering::Relaxed);
+            if i > 10 {
+                clock.clock.set(ms(now + 2000));
+            }
+            let arrival = if i > 10 { now + 2000 } else { arrival };
+            let stamp = Stamp { arrival: Some(ms(arrival)), ..Stamp::default() };
+            session.push(TopicId(0), stamp, b"{\"x\": 1}").unwrap();
+            session.alive();
+            session.poll();
+        }
+        let pauses = session.summary().pauses;
+        assert_eq!(pauses.len(), 1, "{pauses:?}");
+        assert!(matches!(pauses[0].cause, Cause::Stopped), "{pauses:?}");
+        assert_eq!(pauses[0].until.as_nanos() - pauses[0].from.as_nanos(), 2100 * MS, "{pauses:?}");
+    }
 }

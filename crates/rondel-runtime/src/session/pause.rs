@@ -114,7 +114,14 @@ impl Shared {
     }
 
     fn missed(&mut self, last: Ticks, now: Ticks) -> Option<Missed> {
-        let until = self.clock.now();
+        let (mut now, mut until) = (now, self.clock.now());
+        let seems_set = ahead(until, now).saturating_sub(self.heartbeat.ahead) >= STEP;
+        if seems_set && self.clock.ticks().saturating_sub(now) >= STEP {
+            // The process was stopped between the two readings: they are taken once more.
+            now = self.clock.ticks();
+            until = self.clock.now();
+            self.heartbeat.last = now;
+        }
         // A clock that is slewed is no step.
         let known = std::mem::replace(&mut self.heartbeat.ahead, ahead(until, now));
         let step = self.heartbeat.ahead.saturating_sub(known);
