@@ -13,7 +13,7 @@ mod write;
 
 pub use decoder::{CdrDecoder, Check};
 pub use error::{CdrError, CdrErrorKind, PlanError, PlanErrorKind};
-pub use json::write_json;
+pub use json::{write_json, write_key};
 
 /// Encodings, as the first two bytes of a sample say (big-endian, always).
 mod encoding {

@@ -117,6 +117,18 @@ pub enum Decoder {
     Flatbuffers(FlatbuffersDecoder),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
+    /// None yet: the type is still to be [learnt](Decoder::learn).
+    Awaiting(Box<AwaitingDecoder>),
+}
+
+/// What a decoder is made of once the type of the messages is known.
+#[derive(Clone, Debug)]
+pub struct AwaitingDecoder {
+    encoding: Encoding,
+    topic: TopicId,
+    projection: Projection,
+    time: Option<Path>,
+    time_unit: TimeUnit,
 }
 
 /// Why there is no decoder.
@@ -141,6 +153,8 @@ pub enum DecodeError {
     Cdr(CdrError),
     /// It is not a message of its encoding and type, or its time is none.
     Message(MessageError),
+    /// The type of the messages in this encoding is not known yet.
+    NoType(Encoding),
 }
 
 impl Decoder {
@@ -188,6 +202,32 @@ impl Decoder {
         }
     }
 
+    /// A decoder as [`Decoder::new`] makes it, for messages whose type is not known yet: until it is
+    /// [learnt](Decoder::learn), every payload is an error.
+    pub fn awaiting(
+        encoding: Encoding,
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> Decoder {
+        let (projection, time) = (projection.clone(), time.cloned());
+        Decoder::Awaiting(Box::new(AwaitingDecoder { encoding, topic, projection, time, time_unit }))
+    }
+
+    /// Takes over the type of the messages; does nothing if it is known already.
+    ///
+    /// # Errors
+    /// A type of another encoding, and all fields that the type does not have. The type is then still not known.
+    pub fn learn(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
+        if let Decoder::Awaiting(awaiting) = self {
+            let AwaitingDecoder { encoding, topic, projection, time, time_unit } = &**awaiting;
+            *self =
+                Decoder::new(*encoding, Some(message_type), *topic, projection, time.as_ref(), *time_unit)?;
+        }
+        Ok(())
+    }
+
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
     /// payload holds one.
     ///
@@ -203,6 +243,7 @@ impl Decoder {
                 decoder.decode(payload, time, block).map_err(DecodeError::Message)
             }
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Awaiting(awaiting) => Err(DecodeError::NoType(awaiting.encoding)),
         }
     }
 
@@ -214,6 +255,7 @@ impl Decoder {
             Decoder::Protobuf(decoder) => decoder.mistyped(),
             Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
+            Decoder::Awaiting(_) => 0,
         }
     }
 
@@ -225,6 +267,7 @@ impl Decoder {
             Decoder::Protobuf(decoder) => decoder.too_large(),
             Decoder::Flatbuffers(decoder) => decoder.too_large(),
             Decoder::Binary(decoder) => decoder.too_large(),
+            Decoder::Awaiting(_) => None,
         }
     }
 }
@@ -236,13 +279,14 @@ impl DecodeError {
             DecodeError::Json(error) => error.offset,
             DecodeError::Cdr(error) => error.offset,
             DecodeError::Message(error) => error.offset,
+            DecodeError::NoType(_) => 0,
         }
     }
 
     /// Returns the path of the field, if it is known and not the message as a whole.
     pub fn path(&self) -> Option<&str> {
         match self {
-            DecodeError::Json(_) => None,
+            DecodeError::Json(_) | DecodeError::NoType(_) => None,
             DecodeError::Cdr(error) => Some(&*error.path),
             DecodeError::Message(error) => Some(&*error.path),
         }
@@ -252,7 +296,7 @@ impl DecodeError {
     /// Whether the message is too large to be written.
     pub fn is_about_size(&self) -> bool {
         match self {
-            DecodeError::Json(_) => false,
+            DecodeError::Json(_) | DecodeError::NoType(_) => false,
             DecodeError::Cdr(error) => matches!(error.kind, CdrErrorKind::TooLarge(_)),
             DecodeError::Message(error) => matches!(error.kind, MessageErrorKind::TooLarge(_)),
         }
@@ -266,6 +310,7 @@ impl DecodeError {
                 matches!(error.kind, CdrErrorKind::NotATime | CdrErrorKind::TimeOutOfRange)
             }
             DecodeError::Message(error) => error.kind.is_about_time(),
+            DecodeError::NoType(_) => false,
         }
     }
 }
@@ -276,6 +321,7 @@ impl fmt::Display for DecodeError {
             DecodeError::Json(error) => error.fmt(f),
             DecodeError::Cdr(error) => error.fmt(f),
             DecodeError::Message(error) => error.fmt(f),
+            DecodeError::NoType(encoding) => DecoderError::NoType(*encoding).fmt(f),
         }
     }
 }

@@ -2,11 +2,15 @@
 
 use rondel_event::{Condition, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType};
 
+use crate::cdr::PlanErrorKind;
+
 /// A place in a message and the places below it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields<'p> {
     pub(crate) keys: Vec<(&'p str, Fields<'p>)>,
     pub(crate) indices: Vec<(u32, Fields<'p>)>,
+    /// Elements by their positions from the end, from 1.
+    pub(crate) ends: Vec<(u32, Fields<'p>)>,
     pub(crate) wants: Vec<Want<'p>>,
 }
 
@@ -25,6 +29,30 @@ pub(crate) enum Want<'p> {
     EventTime,
     /// Test it, as this condition on an element.
     Test(u8, &'p Test),
+    /// Measure it, as an element.
+    Element,
+}
+
+/// The conditions on an element, as bits: it has to meet all of the first alternative, or all of another one. Walks ask
+/// for the single alternative before the first element: most have no other one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alternatives {
+    first: u64,
+    others: Box<[u64]>,
+}
+
+impl Alternatives {
+    /// All conditions, if there is only one alternative.
+    #[inline(always)]
+    pub(crate) fn single(&self) -> Option<u64> {
+        self.others.is_empty().then_some(self.first)
+    }
+
+    /// Whether an element suffices that meets these conditions.
+    #[inline(never)]
+    pub(crate) fn are_met(&self, met: u64) -> bool {
+        met & self.first == self.first || self.others.iter().any(|mask| met & mask == *mask)
+    }
 }
 
 impl<'p> Fields<'p> {
@@ -45,24 +73,60 @@ impl<'p> Fields<'p> {
         root
     }
 
-    /// The fields of an element that conditions test.
-    pub(crate) fn of_conditions(conditions: &'p [Condition]) -> Fields<'p> {
-        let mut root = Fields::default();
-        for (bit, condition) in (0..).zip(conditions) {
-            root.at(&condition.path).wants.push(Want::Test(bit, &condition.test));
+    /// What is read of an element for a quantifier or a measure, and which conditions it has to meet.
+    pub(crate) fn of_element(
+        quantifier: Quantifier,
+        conditions: &'p [Condition],
+    ) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
+        match quantifier.is_measure() {
+            true => Ok((Fields { wants: vec![Want::Element], ..Fields::default() }, Alternatives::default())),
+            false => Fields::of_conditions(conditions),
         }
-        root
+    }
+
+    /// The fields of an element that conditions test. Conditions that occur in several alternatives are tested once.
+    fn of_conditions(conditions: &'p [Condition]) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
+        let mut root = Fields::default();
+        let mut tested: Vec<&Condition> = Vec::new();
+        let mut masks: Vec<u64> = Vec::new();
+        for alternative in conditions.chunk_by(|one, next| one.alternative == next.alternative) {
+            let mut mask = 0;
+            for condition in alternative {
+                let is_same =
+                    |known: &&Condition| known.path == condition.path && known.test == condition.test;
+                let bit = tested.iter().position(is_same).unwrap_or(tested.len());
+                if bit >= 64 {
+                    return Err(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
+                }
+                if bit == tested.len() {
+                    tested.push(condition);
+                    root.at(&condition.path).wants.push(Want::Test(bit as u8, &condition.test));
+                }
+                mask |= 1 << bit;
+            }
+            masks.push(mask);
+        }
+        let mut masks = masks.into_iter();
+        let first = masks.next().unwrap_or(0);
+        Ok((root, Alternatives { first, others: masks.collect() }))
     }
 
     fn at(&mut self, path: &'p Path) -> &mut Fields<'p> {
         path.0.iter().fold(self, |fields, segment| match segment {
             Segment::Key(key) => child(&mut fields.keys, &**key),
             Segment::Index(index) => child(&mut fields.indices, *index),
+            Segment::FromEnd(index) => child(&mut fields.ends, *index),
         })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.indices.is_empty() && self.wants.is_empty()
+        self.keys.is_empty() && self.indices.is_empty() && self.ends.is_empty() && self.wants.is_empty()
+    }
+
+    /// The single elements that are read, each with its index as it is written.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = (String, &Fields<'p>)> {
+        let indices = self.indices.iter().map(|(index, fields)| (format!("[{index}]"), fields));
+        indices.chain(self.ends.iter().map(|(index, fields)| (format!("[-{index}]"), fields)))
     }
 
     pub(crate) fn key(&self, name: &str) -> Option<&Fields<'p>> {
@@ -73,7 +137,8 @@ impl<'p> Fields<'p> {
     pub(crate) fn count(&self) -> usize {
         let below = |sum: usize, fields: &Fields<'_>| sum + fields.count();
         let keys = self.keys.iter().map(|(_, fields)| fields).fold(0, below);
-        self.wants.len() + self.indices.iter().map(|(_, fields)| fields).fold(keys, below)
+        let elements = self.indices.iter().chain(&self.ends);
+        self.wants.len() + elements.map(|(_, fields)| fields).fold(keys, below)
     }
 }
 

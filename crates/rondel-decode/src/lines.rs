@@ -5,7 +5,7 @@
 //! | `{"topic":…, "time":…, "data":{…}}` | `data` is an object | `data` | `time` | `arrival`, if it is there |
 //! | `mosquitto_sub -F %J` or `-F %j` | it has `tst` and `payload` | `payload`; if that is a string, the object that is written in it | `tst` | `tst` |
 //! | `rondel tap --format json` | it has `arrival` and, if `data` is no object, either `message` or no members but `topic`, `time`, `arrival` (a number), `origin` and `data` or `payload` (a string) | `data`; `message`, as older versions wrote it; or the object in `payload` | `time` | `arrival` |
-//! | event | it has `event` with the name of a [`TopicEvent`](rondel_event::TopicEvent) and no members but `topic`, `time`, `arrival` and `origin`; a flat message if it has no `arrival` and a field `event` is read of its topic | | `time` | `arrival` |
+//! | event | it has `event` with the name of a [`TopicEvent`](rondel_event::TopicEvent) and no members but `topic`, `time`, `arrival`, `origin` and an object `key`; a flat message if it has no `arrival` and a field `event` is read of its topic | | `time` | `arrival` |
 //! | flat | it is of no other form | all members but `topic` and `time` | `time` | |
 //! | array | it is an array | the array | | |
 //!
@@ -241,6 +241,8 @@ struct Members {
     arrival: Option<Member>,
     time: Option<Member>,
     event: Option<Member>,
+    /// Of an event, the key of the instance: an object.
+    key: Option<Member>,
     tst: Option<Member>,
     /// Whether there are members that `rondel tap` does not write.
     has_others: bool,
@@ -283,6 +285,8 @@ impl Members {
                 members.time = member;
             } else if key.is("event") {
                 members.event = member;
+            } else if key.is("key") && kind == Kind::Object {
+                members.key = member;
             } else if key.is("tst") {
                 members.tst = member;
                 members.has_others = true;
@@ -298,6 +302,7 @@ impl Members {
     fn form(&self) -> Form {
         let is_tap = !self.has_others
             && self.event.is_none()
+            && self.key.is_none()
             && self.arrival.is_some_and(|arrival| arrival.kind == Kind::Number);
         match (self.data, self.message, self.payload) {
             (Some(data), ..) if data.kind == Kind::Object => Form::Data(self.arrival.map(|_| data)),

@@ -6,6 +6,7 @@ use crate::binary::{self, BinaryFormat};
 use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::{JsonForm, check};
+use crate::schema::Schema;
 use crate::{cdr, flatbuffers, protobuf};
 
 /// Writes the messages of a topic as JSON.
@@ -13,6 +14,8 @@ use crate::{cdr, flatbuffers, protobuf};
 pub struct MessageWriter {
     encoding: Encoding,
     message_type: Option<Arc<MessageType>>,
+    /// The type of the keys of the messages, if they have any.
+    key: Option<Arc<Schema>>,
     form: JsonForm,
 }
 
@@ -29,8 +32,36 @@ impl MessageWriter {
         match message_type.as_deref().map(MessageType::encoding) {
             Some(found) if found != encoding => Err(DecoderError::OtherType(encoding, found)),
             None if encoding.needs_schema() => Err(DecoderError::NoType(encoding)),
-            _ => Ok(MessageWriter { encoding, message_type, form }),
+            _ => {
+                let key = match message_type.as_deref() {
+                    Some(MessageType::Cdr(schema)) => schema.key().map(Arc::new),
+                    _ => None,
+                };
+                Ok(MessageWriter { encoding, message_type, key, form })
+            }
         }
+    }
+
+    /// Writes the key of an instance, of which `payload` is a message if `is_message`, or the serialised members of the key
+    /// alone. Returns whether there is a key; only messages in CDR have one.
+    ///
+    /// # Errors
+    /// As [`MessageWriter::write`].
+    pub fn write_key(
+        &self,
+        payload: &[u8],
+        is_message: bool,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, DecodeError> {
+        let (Some(MessageType::Cdr(schema)), Some(key)) = (self.message_type.as_deref(), &self.key) else {
+            return Ok(false);
+        };
+        let written = match is_message {
+            true => cdr::write_key(schema, payload, self.form, limit, out),
+            false => cdr::write_json(key, payload, self.form, limit, out),
+        };
+        written.map(|()| true).map_err(DecodeError::Cdr)
     }
 
     /// Writes a message after what is in `out`, in at most `limit` bytes. A message in JSON is written as it is.

@@ -28,6 +28,101 @@ pub(crate) enum Target {
     EventTime,
     /// A condition on an element, by its number.
     Test(u8, Test),
+    /// A condition on an element that these integers meet, in ascending order: the other constants of an enumeration.
+    OneOf(u8, Box<[i64]>),
+    /// The measured element.
+    Element,
+}
+
+/// An element that is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Measurand {
+    Number(f64),
+    /// Null, or not a number.
+    Unknown,
+    /// A value of another type.
+    Other,
+}
+
+/// What is known of the elements of an array so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    count: u64,
+    sum: f64,
+    least: f64,
+    greatest: f64,
+    is_unknown: bool,
+    is_other: bool,
+}
+
+impl Measured {
+    pub(crate) const NOTHING: Measured = Measured {
+        count: 0,
+        sum: 0.0,
+        least: f64::INFINITY,
+        greatest: f64::NEG_INFINITY,
+        is_unknown: false,
+        is_other: false,
+    };
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, element: Measurand) {
+        match element {
+            Measurand::Number(value) => {
+                self.count += 1;
+                self.sum += value;
+                self.least = self.least.min(value);
+                self.greatest = self.greatest.max(value);
+                self.is_unknown |= value.is_nan();
+            }
+            Measurand::Unknown => self.is_unknown = true,
+            Measurand::Other => self.is_other = true,
+        }
+    }
+
+    /// How many words hold it between two elements.
+    pub(crate) const WORDS: usize = 4;
+
+    /// What words hold that were 0 before the first element.
+    pub(crate) fn from_words([count, sum, least, greatest]: [u64; Measured::WORDS]) -> Measured {
+        match count {
+            0 => Measured::NOTHING,
+            _ => Measured {
+                count: count >> 1,
+                sum: f64::from_bits(sum),
+                least: f64::from_bits(least),
+                greatest: f64::from_bits(greatest),
+                is_unknown: count & 1 == 1,
+                is_other: false,
+            },
+        }
+    }
+
+    /// The words for numbers that have been added.
+    pub(crate) fn words(&self) -> [u64; Measured::WORDS] {
+        let count = self.count << 1 | u64::from(self.is_unknown);
+        [count, self.sum.to_bits(), self.least.to_bits(), self.greatest.to_bits()]
+    }
+
+    /// Writes a measure. Returns how many values of another type there are: the array counts as one.
+    pub(crate) fn write(&self, block: &mut Block, row: usize, slot: Slot, measure: Quantifier) -> u64 {
+        let value = match measure {
+            Quantifier::Min => self.least,
+            Quantifier::Max => self.greatest,
+            Quantifier::Sum => self.sum,
+            _ => self.sum / self.count as f64,
+        };
+        match slot {
+            // Infinities may cancel each other out.
+            Slot::Float(column)
+                if self.count > 0 && !self.is_unknown && !self.is_other && !value.is_nan() =>
+            {
+                block.set_float(column, row, value);
+            }
+            slot => block.set_invalid(slot, row),
+        }
+        u64::from(self.is_other)
+    }
 }
 
 /// A value without parts.
@@ -67,6 +162,8 @@ pub(crate) struct Sink<'w> {
     pub(crate) large: Option<u32>,
     /// The conditions that the current element meets.
     pub(crate) met: u64,
+    /// The current element, where it is measured.
+    pub(crate) element: Measurand,
 }
 
 /// Values that could not be written as what they are.
@@ -107,6 +204,7 @@ impl Target {
             Want::Length(Slot::Int(column)) => Target::Length(*column),
             Want::EventTime => Target::EventTime,
             Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
+            Want::Element => Target::Element,
             Want::Value(..) | Want::Presence(_) | Want::Length(_) | Want::Elements(..) => return None,
         })
     }
@@ -139,7 +237,8 @@ pub(crate) fn elements_target(slot: Slot) -> Option<Target> {
     match slot {
         Slot::Bool(column) => Some(Target::Bool(column)),
         Slot::Int(column) => Some(Target::Int(column)),
-        Slot::Float(_) | Slot::String(_) => None,
+        Slot::Float(column) => Some(Target::Float(column)),
+        Slot::String(_) => None,
     }
 }
 
@@ -148,7 +247,7 @@ impl<'w> Sink<'w> {
     #[inline(always)]
     pub(crate) fn begin(block: &'w mut Block, topic: TopicId, time: Timestamp, unit: TimeUnit) -> Sink<'w> {
         let row = block.push(topic, time);
-        Sink { block, row, unit, time: None, mistyped: 0, large: None, met: 0 }
+        Sink { block, row, unit, time: None, mistyped: 0, large: None, met: 0, element: Measurand::Other }
     }
 
     /// Ends the row, or takes it back if the message could not be read. Adds the mistyped values.
@@ -212,6 +311,18 @@ impl<'w> Sink<'w> {
                 let holds = holds(test, value);
                 self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
             }
+            (Target::OneOf(bit, values), value) => {
+                let holds = is_one_of(values, value);
+                self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
+            }
+            (Target::Element, value) => {
+                self.element = match value {
+                    Scalar::Int(value) => Measurand::Number(value as f64),
+                    Scalar::Large(value) | Scalar::Float(value) => Measurand::Number(value),
+                    Scalar::Null => Measurand::Unknown,
+                    _ => Measurand::Other,
+                };
+            }
             (Target::EventTime, value) => {
                 self.time = Some(Timestamp::from_nanos(self.nanos(value, Meaning::Time)?));
             }
@@ -242,7 +353,8 @@ impl<'w> Sink<'w> {
             Target::Float(column) => Slot::Float(*column),
             Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
             Target::EventTime => return self.time = None,
-            Target::Test(bit, _) => return self.met &= !(1 << bit),
+            Target::Test(bit, _) | Target::OneOf(bit, _) => return self.met &= !(1 << bit),
+            Target::Element => return self.element = Measurand::Other,
         };
         self.block.set_absent(slot, self.row);
     }
@@ -266,7 +378,7 @@ impl<'w> Sink<'w> {
         match to {
             // It is not there, and meets no condition.
             Target::Present(_) => Ok(()),
-            Target::Test(bit, _) => {
+            Target::Test(bit, _) | Target::OneOf(bit, _) => {
                 self.met &= !(1 << bit);
                 Ok(())
             }
@@ -335,6 +447,17 @@ pub(crate) fn sum(seconds: i64, nanos: i64) -> Result<i64, MessageErrorKind> {
         .map_err(|_| MessageErrorKind::TimeOutOfRange)
 }
 
+#[inline(never)]
+fn is_one_of(values: &[i64], value: Scalar<'_>) -> bool {
+    matches!(value, Scalar::Int(value) if values.binary_search(&value).is_ok())
+}
+
+/// Whether it is a text, and not this one.
+#[inline(never)]
+fn is_other_text(other: &str, value: Scalar<'_>) -> bool {
+    matches!(value, Scalar::Text(text) if text != other.as_bytes() && std::str::from_utf8(text).is_ok())
+}
+
 fn holds(test: &Test, value: Scalar<'_>) -> bool {
     let number = match value {
         Scalar::Int(value) => Some(value as f64),
@@ -343,13 +466,14 @@ fn holds(test: &Test, value: Scalar<'_>) -> bool {
     };
     match test {
         Test::Present => true,
-        Test::Number(comparison, bound) => number.is_some_and(|value| comparison.holds(value, *bound)),
+        Test::Number(comparison, bound) => number.is_some_and(|value| comparison.is_met(value, *bound)),
         Test::Equals(Value::Bool(wanted)) => matches!(value, Scalar::Bool(value) if value == *wanted),
         Test::Equals(Value::Float(wanted)) => number == Some(*wanted),
         Test::Equals(Value::Int(wanted)) => number == Some(*wanted as f64),
         Test::Equals(Value::String(wanted)) => {
             matches!(value, Scalar::Text(text) if text == wanted.as_bytes())
         }
+        Test::OtherText(other) => is_other_text(other, value),
         Test::Equals(Value::Time(_) | Value::Duration(_)) => false,
     }
 }

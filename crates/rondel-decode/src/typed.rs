@@ -1,9 +1,9 @@
 //! What plans of typed messages have in common: which value fits which type, and what does not.
 
-use rondel_event::{Test, Value, ValueType};
+use rondel_event::{Condition, Quantifier, Test, Value, ValueType};
 
 use crate::cdr::{PlanError, PlanErrorKind};
-use crate::fields::{Fields, Want};
+use crate::fields::{Alternatives, Fields, Want};
 use crate::sink::{Scalar, Target};
 
 /// The type of a value without parts.
@@ -50,7 +50,7 @@ impl Class<'_> {
             (Target::Present(_) | Target::Test(_, Test::Present), _) => true,
             (Target::Bool(_) | Target::Test(_, Test::Equals(Value::Bool(_))), Bool) => true,
             (Target::Int(_), Integer | Enum(..)) => true,
-            (Target::Float(_), _) => is_number,
+            (Target::Float(_) | Target::Element, _) => is_number,
             (Target::Test(_, Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))), _) => {
                 is_number
             }
@@ -61,7 +61,17 @@ impl Class<'_> {
                     None => Err(PlanErrorKind::NoConstant(name.clone())),
                 };
             }
-            (Target::Text(_) | Target::Test(_, Test::Equals(Value::String(_))), Text) => true,
+            (Target::Test(bit, Test::OtherText(name)), Enum(labels, values)) => {
+                let Some((_, value)) = values.iter().find(|(label, _)| label == name) else {
+                    return Err(PlanErrorKind::NoConstant(name.clone()));
+                };
+                let others = labels.iter().map(|(other, _)| *other).filter(|other| other != value);
+                return Ok(Target::OneOf(*bit, others.collect()));
+            }
+            (
+                Target::Text(_) | Target::Test(_, Test::Equals(Value::String(_)) | Test::OtherText(_)),
+                Text,
+            ) => true,
             (Target::Length(_), Text | Bytes) => true,
             (target, Integer | Float | Text) if target.is_time() => true,
             _ => false,
@@ -74,6 +84,7 @@ fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
     match want {
         Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
         Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
+        Want::Element => PlanErrorKind::OtherType(ValueType::Float, found.into()),
         Want::Elements(..) => PlanErrorKind::NoElements,
         Want::Length(_) => PlanErrorKind::NoLength(found.into()),
         Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
@@ -129,11 +140,23 @@ impl Report {
     }
 
     pub(crate) fn no_indices(&mut self, fields: &Fields<'_>) {
-        for (index, _) in &fields.indices {
-            let outer = self.enter(&format!("[{index}]"));
+        for (index, _) in fields.elements() {
+            let outer = self.enter(&index);
             self.error(PlanErrorKind::NoElements);
             self.leave(outer);
         }
+    }
+
+    /// What is read of an element, and which conditions it has to meet.
+    pub(crate) fn element<'p>(
+        &mut self,
+        quantifier: Quantifier,
+        conditions: &'p [Condition],
+    ) -> (Fields<'p>, Alternatives) {
+        Fields::of_element(quantifier, conditions).unwrap_or_else(|kind| {
+            self.error(kind);
+            Default::default()
+        })
     }
 
     /// The targets of a value without parts.

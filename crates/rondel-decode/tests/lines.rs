@@ -434,7 +434,7 @@ fn blank_lines_and_other_topics_are_passed_over() {
 
 #[test]
 fn elements_of_arrays_are_tested() {
-    let condition = |path: &str, test| Condition { path: Path::keys([path]), test };
+    let condition = |path: &str, test| Condition { alternative: 0, path: Path::keys([path]), test };
     let both = vec![
         condition("kind", Test::Equals(Value::String("car".into()))),
         condition("speed", Test::Number(Comparison::Greater, 3.0)),
@@ -474,7 +474,7 @@ fn elements_of_arrays_are_tested() {
 /// Numbers are tested on the first pass over the array, everything else on a second one: both say the same.
 #[test]
 fn numbers_in_arrays_are_tested() {
-    let condition = |test| Condition { path: Path::default(), test };
+    let condition = |test| Condition { alternative: 0, path: Path::default(), test };
     let below = condition(Test::Number(Comparison::Less, 3.0));
     let above = condition(Test::Number(Comparison::Greater, -1.5));
     let of = |conditions: &[&Condition]| {
@@ -523,6 +523,47 @@ fn numbers_in_arrays_are_tested() {
     }
     let deep = format!("{{\"a\":[{}1{}]}}", "[".repeat(200), "]".repeat(200));
     assert!(count(&[of(&[&below])], &deep).is_err());
+}
+
+/// Measures are taken on the first pass over the array, or on a second one beside other reads: both say the same.
+#[test]
+fn elements_of_arrays_are_measured() {
+    use Quantifier::{Max, Mean, Min, Sum};
+    let measures = [Min, Max, Sum, Mean];
+    let measured = |text: &str, beside: bool| {
+        let read = |quantifier| Read::Elements(quantifier, Vec::new());
+        let mut fields: Vec<Field> = (0..)
+            .zip(measures)
+            .map(|(i, measure)| field(Path::keys(["a"]), read(measure), Slot::Float(i)))
+            .collect();
+        if beside {
+            fields.push(field(Path::keys(["a"]), Read::Length, Slot::Int(0)));
+        }
+        let layout = rondel_event::Layout { floats: 4, ints: 1, ..LAYOUT };
+        let projection = Projection { fields };
+        let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
+        let mut block = Block::new(layout);
+        decoder.decode(text.as_bytes(), rondel_event::Timestamp::ZERO, &mut block).unwrap();
+        let value = |i: u32| (block.floats(i).valid == 1).then(|| block.floats(i).values[0]);
+        ([0, 1, 2, 3].map(value), decoder.mistyped() - u64::from(beside && text.contains(":2")))
+    };
+    for (text, expected, mistyped) in [
+        (r#"{"a":[3,-1.5,1e1, 2 ]}"#, [Some(-1.5), Some(10.0), Some(13.5), Some(3.375)], 0),
+        (r#"{"a":[7]}"#, [Some(7.0); 4], 0),
+        (r#"{"a":[]}"#, [None; 4], 0),
+        (r#"{"a":[1,null,2]}"#, [None; 4], 0),
+        (r#"{"a":[1,"2"]}"#, [None; 4], 4),
+        (r#"{"a":[[1],{"b":1},true]}"#, [None; 4], 4),
+        (r#"{"a":[1e999,-1e999]}"#, [Some(f64::NEG_INFINITY), Some(f64::INFINITY), None, None], 0),
+        (r#"{"a":null}"#, [None; 4], 0),
+        (r#"{"a":2}"#, [None; 4], 4),
+        (r#"{"b":[1]}"#, [None; 4], 0),
+        (r#"{"a":["x"],"a":[1]}"#, [Some(1.0); 4], 4),
+    ] {
+        for beside in [false, true] {
+            assert_eq!(measured(text, beside), (expected, mistyped), "{text} {beside}");
+        }
+    }
 }
 
 #[test]

@@ -14,7 +14,9 @@ use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{Decoder, Encoding, MessageType};
-use rondel_event::{Block, Path, Read, TimeUnit, Timestamp, TopicId, ValueType};
+use rondel_event::{
+    Block, Comparison, Condition, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, ValueType,
+};
 
 /// Names of the fields in the types of the tests of FlatBuffers, and their ids: ten doubles are not there.
 const FLAT: [(&str, u16); 10] = [
@@ -141,5 +143,59 @@ fn speed() {
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| *only == case.encoding.name())) {
         let (_, ns) = decode(case, rounds);
         println!("two fields of ten in {}: {ns:.1} ns, {} bytes", case.encoding, case.message.len());
+    }
+}
+
+/// A message of a thousand numbers in each encoding that needs little to write them.
+fn arrays() -> Vec<(Encoding, Option<MessageType>, Vec<u8>)> {
+    let values: Vec<f64> = (0..1000).map(|index| 0.5 + f64::from(index * 7919 % 1000) * 0.0137).collect();
+    let json = serde_json::json!({ "a": values });
+    let mut cbor = Vec::new();
+    ciborium::into_writer(&json, &mut cbor).unwrap();
+    let mut library = Library::new();
+    library.add_msg("demo/msg/Scan", "float32[] a\n").unwrap();
+    let cdr_type = MessageType::Cdr(library.schema("demo/msg/Scan").unwrap());
+    let mut cdr = vec![0, 1, 0, 0];
+    cdr.extend(1000_u32.to_le_bytes());
+    values.iter().for_each(|value| cdr.extend((*value as f32).to_le_bytes()));
+    vec![
+        (Encoding::Json, None, json.to_string().into_bytes()),
+        (Encoding::Cdr, Some(cdr_type), cdr),
+        (Encoding::Cbor, None, cbor),
+        (Encoding::Msgpack, None, rmp_serde::to_vec(&json).unwrap()),
+    ]
+}
+
+#[test]
+#[ignore = "a measurement: needs an idle machine and an optimised build"]
+fn speed_of_conditions_on_elements() {
+    let condition = |alternative, comparison, bound| Condition {
+        alternative,
+        path: Path::default(),
+        test: Test::Number(comparison, bound),
+    };
+    let near = condition(0, Comparison::Less, 0.2);
+    for (encoding, message_type, message) in arrays() {
+        for (text, conditions) in [
+            ("r < 0.2", vec![near.clone()]),
+            ("r < 0.2 or r > 30", vec![near.clone(), condition(1, Comparison::Greater, 30.0)]),
+        ] {
+            let (projection, layout) = projection([(path("a"), Read::Elements(Quantifier::Any, conditions))]);
+            let (topic, unit, time) = (TopicId(0), TimeUnit::Seconds, None::<&Path>);
+            let mut decoder =
+                Decoder::new(encoding, message_type.as_ref(), topic, &projection, time, unit).unwrap();
+            let mut block = Block::new(layout);
+            let mut best = f64::MAX;
+            for _ in 0..100 {
+                block.clear();
+                let start = Instant::now();
+                for _ in 0..64 {
+                    decoder.decode(black_box(&message), Timestamp::ZERO, &mut block).unwrap();
+                }
+                best = best.min(start.elapsed().as_nanos() as f64 / 64.0);
+            }
+            assert_eq!(found(&projection, &block, 63), [Found::Bool(false)]);
+            println!("any of 1,000 numbers, {text}, in {encoding}: {best:.0} ns, {} bytes", message.len());
+        }
     }
 }

@@ -116,6 +116,12 @@ impl AddressPattern {
         key.strip_prefix('/').unwrap_or(&key).to_owned()
     }
 
+    /// The pattern of DDS that every name fits that matches, and others too: its `*` stands for any characters, `/` and
+    /// none at all among them.
+    pub fn glob(&self) -> String {
+        self.written(|parts| written(parts, "*"))
+    }
+
     fn written(&self, segment: impl Fn(&[Part]) -> String) -> String {
         let segments: Vec<String> = self.segments.iter().map(|parts| segment(parts)).collect();
         segments.join("/")
@@ -180,6 +186,30 @@ fn segment_parts(segment: &str, at: usize) -> Result<Vec<(Part, Range<usize>)>, 
         from += len + 2;
     }
     Ok(parts)
+}
+
+/// Whether some name matches two patterns, in which `*` stands for any characters and `?` for one.
+pub fn globs_meet(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    // Whether a name can match both so much of `one` and up to here of `other`.
+    let width = other.len() + 1;
+    let mut before = vec![false; width];
+    for i in 0..=one.len() {
+        let mut now = vec![false; width];
+        for j in 0..width {
+            let (a, b) = (i.checked_sub(1).map(|i| one[i]), j.checked_sub(1).map(|j| other[j]));
+            now[j] = match (a, b) {
+                (None, None) => true,
+                // A wildcard takes nothing, or one more character of the other pattern, whatever that is.
+                (Some(b'*'), _) if before[j] || (b.is_some() && now[j - 1]) => true,
+                (_, Some(b'*')) if now[j - 1] || (a.is_some() && before[j]) => true,
+                (Some(a), Some(b)) => before[j - 1] && (a == b || a == b'?' || b == b'?'),
+                _ => false,
+            };
+        }
+        before = now;
+    }
+    before[other.len()]
 }
 
 /// Adds what the parameters of one segment take of a segment of a name.

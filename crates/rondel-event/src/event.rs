@@ -140,6 +140,21 @@ impl Event {
         })
     }
 
+    /// Returns the event on another topic, whose fields are found among its own: for each the place, and whether it is
+    /// read in the same way; if not, only whether something came there is kept.
+    #[must_use]
+    pub fn rearranged(&self, topic: TopicId, places: &[Option<(usize, bool)>]) -> Event {
+        let cell = |place: &Option<(usize, bool)>| {
+            let own = place.and_then(|(at, is_same)| Some((*self.cells.get(at)?, is_same)));
+            match own {
+                None | Some((Cell::Absent, _)) => Cell::Absent,
+                Some((cell, true)) => cell,
+                Some((_, false)) => Cell::Invalid,
+            }
+        };
+        Event { topic: Some(topic), cells: places.iter().map(cell).collect(), ..self.clone() }
+    }
+
     /// Whether the fields fit these slots in number and type; invalid fields fit any slot.
     pub fn fits(&self, slots: &[Slot]) -> bool {
         let is_of = |(cell, slot): (&Cell, &Slot)| {

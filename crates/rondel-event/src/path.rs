@@ -9,7 +9,12 @@ pub enum Segment {
     Key(Box<str>),
     /// The element of an array at this position, from 0.
     Index(u32),
+    /// The element of an array at this position from its end, from 1 for the last one to [`FROM_END`].
+    FromEnd(u32),
 }
+
+/// How far from the end of an array elements may be named.
+pub const FROM_END: u32 = 16;
 
 /// Path from the root of a message to a field; empty for the message itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +39,7 @@ impl fmt::Display for Path {
                 Segment::Key(key) if i == 0 => write!(f, "{key}")?,
                 Segment::Key(key) => write!(f, ".{key}")?,
                 Segment::Index(index) => write!(f, "[{index}]")?,
+                Segment::FromEnd(index) => write!(f, "[-{index}]")?,
             }
         }
         Ok(())

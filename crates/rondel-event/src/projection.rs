@@ -46,15 +46,17 @@ pub enum Read {
     Value(ValueType),
     /// The presence of the field: `true`, as a boolean.
     Presence,
-    /// Whether any or all elements of the array meet all the conditions, as a boolean, or how many do, as an
-    /// integer. A value that is not an array is written as invalid.
+    /// Whether any or all elements of the array meet the [conditions](Condition), as a boolean, or how many do, as an
+    /// integer; or a measure of its elements, which has no conditions, as a float. A value that is not an array is
+    /// written as invalid. So is a measure of no element, of an element that is null or not a number, and of an element
+    /// of another type, which counts as a value of another type.
     Elements(Quantifier, Vec<Condition>),
     /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
     /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
     Length,
 }
 
-/// Quantifier over the elements of an array.
+/// Quantifier over the elements of an array, or a measure of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
     /// At least one element; false on an empty array.
@@ -63,6 +65,14 @@ pub enum Quantifier {
     All,
     /// The number of elements, an integer.
     Count,
+    /// The least element.
+    Min,
+    /// The greatest element.
+    Max,
+    /// The sum of the elements, added in their order.
+    Sum,
+    /// Their sum divided by their number.
+    Mean,
 }
 
 impl Quantifier {
@@ -72,18 +82,36 @@ impl Quantifier {
             Quantifier::Any => "any",
             Quantifier::All => "all",
             Quantifier::Count => "count",
+            Quantifier::Min => "min",
+            Quantifier::Max => "max",
+            Quantifier::Sum => "sum",
+            Quantifier::Mean => "mean",
         }
     }
 
     /// The type of its result.
     pub fn value_type(self) -> ValueType {
-        if self == Quantifier::Count { ValueType::Int } else { ValueType::Bool }
+        match self {
+            Quantifier::Any | Quantifier::All => ValueType::Bool,
+            Quantifier::Count => ValueType::Int,
+            Quantifier::Min | Quantifier::Max | Quantifier::Sum | Quantifier::Mean => ValueType::Float,
+        }
+    }
+
+    /// Whether it is a measure of the elements themselves, without conditions.
+    pub fn is_measure(self) -> bool {
+        self.value_type() == ValueType::Float
     }
 }
 
 /// Condition on one element of an array.
+///
+/// Of a list of conditions, those of one alternative stand together, and alternatives count upwards from 0. An element
+/// meets the list if it meets all conditions of at least one alternative; it meets an empty list.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Condition {
+    /// The alternative that it belongs to.
+    pub alternative: u32,
     /// Path in the element.
     pub path: Path,
     /// Test of the value; false if the field is missing or has another type.
@@ -97,7 +125,9 @@ pub enum Test {
     Present,
     /// The field equals this boolean, number (compared as double) or string.
     Equals(Value),
-    /// The field is a number for which the comparison with this constant holds.
+    /// The field is a string, and not this one.
+    OtherText(Box<str>),
+    /// The field is a number for which the comparison with this constant holds. NaN meets none: it is unknown.
     Number(Comparison, f64),
 }
 
@@ -108,6 +138,7 @@ impl Hash for Test {
         match self {
             Test::Present => {}
             Test::Equals(value) => value.hash(state),
+            Test::OtherText(text) => text.hash(state),
             Test::Number(comparison, number) => (comparison, number.to_bits()).hash(state),
         }
     }

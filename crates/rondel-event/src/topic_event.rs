@@ -1,11 +1,11 @@
 //! Events of topics.
 
-use crate::Path;
+use crate::{Path, Segment};
 
 /// A kind of event of a topic, by its name in formulas: `missed_deadline(topic)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TopicEvent {
-    /// No message came within the deadline.
+    /// No message of an instance came within the deadline.
     MissedDeadline,
     /// A publisher disposed of an instance of the topic.
     Disposed,
@@ -35,7 +35,21 @@ impl TopicEvent {
         TopicEvent::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// Returns the only field of a message about the event.
+    /// Returns whether the event is one of a single instance of the topic, whose key the network names.
+    pub fn has_key(self) -> bool {
+        self != TopicEvent::Alive
+    }
+
+    /// Returns the field of the key in a message about the event of an instance, given the field in messages of the topic.
+    pub fn key_path(field: &Path) -> Path {
+        let key = Segment::Key(TopicEvent::KEY.into());
+        Path(std::iter::once(key).chain(field.0.iter().cloned()).collect())
+    }
+
+    /// The name of the field with the key of an instance.
+    pub const KEY: &str = "key";
+
+    /// Returns the field of a message about the event that names it.
     pub fn path(self) -> Path {
         Path::keys([self.name()])
     }
@@ -44,6 +58,17 @@ impl TopicEvent {
     /// that it is true for them.
     pub fn message(self, holds: bool) -> String {
         format!("{{\"{}\":{holds}}}", self.name())
+    }
+
+    /// Returns the message about an event of the instance with this key, an object in JSON.
+    pub fn message_of(self, key: &str) -> String {
+        format!("{{\"{}\":true,\"{}\":{key}}}", self.name(), TopicEvent::KEY)
+    }
+
+    /// Returns the key in a message that [`TopicEvent::message_of`] returned.
+    pub fn key_in(self, message: &str) -> Option<&str> {
+        let head = format!("{{\"{}\":true,\"{}\":", self.name(), TopicEvent::KEY);
+        message.strip_prefix(&head)?.strip_suffix('}')
     }
 
     /// Returns how a recording writes the event: by its name, and `not_alive` if no publisher is alive.

@@ -1,5 +1,6 @@
 //! Values, their types and comparisons.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -110,6 +111,19 @@ impl Comparison {
         match self {
             Comparison::Equal => left == right,
             Comparison::NotEqual => left != right,
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+        }
+    }
+
+    /// Returns whether two numbers are known and the comparison holds: with NaN it does not, not even `!=`.
+    #[inline(always)]
+    pub fn is_met(self, left: f64, right: f64) -> bool {
+        match self {
+            Comparison::Equal => left == right,
+            Comparison::NotEqual => left.partial_cmp(&right).is_some_and(Ordering::is_ne),
             Comparison::Less => left < right,
             Comparison::LessOrEqual => left <= right,
             Comparison::Greater => left > right,

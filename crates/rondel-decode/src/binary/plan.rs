@@ -2,8 +2,8 @@
 
 use rondel_event::{Quantifier, Slot};
 
-use crate::cdr::{PlanError, PlanErrorKind};
-use crate::fields::{Fields, Want};
+use crate::cdr::PlanError;
+use crate::fields::{Alternatives, Fields, Want};
 use crate::sink::{Target, elements_target};
 
 /// A place in a message and the places below it.
@@ -12,6 +12,8 @@ pub(super) struct Node {
     pub(super) keys: Box<[Key]>,
     /// By index, in ascending order.
     pub(super) indices: Box<[(u64, Node)]>,
+    /// By position from the end, from 1.
+    pub(super) ends: Box<[(u64, Node)]>,
     pub(super) targets: Box<[Target]>,
     pub(super) tests: Box<[ElementTest]>,
     /// What is read of it that has no value where it is a map, an array or neither.
@@ -36,8 +38,7 @@ pub(super) struct Key {
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
-    /// All conditions.
-    pub(super) all: u64,
+    pub(super) alternatives: Alternatives,
     pub(super) node: Node,
 }
 
@@ -66,32 +67,36 @@ impl Node {
             .map(|(index, fields)| (u64::from(*index), below(&format!("[{index}]"), fields, errors)));
         let mut indices: Vec<_> = indices.collect();
         indices.sort_by_key(|(index, _)| *index);
+        let ends = fields
+            .ends
+            .iter()
+            .map(|(index, fields)| (u64::from(*index), below(&format!("[-{index}]"), fields, errors)));
+        let ends: Box<[_]> = ends.collect();
         let mut tests = Vec::new();
         for want in &fields.wants {
             let Want::Elements(quantifier, conditions, slot) = want else { continue };
-            if conditions.len() > 64 {
-                let kind = PlanErrorKind::Unsupported("an element with more than 64 conditions");
-                errors.push(PlanError { path: path.as_str().into(), kind });
-                continue;
+            match Fields::of_element(*quantifier, conditions) {
+                Ok((fields, alternatives)) => tests.push(ElementTest {
+                    quantifier: *quantifier,
+                    slot: *slot,
+                    alternatives,
+                    node: Node::new(&fields, path, errors),
+                }),
+                Err(kind) => errors.push(PlanError { path: path.as_str().into(), kind }),
             }
-            tests.push(ElementTest {
-                quantifier: *quantifier,
-                slot: *slot,
-                all: (0..conditions.len()).fold(0, |all, bit| all | 1 << bit),
-                node: Node::new(&Fields::of_conditions(conditions), path, errors),
-            });
         }
         let targets = fields.wants.iter().filter_map(Target::new).collect();
         let tests: Box<[ElementTest]> = tests.into();
         let tested = || tests.iter().filter_map(|test| elements_target(test.slot));
         let members = || keys.iter().flat_map(|key| key.node.all());
-        let elements = || indices.iter().flat_map(|(_, node)| node.all());
+        let elements = || indices.iter().chain(&ends).flat_map(|(_, node)| node.all());
         Node {
             not_in_map: elements().chain(tested()).collect(),
             not_in_array: members().collect(),
             not_in_scalar: members().chain(elements()).chain(tested()).collect(),
             keys,
             indices: indices.into(),
+            ends,
             targets,
             tests,
         }

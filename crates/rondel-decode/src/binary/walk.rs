@@ -4,7 +4,7 @@ use super::plan::{ElementTest, Key, Node, head};
 use super::{Format, Reader, Token};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
-use crate::sink::{Scalar, Sink, Target, float_nanos, sum, write_elements};
+use crate::sink::{Measurand, Measured, Scalar, Sink, Target, float_nanos, sum, write_elements};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -155,6 +155,14 @@ impl<'m> Walk<'m, '_> {
             Some(passed) => passed,
             None => self.pass::<F>(count, 1, depth)?,
         };
+        let end = self.reader.at;
+        for (from_end, below) in &node.ends {
+            let Some(index) = passed.checked_sub(*from_end) else { continue };
+            self.reader.at = body;
+            F::skip(&mut self.reader, index, depth + 1)?;
+            self.value::<F>(below, depth + 1).map_err(|fault| fault.in_element(index))?;
+        }
+        self.reader.at = end;
         for target in &node.targets {
             match target {
                 Target::Length(_) => self.sink.length(target, passed),
@@ -202,16 +210,29 @@ impl<'m> Walk<'m, '_> {
     /// Tests every element. Returns their number.
     fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<u64> {
         let (mut met, mut passed) = (0, 0);
+        let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
+        let all = test.alternatives.single();
         loop {
             match count {
                 Some(count) if passed == count => break,
                 None if F::end(&mut self.reader) => break,
                 _ => {}
             }
-            self.sink.met = 0;
+            (self.sink.met, self.sink.element) = (0, Measurand::Other);
             self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
-            met += u64::from(self.sink.met == test.all);
+            if is_measure {
+                measured.add(self.sink.element);
+            }
+            met += u64::from(match all {
+                Some(all) => self.sink.met == all,
+                None => test.alternatives.are_met(self.sink.met),
+            });
             passed += 1;
+        }
+        if is_measure {
+            let Sink { block, row, .. } = &mut self.sink;
+            self.sink.mistyped += measured.write(block, *row, test.slot, test.quantifier);
+            return Ok(passed);
         }
         write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, passed]);
         Ok(passed)

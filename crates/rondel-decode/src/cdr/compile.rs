@@ -10,8 +10,8 @@ use rondel_event::{Quantifier, Slot};
 
 use super::error::{PlanError, PlanErrorKind};
 use super::plan::{
-    Element, ElementTest, Mutable, Number, Place, Sequence, Step, Steps, Tables, Target, Text, UnionPlan,
-    Version, trim,
+    CasePlan, Element, ElementTest, Mutable, Number, Place, Sequence, Step, Steps, Tables, Target, Text,
+    UnionPlan, Version, trim,
 };
 use crate::fields::{Fields, Want};
 use crate::schema::{DISCRIMINATOR, Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
@@ -235,8 +235,8 @@ impl<'a> Compiler<'a> {
         for (key, _) in &fields.keys {
             self.below(key, |this| this.error(PlanErrorKind::NoField(Vec::new())));
         }
-        for (index, _) in &fields.indices {
-            self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElements));
+        for (index, _) in fields.elements() {
+            self.below(&index, |this| this.error(PlanErrorKind::NoElements));
         }
         self.left = self.left.saturating_sub(fields.count());
         fields.wants.clone()
@@ -275,7 +275,7 @@ impl<'a> Compiler<'a> {
                     self.below(key, |this| this.error(PlanErrorKind::NoField(known)));
                 }
             }
-            if !fields.indices.is_empty() {
+            if fields.elements().next().is_some() {
                 self.error(PlanErrorKind::NoElements);
             }
         }
@@ -340,7 +340,8 @@ impl<'a> Compiler<'a> {
                 members.push((member.id, steps));
             }
         }
-        let mutable = Mutable { version: self.version, members: members.into(), place };
+        let known = structure.members.iter().map(|member| member.id).collect();
+        let mutable = Mutable { version: self.version, members: members.into(), known, place };
         self.push(Step::Mutable(Box::new(mutable)), EVERYWHERE);
     }
 
@@ -363,17 +364,18 @@ impl<'a> Compiler<'a> {
             self.block.look(to, place);
         }
         match (self.extensibility(union.extensibility), self.version) {
-            (Extensibility::Mutable, _) => self.error(PlanErrorKind::Unsupported("a mutable union")),
+            (Extensibility::Mutable, version) => self.cases(union, fields, Some(version), place),
             (Extensibility::Appendable, Version::Two) => {
-                let steps = self.bounded_part(FOURS, |this| this.cases(union, fields, place));
+                let steps = self.bounded_part(FOURS, |this| this.cases(union, fields, None, place));
                 self.push(Step::Delimited { steps, is_struct: false, place }, EVERYWHERE);
             }
-            _ => self.cases(union, fields, place),
+            _ => self.cases(union, fields, None, place),
         }
         self.settle(fields);
     }
 
-    fn cases(&mut self, union: &Union, fields: Option<&Fields<'_>>, place: Place) {
+    /// The discriminator and the cases, each with a header where the union is mutable.
+    fn cases(&mut self, union: &Union, fields: Option<&Fields<'_>>, headers: Option<Version>, place: Place) {
         let below = fields.and_then(|fields| fields.key(DISCRIMINATOR));
         let (discriminator, targets) = self.below(DISCRIMINATOR, |this| {
             let wanted = this.wanted(below);
@@ -393,13 +395,18 @@ impl<'a> Compiler<'a> {
         let (mut cases, mut default) = (Vec::new(), None);
         for case in &union.cases {
             let below = fields.and_then(|fields| fields.key(&case.name));
-            let steps: Steps = self.below(&case.name, |this| {
-                this.part(EVERYWHERE, |this| this.value(&case.member_type, below)).into()
+            let steps = self.below(&case.name, |this| {
+                let work = |this: &mut Self| this.value(&case.member_type, below);
+                match headers {
+                    Some(Version::One) => this.bounded_part(START, work),
+                    Some(Version::Two) => this.bounded_part(FOURS, work),
+                    None => this.part(EVERYWHERE, work).into(),
+                }
             });
             if case.is_default {
-                default = Some(steps.clone());
+                default = Some(cases.len());
             }
-            cases.push((case.labels.clone().into(), steps));
+            cases.push(CasePlan { labels: case.labels.clone().into(), id: case.id, steps });
         }
         let plan = UnionPlan {
             discriminator,
@@ -407,6 +414,7 @@ impl<'a> Compiler<'a> {
             loads: loads.collect(),
             cases: cases.into(),
             default,
+            headers,
             place,
         };
         self.push(Step::Union(Box::new(plan)), EVERYWHERE);
@@ -458,17 +466,20 @@ impl<'a> Compiler<'a> {
             self.below(key, |this| this.error(PlanErrorKind::NoField(Vec::new())));
         }
         let Some((size, inner)) = dimensions.split_first() else { return };
-        for (index, below) in &fields.indices {
-            if index >= size {
-                self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElement(*size)));
+        let indices = fields.indices.iter().map(|(index, below)| (Some(*index), format!("[{index}]"), below));
+        let ends =
+            fields.ends.iter().map(|(index, below)| (size.checked_sub(*index), format!("[-{index}]"), below));
+        for (index, written, below) in indices.chain(ends) {
+            let Some(index) = index.filter(|index| index < size) else {
+                self.below(&written, |this| this.error(PlanErrorKind::NoElement(*size)));
                 continue;
-            }
-            let at = before.saturating_mul(*size).saturating_add(*index);
+            };
+            let at = before.saturating_mul(*size).saturating_add(index);
             if inner.is_empty() {
                 picks.push((at, below));
             } else {
                 if !below.wants.is_empty() {
-                    self.below(&format!("[{index}]"), |this| this.error(PlanErrorKind::NoElements));
+                    self.below(&written, |this| this.error(PlanErrorKind::NoElements));
                 }
                 self.flatten(below, inner, at, picks);
             }
@@ -505,6 +516,13 @@ impl<'a> Compiler<'a> {
                 (index, this.below(&format!("[{index}]"), |this| this.part(EVERYWHERE, work).into()))
             });
             let picks = picks.collect();
+            // Those of an array have an index.
+            let ends = fields.filter(|_| fixed.is_none()).map_or(&[][..], |fields| &fields.ends);
+            let ends = ends.iter().map(|(index, below)| {
+                let work = |this: &mut Self| this.value(element, Some(below));
+                (*index, this.below(&format!("[-{index}]"), |this| this.part(EVERYWHERE, work).into()))
+            });
+            let ends = ends.collect();
             let (mut tests, mut lengths) = (Vec::new(), Vec::new());
             for want in &others {
                 match want {
@@ -526,6 +544,7 @@ impl<'a> Compiler<'a> {
                 bound,
                 element: this.element(element),
                 picks,
+                ends,
                 tests: tests.into(),
                 lengths: lengths.into(),
                 goes_on: true,
@@ -550,15 +569,14 @@ impl<'a> Compiler<'a> {
         conditions: &[rondel_event::Condition],
         slot: Option<Slot>,
     ) -> ElementTest {
-        if conditions.len() > 64 {
-            self.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
-        }
-        let fields = Fields::of_conditions(conditions);
+        let (fields, alternatives) = Fields::of_element(quantifier, conditions).unwrap_or_else(|kind| {
+            self.error(kind);
+            Default::default()
+        });
         let left = self.left;
         let steps = self.below("[]", |this| this.part(EVERYWHERE, |this| this.value(element, Some(&fields))));
         self.left = left;
-        let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
-        ElementTest { quantifier, slot, all, steps: steps.into() }
+        ElementTest { quantifier, slot, alternatives, steps: steps.into() }
     }
 
     /// How to pass an element.

@@ -148,6 +148,7 @@ impl CdrDecoder {
                 mistyped: 0,
                 large: None,
                 met: 0,
+                element: f64::NAN,
                 part: 0,
                 scratch: std::mem::take(&mut self.scratch),
             },

@@ -51,8 +51,10 @@ pub enum CdrErrorKind {
     TrailingBytes,
     /// As JSON, the message has more bytes than this.
     TooLarge(usize),
-    /// The type has a mutable union, which cannot be read.
-    MutableUnion,
+    /// The member with this id is missing that the discriminator selects, or the discriminator itself.
+    MissingMember(u32),
+    /// A member that its writer marks as one to be understood has an id that the type does not know.
+    MustUnderstand(u32),
 }
 
 impl fmt::Display for CdrError {
@@ -90,7 +92,10 @@ impl fmt::Display for CdrErrorKind {
             CdrErrorKind::TimeOutOfRange => f.write_str("the time lies beyond the years 1678 to 2262"),
             CdrErrorKind::NotATime => f.write_str("not a time"),
             CdrErrorKind::TooLarge(limit) => write!(f, "as JSON, the message has more than {limit} bytes"),
-            CdrErrorKind::MutableUnion => f.write_str("a mutable union cannot be read"),
+            CdrErrorKind::MissingMember(id) => write!(f, "the member with the id {id} is missing"),
+            CdrErrorKind::MustUnderstand(id) => {
+                write!(f, "the member with the id {id} must be understood, and the type has none")
+            }
             CdrErrorKind::TrailingBytes => f.write_str("bytes follow after the last field"),
         }
     }
@@ -110,7 +115,7 @@ pub struct PlanError {
 /// The reason why a field cannot be read from a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanErrorKind {
-    /// The type has no such field; these are there.
+    /// The type has no such field; these are there, or none where something without fields is.
     NoField(Vec<Box<str>>),
     /// The array has only this many elements.
     NoElement(u32),
@@ -134,6 +139,9 @@ impl fmt::Display for PlanError {
             write!(f, "field `{}`: ", self.path)?;
         }
         match &self.kind {
+            PlanErrorKind::NoField(known) if known.is_empty() => {
+                f.write_str("the message type has no such field: what it would be part of has no fields")
+            }
             PlanErrorKind::NoField(known) => {
                 f.write_str("the message type has no such field; there are ")?;
                 for (i, name) in known.iter().take(12).enumerate() {

@@ -6,19 +6,14 @@
 use std::sync::Arc;
 
 use super::error::{CdrError, CdrErrorKind};
+use super::walk::{
+    DISCRIMINATOR_ID, EXTENDED_MUST_UNDERSTAND, ID_MASK, MUST_UNDERSTAND, PADDING, PID_EXTENDED,
+    PID_LIST_END, PID_MASK, PID_MUST_UNDERSTAND,
+};
 use crate::json::{JsonForm, write as text};
 use crate::schema::{
-    DISCRIMINATOR, Definition, Extensibility, Member, Primitive, Schema, Struct, Type, Union,
+    Case, DISCRIMINATOR, Definition, Extensibility, Member, Primitive, Schema, Struct, Type, Union,
 };
-
-/// Members of parameter lists with a meaning of their own.
-const PID_EXTENDED: u16 = 0x3f01;
-const PID_LIST_END: u16 = 0x3f02;
-const PID_MASK: u16 = 0x3fff;
-/// The bits of a member's id; the others are flags.
-const ID_MASK: u32 = 0x0fff_ffff;
-/// Padding after the last member.
-const PADDING: usize = 3;
 
 /// Writes a message of this type as one JSON object after what is in `out`, in at most `limit` bytes.
 ///
@@ -50,6 +45,32 @@ pub fn write_json(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), CdrError> {
+    write(schema, payload, false, form, limit, out)
+}
+
+/// Writes the key of a whole message as [`write_json`] does: the members that [`Schema::key`] has, from the payload of a
+/// message of `schema`.
+///
+/// # Errors
+/// As [`write_json`].
+pub fn write_key(
+    schema: &Schema,
+    payload: &[u8],
+    form: JsonForm,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CdrError> {
+    write(schema, payload, true, form, limit, out)
+}
+
+fn write(
+    schema: &Schema,
+    payload: &[u8],
+    only_key: bool,
+    form: JsonForm,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CdrError> {
     let whole = |kind| CdrError { offset: 0, path: "".into(), kind };
     let (header, bytes) =
         payload.split_first_chunk::<4>().ok_or_else(|| whole(CdrErrorKind::NoEncapsulation))?;
@@ -77,6 +98,7 @@ pub fn write_json(
         is_big: encapsulation & 1 == 0,
         is_second,
         unstated,
+        only_key,
         form,
         full: start.saturating_add(limit),
         out: &mut *out,
@@ -122,6 +144,17 @@ fn within<T>(part: &str, walked: Walked<T>) -> Walked<T> {
     })
 }
 
+/// What stands before a member of a mutable type.
+struct MemberHeader {
+    id: u32,
+    must_understand: bool,
+    /// Where the header begins.
+    start: usize,
+    length: usize,
+    /// The position from which alignment counts in the member.
+    origin: usize,
+}
+
 struct Walk<'m, 'w> {
     schema: &'m Schema,
     bytes: &'m [u8],
@@ -137,6 +170,8 @@ struct Walk<'m, 'w> {
     is_second: bool,
     /// What a type is whose definition does not say how it may change.
     unstated: Extensibility,
+    /// Whether members that are not part of the key are left out.
+    only_key: bool,
     form: JsonForm,
     /// The length of the text that is too much.
     full: usize,
@@ -385,7 +420,7 @@ impl<'m> Walk<'m, '_> {
                 let length = self.length()?;
                 self.part((length, self.origin, false), |this| this.mutable(structure))
             }
-            Extensibility::Mutable => self.complete(|this| this.parameters(structure)),
+            Extensibility::Mutable => self.complete(|this| this.mutable(structure)),
             Extensibility::Appendable if self.is_second => {
                 let length = self.length()?;
                 self.part((length, self.origin, true), |this| this.members(structure))
@@ -405,6 +440,7 @@ impl<'m> Walk<'m, '_> {
             let before = self.out.len();
             self.key(&member.name);
             match within(&member.name, self.member(member)) {
+                Ok(true) if self.leaves_out(structure, member) => self.out.truncate(before),
                 Ok(true) => {}
                 Ok(false) => self.out.truncate(before),
                 Err(Stop::Ended) => {
@@ -419,6 +455,11 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
+    /// Whether a member that was read is not to be written.
+    fn leaves_out(&self, structure: &Struct, member: &Member) -> bool {
+        self.only_key && !member.key && structure.has_key()
+    }
+
     /// Reads a member; returns whether it is there.
     fn member(&mut self, member: &'m Member) -> Walked<bool> {
         if !member.optional {
@@ -431,10 +472,10 @@ impl<'m> Walk<'m, '_> {
                 byte => Err(self.fault(CdrErrorKind::NotABoolean(byte as u8), self.at - 1)),
             };
         }
-        let (found, length) = self.parameter()?;
-        if found != Some(member.id) {
-            let kind = CdrErrorKind::UnexpectedMember(found.unwrap_or(PID_LIST_END.into()));
-            return Err(self.fault(kind, self.at));
+        let (header, length) = self.parameter()?;
+        let found = header.as_ref().map_or(PID_LIST_END.into(), |header| header.id);
+        if header.is_none() || found != member.id {
+            return Err(self.fault(CdrErrorKind::UnexpectedMember(found), self.at));
         }
         if length > 0 {
             self.part((length, self.at, false), |this| this.value(&member.member_type))?;
@@ -442,88 +483,98 @@ impl<'m> Walk<'m, '_> {
         Ok(length > 0)
     }
 
-    /// Reads the header of a parameter: its id, or `None` at the end of the list, and its length; so many bytes are
-    /// there.
-    fn parameter(&mut self) -> Walked<(Option<u32>, usize)> {
+    /// Reads the header of a parameter, or `None` at the end of the list, and its length; so many bytes are there.
+    fn parameter(&mut self) -> Walked<(Option<MemberHeader>, usize)> {
         self.align(4);
         let start = self.at;
-        let (id, length) = (self.u16()? & PID_MASK, self.u16()?);
-        let (id, length) = match id {
+        let (id, length) = (self.u16()?, self.u16()?);
+        let (found, length) = match id & PID_MASK {
             PID_LIST_END => (None, length.into()),
-            PID_EXTENDED => (Some(self.u32()? & ID_MASK), self.u32()?),
-            id => (Some(id.into()), length.into()),
+            PID_EXTENDED => {
+                let id = self.u32()?;
+                (Some((id & ID_MASK, id & EXTENDED_MUST_UNDERSTAND != 0)), self.u32()?)
+            }
+            own => (Some((own.into(), id & PID_MUST_UNDERSTAND != 0)), length.into()),
         };
         if length as usize > self.end - self.at {
             return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), start));
         }
-        Ok((id, length as usize))
+        let length = length as usize;
+        let header = found.map(|(id, must_understand)| MemberHeader {
+            id,
+            must_understand,
+            start,
+            length,
+            origin: self.at,
+        });
+        Ok((header, length))
     }
 
-    /// A mutable structure of the first version: a list of parameters with an end.
-    fn parameters(&mut self, structure: &'m Struct) -> Walked<()> {
-        let mut seen = vec![false; structure.members.len()];
-        self.out.push(b'{');
-        loop {
-            let start = self.at;
-            let (id, length) = self.parameter()?;
-            let Some(id) = id else {
-                self.at += length;
-                break;
-            };
-            let origin = self.at;
-            self.known(structure, &mut seen, (id, start), (length, origin))?;
+    /// Reads the header of a member in the second version.
+    fn member_header(&mut self) -> Walked<MemberHeader> {
+        let start = self.at;
+        let header = self.u32()?;
+        let size = match header >> 28 & 7 {
+            code @ 0..=3 => 1_u64 << code,
+            code => {
+                let next = u64::from(self.u32()?);
+                // From the fifth on, the length is also the first part of the member.
+                if code > 4 {
+                    self.at -= 4;
+                }
+                match code {
+                    4 => next,
+                    5 => 4 + next,
+                    6 => 4 + 4 * next,
+                    _ => 4 + 8 * next,
+                }
+            }
+        };
+        if size > (self.end - self.at) as u64 {
+            let length = u32::try_from(size).unwrap_or(u32::MAX);
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), start));
         }
-        self.out.push(b'}');
-        Ok(())
+        Ok(MemberHeader {
+            id: header & ID_MASK,
+            must_understand: header & MUST_UNDERSTAND != 0,
+            start,
+            length: size as usize,
+            origin: self.origin,
+        })
     }
 
-    /// A mutable structure of the second version: members with headers, up to the end.
+    /// Reads the header of the next member of a mutable type, or `None` behind the last one.
+    fn header(&mut self) -> Walked<Option<MemberHeader>> {
+        if !self.is_second {
+            let (header, length) = self.parameter()?;
+            if header.is_none() {
+                self.at += length;
+            }
+            return Ok(header);
+        }
+        self.align(4);
+        // At most three bytes before the end are padding.
+        if self.at >= self.end { Ok(None) } else { self.member_header().map(Some) }
+    }
+
+    /// The members of a mutable structure, which have headers.
     fn mutable(&mut self, structure: &'m Struct) -> Walked<()> {
         let mut seen = vec![false; structure.members.len()];
         self.out.push(b'{');
-        loop {
-            self.align(4);
-            // At most three bytes before the end are padding.
-            if self.at >= self.end {
-                break;
-            }
-            let start = self.at;
-            let header = self.u32()?;
-            let size = match header >> 28 & 7 {
-                code @ 0..=3 => 1_u64 << code,
-                code => {
-                    let next = u64::from(self.u32()?);
-                    // From the fifth on, the length is also the first part of the member.
-                    if code > 4 {
-                        self.at -= 4;
-                    }
-                    match code {
-                        4 => next,
-                        5 => 4 + next,
-                        6 => 4 + 4 * next,
-                        _ => 4 + 8 * next,
-                    }
-                }
-            };
-            if size > (self.end - self.at) as u64 {
-                let length = u32::try_from(size).unwrap_or(u32::MAX);
-                return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), start));
-            }
-            self.known(structure, &mut seen, (header & ID_MASK, start), (size as usize, self.origin))?;
+        while let Some(header) = self.header()? {
+            self.known(structure, &mut seen, &header)?;
         }
         self.out.push(b'}');
         Ok(())
     }
 
     /// Reads a member of a mutable structure, or passes one that is not known.
-    fn known(
-        &mut self,
-        structure: &'m Struct,
-        seen: &mut [bool],
-        (id, start): (u32, usize),
-        (length, origin): (usize, usize),
-    ) -> Walked<()> {
+    fn known(&mut self, structure: &'m Struct, seen: &mut [bool], header: &MemberHeader) -> Walked<()> {
+        let MemberHeader { id, start, length, origin, must_understand } = *header;
         let Some(index) = structure.members.iter().position(|member| member.id == id) else {
+            if must_understand {
+                return Err(self.fault(CdrErrorKind::MustUnderstand(id), start));
+            }
             self.at += length;
             return Ok(());
         };
@@ -531,14 +582,22 @@ impl<'m> Walk<'m, '_> {
             return Err(self.fault(CdrErrorKind::RepeatedMember(id), start));
         }
         let member = &structure.members[index];
+        let before = self.out.len();
         self.key(&member.name);
-        within(&member.name, self.part((length, origin, false), |this| this.value(&member.member_type)))
+        within(&member.name, self.part((length, origin, false), |this| this.value(&member.member_type)))?;
+        if self.leaves_out(structure, member) {
+            self.out.truncate(before);
+        }
+        Ok(())
     }
 
     fn union(&mut self, union: &'m Union) -> Walked<()> {
         match union.extensibility.unwrap_or(self.unstated) {
-            // No plan reads one either.
-            Extensibility::Mutable => Err(self.fault(CdrErrorKind::MutableUnion, self.at)),
+            Extensibility::Mutable if self.is_second => {
+                let length = self.length()?;
+                self.part((length, self.origin, false), |this| this.mutable_union(union))
+            }
+            Extensibility::Mutable => self.complete(|this| this.mutable_union(union)),
             Extensibility::Appendable if self.is_second => {
                 let length = self.length()?;
                 self.part((length, self.origin, false), |this| this.cases(union))
@@ -549,6 +608,16 @@ impl<'m> Walk<'m, '_> {
 
     fn cases(&mut self, union: &'m Union) -> Walked<()> {
         self.out.push(b'{');
+        if let Some(case) = self.case(union)? {
+            self.key(&case.name);
+            within(&case.name, self.complete(|this| this.value(&case.member_type)))?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// Writes the discriminator; returns the case that it selects.
+    fn case(&mut self, union: &'m Union) -> Walked<Option<&'m Case>> {
         self.key(DISCRIMINATOR);
         let start = self.at;
         within(DISCRIMINATOR, self.value(&union.discriminator))?;
@@ -556,9 +625,54 @@ impl<'m> Walk<'m, '_> {
         let label = self.label(&union.discriminator)?;
         self.at = past;
         let case = union.cases.iter().find(|case| case.labels.iter().any(|of| i128::from(*of) == label));
-        if let Some(case) = case.or_else(|| union.cases.iter().find(|case| case.is_default)) {
-            self.key(&case.name);
-            within(&case.name, self.complete(|this| this.value(&case.member_type)))?;
+        Ok(case.or_else(|| union.cases.iter().find(|case| case.is_default)))
+    }
+
+    /// A mutable union: the discriminator, then the selected case, both with headers.
+    fn mutable_union(&mut self, union: &'m Union) -> Walked<()> {
+        self.out.push(b'{');
+        let mut case = None;
+        match self.header()? {
+            Some(MemberHeader { id: DISCRIMINATOR_ID, start, length, origin, .. }) => {
+                let before = self.at;
+                self.part((length, origin, false), |this| {
+                    case = this.case(union)?;
+                    if this.end - this.at > PADDING {
+                        let kind = CdrErrorKind::LengthAboveBound((this.end - before) as u32);
+                        return Err(this.fault(kind, start));
+                    }
+                    Ok(())
+                })?;
+            }
+            Some(header) => {
+                return Err(self.fault(CdrErrorKind::UnexpectedMember(header.id), header.start));
+            }
+            None => return Err(self.fault(CdrErrorKind::MissingMember(DISCRIMINATOR_ID), self.at)),
+        }
+        let mut is_read = false;
+        while let Some(header) = self.header()? {
+            let MemberHeader { id, start, length, origin, .. } = header;
+            match case {
+                Some(case) if case.id == id => {
+                    if std::mem::replace(&mut is_read, true) {
+                        return Err(self.fault(CdrErrorKind::RepeatedMember(id), start));
+                    }
+                    self.key(&case.name);
+                    let read = |this: &mut Self| this.value(&case.member_type);
+                    within(&case.name, self.part((length, origin, false), read))?;
+                }
+                _ if id == DISCRIMINATOR_ID || union.cases.iter().any(|case| case.id == id) => {
+                    return Err(self.fault(CdrErrorKind::UnexpectedMember(id), start));
+                }
+                _ if header.must_understand => {
+                    return Err(self.fault(CdrErrorKind::MustUnderstand(id), start));
+                }
+                // A case that only a newer writer knows.
+                _ => self.at += length,
+            }
+        }
+        if let Some(case) = case.filter(|_| !is_read) {
+            return Err(self.fault(CdrErrorKind::MissingMember(case.id), self.at.min(self.end)));
         }
         self.out.push(b'}');
         Ok(())

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use rondel_event::{Quantifier, Slot, Test};
 
+use crate::fields::Alternatives;
+
 /// Index of the path of a field, for errors.
 pub(super) type Place = u32;
 
@@ -129,6 +131,8 @@ pub(super) enum Target {
     Test(u8, u32),
     /// A condition on an element that is met by being there.
     Met(u8),
+    /// The measured element.
+    Element,
 }
 
 /// Where a time is written to.
@@ -168,6 +172,8 @@ pub(super) struct Sequence {
     pub(super) element: Element,
     /// Single elements to read, in order.
     pub(super) picks: Box<[(u32, Steps)]>,
+    /// Single elements by their positions from the end, from 1.
+    pub(super) ends: Box<[(u32, Steps)]>,
     /// Conditions on all elements.
     pub(super) tests: Box<[ElementTest]>,
     /// Whether something is read after the elements.
@@ -194,8 +200,7 @@ pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     /// Where the result goes; nowhere if elements are only visited.
     pub(super) slot: Option<Slot>,
-    /// All conditions.
-    pub(super) all: u64,
+    pub(super) alternatives: Alternatives,
     pub(super) steps: Steps,
 }
 
@@ -204,6 +209,8 @@ pub(super) struct Mutable {
     pub(super) version: Version,
     /// The members that are read, by id.
     pub(super) members: Box<[(u32, Steps)]>,
+    /// The ids of all members of the type.
+    pub(super) known: Box<[u32]>,
     pub(super) place: Place,
 }
 
@@ -212,9 +219,28 @@ pub(super) struct UnionPlan {
     pub(super) discriminator: Number,
     pub(super) align: usize,
     pub(super) loads: Box<[Load]>,
-    pub(super) cases: Box<[(Box<[i64]>, Steps)]>,
-    pub(super) default: Option<Steps>,
+    pub(super) cases: Box<[CasePlan]>,
+    /// The position of the case that all other values select.
+    pub(super) default: Option<usize>,
+    /// The version whose headers stand before the discriminator and the case, if the union is mutable.
+    pub(super) headers: Option<Version>,
     pub(super) place: Place,
+}
+
+/// A case of a union.
+#[derive(Clone, Debug)]
+pub(super) struct CasePlan {
+    pub(super) labels: Box<[i64]>,
+    pub(super) id: u32,
+    pub(super) steps: Steps,
+}
+
+impl UnionPlan {
+    /// Returns the case that a value of the discriminator selects; `None` stands for one beyond the signed range.
+    pub(super) fn case(&self, label: Option<i64>) -> Option<&CasePlan> {
+        let is_selected = |case: &&CasePlan| label.is_some_and(|label| case.labels.contains(&label));
+        self.cases.iter().find(is_selected).or_else(|| self.cases.get(self.default?))
+    }
 }
 
 /// What all steps of a plan refer to.
@@ -268,14 +294,11 @@ impl Step {
                     || !sequence.present.is_empty()
                     || !sequence.lengths.is_empty()
                     || !sequence.picks.is_empty()
+                    || !sequence.ends.is_empty()
             }
             Step::Delimited { steps, .. } | Step::Optional { steps, .. } => any(steps),
             Step::Mutable(mutable) => !mutable.members.is_empty(),
-            Step::Union(union) => {
-                !union.loads.is_empty()
-                    || union.cases.iter().any(|(_, steps)| any(steps))
-                    || union.default.as_ref().is_some_and(any)
-            }
+            Step::Union(union) => !union.loads.is_empty() || union.cases.iter().any(|case| any(&case.steps)),
         }
     }
 }

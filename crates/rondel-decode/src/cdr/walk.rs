@@ -10,7 +10,7 @@ use super::plan::{
 };
 use super::write::{Scalar, Writer};
 use crate::json::characters;
-use crate::sink::write_elements;
+use crate::sink::{Measurand, Measured, write_elements};
 
 /// Where a message goes wrong: the reason, the position in the body, the field.
 #[derive(Debug)]
@@ -47,11 +47,42 @@ pub(super) struct Walk<'m, 'w> {
 }
 
 /// Members of parameter lists with a meaning of their own.
-const PID_EXTENDED: u16 = 0x3f01;
-const PID_LIST_END: u16 = 0x3f02;
-const PID_MASK: u16 = 0x3fff;
+pub(super) const PID_EXTENDED: u16 = 0x3f01;
+pub(super) const PID_LIST_END: u16 = 0x3f02;
+pub(super) const PID_MASK: u16 = 0x3fff;
 /// The bits of a member's id; the others are flags.
-const ID_MASK: u32 = 0x0fff_ffff;
+pub(super) const ID_MASK: u32 = 0x0fff_ffff;
+/// The flag of a member without which the others are not to be used: in the second version, in a parameter, and in a
+/// parameter with a long id.
+pub(super) const MUST_UNDERSTAND: u32 = 0x8000_0000;
+pub(super) const PID_MUST_UNDERSTAND: u16 = 0x4000;
+pub(super) const EXTENDED_MUST_UNDERSTAND: u32 = 0x4000_0000;
+/// The id of the discriminator of a mutable union.
+pub(super) const DISCRIMINATOR_ID: u32 = 0;
+/// Padding behind the last part of a message or a parameter.
+pub(super) const PADDING: usize = 3;
+
+/// What stands before a member of a mutable type.
+#[derive(Clone, Copy)]
+struct MemberHeader {
+    id: u32,
+    must_understand: bool,
+    /// Where the header begins, where the member does, and its length.
+    at: usize,
+    start: usize,
+    length: usize,
+    version: Version,
+}
+
+impl MemberHeader {
+    /// The position from which alignment counts in the member, given that of the type around it.
+    fn origin(&self, outer: usize) -> usize {
+        match self.version {
+            Version::One => self.start,
+            Version::Two => outer,
+        }
+    }
+}
 
 /// The bytes at a place that was compared with the end.
 #[inline(always)]
@@ -105,9 +136,10 @@ impl<'m> Walk<'m, '_> {
                     Version::Two => self.mutable::<BIG>(mutable)?,
                 },
                 Step::Optional { steps, id, version: Version::One, place } => {
-                    let (found, start, length) = self.parameter::<BIG>(*place)?;
-                    if found != Some(*id) {
-                        let kind = CdrErrorKind::UnexpectedMember(found.unwrap_or(PID_LIST_END.into()));
+                    let (header, start, length) = self.parameter::<BIG>(*place)?;
+                    let found = header.map_or(PID_LIST_END.into(), |header| header.id);
+                    if header.is_none() || found != *id {
+                        let kind = CdrErrorKind::UnexpectedMember(found);
                         return Err(self.fault(kind, start, *place));
                     }
                     if length > 0 {
@@ -129,7 +161,10 @@ impl<'m> Walk<'m, '_> {
                         byte => return Err(self.fault(CdrErrorKind::NotABoolean(byte), self.at, *place)),
                     }
                 }
-                Step::Union(union) => self.union::<BIG>(union)?,
+                Step::Union(union) => match union.headers {
+                    None => self.union::<BIG>(union)?,
+                    Some(version) => self.mutable_union::<BIG>(union, version)?,
+                },
             }
         }
         Ok(())
@@ -351,20 +386,42 @@ impl<'m> Walk<'m, '_> {
             if *index >= count {
                 break;
             }
+            if *index < next {
+                // The same element by its position from the end.
+                (self.at, next) = (start, 0);
+            }
             self.advance::<BIG>(&sequence.element, *index - next, place)?;
+            self.run::<BIG>(steps)?;
+            next = index + 1;
+        }
+        for (from_end, steps) in &sequence.ends {
+            let Some(index) = count.checked_sub(*from_end) else { continue };
+            self.at = start;
+            self.advance::<BIG>(&sequence.element, index, place)?;
             self.run::<BIG>(steps)?;
             next = index + 1;
         }
         for test in &sequence.tests {
             self.at = start;
+            let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
+            let all = test.alternatives.single();
             let mut met = 0;
             for _ in 0..count {
                 let outer = std::mem::replace(&mut self.out.met, 0);
                 self.run::<BIG>(&test.steps)?;
-                met += u64::from(std::mem::replace(&mut self.out.met, outer) == test.all);
+                let conditions = std::mem::replace(&mut self.out.met, outer);
+                met += u64::from(match all {
+                    Some(all) => conditions == all,
+                    None => test.alternatives.are_met(conditions),
+                });
+                if is_measure {
+                    measured.add(Measurand::Number(self.out.element));
+                }
             }
             next = count;
-            if let Some(slot) = test.slot {
+            if let Some(slot) = test.slot.filter(|_| is_measure) {
+                measured.write(self.out.block, self.out.row, slot, test.quantifier);
+            } else if let Some(slot) = test.slot {
                 write_elements(self.out.block, self.out.row, slot, test.quantifier, [met, count.into()]);
             }
         }
@@ -403,6 +460,17 @@ impl<'m> Walk<'m, '_> {
     }
 
     fn union<const BIG: bool>(&mut self, union: &UnionPlan) -> Result<(), Stop> {
+        let label = self.discriminator::<BIG>(union)?;
+        if let Some(case) = union.case(label) {
+            let may_end = std::mem::replace(&mut self.may_end, false);
+            self.run::<BIG>(&case.steps)?;
+            self.may_end = may_end;
+        }
+        Ok(())
+    }
+
+    /// The value of a discriminator; `None` if it is beyond the signed range.
+    fn discriminator<const BIG: bool>(&mut self, union: &UnionPlan) -> Result<Option<i64>, Stop> {
         let at = self.aligned(union.align);
         let size = union.discriminator.size() as usize;
         self.need(at, size, union.place)?;
@@ -411,19 +479,126 @@ impl<'m> Walk<'m, '_> {
             self.out.write(load.to, scalar).map_err(|kind| self.fault(kind, at, union.place))?;
         }
         self.at = at + size;
-        let label = match scalar {
-            Scalar::Int(value) => Some(value),
-            Scalar::Bool(byte @ 0..=1) => Some(byte.into()),
-            Scalar::Bool(byte) => return Err(self.fault(CdrErrorKind::NotABoolean(byte), at, union.place)),
-            Scalar::Large(_) | Scalar::Float(_) => None,
-        };
-        let case = union.cases.iter().find(|(labels, _)| label.is_some_and(|label| labels.contains(&label)));
-        if let Some(steps) = case.map(|(_, steps)| steps).or(union.default.as_ref()) {
-            let may_end = std::mem::replace(&mut self.may_end, false);
-            self.run::<BIG>(steps)?;
-            self.may_end = may_end;
+        match scalar {
+            Scalar::Int(value) => Ok(Some(value)),
+            Scalar::Bool(byte @ 0..=1) => Ok(Some(byte.into())),
+            Scalar::Bool(byte) => Err(self.fault(CdrErrorKind::NotABoolean(byte), at, union.place)),
+            Scalar::Large(_) | Scalar::Float(_) => Ok(None),
         }
+    }
+
+    /// A mutable union: the discriminator, then the selected case, both with headers.
+    fn mutable_union<const BIG: bool>(&mut self, union: &UnionPlan, version: Version) -> Result<(), Stop> {
+        let place = union.place;
+        let outer = (self.end, self.origin, self.may_end);
+        let end = match version {
+            Version::One => None,
+            Version::Two => {
+                let (start, length) = self.length::<BIG>(place)?;
+                (self.at, self.end) = (start, start + length);
+                Some(self.end)
+            }
+        };
+        self.may_end = false;
+        let inner_end = self.end;
+        let label = match self.header::<BIG>(version, place)? {
+            Some(header) if header.id == DISCRIMINATOR_ID => {
+                let size = union.discriminator.size() as usize;
+                if header.length > size + PADDING {
+                    let kind = CdrErrorKind::LengthAboveBound(header.length as u32);
+                    return Err(self.fault(kind, header.at, place));
+                }
+                (self.at, self.end) = (header.start, header.start + header.length);
+                self.origin = header.origin(outer.1);
+                let label = self.discriminator::<BIG>(union)?;
+                (self.at, self.end, self.origin) = (self.end, inner_end, outer.1);
+                label
+            }
+            Some(header) => {
+                return Err(self.fault(CdrErrorKind::UnexpectedMember(header.id), header.at, place));
+            }
+            None => return Err(self.fault(CdrErrorKind::MissingMember(DISCRIMINATOR_ID), self.at, place)),
+        };
+        let case = union.case(label);
+        let mut is_read = false;
+        while let Some(header) = self.header::<BIG>(version, place)? {
+            match case {
+                Some(case) if case.id == header.id => {
+                    if std::mem::replace(&mut is_read, true) {
+                        return Err(self.fault(CdrErrorKind::RepeatedMember(header.id), header.at, place));
+                    }
+                    let origin = header.origin(outer.1);
+                    self.part::<BIG>(&case.steps, header.start, header.length, origin, false)?;
+                }
+                _ => {
+                    let is_known =
+                        header.id == DISCRIMINATOR_ID || union.cases.iter().any(|case| case.id == header.id);
+                    let kind = match header.must_understand {
+                        _ if is_known => CdrErrorKind::UnexpectedMember(header.id),
+                        true => CdrErrorKind::MustUnderstand(header.id),
+                        // A case that only a newer writer knows.
+                        false => {
+                            self.at = header.start + header.length;
+                            continue;
+                        }
+                    };
+                    return Err(self.fault(kind, header.at, place));
+                }
+            }
+        }
+        if let Some(case) = case.filter(|_| !is_read) {
+            return Err(self.fault(CdrErrorKind::MissingMember(case.id), self.at.min(self.end), place));
+        }
+        (self.end, self.origin, self.may_end) = outer;
+        self.at = end.unwrap_or(self.at);
         Ok(())
+    }
+
+    /// The header of the next member of a mutable type, or `None` behind the last one. The member is there.
+    fn header<const BIG: bool>(
+        &mut self,
+        version: Version,
+        place: Place,
+    ) -> Result<Option<MemberHeader>, Stop> {
+        match version {
+            Version::One => {
+                let (header, start, length) = self.parameter::<BIG>(place)?;
+                if header.is_none() {
+                    self.at = start + length;
+                }
+                Ok(header)
+            }
+            // At most three bytes before the end are padding.
+            Version::Two if self.aligned(4) >= self.end => Ok(None),
+            Version::Two => self.member_header::<BIG>(place).map(Some),
+        }
+    }
+
+    /// The header of a member in the second version.
+    fn member_header<const BIG: bool>(&mut self, place: Place) -> Result<MemberHeader, Stop> {
+        let at = self.aligned(4);
+        self.need(at, 4, place)?;
+        let header = self.u32::<BIG>(at);
+        let (start, size) = match header >> 28 & 7 {
+            code @ 0..=3 => (at + 4, 1_u64 << code),
+            code => {
+                self.need(at, 8, place)?;
+                let next = u64::from(self.u32::<BIG>(at + 4));
+                // From the fifth on, the length is also the first part of the member.
+                match code {
+                    4 => (at + 8, next),
+                    5 => (at + 4, 4 + next),
+                    6 => (at + 4, 4 + 4 * next),
+                    _ => (at + 4, 4 + 8 * next),
+                }
+            }
+        };
+        if size > (self.end - start) as u64 {
+            let length = u32::try_from(size).unwrap_or(u32::MAX);
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
+        }
+        let (id, must_understand) = (header & ID_MASK, header & MUST_UNDERSTAND != 0);
+        Ok(MemberHeader { id, must_understand, at, start, length: size as usize, version: Version::Two })
     }
 
     /// A mutable structure of the second version: its length, then members with headers.
@@ -435,39 +610,30 @@ impl<'m> Walk<'m, '_> {
         let (mut seen, mut left) = (0, mutable.members.len());
         // At most three bytes before the end are padding.
         while self.aligned(4) < self.end && left > 0 {
-            let at = self.aligned(4);
-            self.need(at, 4, place)?;
-            let header = self.u32::<BIG>(at);
-            let (value, size) = match header >> 28 & 7 {
-                code @ 0..=3 => (at + 4, 1_u64 << code),
-                code => {
-                    self.need(at, 8, place)?;
-                    let next = u64::from(self.u32::<BIG>(at + 4));
-                    // From the fifth on, the length is also the first part of the member.
-                    match code {
-                        4 => (at + 8, next),
-                        5 => (at + 4, 4 + next),
-                        6 => (at + 4, 4 + 4 * next),
-                        _ => (at + 4, 4 + 8 * next),
-                    }
-                }
-            };
-            if size > (self.end - value) as u64 {
-                let length = u32::try_from(size).unwrap_or(u32::MAX);
-                return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
-            }
-            let id = header & ID_MASK;
+            let header @ MemberHeader { id, at, start, length, .. } = self.member_header::<BIG>(place)?;
             match mutable.members.iter().position(|(member, _)| *member == id) {
                 Some(member) => {
                     self.first(&mut seen, member, id, at, place)?;
                     left -= usize::from(member < 64);
-                    self.part::<BIG>(&mutable.members[member].1, value, size as usize, self.origin, false)?;
+                    self.part::<BIG>(&mutable.members[member].1, start, length, self.origin, false)?;
                 }
-                None => self.at = value + size as usize,
+                None => {
+                    self.pass(&header, mutable)?;
+                    self.at = start + length;
+                }
             }
         }
         (self.end, self.may_end) = outer;
         self.at = start + length;
+        Ok(())
+    }
+
+    /// Passes a member that is not read. One that the type does not have may be marked: then the message must not be read
+    /// without it (DDS-XTypes 1.3, 7.2.2.4.4.4.6).
+    fn pass(&self, header: &MemberHeader, mutable: &Mutable) -> Result<(), Stop> {
+        if header.must_understand && !mutable.known.contains(&header.id) {
+            return Err(self.fault(CdrErrorKind::MustUnderstand(header.id), header.at, mutable.place));
+        }
         Ok(())
     }
 
@@ -486,35 +652,48 @@ impl<'m> Walk<'m, '_> {
         let may_end = std::mem::replace(&mut self.may_end, false);
         let mut seen = 0;
         loop {
-            let (id, start, length) = self.parameter::<BIG>(mutable.place)?;
+            let (header, start, length) = self.parameter::<BIG>(mutable.place)?;
             self.at = start + length;
-            let Some(id) = id else { break };
-            if let Some(member) = mutable.members.iter().position(|(member, _)| *member == id) {
-                self.first(&mut seen, member, id, start, mutable.place)?;
-                self.part::<BIG>(&mutable.members[member].1, start, length, start, false)?;
+            let Some(header @ MemberHeader { id, .. }) = header else { break };
+            match mutable.members.iter().position(|(member, _)| *member == id) {
+                Some(member) => {
+                    self.first(&mut seen, member, id, start, mutable.place)?;
+                    self.part::<BIG>(&mutable.members[member].1, start, length, start, false)?;
+                }
+                None => self.pass(&header, mutable)?,
             }
         }
         self.may_end = may_end;
         Ok(())
     }
 
-    /// The id of a parameter, or `None` at the end of the list, where its value begins, and its length; the value
-    /// is there.
-    fn parameter<const BIG: bool>(&mut self, place: Place) -> Result<(Option<u32>, usize, usize), Stop> {
+    /// The header of a parameter, or `None` at the end of the list, where its value begins, and its length; the
+    /// value is there.
+    fn parameter<const BIG: bool>(
+        &mut self,
+        place: Place,
+    ) -> Result<(Option<MemberHeader>, usize, usize), Stop> {
         let at = self.aligned(4);
         self.need(at, 4, place)?;
-        let (id, length) = (self.u16::<BIG>(at) & PID_MASK, self.u16::<BIG>(at + 2));
-        let (id, start, length) = match id {
+        let (id, length) = (self.u16::<BIG>(at), self.u16::<BIG>(at + 2));
+        let (found, start, length) = match id & PID_MASK {
             PID_LIST_END => (None, at + 4, u32::from(length)),
             PID_EXTENDED => {
                 self.need(at, 12, place)?;
-                (Some(self.u32::<BIG>(at + 4) & ID_MASK), at + 12, self.u32::<BIG>(at + 8))
+                let id = self.u32::<BIG>(at + 4);
+                let must_understand = id & EXTENDED_MUST_UNDERSTAND != 0;
+                (Some((id & ID_MASK, must_understand)), at + 12, self.u32::<BIG>(at + 8))
             }
-            id => (Some(u32::from(id)), at + 4, u32::from(length)),
+            own => (Some((u32::from(own), id & PID_MUST_UNDERSTAND != 0)), at + 4, u32::from(length)),
         };
         if length as usize > self.end - start {
             return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
         }
-        Ok((id, start, length as usize))
+        let length = length as usize;
+        let header = found.map(|(id, must_understand)| {
+            let version = Version::One;
+            MemberHeader { id, must_understand, at, start, length, version }
+        });
+        Ok((header, start, length))
     }
 }

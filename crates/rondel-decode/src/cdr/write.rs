@@ -29,6 +29,8 @@ pub(super) struct Writer<'w> {
     pub(super) large: Option<u32>,
     /// The conditions that the current element meets.
     pub(super) met: u64,
+    /// The current element, where it is measured.
+    pub(super) element: f64,
     /// A part of a time, until the other one is read.
     pub(super) part: i64,
     pub(super) scratch: String,
@@ -113,6 +115,7 @@ impl Writer<'_> {
         match to {
             Target::Present(column) => self.block.set_bool(column, self.row, true),
             Target::Met(bit) => self.met |= 1 << bit,
+            Target::Element => self.element = scalar.float(),
             Target::Letter(column) => {
                 let letter =
                     u32::try_from(constant).ok().and_then(char::from_u32).ok_or(CdrErrorKind::NotText)?;
@@ -138,11 +141,11 @@ impl Writer<'_> {
             Target::Test(bit, test) => {
                 let holds = match &self.tables.tests[test as usize] {
                     Test::Present => true,
-                    Test::Number(comparison, bound) => comparison.holds(scalar.float(), *bound),
+                    Test::Number(comparison, bound) => comparison.is_met(scalar.float(), *bound),
                     Test::Equals(Value::Bool(wanted)) => scalar.checked_bool()? == *wanted,
                     Test::Equals(Value::Int(wanted)) => scalar.float() == *wanted as f64,
                     Test::Equals(Value::Float(wanted)) => scalar.float() == *wanted,
-                    Test::Equals(_) => false,
+                    Test::Equals(_) | Test::OtherText(_) => false,
                 };
                 self.met |= u64::from(holds) << bit;
             }
@@ -152,7 +155,11 @@ impl Writer<'_> {
     }
 
     pub(super) fn test_text(&mut self, bit: u8, test: u32, value: &str) {
-        let holds = matches!(&self.tables.tests[test as usize], Test::Equals(Value::String(wanted)) if **wanted == *value);
+        let holds = match &self.tables.tests[test as usize] {
+            Test::Equals(Value::String(wanted)) => **wanted == *value,
+            Test::OtherText(text) => **text != *value,
+            _ => false,
+        };
         self.met |= u64::from(holds) << bit;
     }
 

@@ -185,22 +185,26 @@ impl<'s> Compiler<'s> {
             }
             self.report.leave(outer);
         }
+        let mut ends = Vec::new();
+        for (index, below) in &fields.ends {
+            let outer = self.report.enter(&format!("[-{index}]"));
+            match length {
+                Some(length) if *index > length => self.report.error(PlanErrorKind::NoElement(length)),
+                _ => ends.extend(self.value(element, below).map(|value| (*index, value))),
+            }
+            self.report.leave(outer);
+        }
         let (mut whole, mut tests) = (Vec::new(), Vec::new());
         for want in &fields.wants {
             match want {
                 want if is_for_all(want) => whole.extend(Target::new(want)),
                 Want::Elements(quantifier, conditions, slot) => {
-                    if conditions.len() > 64 {
-                        let kind = PlanErrorKind::Unsupported("an element with more than 64 conditions");
-                        self.report.error(kind);
-                    }
-                    let conditions_on = Fields::of_conditions(conditions);
-                    let element = self.below("[]", |this| this.value(element, &conditions_on));
-                    let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
+                    let (tested, alternatives) = self.report.element(*quantifier, conditions);
+                    let element = self.below("[]", |this| this.value(element, &tested));
                     tests.extend(element.map(|element| ElementTest {
                         quantifier: *quantifier,
                         slot: *slot,
-                        all,
+                        alternatives,
                         element,
                     }));
                 }
@@ -211,6 +215,7 @@ impl<'s> Compiler<'s> {
             size: size(self.types, element),
             whole: whole.into(),
             picks: picks.into(),
+            ends: ends.into(),
             tests: tests.into(),
         }
     }

@@ -3,6 +3,7 @@
 use rondel_event::{Quantifier, Slot};
 
 use super::schema::Number;
+use crate::fields::Alternatives;
 use crate::sink::{Scalar, Target};
 
 /// What is read at a place.
@@ -66,6 +67,8 @@ pub(super) struct VectorPlan {
     /// For the vector as a whole: its length, and that it is there.
     pub(super) whole: Box<[Target]>,
     pub(super) picks: Box<[(u32, Value)]>,
+    /// Single elements by their positions from the end, from 1.
+    pub(super) ends: Box<[(u32, Value)]>,
     pub(super) tests: Box<[ElementTest]>,
 }
 
@@ -73,8 +76,7 @@ pub(super) struct VectorPlan {
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
-    /// All conditions.
-    pub(super) all: u64,
+    pub(super) alternatives: Alternatives,
     pub(super) element: Value,
 }
 

@@ -6,7 +6,7 @@ use super::buffer::{Buffer, Table};
 use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
 use super::schema::Number;
 use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Scalar, Sink, Target, sum, write_elements};
+use crate::sink::{Measurand, Measured, Scalar, Sink, Target, sum, write_elements};
 
 /// A message while it is read.
 pub(super) struct Walk<'m, 'w> {
@@ -114,6 +114,12 @@ impl Walk<'_, '_> {
                 self.value(value, at).map_err(|fault| fault.in_element((*index).into()))?;
             }
         }
+        for (from_end, value) in &plan.ends {
+            if let Some(index) = count.checked_sub(*from_end as usize) {
+                self.value(value, start + index * plan.size)
+                    .map_err(|fault| fault.in_element(index as u64))?;
+            }
+        }
         for test in &plan.tests {
             self.test(test, plan.size, start, count)?;
         }
@@ -121,12 +127,25 @@ impl Walk<'_, '_> {
     }
 
     fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<()> {
+        let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
+        let all = test.alternatives.single();
         let mut met = 0;
         for index in 0..count {
-            self.sink.met = 0;
+            (self.sink.met, self.sink.element) = (0, Measurand::Other);
             self.value(&test.element, start + index * size)
                 .map_err(|fault| fault.in_element(index as u64))?;
-            met += u64::from(self.sink.met == test.all);
+            if is_measure {
+                measured.add(self.sink.element);
+            }
+            met += u64::from(match all {
+                Some(all) => self.sink.met == all,
+                None => test.alternatives.are_met(self.sink.met),
+            });
+        }
+        if is_measure {
+            let Sink { block, row, .. } = &mut self.sink;
+            self.sink.mistyped += measured.write(block, *row, test.slot, test.quantifier);
+            return Ok(());
         }
         write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, count as u64]);
         Ok(())

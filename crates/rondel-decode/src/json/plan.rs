@@ -1,17 +1,21 @@
 //! What to do with which part of a message: a projection turned into a tree once, at start.
 
-use rondel_event::{Block, Condition, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit};
+use rondel_event::{
+    Block, Condition, FROM_END, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
+};
 use rondel_event::{Timestamp, Value, ValueType};
 
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
 use super::time::{self, Meaning};
-use crate::sink::write_elements;
+use crate::sink::{Measurand, Measured, write_elements};
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     keys: Vec<(Box<str>, Node)>,
     indices: Vec<(u32, Node)>,
+    /// Elements by their positions from the end, from 1.
+    ends: Vec<(u32, Node)>,
     pub(crate) actions: Vec<Action>,
 }
 
@@ -67,6 +71,7 @@ impl Node {
         path.0.iter().fold(self, |node, segment| match segment {
             Segment::Key(key) => child(&mut node.keys, key.clone()),
             Segment::Index(index) => child(&mut node.indices, *index),
+            Segment::FromEnd(index) => child(&mut node.ends, *index),
         })
     }
 
@@ -83,18 +88,48 @@ impl Node {
         self.indices.iter().find(|(i, _)| *i as usize == index).map(|(_, node)| node)
     }
 
+    /// Whether elements are read here or below by their positions from the end.
+    pub(crate) fn reads_from_the_end(&self) -> bool {
+        let keys = self.keys.iter().map(|(_, node)| node);
+        !self.ends.is_empty()
+            || keys.chain(self.indices.iter().map(|(_, node)| node)).any(Node::reads_from_the_end)
+    }
+
     /// Calls `each` with every action below that a value of this kind has no place for: members of what is no
     /// object, elements of what is no array.
     fn unreachable<E>(&self, kind: Kind, each: &mut impl FnMut(&Action) -> Result<(), E>) -> Result<(), E> {
         let keys = if kind == Kind::Object { &[][..] } else { &self.keys };
-        let indices = if kind == Kind::Array { &[][..] } else { &self.indices };
-        let below = keys.iter().map(|(_, node)| node).chain(indices.iter().map(|(_, node)| node));
+        let (indices, ends) =
+            if kind == Kind::Array { (&[][..], &[][..]) } else { (&self.indices[..], &self.ends[..]) };
+        let elements = indices.iter().chain(ends).map(|(_, node)| node);
+        let below = keys.iter().map(|(_, node)| node).chain(elements);
         for node in below {
             node.actions.iter().try_for_each(&mut *each)?;
             // Whatever is below has no place either: null is neither object nor array.
             node.unreachable(Kind::Null, each)?;
         }
         Ok(())
+    }
+}
+
+/// Where the last elements of an array begin.
+#[derive(Default)]
+struct Last {
+    starts: [usize; FROM_END as usize],
+    count: usize,
+}
+
+impl Last {
+    #[inline]
+    fn push(&mut self, start: usize) {
+        self.starts[self.count % FROM_END as usize] = start;
+        self.count += 1;
+    }
+
+    /// Where the element at this position from the end begins, if there is one.
+    fn get(&self, from_end: u32) -> Option<usize> {
+        let index = self.count.checked_sub(from_end as usize)?;
+        (1..=FROM_END).contains(&from_end).then(|| self.starts[index % FROM_END as usize])
     }
 }
 
@@ -141,7 +176,8 @@ pub(crate) fn walk<V: Visitor>(
         return scanner.skip(depth);
     }
     let (start, kind) = (scanner.at, scanner.kind()?);
-    if let Some(node) = node.filter(|node| kind == Kind::Array && node.indices.is_empty())
+    if let Some(node) =
+        node.filter(|node| kind == Kind::Array && node.indices.is_empty() && node.ends.is_empty())
         && visitor.array(node, scanner, depth)?
     {
         return node.unreachable(kind, &mut |action| visitor.unreachable(action, kind, start));
@@ -150,9 +186,23 @@ pub(crate) fn walk<V: Visitor>(
         Kind::Object => scanner.members(depth, |scanner, key| {
             walk(scanner, node.and_then(|n| n.key(&key)), depth + 1, visitor)
         })?,
-        Kind::Array => scanner.elements(depth, |scanner, index| {
-            walk(scanner, node.and_then(|n| n.index(index)), depth + 1, visitor)
-        })?,
+        Kind::Array => match node.filter(|node| !node.ends.is_empty()) {
+            None => scanner.elements(depth, |scanner, index| {
+                walk(scanner, node.and_then(|n| n.index(index)), depth + 1, visitor)
+            })?,
+            Some(node) => {
+                let mut last = Last::default();
+                scanner.elements(depth, |scanner, index| {
+                    last.push(scanner.at);
+                    walk(scanner, node.index(index), depth + 1, visitor)
+                })?;
+                for (index, below) in &node.ends {
+                    if let Some(at) = last.get(*index) {
+                        walk(&mut Scanner { at, ..*scanner }, Some(below), depth + 1, visitor)?;
+                    }
+                }
+            }
+        },
         _ => scanner.scalar(kind)?,
     }
     if let Some(node) = node {
@@ -181,6 +231,11 @@ impl Visitor for Writer<'_> {
 
     /// Tests numbers while the array is passed for the first time.
     fn array(&mut self, node: &Node, scanner: &mut Scanner<'_>, depth: u32) -> Result<bool, JsonError> {
+        if let Some(Action::Elements(quantifier, ..)) = node.actions.first()
+            && quantifier.is_measure()
+        {
+            return self.measured(node, scanner, depth);
+        }
         let Some((tests, count)) = number_tests(&node.actions) else { return Ok(false) };
         let tests = &tests[..count];
         let (mut met, mut total) = ([0; TESTS], 0);
@@ -190,10 +245,10 @@ impl Visitor for Writer<'_> {
                 return scanner.skip(depth + 1);
             }
             let value = scanner.number_value()?;
-            for ((conditions, _, _), met) in tests.iter().zip(&mut met) {
+            for ((alternatives, _, _), met) in tests.iter().zip(&mut met) {
                 let holds =
-                    |c: &Condition| matches!(c.test, Test::Number(by, bound) if by.holds(value, bound));
-                *met += u64::from(conditions.iter().all(holds));
+                    |c: &Condition| matches!(c.test, Test::Number(by, bound) if by.is_met(value, bound));
+                *met += u64::from(alternatives.are_met(holds));
             }
             Ok(())
         })?;
@@ -221,7 +276,10 @@ impl Visitor for Writer<'_> {
                 }
                 Action::Presence(slot) => self.write_bool(*slot, true),
                 Action::Elements(quantifier, conditions, slot) => {
-                    if kind == Kind::Array {
+                    if kind == Kind::Array && quantifier.is_measure() {
+                        let measured = measured(&mut Scanner::new(text), 0).unwrap_or(Measured::NOTHING);
+                        self.mistyped += measured.write(self.block, self.row, *slot, *quantifier);
+                    } else if kind == Kind::Array {
                         let (met, total) = count_elements(conditions, text);
                         write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
                     } else {
@@ -271,6 +329,22 @@ impl<'b> Writer<'b> {
     /// A writer of the fields of one message, of which nothing is read yet.
     pub(crate) fn new(block: &'b mut Block, row: usize, time_unit: TimeUnit) -> Writer<'b> {
         Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0, large: None }
+    }
+
+    /// Measures the elements while the array is passed for the first time, if nothing else is wanted of it.
+    fn measured(&mut self, node: &Node, scanner: &mut Scanner<'_>, depth: u32) -> Result<bool, JsonError> {
+        let is_measure =
+            |action: &Action| matches!(action, Action::Elements(quantifier, ..) if quantifier.is_measure());
+        if !node.actions.iter().all(is_measure) {
+            return Ok(false);
+        }
+        let measured = measured(scanner, depth)?;
+        for action in &node.actions {
+            if let Action::Elements(quantifier, _, slot) = action {
+                self.mistyped += measured.write(self.block, self.row, *slot, *quantifier);
+            }
+        }
+        Ok(true)
     }
 
     fn write_bool(&mut self, slot: Slot, value: bool) {
@@ -374,34 +448,82 @@ pub(crate) fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Re
 /// The most tests of one array that are made on the first pass.
 const TESTS: usize = 4;
 
+/// Conditions on an element: those of the first alternative, and those of the others.
+#[derive(Clone, Copy)]
+struct Alternatives<'a>(&'a [Condition], &'a [Condition]);
+
+impl<'a> Alternatives<'a> {
+    fn of(conditions: &'a [Condition]) -> Alternatives<'a> {
+        let is_first = |condition: &Condition| condition.alternative == conditions[0].alternative;
+        let (first, others) = conditions.split_at(conditions.partition_point(is_first));
+        Alternatives(first, others)
+    }
+
+    /// Whether all conditions of one alternative hold.
+    #[inline(always)]
+    fn are_met(self, holds: impl Fn(&Condition) -> bool) -> bool {
+        let Alternatives(mut conditions, mut others) = self;
+        loop {
+            if conditions.iter().all(&holds) {
+                return true;
+            }
+            if others.is_empty() {
+                return false;
+            }
+            Alternatives(conditions, others) = Alternatives::of(others);
+        }
+    }
+}
+
 /// Conditions on elements, how many must meet them, and where the result goes.
-type NumberTest<'a> = (&'a [Condition], Quantifier, Slot);
+type NumberTest<'a> = (Alternatives<'a>, Quantifier, Slot);
 
 /// What is wanted of an array, if it is nothing but how its elements compare with numbers.
 fn number_tests(actions: &[Action]) -> Option<([NumberTest<'_>; TESTS], usize)> {
-    let mut tests: [NumberTest<'_>; TESTS] = [(&[], Quantifier::Any, Slot::Bool(0)); TESTS];
+    let nothing = (Alternatives(&[], &[]), Quantifier::Any, Slot::Bool(0));
+    let mut tests: [NumberTest<'_>; TESTS] = [nothing; TESTS];
     for (i, action) in actions.iter().enumerate() {
         let Action::Elements(quantifier, conditions, slot) = action else { return None };
+        if quantifier.is_measure() {
+            return None;
+        }
         let is_plain = |c: &Condition| c.path.0.is_empty() && matches!(c.test, Test::Number(..));
         // Without a condition every element counts, also one that is no number.
         if conditions.is_empty() || !conditions.iter().all(is_plain) {
             return None;
         }
-        *tests.get_mut(i)? = (conditions, *quantifier, *slot);
+        *tests.get_mut(i)? = (Alternatives::of(conditions), *quantifier, *slot);
     }
     (!actions.is_empty()).then_some((tests, actions.len()))
 }
 
-/// How many elements of a well-formed array meet all the conditions, and how many there are.
+/// Passes an array and measures its elements.
+fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError> {
+    let mut measured = Measured::NOTHING;
+    scanner.elements(depth, |scanner, _| {
+        let element = match scanner.kind()? {
+            Kind::Number => Measurand::Number(scanner.number_value()?),
+            kind => {
+                scanner.skip(depth + 1)?;
+                if kind == Kind::Null { Measurand::Unknown } else { Measurand::Other }
+            }
+        };
+        measured.add(element);
+        Ok(())
+    })?;
+    Ok(measured)
+}
+
+/// How many elements of a well-formed array meet the conditions, and how many there are.
 fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64) {
+    let alternatives = Alternatives::of(conditions);
     let (mut met, mut total) = (0, 0);
     let scanned = Scanner::new(array).elements(0, |scanner, _| {
         let start = scanner.at;
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
-        let holds =
-            conditions.iter().all(|c| find(element, &c.path.0).is_some_and(|found| c.test.holds(found)));
-        met += u64::from(holds);
+        let holds = |c: &Condition| find(element, &c.path.0).is_some_and(|found| c.test.holds(found));
+        met += u64::from(alternatives.are_met(holds));
         total += 1;
         Ok(())
     });
@@ -431,10 +553,34 @@ fn find<'t>(value: &'t [u8], path: &[Segment]) -> Option<&'t [u8]> {
             }
             Ok(())
         }),
+        (Segment::FromEnd(wanted), Kind::Array) => {
+            let mut last = Last::default();
+            let scanned = scanner.elements(0, |scanner, _| {
+                last.push(scanner.at);
+                scanner.skip(1)
+            });
+            if let Some(at) = last.get(*wanted) {
+                scanner.at = at;
+                scanner.skip(1).ok()?;
+                found = Some(&value[at..scanner.at]);
+            }
+            scanned
+        }
         _ => return None,
     }
     .ok()?;
     find(found?, rest)
+}
+
+/// Whether the text between quotation marks is the wanted one; `None` if it is no text.
+fn is_text(raw: &[u8], wanted: &str) -> Option<bool> {
+    if raw.contains(&b'\\') {
+        return unescape(raw).map(|text| text == wanted);
+    }
+    if raw == wanted.as_bytes() {
+        return Some(true);
+    }
+    std::str::from_utf8(raw).ok().map(|_| false)
 }
 
 trait Holds {
@@ -448,14 +594,16 @@ impl Holds for Test {
         let number = || (kind == Kind::Number).then(|| float(text));
         match self {
             Test::Present => true,
-            Test::Number(comparison, bound) => number().is_some_and(|value| comparison.holds(value, *bound)),
+            Test::Number(comparison, bound) => number().is_some_and(|value| comparison.is_met(value, *bound)),
             Test::Equals(Value::Bool(wanted)) => kind == if *wanted { Kind::True } else { Kind::False },
             Test::Equals(Value::Float(wanted)) => number() == Some(*wanted),
             Test::Equals(Value::Int(wanted)) => number() == Some(*wanted as f64),
             Test::Equals(Value::Time(_) | Value::Duration(_)) => false,
             Test::Equals(Value::String(wanted)) => {
-                kind == Kind::String
-                    && unescape(&text[1..text.len() - 1]).is_some_and(|value| value == **wanted)
+                kind == Kind::String && is_text(&text[1..text.len() - 1], wanted) == Some(true)
+            }
+            Test::OtherText(other) => {
+                kind == Kind::String && is_text(&text[1..text.len() - 1], other) == Some(false)
             }
         }
     }

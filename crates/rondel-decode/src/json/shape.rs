@@ -101,7 +101,7 @@ pub(crate) struct Run {
 
 impl Shape {
     /// Learns the shape of a message that was decoded before. `None` if it is not one that can be
-    /// followed: it has tests over array elements, or writes a slot twice.
+    /// followed: it has tests over array elements, reads elements by their positions from the end, or writes a slot twice.
     ///
     /// `text` goes on to the end of what separates messages (a line break, or nothing).
     pub(crate) fn learn(
@@ -110,6 +110,9 @@ impl Shape {
         topic: Option<TopicId>,
         time_unit: TimeUnit,
     ) -> Option<Shape> {
+        if root.reads_from_the_end() {
+            return None;
+        }
         let mut learner = Learner {
             shape: Shape {
                 topic,

@@ -1,4 +1,5 @@
-//! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`.
+//! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`. Those of one instance
+//! may have its key: `{"topic": "track", "time": 13, "event": "disposed", "key": {"id": 7}}`.
 
 use rondel_event::{Block, Projection, Rows, Segment, TopicEvent};
 
@@ -64,7 +65,16 @@ impl Lines {
                 framed.push(b',');
             }
         }
-        framed.extend_from_slice(format!("\"data\":{}}}", event.message(holds)).as_bytes());
+        // The others are events of the whole topic, whatever key stands beside them.
+        let key = members
+            .key
+            .filter(|_| event.has_key())
+            .and_then(|key| std::str::from_utf8(&line[key.start..key.end]).ok());
+        let message = match key {
+            Some(key) => event.message_of(key),
+            None => event.message(holds),
+        };
+        framed.extend_from_slice(format!("\"data\":{message}}}").as_bytes());
         let row = block.push(id, self.time);
         let time_unit = roots.time_unit;
         let mut writer = Writer::new(block, row, time_unit);

@@ -24,6 +24,19 @@ pub fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &s
             })
         })
         .or_else(|| position(&|own, name| without_network(own).is_some_and(|own| is_matched(own, name))))
+        // Recordings of ROS 2 have topics by their names there.
+        .or_else(|| position(&|own, name| ros2_on_dds(own).is_some_and(|own| own == name)))
+        .or_else(|| position(&|own, name| ros2_on_dds(own).is_some_and(|own| is_matched(own, name))))
+}
+
+/// The name in ROS 2 of a topic of DDS, which may have its network before it: `/odom` for `rt/odom`.
+fn ros2_on_dds(name: &str) -> Option<&str> {
+    let name = match name.split_once(':') {
+        Some(("dds", name)) => name,
+        Some(_) => return None,
+        None => name,
+    };
+    name.strip_prefix("rt").filter(|name| name.starts_with('/'))
 }
 
 /// The name without the network before it, if one is: `zenoh:NAME` or `zenoh+ENCODING:NAME`.
@@ -147,6 +160,25 @@ mod tests {
         let topics: Vec<Vec<String>> =
             topics.iter().map(|names| names.iter().map(|name| name.to_string()).collect()).collect();
         find(topics.iter().map(|names| &**names), recorded)
+    }
+
+    #[test]
+    fn topics_of_ros2_on_dds_are_found_by_their_names_in_ros2() {
+        for (own, recorded, is_found) in [
+            ("dds:rt/rover/odom", "/rover/odom", true),
+            ("rt/rover/odom", "/rover/odom", true),
+            ("dds:rt/*/odom", "/rover/odom", true),
+            ("dds:rt/rover/odom", "rover/odom", false),
+            ("zenoh:rt/rover/odom", "/rover/odom", false),
+            ("dds:rtk/odom", "/odom", false),
+        ] {
+            assert_eq!(position(&[&["odometry", own]], recorded).is_some(), is_found, "{own} {recorded}");
+        }
+        assert_eq!(
+            position(&[&["dds:rt/odom"], &["/odom"]], "/odom"),
+            Some(1),
+            "the name itself comes first"
+        );
     }
 
     #[test]

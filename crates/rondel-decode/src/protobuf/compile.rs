@@ -9,7 +9,7 @@ use super::plan::{
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
 use crate::schema::{is_nanos, is_seconds};
-use crate::sink::{Scalar, Target, elements_target};
+use crate::sink::{Measured, Scalar, Target, elements_target};
 use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'d> {
@@ -81,6 +81,12 @@ impl<'d> Compiler<'d> {
         for plan in &mut plans {
             if !matches!(plan.action, Action::One(ValuePlan::Scalar(_)) | Action::Replace) {
                 plan.word = next.next().unwrap_or_default();
+            }
+            if let Action::Repeated(repeated) = &mut plan.action {
+                for test in repeated.tests.iter_mut().filter(|test| test.quantifier.is_measure()) {
+                    test.word = next.start;
+                    next.start += Measured::WORDS;
+                }
             }
             if let Some(oneof) = plan.oneof {
                 let known = of_oneofs.iter().find(|(known, _)| *known == oneof).map(|(_, word)| *word);
@@ -211,6 +217,15 @@ impl<'d> Compiler<'d> {
         let mut picks: Vec<_> =
             fields.indices.iter().map(|(index, below)| pick(self, *index, below)).collect();
         picks.sort_by_key(|(index, _)| *index);
+        let mut last = None;
+        for (index, below) in &fields.ends {
+            self.below(&format!("[-{index}]"), |this| match index {
+                1 => last = Some(this.value(kind, below)),
+                _ => this.report.error(PlanErrorKind::Unsupported(
+                    "an element before the last one, counted from the end of a repeated field",
+                )),
+            });
+        }
         let lengths = self.lengths(fields, defaults);
         let mut tests = Vec::new();
         for want in &fields.wants {
@@ -220,6 +235,9 @@ impl<'d> Compiler<'d> {
                         Quantifier::Any => Scalar::Bool(false),
                         Quantifier::All => Scalar::Bool(true),
                         Quantifier::Count => Scalar::Int(0),
+                        Quantifier::Min | Quantifier::Max | Quantifier::Sum | Quantifier::Mean => {
+                            Scalar::Null
+                        }
                     };
                     defaults.extend(elements_target(*slot).map(|target| (target, without)));
                     tests.push(self.element_test(kind, *quantifier, conditions, *slot));
@@ -228,7 +246,7 @@ impl<'d> Compiler<'d> {
                 want => self.report.other_type(want, "a repeated field"),
             }
         }
-        Action::Repeated(Box::new(Repeated { picks: picks.into(), tests: tests.into(), lengths }))
+        Action::Repeated(Box::new(Repeated { picks: picks.into(), last, tests: tests.into(), lengths }))
     }
 
     /// The targets for the number of elements. A repeated field is always there: without elements it is empty.
@@ -250,13 +268,9 @@ impl<'d> Compiler<'d> {
         conditions: &[Condition],
         slot: Slot,
     ) -> ElementTest {
-        if conditions.len() > 64 {
-            self.report.error(PlanErrorKind::Unsupported("an element with more than 64 conditions"));
-        }
-        let fields = Fields::of_conditions(conditions);
+        let (fields, alternatives) = self.report.element(quantifier, conditions);
         let element = self.below("[]", |this| this.value(kind, &fields));
-        let all = (0..conditions.len().min(64)).fold(0, |all, bit| all | 1 << bit);
-        ElementTest { quantifier, slot, all, element }
+        ElementTest { quantifier, slot, alternatives, element, word: 0 }
     }
 
     fn map(

@@ -3,6 +3,7 @@
 use rondel_event::{Quantifier, Slot};
 
 use super::descriptor::Kind;
+use crate::fields::Alternatives;
 use crate::sink::{Scalar, Target};
 
 /// What is read of a message.
@@ -59,6 +60,8 @@ pub(super) enum ValuePlan {
 pub(super) struct Repeated {
     /// Single elements, by index in ascending order.
     pub(super) picks: Box<[(u64, ValuePlan)]>,
+    /// The last element: each one that comes replaces the one before.
+    pub(super) last: Option<ValuePlan>,
     pub(super) tests: Box<[ElementTest]>,
     pub(super) lengths: Box<[Target]>,
 }
@@ -67,9 +70,10 @@ pub(super) struct Repeated {
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
-    /// All conditions.
-    pub(super) all: u64,
+    pub(super) alternatives: Alternatives,
     pub(super) element: ValuePlan,
+    /// The first of the words of a measure, `Measured::WORDS`.
+    pub(super) word: usize,
 }
 
 #[derive(Debug)]

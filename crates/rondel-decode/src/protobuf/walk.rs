@@ -9,7 +9,7 @@ use super::descriptor::Kind;
 use super::plan::{Action, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan};
 use super::wire::{LENGTH, Reader};
 use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Scalar, Sink, Target, sum};
+use crate::sink::{Measurand, Measured, Scalar, Sink, Target, sum};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -159,6 +159,7 @@ impl Walk<'_> {
                         // What is there without elements is among the defaults.
                         Action::Repeated(repeated) => {
                             repeated.picks.iter().for_each(|(_, value)| self.clear(value));
+                            repeated.last.iter().for_each(|value| self.clear(value));
                         }
                         Action::Map(map) => map.entries.iter().for_each(|entry| self.clear(&entry.value)),
                         Action::Replace => {}
@@ -184,11 +185,30 @@ impl Walk<'_> {
             let mut again = *reader;
             self.value(&plan.picks[pick].1, kind, &mut again).map_err(|fault| fault.in_element(index))?;
         }
+        if let Some(last) = &plan.last {
+            self.clear(last);
+            let mut again = Reader { at: start, ..*reader };
+            self.value(last, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+        }
         for test in &plan.tests {
             let mut again = Reader { at: start, ..*reader };
-            self.sink.met = 0;
+            (self.sink.met, self.sink.element) = (0, Measurand::Other);
             self.value(&test.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
-            let holds = self.sink.met == test.all;
+            if test.quantifier.is_measure() {
+                if let Some((words, _)) =
+                    self.words.get_mut(test.word..).and_then(<[u64]>::split_first_chunk_mut)
+                {
+                    let mut measured = Measured::from_words(*words);
+                    measured.add(self.sink.element);
+                    *words = measured.words();
+                    measured.write(self.sink.block, self.sink.row, test.slot, test.quantifier);
+                }
+                continue;
+            }
+            let holds = match test.alternatives.single() {
+                Some(all) => self.sink.met == all,
+                None => test.alternatives.are_met(self.sink.met),
+            };
             // The result before the first element is that of an empty list.
             match (test.quantifier, test.slot) {
                 (Quantifier::Any, Slot::Bool(column)) if holds => {
@@ -241,7 +261,7 @@ impl Walk<'_> {
             }
             bytes.iter().filter(|byte| **byte < 0x80).count()
         } as u64;
-        if !plan.tests.is_empty() || size == 0 && !plan.picks.is_empty() {
+        if !plan.tests.is_empty() || size == 0 && (!plan.picks.is_empty() || plan.last.is_some()) {
             let mut index = before;
             while !part.is_at_end() {
                 self.element(plan, field, index, &mut part)?;
@@ -256,6 +276,11 @@ impl Walk<'_> {
                 let at = part.at + (index - before) as usize * size;
                 self.value(value, field.kind, &mut Reader { at, ..part })
                     .map_err(|fault| fault.in_element(*index))?;
+            }
+            if let Some(last) = plan.last.as_ref().filter(|_| count > 0) {
+                let at = part.at + (count - 1) as usize * size;
+                self.value(last, field.kind, &mut Reader { at, ..part })
+                    .map_err(|fault| fault.in_element(before + count - 1))?;
             }
         }
         self.words[field.word] = before + count;

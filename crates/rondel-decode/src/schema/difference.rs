@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::msg::FILLER;
 use super::{
-    Bitmask, Definition, Enum, Extensibility, Member, Primitive, Schema, Struct, Type, TypeId, Union,
+    Bitmask, Case, Definition, Enum, Extensibility, Member, Primitive, Schema, Struct, Type, TypeId, Union,
 };
 
 /// The first difference between a declared type and a described one, because of which messages of one are not read as
@@ -218,6 +218,10 @@ impl Comparison<'_> {
         }
         for (one, other) in ours.cases.iter().zip(&theirs.cases) {
             let sorted = |labels: &[i64]| labels.iter().copied().collect::<BTreeSet<_>>();
+            if theirs.extensibility == Some(Extensibility::Mutable) && one.id != other.id {
+                let shown = |case: &Case| format!("case `{}` with the id {}", case.name, case.id);
+                return differ(shown(one), shown(other));
+            }
             if one.name != other.name
                 || one.is_default != other.is_default
                 || sorted(&one.labels) != sorted(&other.labels)
@@ -387,6 +391,11 @@ mod tests {
                 "union U switch (long) { case 1: long a; }; struct T { U u; };",
                 "union U switch (long) { case 2: long a; }; struct T { U u; };",
                 "field `u` is declared as case `a` of [1], and published as case `a` of [2]",
+            ),
+            (
+                "@mutable union U switch (long) { case 1: long a; }; struct T { U u; };",
+                "@mutable union U switch (long) { case 1: @id(3) long a; }; struct T { U u; };",
+                "field `u` is declared as case `a` with the id 1, and published as case `a` with the id 3",
             ),
             (
                 "@mutable struct T { @id(3) long a; };",

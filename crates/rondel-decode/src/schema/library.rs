@@ -5,7 +5,9 @@ use std::ops::Bound;
 
 use rondel_event::Value;
 
-use super::{Definition, MAX_MEMBERS, Schema, SchemaError, TypeId, described, extract, idl, msg, xtypes};
+use super::{
+    Definition, Extensibility, MAX_MEMBERS, Schema, SchemaError, TypeId, described, extract, idl, msg, xtypes,
+};
 
 /// A collection of type definitions, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
@@ -194,6 +196,16 @@ fn check_names(definition: &Definition) -> Result<(), Box<str>> {
         }
         Definition::Union(union) => {
             names.extend(union.cases.iter().map(|case| &*case.name));
+            if union.extensibility == Some(Extensibility::Mutable) {
+                let mut ids: Vec<u32> = union.cases.iter().map(|case| case.id).collect();
+                ids.sort_unstable();
+                if ids.first() == Some(&0) {
+                    return Err("a case has the id 0, which is the discriminator's".into());
+                }
+                if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+                    return Err(format!("two cases have the id {}", pair[0]).into());
+                }
+            }
             let mut labels: Vec<i64> = union.cases.iter().flat_map(|case| &case.labels).copied().collect();
             labels.sort_unstable();
             if let Some(pair) = labels.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -209,6 +209,11 @@ pub(crate) fn is_nanos(name: &str) -> bool {
 }
 
 impl Struct {
+    /// Returns whether some members are its key.
+    pub(crate) fn has_key(&self) -> bool {
+        self.members.iter().any(|member| member.key)
+    }
+
     /// Returns the positions of the seconds and the nanoseconds, if the structure is a time: two integers named so.
     pub fn stamp(&self) -> Option<(usize, usize)> {
         let position = |is_named: fn(&str) -> bool| {
@@ -265,6 +270,8 @@ pub struct Case {
     pub name: Box<str>,
     /// The type of the member.
     pub member_type: Type,
+    /// The id, by which mutable unions find it; 0 is the discriminator's.
+    pub id: u32,
     /// The values of the discriminator that select it.
     pub labels: Vec<i64>,
     /// Whether all other values select it.
@@ -330,6 +337,27 @@ impl Schema {
     /// Returns the structure that a message is.
     pub fn root(&self) -> &Struct {
         &self.root
+    }
+
+    /// Returns the type of the keys of its messages: the members that are part of the key, in structures within the key
+    /// as well. A structure without such members is part of the key as a whole. `None` if the message type has no key.
+    pub fn key(&self) -> Option<Schema> {
+        if !self.root.has_key() {
+            return None;
+        }
+        let mut key = self.clone();
+        let of_key = |structure: &mut Struct| {
+            if structure.has_key() {
+                structure.members.retain(|member| member.key);
+            }
+        };
+        for (_, definition) in &mut key.definitions {
+            if let Definition::Struct(structure) = definition {
+                of_key(structure);
+            }
+        }
+        of_key(&mut key.root);
+        Some(key)
     }
 
     /// Returns the constants of the message type.

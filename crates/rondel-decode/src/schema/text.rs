@@ -166,7 +166,7 @@ impl Schema {
             }
             let default = if case.is_default { "  default:" } else { "" };
             let (of, dimensions) = self.idl_member(&case.member_type)?;
-            let _ = writeln!(cases, "{default} {of} {}{dimensions};", case.name);
+            let _ = writeln!(cases, "{default} @id({}) {of} {}{dimensions};", case.id, case.name);
         }
         let extensibility = extensibility(union.extensibility);
         within(name, text, |own| {
@@ -275,9 +275,10 @@ mod tests {
             @bit_bound(16) bitmask Bits { @position(0) FIRST, @position(9) LAST };
             @appendable union Choice switch (Mode) { case ON: float x; case OFF: string<5> s; };
             union Letter switch (char) { case 'a': case 'b': long x; default: octet o; };
+            @mutable union Part switch (long) { case 1: @id(9) long x; case 2: @hashid string s; };
             module b { @mutable struct In { @id(7) @key long long n; @optional double d[2][3]; }; }; };
             @final struct Out { a::b::In one; sequence<a::Choice, 4> some; a::Letter letter; a::Bits bits;
-              sequence<sequence<wstring> > texts; wchar w; char c; };";
+              sequence<sequence<wstring> > texts; wchar w; char c; a::Part part; };";
         let mut library = Library::new();
         library.add_idl(text, &|_| None).unwrap();
         let schema = library.schema("Out").unwrap();
@@ -286,7 +287,7 @@ mod tests {
         let mut own = Library::new();
         own.add_idl(&written, &|_| None).unwrap();
         let read = own.schema("Out").unwrap();
-        assert_eq!(format!("{:?}", read.root().members.len()), "7");
+        assert_eq!(format!("{:?}", read.root().members.len()), "8");
         assert_eq!(read.to_idl().unwrap(), written);
         assert_eq!(read, schema, "{written}");
     }

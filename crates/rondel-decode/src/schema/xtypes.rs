@@ -194,13 +194,13 @@ impl Parser<'_, '_> {
 
     fn cases(&mut self, from: &mut Reader<'_>) -> Result<Vec<Case>, SchemaError> {
         from.each(|case| {
-            case.u32()?;
+            let id = case.u32()?;
             let flags = case.u16()?;
             let member_type = self.identifier(case, 0)?;
             let count = case.count(MAX_MEMBERS)?;
             let labels = (0..count).map(|_| Ok(i64::from(case.u32()? as i32))).collect::<Result<_, _>>()?;
             let name = case.string()?.into();
-            Ok(Case { name, member_type, labels, is_default: flags & DEFAULT != 0 })
+            Ok(Case { name, member_type, id, labels, is_default: flags & DEFAULT != 0 })
         })
     }
 

@@ -149,7 +149,7 @@ fn keyed(format: BinaryFormat, hex: &str, reads: &[(&str, Read)]) -> (Vec<Found>
 fn elements_without_a_number_are_read_and_tested() {
     let above = |bound| {
         let test = Test::Number(rondel_event::Comparison::Greater, bound);
-        Read::Elements(Quantifier::All, vec![Condition { path: Path::default(), test }])
+        Read::Elements(Quantifier::All, vec![Condition { alternative: 0, path: Path::default(), test }])
     };
     let reads = [("1", INT), ("3", INT), ("4", INT), ("", Read::Length), ("", above(0.0)), ("", above(1.0))];
     let expected = [Int(2), Int(4), Absent, Int(4), Bool(true), Bool(false)];
@@ -157,7 +157,8 @@ fn elements_without_a_number_are_read_and_tested() {
         assert_eq!(read(Cbor, &bytes(array), &reads).unwrap().0, expected, "{array}");
     }
     assert_eq!(read(Msgpack, &bytes("dc0004 01 02 03 04"), &reads).unwrap().0, expected);
-    let nested = Condition { path: Path::keys(["k"]), test: Test::Equals(Value::String("v".into())) };
+    let nested =
+        Condition { alternative: 0, path: Path::keys(["k"]), test: Test::Equals(Value::String("v".into())) };
     let any = Read::Elements(Quantifier::Any, vec![nested]);
     let found = read(Cbor, &bytes("9f a0 01 bf 616b 7f6176ff ff ff"), &[("", any)]).unwrap();
     assert_eq!(found, (vec![Bool(true)], 0));

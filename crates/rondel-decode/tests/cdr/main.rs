@@ -3,13 +3,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
+#[path = "../common/conditions.rs"]
+mod conditions;
 mod json;
+#[path = "../common/measures.rs"]
+mod measures;
+mod mutable;
 mod peers;
 mod random;
 mod reads;
 mod speed;
+mod unions;
 mod wire;
 
+use conditions::Tally;
 use random::{Random, Tree};
 use reads::Reads;
 use rondel_decode::cdr::Check;
@@ -44,6 +51,7 @@ fn cases() -> u64 {
 
 #[test]
 fn plans_read_what_the_standard_writes() {
+    let tally = Tally::default();
     for seed in 0..cases() {
         let mut random = Random(seed);
         let idl = random::idl(&mut random);
@@ -69,7 +77,9 @@ fn plans_read_what_the_standard_writes() {
                 assert_eq!(reads.found(&block), expected, "seed {seed}, {encoding:?}\n{idl}\n{message:02x?}");
             }
         }
+        tally.add(&reads.tally);
     }
+    tally.assert(cases() / 8);
 }
 
 #[test]

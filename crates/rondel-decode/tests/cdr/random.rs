@@ -74,7 +74,8 @@ pub(crate) fn idl(random: &mut Random) -> String {
 
 fn structure(random: &mut Random, name: &str, names: &[String], text: &mut String) {
     let extensibility = random.pick(&["@final ", "@appendable ", "@mutable ", "", ""]);
-    text.push_str(&format!("{extensibility}struct {name} {{\n"));
+    let ids = random.pick(&["@autoid(HASH) ", "", "", ""]);
+    text.push_str(&format!("{extensibility}{ids}struct {name} {{\n"));
     for member in 0..1 + random.below(6) {
         let optional = if random.one_in(6) { "@optional " } else { "" };
         let member_type = type_name(random, names, 0);
@@ -89,9 +90,10 @@ fn structure(random: &mut Random, name: &str, names: &[String], text: &mut Strin
 }
 
 fn union(random: &mut Random, name: &str, names: &[String], text: &mut String) {
-    let extensibility = random.pick(&["@final ", "@appendable ", ""]);
+    let extensibility = random.pick(&["@final ", "@appendable ", "@mutable ", ""]);
+    let ids = random.pick(&["@autoid(HASH) ", "", ""]);
     let discriminator = random.pick(&["long", "octet", "short", "unsigned long long", "int8"]);
-    text.push_str(&format!("{extensibility}union {name} switch ({discriminator}) {{\n"));
+    text.push_str(&format!("{extensibility}{ids}union {name} switch ({discriminator}) {{\n"));
     text.push_str(&format!("  case 1: case 2: {} a;\n", type_name(random, names, 1)));
     text.push_str(&format!("  case 4: {} b;\n", type_name(random, names, 1)));
     if random.one_in(2) {

@@ -3,10 +3,12 @@
 use rondel_decode::cdr::{CdrDecoder, CdrErrorKind, Check};
 use rondel_decode::schema::{Definition, Library, Primitive, Schema, Type};
 use rondel_event::{
-    Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
-    TimeUnit, Timestamp, TopicId, ValueType,
+    Block, Condition, FROM_END, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
+    TimeUnit, Timestamp, TopicId, Value, ValueType,
 };
 
+use crate::conditions::{Tally, alternatives, meets_number, number_test};
+use crate::measures::{MEASURES, measured};
 use crate::random::{Random, Tree};
 
 /// What a row says of a field.
@@ -26,6 +28,7 @@ pub(crate) struct Reads {
     layout: Layout,
     /// The type at each path.
     types: Vec<Type>,
+    pub(crate) tally: Tally,
 }
 
 impl Reads {
@@ -34,6 +37,7 @@ impl Reads {
             projection: Projection::default(),
             layout: Layout { topics: 1, ..Layout::default() },
             types: Vec::new(),
+            tally: Tally::default(),
         };
         for _ in 0..random.below(8) {
             let mut path = Vec::new();
@@ -67,16 +71,17 @@ impl Reads {
             Type::Array { element, .. } | Type::Sequence { element, .. } => {
                 let is_number = matches!(&**element, Type::Primitive(p) if *p != Primitive::Bool);
                 let is_one = !matches!(&found, Type::Array { dimensions, .. } if dimensions.len() > 1);
-                if !is_number || !is_one {
-                    Read::Presence
-                } else {
-                    let quantifier = match (random.one_in(3), random.one_in(2)) {
-                        (true, _) => Quantifier::Count,
-                        (_, true) => Quantifier::Any,
-                        _ => Quantifier::All,
-                    };
-                    let test = Test::Number(Comparison::Greater, 3.0);
-                    Read::Elements(quantifier, vec![Condition { path: Path::default(), test }])
+                let tests: Vec<_> = (0..4).filter_map(|_| test(random, schema, element)).collect();
+                let quantifier = match (random.one_in(3), random.one_in(2)) {
+                    _ if is_number && random.one_in(3) => MEASURES[random.below(4)],
+                    (true, _) => Quantifier::Count,
+                    (_, true) => Quantifier::Any,
+                    _ => Quantifier::All,
+                };
+                match quantifier.is_measure() {
+                    _ if !is_one || tests.is_empty() => Read::Presence,
+                    true => Read::Elements(quantifier, Vec::new()),
+                    false => Read::Elements(quantifier, alternatives(|end| random.below(end), &tests)),
                 }
             }
         };
@@ -87,6 +92,9 @@ impl Reads {
         let slot = match read {
             Read::Value(ValueType::Int) | Read::Length | Read::Elements(Quantifier::Count, _) => {
                 Slot::Int(next(&mut self.layout.ints))
+            }
+            Read::Elements(quantifier, _) if quantifier.is_measure() => {
+                Slot::Float(next(&mut self.layout.floats))
             }
             Read::Value(ValueType::Float) => Slot::Float(next(&mut self.layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut self.layout.strings)),
@@ -134,11 +142,11 @@ impl Reads {
 
     pub(crate) fn expected(&self, schema: &Schema, tree: &Tree) -> Vec<Found> {
         let fields = self.projection.fields.iter().zip(&self.types);
-        fields.map(|(field, found)| expected(field, schema, found, tree)).collect()
+        fields.map(|(field, found)| expected(field, schema, found, tree, &self.tally)).collect()
     }
 }
 
-fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree) -> Found {
+fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &Tally) -> Found {
     let Some(value) = find(&field.path.0, schema, None, tree) else { return Found::Absent };
     match (&field.read, value) {
         (Read::Presence, _) => Found::Bool(true),
@@ -147,16 +155,27 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree) -> Found 
             Type::Array { dimensions, .. } => Found::Int(dimensions[0].into()),
             _ => Found::Int(values.len() as i64),
         },
-        (Read::Elements(quantifier, _), Tree::List(values)) => {
-            let holds = |value: &Tree| match value {
-                Tree::Int(value) => *value > 3,
-                Tree::Float(value) => *value > 3.0,
-                _ => false,
+        (Read::Elements(quantifier, _), Tree::List(values)) if quantifier.is_measure() => {
+            let number = |value: &Tree| match value {
+                Tree::Int(value) => *value as f64,
+                Tree::Float(value) => *value,
+                other => panic!("{other:?} is no number"),
             };
+            let numbers: Vec<f64> = values.iter().map(number).collect();
+            measured(*quantifier, &numbers).map_or(Found::Invalid, Found::Float)
+        }
+        (Read::Elements(quantifier, conditions), Tree::List(values)) => {
+            let (Type::Array { element, .. } | Type::Sequence { element, .. }) = found else {
+                panic!("{found:?}");
+            };
+            let met = tally.met(conditions, values, |condition, value| {
+                let found = find(&condition.path.0, schema, Some(element), value);
+                found.is_some_and(|found| meets(condition, schema, element, found))
+            });
             match quantifier {
-                Quantifier::Any => Found::Bool(values.iter().any(holds)),
-                Quantifier::All => Found::Bool(values.iter().all(holds)),
-                Quantifier::Count => Found::Int(values.iter().filter(|value| holds(value)).count() as i64),
+                Quantifier::Any => Found::Bool(met > 0),
+                Quantifier::All => Found::Bool(met == values.len()),
+                _ => Found::Int(met as i64),
             }
         }
         (Read::Value(ValueType::Float), Tree::Float(value)) if value.is_nan() => Found::Invalid,
@@ -178,6 +197,63 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree) -> Found 
             _ => Found::Text(char::from_u32(*value as u32).unwrap().to_string()),
         },
         other => panic!("{other:?}"),
+    }
+}
+
+/// Whether the value at the path of a condition meets it, in an element of this type.
+fn meets(condition: &Condition, schema: &Schema, element: &Type, value: &Tree) -> bool {
+    let label = |number: i128| {
+        let mut at = element.clone();
+        for segment in &condition.path.0 {
+            let (Type::Named(id), Segment::Key(key)) = (&at, segment) else { panic!("{at:?}") };
+            let Definition::Struct(structure) = schema.definition(*id) else { panic!("{at:?}") };
+            at = structure.members.iter().find(|m| m.name == *key).unwrap().member_type.clone();
+        }
+        let Type::Named(id) = at else { panic!("{at:?}") };
+        let Definition::Enum(enumeration) = schema.definition(id) else { panic!() };
+        enumeration.constants.iter().find(|(_, constant)| i128::from(*constant) == number).unwrap().0.clone()
+    };
+    match (&condition.test, value) {
+        (Test::Present, _) => true,
+        (Test::Equals(Value::Bool(wanted)), Tree::Bool(value)) => wanted == value,
+        (Test::Equals(Value::String(wanted)), Tree::Text(text)) => **wanted == **text,
+        (Test::OtherText(other), Tree::Text(text)) => **other != **text,
+        (Test::Equals(Value::String(wanted)), Tree::Int(number)) => *wanted == label(*number),
+        (Test::OtherText(other), Tree::Int(number)) => *other != label(*number),
+        (test, Tree::Int(value)) => meets_number(test, *value as f64),
+        (test, Tree::Float(value)) => meets_number(test, *value),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A test of an element of this type, or of a member of it; none if it has nothing to test.
+fn test(random: &mut Random, schema: &Schema, element: &Type) -> Option<(Path, Test)> {
+    let (mut path, mut at) = (Vec::new(), element.clone());
+    loop {
+        let is = |text: &str, is_other| match is_other {
+            true => Test::OtherText(text.into()),
+            false => Test::Equals(Value::String(text.into())),
+        };
+        let test = match &at {
+            Type::Primitive(Primitive::Bool) => Test::Equals(Value::Bool(random.one_in(2))),
+            Type::Primitive(_) => number_test(|end| random.below(end)),
+            Type::String { .. } => is(["", "a", " "][random.below(3)], random.one_in(2)),
+            Type::Named(id) => match schema.definition(*id) {
+                Definition::Struct(structure) => {
+                    let member = &structure.members[random.below(structure.members.len())];
+                    path.push(Segment::Key(member.name.clone()));
+                    at = member.member_type.clone();
+                    continue;
+                }
+                Definition::Enum(of) if random.one_in(2) => {
+                    is(&of.constants[random.below(of.constants.len())].0, random.one_in(2))
+                }
+                Definition::Enum(_) | Definition::Bitmask(_) => number_test(|end| random.below(end)),
+                Definition::Union(_) | Definition::Alias(_) => Test::Present,
+            },
+            _ => Test::Present,
+        };
+        return Some((Path(path), test));
     }
 }
 
@@ -208,15 +284,23 @@ fn find<'t>(
             (union.cases[*at].name == *key).then_some(())?;
             find(rest, schema, Some(&union.cases[*at].member_type), value)
         }
-        (Segment::Index(_), Tree::List(values), _) => match value_type? {
+        (Segment::Index(_) | Segment::FromEnd(_), Tree::List(values), _) => match value_type? {
             Type::Sequence { element, .. } => {
-                let Segment::Index(index) = first else { return None };
-                find(rest, schema, Some(element), values.get(*index as usize)?)
+                let value = match first {
+                    Segment::FromEnd(index) => values.iter().nth_back(*index as usize - 1)?,
+                    Segment::Index(index) => values.get(*index as usize)?,
+                    Segment::Key(_) => return None,
+                };
+                find(rest, schema, Some(element), value)
             }
             Type::Array { element, dimensions } => {
                 let mut at = 0;
                 for (segment, size) in path.iter().zip(dimensions) {
-                    let Segment::Index(index) = segment else { return None };
+                    let index = match segment {
+                        Segment::FromEnd(index) => size - index,
+                        Segment::Index(index) => *index,
+                        Segment::Key(_) => return None,
+                    };
                     at = at * size + index;
                 }
                 find(&path[dimensions.len()..], schema, Some(element), &values[at as usize])
@@ -244,16 +328,20 @@ fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option
                 if random.one_in(3) {
                     return Some(at);
                 }
-                path.extend(
-                    dimensions.iter().map(|size| Segment::Index(random.below(*size as usize) as u32)),
-                );
+                for size in dimensions {
+                    let index = random.below(*size as usize) as u32;
+                    let is_near = random.one_in(3) && size - index <= FROM_END;
+                    path.push(if is_near { Segment::FromEnd(size - index) } else { Segment::Index(index) });
+                }
                 (**element).clone()
             }
             Type::Sequence { element, .. } => {
                 if random.one_in(3) {
                     return Some(at);
                 }
-                path.push(Segment::Index(random.below(4) as u32));
+                let index = random.below(4) as u32;
+                let is_from_end = random.one_in(3);
+                path.push(if is_from_end { Segment::FromEnd(index + 1) } else { Segment::Index(index) });
                 (**element).clone()
             }
             Type::Named(id) => match schema.definition(*id) {

@@ -121,17 +121,22 @@ impl<'s> Wire<'s> {
                 (Definition::Enum(enumeration), _) => self.number(enumeration.holder(), value),
                 (Definition::Bitmask(mask), _) => self.number(mask.holder(), value),
                 (Definition::Union(union), Tree::Union(label, case)) => {
-                    let write = |this: &mut Self| {
+                    let write = |this: &mut Wire<'_>| {
                         this.value(&union.discriminator, &Tree::Int(*label));
                         if let Some((at, value)) = case {
                             this.value(&union.cases[*at].member_type, value);
                         }
                     };
-                    let extensibility = union.extensibility.unwrap_or(self.encoding.unstated);
-                    if self.encoding.version == 2 && extensibility == Extensibility::Appendable {
-                        self.delimited(write);
-                    } else {
-                        write(self);
+                    match (self.encoding.version, union.extensibility.unwrap_or(self.encoding.unstated)) {
+                        (1, Extensibility::Mutable) => {
+                            self.mutable_union(union, *label, case);
+                            self.list_end();
+                        }
+                        (_, Extensibility::Mutable) => {
+                            self.delimited(|this| this.mutable_union(union, *label, case));
+                        }
+                        (2, Extensibility::Appendable) => self.delimited(write),
+                        _ => write(self),
                     }
                 }
                 other => panic!("{other:?}"),
@@ -156,24 +161,25 @@ impl<'s> Wire<'s> {
             (1, Extensibility::Mutable) => {
                 for (member, value) in &pairs {
                     if let Some(value) = value {
-                        self.parameter(member.id, Some((&member.member_type, value)));
+                        let must = self.random.one_in(2);
+                        self.parameter(member.id, must, Some((&member.member_type, value)));
                     }
                     if self.random.one_in(5) {
                         // A member that only a newer writer knows.
-                        self.parameter(100, Some((&Type::Primitive(Primitive::Octet), &Tree::Int(7))));
+                        let value = (&Type::Primitive(Primitive::Octet), &Tree::Int(7));
+                        self.parameter(100, false, Some(value));
                     }
                 }
-                self.align(4);
-                self.bytes(0x3f02_u16.to_be_bytes());
-                self.bytes(0_u16.to_be_bytes());
+                self.list_end();
             }
             (_, Extensibility::Mutable) => self.delimited(|this| {
                 for (member, value) in &pairs {
                     if let Some(value) = value {
-                        this.mutable_member(member.id, &member.member_type, value);
+                        let must = this.random.one_in(2);
+                        this.mutable_member(member.id, must, &member.member_type, value);
                     }
                     if this.random.one_in(5) {
-                        this.mutable_member(100, &Type::Primitive(Primitive::Octet), &Tree::Int(7));
+                        this.mutable_member(100, false, &Type::Primitive(Primitive::Octet), &Tree::Int(7));
                     }
                 }
             }),
@@ -196,7 +202,8 @@ impl<'s> Wire<'s> {
                 // An older writer of an appendable type.
                 (false, _, None) => return,
                 (true, 1, value) => {
-                    self.parameter(member.id, value.as_ref().map(|value| (&member.member_type, value)))
+                    let must = self.random.one_in(2);
+                    self.parameter(member.id, must, value.as_ref().map(|value| (&member.member_type, value)))
                 }
                 (true, _, value) => {
                     self.bytes([u8::from(value.is_some())]);
@@ -208,18 +215,56 @@ impl<'s> Wire<'s> {
         }
     }
 
-    /// A member with its id and length, in the first version.
-    fn parameter(&mut self, id: u32, value: Option<(&Type, &Tree)>) {
+    /// A mutable union: the discriminator has the id 0, and each case its own.
+    fn mutable_union(
+        &mut self,
+        union: &rondel_decode::schema::Union,
+        label: i128,
+        case: &Option<(usize, Box<Tree>)>,
+    ) {
+        self.union_member(0, &union.discriminator, &Tree::Int(label));
+        if let Some((at, value)) = case {
+            self.union_member(union.cases[*at].id, &union.cases[*at].member_type, value);
+        }
+        if self.random.one_in(5) {
+            let (id, value_type, value) = (100, &Type::Primitive(Primitive::Octet), &Tree::Int(7));
+            if self.encoding.version == 1 {
+                self.parameter(id, false, Some((value_type, value)));
+            } else {
+                self.mutable_member(id, false, value_type, value);
+            }
+        }
+    }
+
+    fn union_member(&mut self, id: u32, value_type: &Type, value: &Tree) {
+        let must = self.random.one_in(2);
+        if self.encoding.version == 1 {
+            self.parameter(id, must, Some((value_type, value)));
+        } else {
+            self.mutable_member(id, must, value_type, value);
+        }
+    }
+
+    fn list_end(&mut self) {
         self.align(4);
-        let is_long = self.random.one_in(2);
+        self.bytes(0x3f02_u16.to_be_bytes());
+        self.bytes(0_u16.to_be_bytes());
+    }
+
+    /// A member with its id and length, in the first version.
+    fn parameter(&mut self, id: u32, must: bool, value: Option<(&Type, &Tree)>) {
+        self.align(4);
+        let is_long = id > 0x3f00 || self.random.one_in(2);
+        let long_id = id as usize | if must { 0x4000_0000 } else { 0 };
+        let short_id = id as u16 | if must { 0x4000 } else { 0 };
         let length_at = if is_long {
             self.bytes(0x7f01_u16.to_be_bytes());
             self.bytes(8_u16.to_be_bytes());
-            self.u32(id as usize);
+            self.u32(long_id);
             self.u32(0);
             self.body.len() - 4
         } else {
-            self.bytes((0x4000 | id as u16).to_be_bytes());
+            self.bytes(short_id.to_be_bytes());
             self.bytes(0_u16.to_be_bytes());
             self.body.len() - 2
         };
@@ -242,9 +287,9 @@ impl<'s> Wire<'s> {
     }
 
     /// The same in the second version: the kind of length is one of those that fit.
-    fn mutable_member(&mut self, id: u32, value_type: &Type, value: &Tree) {
+    fn mutable_member(&mut self, id: u32, must: bool, value_type: &Type, value: &Tree) {
         self.align(4);
-        let flags = if self.random.one_in(2) { 0x8000_0000 } else { 0 } | id as usize;
+        let flags = if must { 0x8000_0000 } else { 0 } | id as usize;
         let at = self.body.len();
         // Written apart, to know the size; every member begins at a multiple of four.
         let mut apart = Wire {

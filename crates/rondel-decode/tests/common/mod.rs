@@ -2,6 +2,9 @@
 
 #![allow(dead_code)] // each test uses a part of it
 
+pub(crate) mod conditions;
+pub(crate) mod measures;
+
 use std::sync::Arc;
 
 use rondel_decode::json::{JsonDecoder, JsonForm};
@@ -10,6 +13,8 @@ use rondel_event::{
     Block, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit, Timestamp,
     TopicId, Value, ValueType,
 };
+
+use measures::measured;
 
 /// A small generator of numbers, the same for every run.
 pub(crate) struct Random(pub(crate) u64);
@@ -52,10 +57,11 @@ pub(crate) enum Found {
     Text(String),
 }
 
-/// A path, in which numbers are indices.
+/// A path, in which numbers are indices, negative ones from the end.
 pub(crate) fn path(text: &str) -> Path {
-    let segment = |part: &str| match part.parse() {
-        Ok(index) => Segment::Index(index),
+    let segment = |part: &str| match part.parse::<i32>() {
+        Ok(index) if index < 0 => Segment::FromEnd(index.unsigned_abs()),
+        Ok(index) => Segment::Index(index as u32),
         Err(_) => Segment::Key(part.into()),
     };
     Path(text.split('.').filter(|part| !part.is_empty()).map(segment).collect())
@@ -73,6 +79,7 @@ pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Proj
             Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration)
             | Read::Length
             | Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
+            Read::Elements(quantifier, _) if quantifier.is_measure() => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
             _ => Slot::Bool(next(&mut layout.bools)),
@@ -100,6 +107,21 @@ pub(crate) fn found(projection: &Projection, block: &Block, row: usize) -> Vec<F
         }
     };
     projection.fields.iter().map(found).collect()
+}
+
+/// A measure by its definition, of elements that are numbers; none for others.
+pub(crate) fn measure(quantifier: Quantifier, elements: impl Iterator<Item = Option<f64>>) -> Found {
+    let numbers = elements.collect::<Option<Vec<f64>>>();
+    numbers.and_then(|numbers| measured(quantifier, &numbers)).map_or(Found::Invalid, Found::Float)
+}
+
+/// What a quantifier says if of `total` elements this many meet the conditions.
+pub(crate) fn quantified(quantifier: Quantifier, met: usize, total: usize) -> Found {
+    match quantifier {
+        Quantifier::Any => Found::Bool(met > 0),
+        Quantifier::All => Found::Bool(met == total),
+        _ => Found::Int(met as i64),
+    }
 }
 
 /// That a refused message left nothing behind in the second row.
@@ -135,7 +157,8 @@ pub(crate) fn found_as_json(
     let is_text = |read: &Read| match read {
         Read::Value(value_type) => *value_type == ValueType::String,
         Read::Elements(_, conditions) => {
-            conditions.iter().any(|condition| matches!(condition.test, Test::Equals(Value::String(_))))
+            let is_text = |test: &Test| matches!(test, Test::Equals(Value::String(_)) | Test::OtherText(_));
+            conditions.iter().any(|condition| is_text(&condition.test))
         }
         _ => false,
     };

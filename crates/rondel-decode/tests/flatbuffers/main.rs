@@ -38,7 +38,8 @@ fn read(message: &[u8], reads: &[(&str, Read)]) -> Result<(Vec<Found>, u64), Mes
 }
 
 fn elements(quantifier: Quantifier, conditions: &[(&str, Test)]) -> Read {
-    let condition = |(text, test): &(&str, Test)| Condition { path: path(text), test: test.clone() };
+    let condition =
+        |(text, test): &(&str, Test)| Condition { alternative: 0, path: path(text), test: test.clone() };
     Read::Elements(quantifier, conditions.iter().map(condition).collect())
 }
 
@@ -100,6 +101,8 @@ fn the_message_of_the_compiler_is_read() {
         ("rd.1", FLOAT, float(4.0)),
         ("rd", elements(any, &[("", above(3.0))]), Found::Bool(true)),
         ("rd", elements(all, &[("", above(3.0))]), Found::Bool(false)),
+        ("rd", elements(Quantifier::Max, &[]), float(4.0)),
+        ("p.turn", elements(Quantifier::Mean, &[]), float(2.0)),
         ("rb.2", BOOL, Found::Bool(true)),
         ("ru", Read::Length, int(4)),
         ("rs.2", STRING, text("c")),

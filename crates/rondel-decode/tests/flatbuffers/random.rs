@@ -3,9 +3,10 @@
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 use rondel_decode::flatbuffers::FlatbuffersDecoder;
 use rondel_decode::{Encoding, MessageType};
-use rondel_event::{Read, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Condition, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, Value};
 
-use crate::common::{Found, Random, cases, found, found_as_json, path, projection};
+use crate::common::conditions::{Tally, alternatives, meets_number, number_test};
+use crate::common::{Found, Random, cases, found, found_as_json, path, projection, quantified};
 use crate::{BOOL, FLOAT, INT, STRING};
 
 /// The entry of the field with this id.
@@ -18,11 +19,24 @@ type Table = WIPOffset<TableFinishedWIPOffset>;
 /// What a message should be read as: a field, how, and the value.
 type Expected = Vec<(String, Read, Found)>;
 
+/// The values of a point, those that are missing included.
+struct Values {
+    x: f64,
+    gear: Option<&'static str>,
+    text: Option<String>,
+}
+
 /// A point, and what it is read as below `name`.
-fn point(random: &mut Random, out: &mut FlatBufferBuilder<'_>, name: &str, expected: &mut Expected) -> Table {
+fn point(
+    random: &mut Random,
+    out: &mut FlatBufferBuilder<'_>,
+    name: &str,
+    expected: &mut Expected,
+) -> (Table, Values) {
     let text = random.one_in(2).then(|| (*random.pick(&["", "x", "a longer text \u{20ac}"])).to_owned());
     let text_at = text.as_ref().map(|text| out.create_string(text));
-    let x = random.one_in(2).then(|| random.next() as i32);
+    let any = random.next() as i32;
+    let x = random.one_in(2).then(|| *random.pick(&[any, 0, 1, 3]));
     let gear = random.one_in(2).then(|| *random.pick(&[0_i8, 4, -1, 7]));
     let start = out.start_table();
     if let Some(x) = x {
@@ -36,32 +50,88 @@ fn point(random: &mut Random, out: &mut FlatBufferBuilder<'_>, name: &str, expec
     }
     let labels = [(0, "Park"), (4, "Drive"), (-1, "Back")];
     let label = labels.iter().find(|(value, _)| *value == gear.unwrap_or(4));
-    let label = label.map_or(Found::Invalid, |(_, label)| Found::Text((*label).into()));
+    let label = label.map(|(_, label)| *label);
+    let values = Values { x: x.unwrap_or(0).into(), gear: label, text: text.clone() };
+    let label = label.map_or(Found::Invalid, |label| Found::Text(label.into()));
     expected.extend([
         (format!("{name}.x"), FLOAT, Found::Float(x.unwrap_or(0).into())),
         (format!("{name}.gear"), STRING, label),
         (format!("{name}.gear"), INT, Found::Int(gear.unwrap_or(4).into())),
         (format!("{name}.name"), STRING, text.map_or(Found::Absent, Found::Text)),
     ]);
-    out.end_table(start)
+    (out.end_table(start), values)
 }
 
-fn message(random: &mut Random, expected: &mut Expected) -> Vec<u8> {
+/// A test of a point.
+fn test(random: &mut Random) -> (Path, Test) {
+    let is = |text: &str| Test::Equals(Value::String(text.into()));
+    let other = |text: &str| Test::OtherText(text.into());
+    let (name, test) = match random.below(7) {
+        0 => ("name", Test::Present),
+        1 => ("name", is("x")),
+        2 => ("name", other("")),
+        3 => ("gear", is("Park")),
+        4 => ("gear", other("Drive")),
+        _ => ("x", number_test(|end| random.below(end))),
+    };
+    (Path::keys([name]), test)
+}
+
+/// Whether a point meets a condition.
+fn meets(condition: &Condition, values: &Values) -> bool {
+    let text = match &*condition.path.to_string() {
+        "name" => values.text.as_deref(),
+        "gear" => values.gear,
+        _ => return meets_number(&condition.test, values.x),
+    };
+    text.is_some_and(|text| match &condition.test {
+        Test::Equals(Value::String(wanted)) => **wanted == *text,
+        Test::OtherText(other) => **other != *text,
+        _ => true,
+    })
+}
+
+fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u8> {
     let out = &mut FlatBufferBuilder::new();
     let text = random.one_in(2).then(|| out.create_string("text"));
     expected.push(("s".into(), STRING, text.map_or(Found::Absent, |_| Found::Text("text".into()))));
     let points = (0..random.below(4)).map(|index| point(random, out, &format!("rm.{index}"), expected));
-    let points: Vec<Table> = points.collect();
+    let (points, values): (Vec<Table>, Vec<Values>) = points.collect();
+    for quantifier in [Quantifier::Any, Quantifier::All, Quantifier::Count] {
+        let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random)).collect();
+        let conditions = alternatives(|end| random.below(end), &tests);
+        let met = tally.met(&conditions, &values, meets);
+        let result = quantified(quantifier, met, values.len());
+        expected.push(("rm".into(), Read::Elements(quantifier, conditions), result));
+    }
     expected.push((format!("rm.{}.x", points.len()), FLOAT, Found::Absent));
     let points_at = out.create_vector(&points);
     expected.push(("rm".into(), Read::Length, Found::Int(points.len() as i64)));
-    let numbers: Vec<f64> = (0..random.below(5)).map(|_| random.next() as f64).collect();
+    let numbers: Vec<f64> = (0..random.below(5))
+        .map(|_| match random.below(6) {
+            0 => random.next() as f64,
+            1 => f64::NAN,
+            _ => *random.pick(&[0.0, 0.5, 2.0, -1.25]),
+        })
+        .collect();
     let numbers_at = random.one_in(2).then(|| out.create_vector(&numbers));
     let there = |found| if numbers_at.is_some() { found } else { Found::Absent };
     expected.push(("rd".into(), Read::Length, there(Found::Int(numbers.len() as i64))));
-    let second = numbers.get(1).map_or(Found::Absent, |value| Found::Float(*value));
+    let tests: Vec<_> = (0..3).map(|_| (Path::default(), number_test(|end| random.below(end)))).collect();
+    let conditions = alternatives(|end| random.below(end), &tests);
+    let met = tally.met(&conditions, &numbers, |condition, number| meets_number(&condition.test, *number));
+    let result = quantified(Quantifier::Count, met, numbers.len());
+    expected.push(("rd".into(), Read::Elements(Quantifier::Count, conditions), there(result)));
+    let float = |value: &f64| if value.is_nan() { Found::Invalid } else { Found::Float(*value) };
+    let second = numbers.get(1).map_or(Found::Absent, float);
     expected.push(("rd.1".into(), FLOAT, there(second)));
-    let inner = random.one_in(2).then(|| point(random, out, "m", expected));
+    for from_end in [1, 2] {
+        let found = numbers.iter().nth_back(from_end - 1).map_or(Found::Absent, float);
+        expected.push((format!("rd.-{from_end}"), FLOAT, there(found)));
+    }
+    let last = values.last().map_or(Found::Absent, |last| float(&last.x));
+    expected.push(("rm.-1.x".into(), FLOAT, last));
+    let inner = random.one_in(2).then(|| point(random, out, "m", expected).0);
     expected.push(("m".into(), Read::Presence, inner.map_or(Found::Absent, |_| Found::Bool(true))));
 
     let start = out.start_table();
@@ -115,10 +185,11 @@ fn message(random: &mut Random, expected: &mut Expected) -> Vec<u8> {
 
 #[test]
 fn messages_of_another_library_are_read() {
+    let tally = Tally::default();
     for seed in 0..cases() {
         let mut random = Random(seed);
         let mut expected = Vec::new();
-        let message = message(&mut random, &mut expected);
+        let message = message(&mut random, &mut expected, &tally);
         let reads = expected.iter().map(|(name, read, _)| (path(name), read.clone()));
         let (projection, layout) = projection(reads);
         let mut decoder =
@@ -137,4 +208,5 @@ fn messages_of_another_library_are_read() {
             assert_eq!(found, *expected, "as JSON, seed {seed} {name} {read:?}\n{message:02x?}");
         }
     }
+    tally.assert(cases() / 4);
 }

@@ -7,7 +7,9 @@ mod common;
 mod types;
 mod wire;
 
-use common::{Found, Random, assert_unchanged, cases, found, found_as_json, projection};
+use common::conditions::{Tally, alternatives, meets_number, number_test};
+use common::measures::MEASURES;
+use common::{Found, Random, assert_unchanged, cases, found, found_as_json, measure, projection, quantified};
 use prost_reflect::prost::Message as _;
 use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage as _, Value as Proto,
@@ -15,8 +17,7 @@ use prost_reflect::{
 use rondel_decode::protobuf::ProtobufDecoder;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{
-    Block, Comparison, Condition, Path, Quantifier, Read, Segment, Test, TimeUnit, Timestamp, TopicId, Value,
-    ValueType,
+    Block, Condition, Path, Quantifier, Read, Segment, Test, TimeUnit, Timestamp, TopicId, Value, ValueType,
 };
 
 fn scalar(random: &mut Random, kind: &Kind, depth: usize) -> Proto {
@@ -111,6 +112,10 @@ fn walk(random: &mut Random, root: &MessageDescriptor) -> (Path, Place) {
                     kind => Place::One(kind),
                 }
             }
+            Place::List(kind) if random.one_in(4) => {
+                path.push(Segment::FromEnd(1));
+                Place::One(kind)
+            }
             Place::List(kind) if random.one_in(2) => {
                 path.push(Segment::Index(random.below(5) as u32));
                 Place::One(kind)
@@ -135,6 +140,33 @@ fn named(key: &MapKey) -> String {
     }
 }
 
+/// A test of an element.
+fn test(random: &mut Random, kind: &Kind) -> (Path, Test) {
+    let is = |text: &str| Test::Equals(Value::String(text.into()));
+    let other = |text: &str| Test::OtherText(text.into());
+    let number = |random: &mut Random| number_test(|end| random.below(end));
+    match kind {
+        Kind::Message(message) if message.name() == "Point" => {
+            let (name, test) = match random.below(9) {
+                0 => ("x", Test::Equals(Value::Float(0.0))),
+                1 => ("x", number(random)),
+                2 => ("z", Test::Present),
+                3 => ("z", number(random)),
+                4 => ("gear", is("ZERO")),
+                5 => ("gear", is("DRIVE")),
+                6 => ("gear", other("BACK")),
+                7 => ("name", is("x")),
+                _ => ("name", other("x")),
+            };
+            (Path::keys([name]), test)
+        }
+        Kind::Message(_) | Kind::Bytes => (Path::default(), Test::Present),
+        Kind::Bool => (Path::default(), Test::Equals(Value::Bool(random.one_in(2)))),
+        Kind::String => (Path::default(), if random.one_in(2) { is("x") } else { other("x") }),
+        _ => (Path::default(), number(random)),
+    }
+}
+
 fn some_read(random: &mut Random, place: &Place) -> Read {
     use ValueType::{Bool, Duration, Float, Int, String, Time};
     let one_of = |random: &mut Random, types: &[ValueType]| Read::Value(*random.pick(types));
@@ -142,27 +174,16 @@ fn some_read(random: &mut Random, place: &Place) -> Read {
         _ if random.one_in(8) => Read::Presence,
         Place::Map(_) => Read::Length,
         Place::List(kind) => {
-            let condition = match kind {
-                _ if random.one_in(2) => return Read::Length,
-                Kind::Message(message) if message.name() == "Point" => {
-                    let (name, test) = match random.below(4) {
-                        0 => ("x", Test::Equals(Value::Float(0.0))),
-                        1 => ("z", Test::Present),
-                        2 => ("gear", Test::Equals(Value::String("ZERO".into()))),
-                        _ => ("name", Test::Equals(Value::String("x".into()))),
-                    };
-                    Condition { path: Path::keys([name]), test }
-                }
-                Kind::Message(_) | Kind::Bytes => Condition { path: Path::default(), test: Test::Present },
-                Kind::Bool => Condition { path: Path::default(), test: Test::Equals(Value::Bool(true)) },
-                Kind::String => {
-                    Condition { path: Path::default(), test: Test::Equals(Value::String("x".into())) }
-                }
-                _ => Condition { path: Path::default(), test: Test::Number(Comparison::Greater, 0.5) },
-            };
+            let is_number = !matches!(kind, Kind::Message(_) | Kind::Bytes | Kind::Bool | Kind::String);
+            match random.below(4) {
+                0 => return Read::Length,
+                1 if is_number => return Read::Elements(*random.pick(&MEASURES), Vec::new()),
+                _ => {}
+            }
+            let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random, kind)).collect();
             Read::Elements(
                 *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]),
-                vec![condition],
+                alternatives(|end| random.below(end), &tests),
             )
         }
         Place::One(kind) => match kind {
@@ -200,6 +221,7 @@ fn look_up(path: &[Segment], value: &Proto, kind: &Kind) -> Option<(Proto, Kind)
             look_up(rest, value, &entry.map_entry_value_field().kind())
         }
         (Segment::Index(index), Proto::List(values)) => look_up(rest, values.get(*index as usize)?, kind),
+        (Segment::FromEnd(_), Proto::List(values)) => look_up(rest, values.last()?, kind),
         other => panic!("{other:?}"),
     }
 }
@@ -222,7 +244,7 @@ fn float(value: &Proto) -> f64 {
     }
 }
 
-fn expected(read: &Read, path: &Path, root: &DynamicMessage) -> Found {
+fn expected(read: &Read, path: &Path, root: &DynamicMessage, tally: &Tally) -> Found {
     let kind = Kind::Message(root.descriptor());
     let Some((value, kind)) = look_up(&path.0, &Proto::Message(root.clone()), &kind) else {
         return Found::Absent;
@@ -236,13 +258,12 @@ fn expected(read: &Read, path: &Path, root: &DynamicMessage) -> Found {
         (Read::Length, Proto::Map(entries)) => panic!("{entries:?} has entries, not elements"),
         (Read::Length, Proto::String(text)) => Found::Int(text.chars().count() as i64),
         (Read::Length, Proto::Bytes(bytes)) => Found::Int(bytes.len() as i64),
+        (Read::Elements(quantifier, _), Proto::List(values)) if quantifier.is_measure() => {
+            measure(*quantifier, values.iter().map(|value| Some(float(value))))
+        }
         (Read::Elements(quantifier, conditions), Proto::List(values)) => {
-            let holds = |value: &Proto| conditions.iter().all(|condition| meets(condition, value, &kind));
-            match quantifier {
-                Quantifier::Any => Found::Bool(values.iter().any(holds)),
-                Quantifier::All => Found::Bool(values.iter().all(holds)),
-                Quantifier::Count => Found::Int(values.iter().filter(|value| holds(value)).count() as i64),
-            }
+            let met = tally.met(conditions, values, |condition, value| meets(condition, value, &kind));
+            quantified(*quantifier, met, values.len())
         }
         (Read::Value(ValueType::Bool), Proto::Bool(value)) => Found::Bool(*value),
         (Read::Value(ValueType::Int), value) => int(number(value)),
@@ -284,7 +305,13 @@ fn meets(condition: &Condition, value: &Proto, kind: &Kind) -> bool {
             enumeration.get_value_by_name(wanted).unwrap().number() == *value
         }
         (Test::Equals(Value::Float(wanted)), value) => float(value) == *wanted,
-        (Test::Number(comparison, bound), value) => comparison.holds(float(value), *bound),
+        (Test::OtherText(text), Proto::String(value)) => **value != **text,
+        (Test::OtherText(text), Proto::EnumNumber(value)) => {
+            let Kind::Enum(enumeration) = kind else { panic!() };
+            enumeration.get_value(*value).is_some()
+                && enumeration.get_value_by_name(text).unwrap().number() != *value
+        }
+        (test @ Test::Number(..), value) => meets_number(test, float(value)),
         other => panic!("{other:?}"),
     }
 }
@@ -317,6 +344,7 @@ fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
 #[test]
 fn messages_are_read_as_another_library_reads_them() {
     let (root, other) = (types::root(), types::pool().get_message_by_name("demo.v1.Root").unwrap());
+    let tally = Tally::default();
     for seed in 0..cases() * 4 {
         let mut random = Random(seed);
         let Case { reads, message } = case(&mut random, &other);
@@ -327,7 +355,7 @@ fn messages_are_read_as_another_library_reads_them() {
         let of = MessageType::Protobuf(root.clone());
         let as_json = found_as_json((Encoding::Protobuf, Some(&of)), (&projection, layout), unit, &message);
         for ((path, read), found) in reads.iter().zip(as_json) {
-            let expected = expected(read, path, &reference);
+            let expected = expected(read, path, &reference, &tally);
             // JSON says the first of several names.
             if format!("{read:?}").contains("ZERO") {
                 continue;
@@ -340,10 +368,11 @@ fn messages_are_read_as_another_library_reads_them() {
             let context = format!("seed {seed} {reference}\n{message:02x?}");
             decoder.decode(&message, Timestamp::ZERO, &mut block).unwrap_or_else(|e| panic!("{e} {context}"));
             for ((path, read), found) in reads.iter().zip(found(&projection, &block, row)) {
-                assert_eq!(found, expected(read, path, &reference), "{path} {read:?} {context}");
+                assert_eq!(found, expected(read, path, &reference, &tally), "{path} {read:?} {context}");
             }
         }
     }
+    tally.assert(cases() / 4);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What to do with a value of each type.
 
-use rondel_event::{Slot, Test, Value, ValueType};
+use rondel_event::{Comparison, Slot, Test, Value, ValueType};
 
 use super::super::error::PlanErrorKind;
 use super::super::plan::{Enumeration, Number, Target, TextTarget, TimeTarget};
@@ -68,6 +68,7 @@ impl Compiler<'_> {
         self.error(match want {
             Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
             Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
+            Want::Element => PlanErrorKind::OtherType(ValueType::Float, found.into()),
             Want::Elements(..) => PlanErrorKind::NoElements,
             Want::Length(_) => PlanErrorKind::NoLength(found.into()),
             Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
@@ -87,6 +88,7 @@ impl Compiler<'_> {
                 }
                 Want::Value(ValueType::Float, Slot::Float(column)) if !is_bool => Target::Float(*column),
                 Want::Value(ValueType::String, Slot::String(column)) if is_letter => Target::Letter(*column),
+                Want::Element if !is_bool => Target::Element,
                 Want::Test(bit, test @ Test::Equals(Value::Bool(_))) if is_bool => {
                     Target::Test(*bit, self.test(test))
                 }
@@ -129,6 +131,7 @@ impl Compiler<'_> {
         for want in wanted {
             targets.push(match want {
                 Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
+                Want::Element => Target::Element,
                 Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
                 Want::Value(ValueType::String, Slot::String(column)) => Target::Label(*column, known),
                 Want::Test(
@@ -142,6 +145,16 @@ impl Compiler<'_> {
                         continue;
                     };
                     let test = self.test(&Test::Equals(Value::Int(i64::from(*value))));
+                    Target::Test(*bit, test)
+                }
+                Want::Test(bit, Test::OtherText(label)) => {
+                    let Some((_, value)) = enumeration.constants.iter().find(|(name, _)| name == label)
+                    else {
+                        self.error(PlanErrorKind::NoConstant(label.clone()));
+                        continue;
+                    };
+                    // The value is a constant, as it is checked before.
+                    let test = self.test(&Test::Number(Comparison::NotEqual, f64::from(*value)));
                     Target::Test(*bit, test)
                 }
                 want => match presence(want) {
@@ -164,7 +177,7 @@ impl Compiler<'_> {
                 Want::Length(Slot::Int(column)) => TextTarget::Length(*column),
                 Want::Presence(Slot::Bool(column)) => TextTarget::Present(*column),
                 Want::Test(bit, Test::Present) => TextTarget::Met(*bit),
-                Want::Test(bit, test @ Test::Equals(Value::String(_))) => {
+                Want::Test(bit, test @ (Test::Equals(Value::String(_)) | Test::OtherText(_))) => {
                     TextTarget::Test(*bit, self.test(test))
                 }
                 want => {

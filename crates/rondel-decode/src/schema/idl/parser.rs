@@ -253,10 +253,7 @@ impl<'t> Parser<'t> {
         let is_hashed = annotations.autoid_hash.unwrap_or(self.hashed);
         while !self.take_sign('}') {
             let annotations = self.annotations()?;
-            let id = match &annotations.id {
-                Some(tokens) => Some(self.parameter(tokens, 0, 0x0fff_ffff)? as u32),
-                None => annotations.hashid.as_deref().filter(|text| !text.is_empty()).map(hash_id),
-            };
+            let id = self.stated_id(&annotations)?;
             let of_name = is_hashed || annotations.hashid.is_some();
             for (number, (member, member_type)) in self.declarators()?.into_iter().enumerate() {
                 let id = id.filter(|_| number == 0);
@@ -268,6 +265,14 @@ impl<'t> Parser<'t> {
         }
         let extensibility = annotations.extensibility;
         self.define(place, name, Definition::Struct(Struct { extensibility, members, constants: Vec::new() }))
+    }
+
+    /// The id that annotations give a member, unless it is the hash of its name.
+    fn stated_id(&mut self, annotations: &Annotations) -> Result<Option<u32>, SchemaError> {
+        Ok(match &annotations.id {
+            Some(tokens) => Some(self.parameter(tokens, 0, 0x0fff_ffff)? as u32),
+            None => annotations.hashid.as_deref().filter(|text| !text.is_empty()).map(hash_id),
+        })
     }
 
     fn union(&mut self, place: Place, annotations: &Annotations) -> Result<(), SchemaError> {
@@ -291,10 +296,13 @@ impl<'t> Parser<'t> {
         self.sign(')')?;
         self.sign('{')?;
         let mut cases = Vec::new();
+        // The discriminator has the id 0.
+        let mut next_id = 1;
+        let is_hashed = annotations.autoid_hash.unwrap_or(self.hashed);
         while !self.take_sign('}') {
             let (mut labels, mut is_default) = (Vec::new(), false);
-            loop {
-                self.annotations()?;
+            let own = loop {
+                let own = self.annotations()?;
                 if self.take_word("case") {
                     let place = self.place();
                     let label = match self.constant()? {
@@ -308,16 +316,20 @@ impl<'t> Parser<'t> {
                 } else if labels.is_empty() && !is_default {
                     return Err(self.error("expected `case` or `default`"));
                 } else {
-                    break;
+                    break own;
                 }
                 self.sign(':')?;
-            }
+            };
+            let stated = self.stated_id(&own)?;
             let place = self.place();
             let mut declared = self.declarators()?;
             let Some((member, member_type)) = declared.pop().filter(|_| declared.is_empty()) else {
                 return Err(SchemaError::at(place, "a case has one member"));
             };
-            cases.push(Case { name: member.into(), member_type, labels, is_default });
+            let of_name = is_hashed || own.hashid.is_some();
+            let id = stated.unwrap_or_else(|| if of_name { hash_id(&member) } else { next_id });
+            next_id = id + 1;
+            cases.push(Case { name: member.into(), member_type, id, labels, is_default });
         }
         let extensibility = annotations.extensibility;
         self.define(place, name, Definition::Union(Union { extensibility, discriminator, cases }))

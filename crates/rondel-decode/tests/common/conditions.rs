@@ -1,0 +1,87 @@
+//! Conditions on the elements of an array, by their definition.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use rondel_event::{Comparison, Condition, Path, Test};
+
+const COMPARISONS: [Comparison; 6] = [
+    Comparison::Equal,
+    Comparison::NotEqual,
+    Comparison::Less,
+    Comparison::LessOrEqual,
+    Comparison::Greater,
+    Comparison::GreaterOrEqual,
+];
+
+/// A test of a number.
+pub(crate) fn number_test(mut below: impl FnMut(usize) -> usize) -> Test {
+    Test::Number(COMPARISONS[below(6)], [0.5, 0.0, 1.0, 3.0, -1.25][below(5)])
+}
+
+/// Some alternatives of some of these tests, of which several may share one.
+pub(crate) fn alternatives(mut below: impl FnMut(usize) -> usize, tests: &[(Path, Test)]) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    for alternative in 0..1 + below(3) as u32 {
+        for _ in 0..1 + below(2) {
+            let (path, test) = tests[below(tests.len())].clone();
+            conditions.push(Condition { alternative, path, test });
+        }
+    }
+    conditions
+}
+
+/// Whether a number meets a test; not if it is NaN.
+pub(crate) fn meets_number(test: &Test, number: f64) -> bool {
+    let Test::Number(comparison, bound) = test else { panic!("{test:?}") };
+    !number.is_nan() && comparison.holds(number, *bound)
+}
+
+/// What was compared.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Lists with elements, under conditions of several alternatives.
+    pub(crate) lists: Cell<u64>,
+    /// Elements that meet another alternative and not the first.
+    pub(crate) others: Cell<u64>,
+}
+
+impl Tally {
+    /// How many elements meet the conditions, by their definition.
+    pub(crate) fn met<T>(
+        &self,
+        conditions: &[Condition],
+        elements: &[T],
+        is_met: impl Fn(&Condition, &T) -> bool,
+    ) -> usize {
+        let numbers: BTreeSet<u32> = conditions.iter().map(|condition| condition.alternative).collect();
+        if numbers.len() > 1 && !elements.is_empty() {
+            self.lists.set(self.lists.get() + 1);
+        }
+        let mut count = 0;
+        for element in elements {
+            let mut of_number = conditions.iter();
+            let meets = |number: &u32| {
+                conditions.iter().filter(|c| c.alternative == *number).all(|c| is_met(c, element))
+            };
+            let is_first = of_number.next().is_none_or(|first| meets(&first.alternative));
+            if is_first || numbers.iter().any(meets) {
+                count += 1;
+                self.others.set(self.others.get() + u64::from(!is_first));
+            }
+        }
+        count
+    }
+
+    /// Adds those of another one.
+    pub(crate) fn add(&self, other: &Tally) {
+        self.lists.set(self.lists.get() + other.lists.get());
+        self.others.set(self.others.get() + other.others.get());
+    }
+
+    /// Fails if too few lists were compared.
+    pub(crate) fn assert(&self, least: u64) {
+        let (lists, others) = (self.lists.get(), self.others.get());
+        assert!(lists >= least && others >= least, "only {lists} lists, {others} elements were compared");
+    }
+}

@@ -1,0 +1,20 @@
+//! Measures of the elements of an array, by their definition.
+
+use rondel_event::Quantifier;
+
+/// The measures of elements.
+pub(crate) const MEASURES: [Quantifier; 4] =
+    [Quantifier::Min, Quantifier::Max, Quantifier::Sum, Quantifier::Mean];
+
+/// A measure of numbers; `None` if there is none, or one of them is none.
+pub(crate) fn measured(quantifier: Quantifier, numbers: &[f64]) -> Option<f64> {
+    let sum = numbers.iter().fold(0.0, |sum, x| sum + x);
+    let found = match quantifier {
+        Quantifier::Min => numbers.iter().copied().reduce(f64::min),
+        Quantifier::Max => numbers.iter().copied().reduce(f64::max),
+        Quantifier::Sum => Some(sum).filter(|_| !numbers.is_empty()),
+        _ => Some(sum / numbers.len() as f64),
+    };
+    let is_known = !numbers.iter().any(|x| x.is_nan());
+    found.filter(|found| is_known && !found.is_nan())
+}
