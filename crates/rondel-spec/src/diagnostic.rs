@@ -168,6 +168,8 @@ pub enum Code {
     Shadowed,
     /// A quotient of constant integers that loses its fraction.
     LostFraction,
+    /// A number that is allowed, but probably not meant.
+    DoubtfulNumber,
     /// A property that does not depend on its parameters.
     IdleKey,
     /// A robustness of a property that compares no numbers.
@@ -255,6 +257,7 @@ impl Code {
         Code::InexactNumber,
         Code::Shadowed,
         Code::LostFraction,
+        Code::DoubtfulNumber,
         Code::IdleKey,
         Code::NothingToMeasure,
         Code::UnreachableState,
@@ -336,6 +339,7 @@ impl Code {
             Code::InexactNumber => "W0408",
             Code::Shadowed => "W0409",
             Code::LostFraction => "W0410",
+            Code::DoubtfulNumber => "W0411",
             Code::IdleKey => "W0601",
             Code::NothingToMeasure => "W0602",
             Code::UnreachableState => "W0603",
@@ -437,6 +441,33 @@ impl Diagnostic {
     /// another file than the first one is shown below a line with `:::` and the name of its file.
     pub fn render_in(&self, sources: &Sources, colour: bool) -> String {
         self.shown(&|offset| sources.file_at(offset), colour)
+    }
+
+    /// Returns the diagnostic as [`render_in`](Self::render_in) does, where a part of the text is shown as a text of its
+    /// own with this name.
+    ///
+    /// ```
+    /// use rondel_spec::{ParseOptions, Sources, Span, parse_sources};
+    /// let sources = Sources::alone("", "topic a { x: int }\nproperty p = a.y > 0");
+    /// let outcome = parse_sources(&sources, &ParseOptions::default(), None);
+    /// let shown = outcome.diagnostics[0].render_part(&sources, ("formula", Span::new(32, 39)), false);
+    /// assert_eq!(shown, "\
+    /// error[E0301]: unknown field 'y' in topic 'a'
+    ///  --> formula:1:3
+    ///   |
+    /// 1 | a.y > 0
+    ///   |   ^
+    ///   |
+    ///   = help: fields of topic 'a': 'x'
+    /// ");
+    /// ```
+    pub fn render_part(&self, sources: &Sources, (name, part): (&str, Span), colour: bool) -> String {
+        let text = part.of(sources.text());
+        let place = |offset| match (part.start..=part.end).contains(&offset) {
+            true => (name, text, part.start),
+            false => sources.file_at(offset),
+        };
+        self.shown(&place, colour)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The events of a declared topic are the messages of a further topic, which has the name of the declared one and no
 //! declaration of its own. Such a message has one field: the name of the event, with `true`, or for
-//! [`TopicEvent::Alive`] whether a publisher is alive. So the operators of the language, and the engine, treat an event
+//! [`TopicEvent::Alive`] whether a publisher is alive. An event of one instance also has the key of it, where the network
+//! names it: by these fields it belongs to an instance of a property with parameters. So the operators of the language, and the engine, treat an event
 //! like any other message, and whether a publisher is alive like any other field.
 
 use rondel_event::{Path, TopicEvent, TopicId};
@@ -46,6 +47,20 @@ impl Spec {
         events
     }
 
+    /// Returns the topics of events of which a node reads what concerns a topic as a whole and not one instance, directly or
+    /// through its operands and machines.
+    pub fn whole_events(&self, node: ExprId) -> Vec<TopicId> {
+        let mut topics = Vec::new();
+        self.visit([node], |node| {
+            let topic = match node {
+                Expr::On(topic) => self.events_of(*topic).map(|_| *topic),
+                _ => self.event(node).filter(|(_, event)| !event.has_key()).and_then(|_| node.topic()),
+            };
+            topics.extend(topic.filter(|topic| !topics.contains(topic)));
+        });
+        topics
+    }
+
     /// Returns the event that a node is, with the declared topic.
     pub fn event(&self, node: &Expr) -> Option<(TopicId, TopicEvent)> {
         let (Expr::Carried { topic, path } | Expr::Field { topic, path, .. }) = node else { return None };
@@ -68,7 +83,14 @@ impl TestMessage {
         match event.filter(|_| spec.events_of(self.topic).is_some()) {
             Some(event) if states(&event, true) => format!("{}({topic})", event.name()),
             Some(event) => format!("not {}({topic})", event.name()),
-            None => format!("{topic} {}", self.json),
+            None => {
+                match TopicEvent::ALL.into_iter().find_map(|event| Some((event, event.key_in(&self.json)?))) {
+                    Some((event, key)) if spec.events_of(self.topic).is_some() => {
+                        format!("{}({topic}) {key}", event.name())
+                    }
+                    _ => format!("{topic} {}", self.json),
+                }
+            }
         }
     }
 }

@@ -266,8 +266,12 @@ impl<'a> Lexer<'a> {
         if spaced.len() < self.text.len() - at && spaced.starts_with(begins_word) {
             let from = self.text.len() - spaced.len();
             let length = spaced.find(|c| !continues_word(c)).unwrap_or(spaced.len());
-            topic = Some(Span::new(from, from + length));
-            at = from + length;
+            // `limits.gear`, of an import with a name.
+            let behind = spaced.get(length..).and_then(|rest| rest.strip_prefix('.')).unwrap_or("");
+            let member = behind.find(|c| !continues_word(c)).unwrap_or(behind.len());
+            let member = if behind.starts_with(begins_word) { member + 1 } else { 0 };
+            topic = Some(Span::new(from, from + length + member));
+            at = from + length + member;
         }
         let opening = &self.text[at..];
         let hashes = opening.len() - opening.trim_start_matches('#').len();

@@ -27,7 +27,9 @@ mod finality;
 mod format;
 mod functions;
 mod graph;
+mod identity;
 mod lexer;
+mod modules;
 mod needs;
 mod operators;
 mod outline;
@@ -48,7 +50,7 @@ pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use finality::Finality;
 pub use format::format;
 pub use functions::{FUNCTIONS, FunctionId, FunctionRow, Kernel, pattern};
-pub use needs::{NeededField, Needs};
+pub use needs::{Mixing, NeededField, Needs};
 pub use outline::{
     Outline, Symbol, SymbolKind, WORDS, WordRow, attributes, declaration_words, is_name, meaning,
 };
@@ -152,7 +154,9 @@ pub fn parse_sources(sources: &Sources, options: &ParseOptions, types: Option<&d
     if !sources.problems().is_empty() {
         return Outcome::new(None, sources.problems().to_vec());
     }
-    parse_files(sources.text(), &sources.spans(), options, types)
+    let mut diagnostics = Vec::new();
+    let modules = sources.modules(&mut diagnostics);
+    parse_files(sources.text(), &sources.spans(), modules, options, types, diagnostics)
 }
 
 /// Parses a text that is no file and can import none.
@@ -161,17 +165,19 @@ fn parse_text(text: &str, options: &ParseOptions, types: Option<&dyn Definitions
     if !refused.is_empty() {
         return Outcome::new(None, refused);
     }
-    parse_files(text, &[Span::new(0, text.len())], options, types)
+    let files = [Span::new(0, text.len())];
+    parse_files(text, &files, modules::Modules::default(), options, types, Vec::new())
 }
 
 fn parse_files(
     text: &str,
     files: &[Span],
+    modules: modules::Modules,
     options: &ParseOptions,
     types: Option<&dyn Definitions>,
+    mut diagnostics: Vec<Diagnostic>,
 ) -> Outcome {
-    let mut diagnostics = Vec::new();
-    let mut ast = syntax::parse_files(text, files, &mut diagnostics);
+    let mut ast = syntax::parse_files(text, files, modules.into(), &mut diagnostics);
     check::define(&mut ast, types, &mut diagnostics);
     let spec = check::check(text, &ast, DEFAULT_TOPIC, options, &mut diagnostics);
     Outcome::new(Some(spec), diagnostics)

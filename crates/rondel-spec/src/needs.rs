@@ -26,6 +26,15 @@ pub struct NeededField {
     pub value: bool,
 }
 
+/// A topic of which a property compares a message with earlier ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mixing {
+    /// The topic.
+    pub topic: TopicId,
+    /// The fields that it compares so.
+    pub own: Vec<Path>,
+}
+
 impl Spec {
     /// Returns the topics and fields that a property reads: in its formula, through machines and chains, and for
     /// its parameters.
@@ -63,6 +72,53 @@ impl Spec {
             });
         }
         topics.into_iter().collect()
+    }
+
+    /// Returns the topics of which a property without `for each` compares a message with earlier ones, whoever they are
+    /// about: as operands of `prev`, `changed`, `rising`, `falling`, `previously` and `since`, and in machines.
+    ///
+    /// ```
+    /// let text = "topic pose property p = changed(pose.mode) -> pose.speed < 1";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let mixing = spec.mixing(&spec.properties[0]);
+    /// assert_eq!((mixing.len(), mixing[0].own[0].to_string()), (1, "mode".to_owned()));
+    /// ```
+    pub fn mixing(&self, property: &Property) -> Vec<Mixing> {
+        let mut all: Vec<Mixing> = Vec::new();
+        if property.slice.is_some() {
+            return all;
+        }
+        let (mut operands, mut bound) = (Vec::new(), Vec::new());
+        self.visit([property.formula], |node| match node {
+            Expr::Prev(a) | Expr::Previously(a) => operands.push((*a, false)),
+            Expr::Since(_, a, b) => operands.extend([(*a, true), (*b, true)]),
+            Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
+                let conditions =
+                    self.machines.get(machine.0 as usize).into_iter().flat_map(Machine::conditions);
+                operands.extend(conditions.map(|condition| (condition, true)));
+            }
+            Expr::Bind { topic, .. } => bound.push(*topic),
+            _ => {}
+        });
+        for (operand, by_arrival) in operands {
+            self.visit([operand], |node| {
+                let (topic, own) = match node {
+                    Expr::Field { topic, path, .. } | Expr::Length { topic, path } => (*topic, Some(path)),
+                    // That a message came says something about whom it is about, too.
+                    Expr::On(topic) if by_arrival => (*topic, None),
+                    _ => return,
+                };
+                let known = all.iter().position(|mixing| mixing.topic == topic);
+                let known = known.unwrap_or_else(|| {
+                    all.push(Mixing { topic, own: Vec::new() });
+                    all.len() - 1
+                });
+                all[known].own.extend(own.cloned());
+            });
+        }
+        // A quantifier tells messages apart by the values of its variables.
+        all.retain(|mixing| !bound.contains(&mixing.topic));
+        all
     }
 
     /// The fields that nodes read, directly or through their operands, machines and chains.

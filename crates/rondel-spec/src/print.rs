@@ -49,8 +49,7 @@ impl Spec {
             Expr::Carried { topic, path } => format!("(carried {})", self.path(*topic, path)),
             Expr::Elements { topic, path, quantifier, conditions } => {
                 let quantifier = quantifier.as_str();
-                let conditions: String = conditions.iter().map(condition).collect();
-                format!("({quantifier} {}{conditions})", self.path(*topic, path))
+                format!("({quantifier} {}{})", self.path(*topic, path), alternatives(conditions))
             }
             Expr::Length { topic, path } => format!("(len {})", self.path(*topic, path)),
             Expr::On(topic) => format!("(on {})", self.topic_name(*topic)),
@@ -137,11 +136,26 @@ fn literal(value: &Value) -> String {
     }
 }
 
+/// Conditions on an element: those of a single alternative, or `(or (and …) …)`.
+fn alternatives(conditions: &[Condition]) -> String {
+    let all_of = |conditions: &[Condition]| conditions.iter().map(condition).collect::<String>();
+    let alternatives: Vec<_> = conditions.chunk_by(|one, next| one.alternative == next.alternative).collect();
+    if alternatives.len() < 2 {
+        return all_of(conditions);
+    }
+    let alternatives = alternatives.iter().map(|conditions| match conditions {
+        [condition] => all_of(std::slice::from_ref(condition)),
+        conditions => format!(" (and{})", all_of(conditions)),
+    });
+    format!(" (or{})", alternatives.collect::<String>())
+}
+
 fn condition(condition: &Condition) -> String {
     let path = &condition.path;
     match &condition.test {
         Test::Present => format!(" (present {path})"),
         Test::Equals(value) => format!(" (== {path} {})", literal(value)),
+        Test::OtherText(text) => format!(" (!= {path} {text:?})"),
         Test::Number(comparison, number) => format!(" ({} {path} {number:?})", comparison.as_str()),
     }
 }

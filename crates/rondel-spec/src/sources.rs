@@ -1,14 +1,16 @@
 //! The files of a specification: the one that is parsed, those that it imports with `use "topics.rondel"`, and
-//! libraries, which are part of Rondel, with `use std.patterns`.
+//! libraries, which are part of Rondel, with `use std.patterns`. Behind `as` stands the name under which a file is
+//! imported; see [`crate::modules`].
 //!
 //! The texts of all files are one text, each file once and after those that it imports. Locations are offsets in this
 //! text; only where a location is shown, it becomes a file, a line and a column.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{Token, TokenKind, first_tokens};
+use crate::modules::{Import, Modules};
 use crate::suggest::did_you_mean;
 
 /// The most bytes that all files of a specification may have together.
@@ -87,6 +89,7 @@ struct Source {
     /// Its path; none of a text that is no file, and of a library.
     path: Option<PathBuf>,
     span: Span,
+    imports: Vec<Import>,
 }
 
 /// A place for the reader, counted from 1; columns in characters.
@@ -161,6 +164,12 @@ impl Sources {
         self.files.iter().map(|file| file.span).collect()
     }
 
+    /// The name spaces of the files; names that clash are reported.
+    pub(crate) fn modules(&self, diagnostics: &mut Vec<Diagnostic>) -> Modules {
+        let imports: Vec<Vec<Import>> = self.files.iter().map(|file| file.imports.clone()).collect();
+        Modules::of(&self.text, &self.spans(), &imports, diagnostics)
+    }
+
     /// The name of the file at an offset, its text, and the offset where it begins.
     pub(crate) fn file_at(&self, offset: usize) -> (&str, &str, usize) {
         match self.source_at(offset) {
@@ -189,13 +198,36 @@ pub(crate) fn library_with(definition: &str) -> Option<&'static str> {
     LIBRARIES.iter().find(|(.., text)| has(text)).map(|(name, ..)| *name)
 }
 
+/// Returns the names of the definitions with parameters of all libraries.
+pub(crate) fn library_definitions() -> impl Iterator<Item = &'static str> {
+    let lines = LIBRARIES.iter().flat_map(|(.., text)| text.lines());
+    lines.filter_map(|line| line.strip_prefix("let ")?.split_once('(').map(|(name, _)| name))
+}
+
+/// Returns whether a word behind `std.` names a library.
+pub(crate) fn is_library(word: &str) -> bool {
+    LIBRARIES.iter().any(|(name, ..)| *name == word)
+}
+
 /// Reports the imports of a text that is alone, in which locations are offsets in nothing but itself.
 pub(crate) fn refused(text: &str) -> Vec<Diagnostic> {
-    let refuse = |(_, span): (Use, Span)| {
+    let refuse = |(used, span, _): (Use, Span, Option<Span>)| {
         let (message, help) = Use::NO_FOLDER;
+        let library = if let Use::File(path) = &used { quoted_library(path) } else { None };
+        if let Some((message, help)) = library {
+            return Diagnostic::new(Code::InvalidImport, span, message).help(help);
+        }
         Diagnostic::new(Code::InvalidImport, span, message).help(help)
     };
     uses(text).into_iter().map(refuse).collect()
+}
+
+/// What is wrong with a library in quotes, and advice; none for other paths.
+fn quoted_library(path: &str) -> Option<(String, String)> {
+    let name = path.strip_prefix("std.").or_else(|| path.strip_prefix("std/"))?;
+    let name = name.strip_suffix(".rondel").unwrap_or(name);
+    let message = format!("\"{path}\" is no file: a library has no quotes");
+    is_library(name).then(|| (message, format!("write `use std.{name}`")))
 }
 
 /// What a `use` names.
@@ -214,24 +246,40 @@ impl Use {
     );
 }
 
-/// The imports at the top of a text, each with the span of what it names.
-fn uses(text: &str) -> Vec<(Use, Span)> {
-    let mut found = Vec::new();
-    // The tokens of the import that has begun.
+/// The imports at the top of a text, each with the span of what it names, and of its alias.
+fn uses(text: &str) -> Vec<(Use, Span, Option<Span>)> {
+    let mut found: Vec<(Use, Span, Option<Span>)> = Vec::new();
+    // The tokens of the import that has begun, or of the `as` behind one.
     let mut begun: Vec<Span> = Vec::new();
+    let mut renames = false;
     first_tokens(text, |Token { kind, span }| {
         match (begun.len(), kind) {
+            (1, TokenKind::Word)
+                if renames && matches!(span.of(text), "topic" | "const" | "let" | "property") =>
+            {
+                return false;
+            }
+            (1, TokenKind::Word) if renames => {
+                if let Some((.., alias)) = found.last_mut() {
+                    *alias = Some(*span);
+                }
+                renames = false;
+                begun.clear();
+                return true;
+            }
+            (_, _) if renames => return false,
             (0, TokenKind::Symbol(";")) => return true,
             (0, TokenKind::Word) if span.of(text) == "use" => {}
+            (0, TokenKind::Word) if span.of(text) == "as" && !found.is_empty() => renames = true,
             (1, TokenKind::Text(path)) => {
-                found.push((Use::File(path.clone()), *span));
+                found.push((Use::File(path.clone()), *span, None));
                 begun.clear();
                 return true;
             }
             (1, TokenKind::Word) if span.of(text) == "std" => {}
             (2, TokenKind::Symbol(".")) => {}
             (3, TokenKind::Word) if begun[2].end == span.start => {
-                found.push((Use::Library(span.of(text).to_owned()), begun[1].to(*span)));
+                found.push((Use::Library(span.of(text).to_owned()), begun[1].to(*span), None));
                 begun.clear();
                 return true;
             }
@@ -249,6 +297,8 @@ struct Loader<'a> {
     sources: Sources,
     /// The files that were begun, by path.
     begun: HashSet<PathBuf>,
+    /// Where the files are in [`Sources::files`], by path.
+    places: HashMap<PathBuf, usize>,
     /// The bytes of all files.
     size: usize,
     /// The files that are being loaded, the first one first.
@@ -259,8 +309,14 @@ impl Loader<'_> {
     /// The sources of a file or text.
     fn load(main: ImportedFile, text: &str, imports: Option<&dyn Imports>) -> Sources {
         let begun = HashSet::from([main.path.clone()]);
-        let mut loader =
-            Loader { imports, sources: Sources::default(), begun, size: text.len(), open: Vec::new() };
+        let mut loader = Loader {
+            imports,
+            sources: Sources::default(),
+            begun,
+            places: HashMap::new(),
+            size: text.len(),
+            open: Vec::new(),
+        };
         loader.add(main, text);
         loader.sources
     }
@@ -269,7 +325,8 @@ impl Loader<'_> {
     fn add(&mut self, file: ImportedFile, text: &str) {
         self.open.push(file.clone());
         let mut problems = Vec::new();
-        for (i, (written, span)) in uses(text).into_iter().enumerate() {
+        let mut imported_files: Vec<(PathBuf, Option<Span>)> = Vec::new();
+        for (i, (written, span, alias)) in uses(text).into_iter().enumerate() {
             if i >= FILES {
                 let help = "put the declarations of several files into one".to_owned();
                 problems.push((span, format!("a file imports at most {FILES} files"), help));
@@ -280,8 +337,12 @@ impl Loader<'_> {
                 Use::Library(name) => self.library(name),
             };
             match imported {
-                Ok(Some((found, text))) => self.add(found, &text),
-                Ok(None) => {}
+                Ok((found, text)) => {
+                    imported_files.push((found.path.clone(), alias));
+                    if let Some(text) = text {
+                        self.add(found, &text);
+                    }
+                }
                 Err((message, help)) => problems.push((span, message, help)),
             }
         }
@@ -293,16 +354,22 @@ impl Loader<'_> {
         }
         let start = sources.text.len();
         sources.text.push_str(text);
+        let moved = |span: Span| Span::new(start + span.start, start + span.end);
+        let imports = imported_files.into_iter().filter_map(|(path, alias)| {
+            Some(Import { file: *self.places.get(&path)?, alias: alias.map(moved) })
+        });
+        let imports = imports.collect();
+        self.places.insert(file.path.clone(), sources.files.len());
         let path = Some(file.path).filter(|path| path.is_absolute());
-        sources.files.push(Source { name: file.name, path, span: Span::new(start, start + text.len()) });
+        let span = Span::new(start, start + text.len());
+        sources.files.push(Source { name: file.name, path, span, imports });
         sources.problems.extend(problems.into_iter().map(|(span, message, help)| {
-            let span = Span::new(start + span.start, start + span.end);
-            Diagnostic::new(Code::InvalidImport, span, message).help(help)
+            Diagnostic::new(Code::InvalidImport, moved(span), message).help(help)
         }));
     }
 
-    /// Returns a library; none if it is there already. An error is a message and advice.
-    fn library(&mut self, name: &str) -> Result<Option<(ImportedFile, String)>, (String, String)> {
+    /// Returns a library, with its text unless it is there already. An error is a message and advice.
+    fn library(&mut self, name: &str) -> Result<(ImportedFile, Option<String>), (String, String)> {
         let Some((_, file, text)) = LIBRARIES.iter().find(|(known, ..)| *known == name) else {
             let known = LIBRARIES.map(|(known, ..)| known);
             let message = format!("there is no library 'std.{name}'{}", did_you_mean(name, known));
@@ -312,16 +379,20 @@ impl Loader<'_> {
         // No path of a file has this form.
         let path = PathBuf::from(format!("std.{name}/"));
         let is_new = self.begun.insert(path.clone());
-        Ok(is_new.then(|| (ImportedFile { path, name: (*file).to_owned() }, (*text).to_owned())))
+        let text = is_new.then(|| (*text).to_owned());
+        Ok((ImportedFile { path, name: (*file).to_owned() }, text))
     }
 
-    /// Finds and reads a file; none if it is there already. An error is a message and advice.
+    /// Finds a file, and reads it unless it is there already. An error is a message and advice.
     fn import(
         &mut self,
         from: &ImportedFile,
         written: &str,
-    ) -> Result<Option<(ImportedFile, String)>, (String, String)> {
+    ) -> Result<(ImportedFile, Option<String>), (String, String)> {
         let Some(imports) = self.imports else {
+            if let Some(problem) = quoted_library(written) {
+                return Err(problem);
+            }
             return Err((Use::NO_FOLDER.0.to_owned(), Use::NO_FOLDER.1.to_owned()));
         };
         if Path::new(written).extension().is_some_and(|extension| extension == "rye") {
@@ -329,6 +400,9 @@ impl Loader<'_> {
             return Err((format!("cannot import \"{written}\": it is in Reelay's format"), help.to_owned()));
         }
         let found = imports.find(from, written).map_err(|reason| {
+            if let Some(problem) = quoted_library(written) {
+                return problem;
+            }
             let help = format!("the path begins at the folder of {}; write `/` between folders", from.name);
             (format!("cannot import \"{written}\": {reason}"), help)
         })?;
@@ -346,7 +420,7 @@ impl Loader<'_> {
             return Err((message, help.to_owned()));
         }
         if self.begun.contains(&found.path) {
-            return Ok(None);
+            return Ok((found, None));
         }
         if self.begun.len() >= FILES {
             let message = format!("a specification has at most {FILES} files");
@@ -367,6 +441,6 @@ impl Loader<'_> {
         }
         self.size += text.len();
         self.begun.insert(found.path.clone());
-        Ok(Some((found, text)))
+        Ok((found, Some(text)))
     }
 }

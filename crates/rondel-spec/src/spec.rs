@@ -297,6 +297,9 @@ pub struct Property {
     /// What an `assert` demands of the formula over a whole recording; none for a property. Asserts follow all
     /// properties.
     pub criterion: Option<Criterion>,
+    /// When it began, as a number: 0 with the first message of the monitor, a greater one where it joined a monitor that
+    /// had state already. Properties of different generations share no state, as they have seen different messages.
+    pub generation: u32,
 }
 
 impl Property {
@@ -312,6 +315,7 @@ impl Property {
             linear: false,
             premises: Vec::new(),
             criterion: None,
+            generation: 0,
         }
     }
 }
@@ -369,8 +373,8 @@ pub enum Expr {
         /// The path in the message.
         path: Path,
     },
-    /// Whether any or all elements of an array meet all conditions, or how many do; the value holds like that of a
-    /// field.
+    /// Whether any or all elements of an array meet the conditions, or how many do, or a measure of the elements; the
+    /// value holds like that of a field.
     Elements {
         /// The topic.
         topic: TopicId,

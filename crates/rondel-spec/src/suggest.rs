@@ -153,7 +153,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
             "write `mean(x) over 1 s`; there are also `count`, `sum`, `min`, `max`, `rate`, `distinct`, `percentile`, `median`, `stddev`, `first`, `last`, `derivative` and `integral`"
         }
         "duration" => "write `historically[0, 2 s] p` for `p` throughout the last 2 s",
-        "^" => "write a power as a product: `x * x`",
+        "^" => "write a power as `pow(x, 2)`",
         "|" => "write `abs(x)`",
         _ => return None,
     };

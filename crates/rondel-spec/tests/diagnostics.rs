@@ -12,11 +12,14 @@ use rondel_spec::{
     TypeConstant, ValueType, parse_typed,
 };
 
-/// The package `autoware_vehicle_msgs` with one type.
+/// The packages `autoware_vehicle_msgs` and `diagnostic_msgs` with one type each.
 struct Types;
 
 impl Definitions for Types {
     fn definition(&self, name: &str) -> Result<Definition, NoDefinition> {
+        if name == "diagnostic_msgs/msg/DiagnosticArray" {
+            return Ok(diagnostics());
+        }
         let is_known = name.starts_with("autoware_vehicle_msgs/");
         if name != "autoware_vehicle_msgs/msg/GearReport" {
             let types = vec!["autoware_vehicle_msgs/msg/GearReport".to_owned()];
@@ -40,6 +43,23 @@ impl Definitions for Types {
             short_name: "GearReport".to_owned(),
             constants: vec![constant("NONE", 0), constant("REVERSE", 20), constant("PARK", 22)],
         })
+    }
+}
+
+/// A type whose constants belong to the type of its elements.
+fn diagnostics() -> Definition {
+    let value = |name: &str, value_type| (name.to_owned(), SchemaType::Value(value_type));
+    let status = Schema { fields: vec![value("level", ValueType::Int), value("name", ValueType::String)] };
+    let status = SchemaType::Array(Box::new(SchemaType::Object(status)), None);
+    Definition {
+        enumerations: std::collections::HashMap::new(),
+        schema: Schema { fields: vec![("status".to_owned(), status)] },
+        short_name: "DiagnosticArray".to_owned(),
+        constants: vec![TypeConstant {
+            owner: "DiagnosticStatus".to_owned(),
+            name: "ERROR".to_owned(),
+            value: rondel_event::Value::Int(2),
+        }],
     }
 }
 

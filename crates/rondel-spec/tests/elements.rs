@@ -1,8 +1,9 @@
 //! Conditions on the elements of an array: `any r in scan.ranges: r < 0.2`.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // a test
 
-use rondel_spec::{Code, parse, parse_formula};
+use rondel_event::{Condition, Test, Value};
+use rondel_spec::{Code, Expr, parse, parse_formula};
 
 const TOPICS: &str = "topic scan { ranges: [float], on: bool, fixed: [int] }
 topic d { parts: [{ level: int, name: string, on: bool, at: time, more: [int] }], any: int }
@@ -13,7 +14,10 @@ const LIMIT = 2\n";
 fn formula(text: &str) -> String {
     let text = format!("{TOPICS}property p = {text} or scan.ranges[0] > LIMIT or d.any > 3");
     let outcome = parse(&text);
-    assert!(outcome.diagnostics.is_empty(), "{}", outcome.render("x", &text, false));
+    // An element may have the name of a topic, which is only a warning.
+    let is_sound =
+        outcome.diagnostics.iter().all(|diagnostic| diagnostic.code == rondel_spec::Code::Shadowed);
+    assert!(is_sound, "{}", outcome.render("x", &text, false));
     let formatted = rondel_spec::format(&text).unwrap();
     assert_eq!(rondel_spec::format(&formatted).unwrap(), formatted);
     assert!(parse(&formatted).spec.is_some(), "{formatted}");
@@ -34,8 +38,38 @@ fn what_they_mean() {
         ("(any s in d.parts: s.on != false)", "(any d.parts (== on true))"),
         ("(any s in d.parts: s.level in [LIMIT, 5))", "(any d.parts (>= level 2.0) (< level 5.0))"),
         ("(any s in d.parts: s.more[1] > 3)", "(any d.parts (> more[1] 3.0))"),
+        ("(any r in scan.ranges: r < 0.2 or r > 30)", "(any scan.ranges (or (<  0.2) (>  30.0)))"),
+        ("(any r in scan.ranges: not r < 0.2)", "(any scan.ranges (>=  0.2))"),
+        ("(any r in scan.ranges: not not r < 0.2)", "(any scan.ranges (<  0.2))"),
+        ("(any r in scan.ranges: (((r < 0.2))))", "(any scan.ranges (<  0.2))"),
+        ("(any r in scan.ranges: (LIMIT + 1) < r)", "(any scan.ranges (>  3.0))"),
+        ("(any r in scan.ranges: not (r in [1, 5)))", "(any scan.ranges (or (<  1.0) (>=  5.0)))"),
+        ("(any r in scan.ranges: r not in [1, 5))", "(any scan.ranges (or (<  1.0) (>=  5.0)))"),
+        ("(all r in scan.fixed: r in (1, LIMIT))", "(all scan.fixed (or (==  1.0) (==  2.0)))"),
+        ("(all r in scan.fixed: r not in (1, LIMIT))", "(all scan.fixed (!=  1.0) (!=  2.0))"),
+        ("(any s in d.parts: s.name != \"a\")", "(any d.parts (!= name \"a\"))"),
+        (
+            "(any s in d.parts: not (s.on and s.name == \"a\"))",
+            "(any d.parts (or (== on false) (!= name \"a\")))",
+        ),
+        (
+            "(all s in d.parts: s.level >= 2 -> s.on -> s.name == \"a\")",
+            "(all d.parts (or (< level 2.0) (== on false) (== name \"a\")))",
+        ),
+        (
+            "(all s in d.parts: s.on and s.level < 1 or not s.on && s.level > 3 || s.level == 2)",
+            "(all d.parts (or (and (== on true) (< level 1.0)) (and (== on false) (> level 3.0)) (== level 2.0)))",
+        ),
+        (
+            "(count s in d.parts: s.on and (s.level < 1 or s.level > 3)) > 3",
+            "(> (count d.parts (or (and (== on true) (< level 1.0)) (and (== on true) (> level 3.0)))) 3)",
+        ),
         ("(any open in open.x.y[2]: open.z == 3)", "(any open.x.y[2] (== z 3.0))"),
         ("(count r in scan.ranges: r < 0.2) > 3", "(> (count scan.ranges (< 0.2)) 3)"),
+        ("max(scan.ranges) - min(scan.fixed) > 3", "(> (- (max scan.ranges) (min scan.fixed)) 3.0)"),
+        ("mean(scan.ranges) < sum(d.parts[1].more)", "(< (mean scan.ranges) (sum d.parts[1].more))"),
+        ("max(open.x, LIMIT) > 3", "(> (max open.x 2.0) 3.0)"),
+        ("(max(max(scan.ranges)) over 3) > 1", "(> (max over 3 of scan (max scan.ranges)) 1.0)"),
         ("not (any d in d.parts: d.on)", "(not (any d.parts (== on true)))"),
     ];
     for (text, expected) in cases {
@@ -62,19 +96,24 @@ fn what_is_refused() {
             "write `(any r in scan.ranges: r < 0.2) or …`",
         ),
         ("any r in scan.ranges: r < 0.2 -> scan.on", Code::NeedsParentheses, "`any` before `->`"),
+        ("any r in scan.ranges: r < 0.2 or (scan.on)", Code::NeedsParentheses, "`any` before `or`"),
+        ("any r in scan.ranges: (r < 0.2 or scan.on)", Code::NotInThisVersion, "outside of parentheses"),
+        ("any r in scan.ranges: not scan.on", Code::NotInThisVersion, "outside of parentheses"),
+        ("any r in scan.ranges: (r < 0.2", Code::UnexpectedToken, "expected `and`, `or`, `->` or `)`"),
+        ("any r in scan.ranges: (r < 0.2 r)", Code::UnexpectedToken, "expected `and`, `or`, `->` or `)`"),
+        ("any r in scan.ranges: (r) < 0.2", Code::NotInThisVersion, "compares 'r'"),
+        ("any r in scan.ranges: r < 0.2 <-> r > 3", Code::NeedsParentheses, "cannot be joined by `<->`"),
         ("any r in scan.ranges: r < 0.2 and scan.on", Code::NotInThisVersion, "outside of parentheses"),
         ("count r in scan.ranges: r < 0.2 > 3", Code::NeedsParentheses, "`count` before `>`"),
         ("count r in scan.ranges: r < 0.2", Code::TypeMismatch, "number"),
         ("any r in scan.ranges: r < scan.fixed[0]", Code::NotConstant, "constants only"),
         ("any r in scan.ranges: 2 * r < 3", Code::NotInThisVersion, "compares 'r'"),
         ("any r in scan.ranges: r < r", Code::NotInThisVersion, "compares 'r'"),
-        ("any r in scan.ranges: not r < 3", Code::NotInThisVersion, "write the opposite comparison"),
-        ("any r in scan.ranges: (r < 3)", Code::NotInThisVersion, "compares 'r'"),
-        ("any r in scan.ranges: r in (1, 2)", Code::NotInThisVersion, "a list of values"),
+        ("any r in scan.ranges: r in ()", Code::UnexpectedToken, "expected an expression"),
+        ("any r in scan.ranges: r in [1, 2, 3]", Code::WrongArguments, "an interval has two ends"),
         ("any r in scan.ranges: r == \"a\"", Code::TypeMismatch, "cannot compare a float with a string"),
         ("any r in scan.ranges: r", Code::TypeMismatch, "cannot compare a float with a bool"),
         ("any r in scan.ranges: r < 2 s", Code::TypeMismatch, "a float"),
-        ("any s in d.parts: s.name != \"a\"", Code::NotInThisVersion, "between an element and a text"),
         ("any s in d.parts: s.name < \"a\"", Code::TypeMismatch, "expected a number"),
         ("any s in d.parts: s.lvel > 2", Code::UnknownField, "'level'"),
         ("any s in d.parts: s > 2", Code::NotASingleValue, "found an object"),
@@ -99,4 +138,189 @@ fn what_is_refused() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// At most 64 comparisons, counted when `or` is multiplied out; and no text is too deep or too long.
+#[test]
+fn how_many_there_may_be() {
+    let joined = |count: usize, by: &str, one: &str| vec![one; count].join(by);
+    let either = "(r < 1 or r > 2)";
+    let nested = |count: usize| format!("{}r < 1{}", "not (".repeat(count), ")".repeat(count));
+    let cases = [
+        (joined(64, " and ", "r < 1"), None),
+        (joined(64, " or ", "r < 1"), None),
+        (joined(65, " and ", "r < 1"), Some(Code::NotInThisVersion)),
+        (joined(100_000, " or ", "r < 1"), Some(Code::NotInThisVersion)),
+        // 16 alternatives of 4, 32 of 5.
+        (joined(4, " and ", either), None),
+        (joined(5, " and ", either), Some(Code::NotInThisVersion)),
+        (joined(30, " and ", either), Some(Code::NotInThisVersion)),
+        (format!("not ({})", joined(30, " and ", either)), None),
+        (joined(100, " -> ", "r < 1"), Some(Code::NotInThisVersion)),
+        (nested(100), None),
+        (nested(10_000), Some(Code::TooDeep)),
+        (format!("{}r < 1", "not ".repeat(10_001)), None),
+        (format!("r in ({})", joined(64, ", ", "1")), None),
+        (format!("r in ({})", joined(65, ", ", "1")), Some(Code::NotInThisVersion)),
+    ];
+    for (conditions, code) in cases {
+        let text = format!("{TOPICS}property p = all r in scan.ranges: {conditions}");
+        let outcome = parse(&text);
+        let found = outcome.diagnostics.iter().find(|d| d.is_error()).map(|d| d.code);
+        assert_eq!(found, code, "{}", &conditions[..conditions.len().min(200)]);
+    }
+}
+
+/// A small generator of numbers, the same for every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % end as u64) as usize
+    }
+}
+
+/// The fields of an element; none that is missing, or of a type that no comparison here has.
+#[derive(Debug)]
+struct Element {
+    level: Option<f64>,
+    name: Option<&'static str>,
+    on: Option<bool>,
+}
+
+/// What a formula says of an element: nothing where its field is unknown.
+type Meaning = Box<dyn Fn(&Element) -> Option<bool>>;
+
+/// A formula as text, and what it says of an element.
+struct Formula {
+    text: String,
+    meaning: Meaning,
+}
+
+fn test(random: &mut Random) -> Formula {
+    let bound = random.below(3);
+    let number = bound as f64;
+    let is_level = |compare: fn(f64, f64) -> bool| -> Meaning {
+        Box::new(move |element| element.level.filter(|x| !x.is_nan()).map(|x| compare(x, number)))
+    };
+    let (text, meaning): (String, Meaning) = match random.below(11) {
+        0 => (format!("s.level < {bound}"), is_level(|x, y| x < y)),
+        1 => (format!("{bound} <= s.level"), is_level(|x, y| x >= y)),
+        2 => (format!("s.level == {bound}"), is_level(|x, y| x == y)),
+        3 => (format!("s.level != {bound}"), is_level(|x, y| x != y)),
+        4 => (format!("s.level in [{bound}, 2)"), is_level(|x, y| x >= y && x < 2.0)),
+        5 => (format!("s.level not in ({bound}, 2]"), is_level(|x, y| x <= y || x > 2.0)),
+        6 => (format!("s.level in ({bound}, 2)"), is_level(|x, y| x == y || x == 2.0)),
+        7 => ("s.name == \"a\"".into(), Box::new(|element| element.name.map(|name| name == "a"))),
+        8 => ("s.name != \"a\"".into(), Box::new(|element| element.name.map(|name| name != "a"))),
+        9 => ("s.on".into(), Box::new(|element| element.on)),
+        _ => ("s.on != true".into(), Box::new(|element| element.on.map(|on| !on))),
+    };
+    Formula { text, meaning }
+}
+
+/// A formula that binds at least as tightly as `level`: 0 is `->`, 1 `or`, 2 `and`, 3 `not`.
+fn random_formula(random: &mut Random, level: usize, depth: usize) -> Formula {
+    let is_leaf = depth == 0 || random.below(4) == 0;
+    match if is_leaf { 4 } else { level + random.below(5 - level) } {
+        operator @ 0..3 => {
+            // `->` groups to the right, the others to the left.
+            let left = random_formula(random, operator + usize::from(operator == 0), depth - 1);
+            let right = random_formula(random, operator + usize::from(operator > 0), depth - 1);
+            let word = [["->", "->"], ["or", "||"], ["and", "&&"]][operator][random.below(2)];
+            let (of_left, of_right) = (left.meaning, right.meaning);
+            let and = |x: Option<bool>, y: Option<bool>| match (x, y) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            };
+            let not = |x: Option<bool>| x.map(|x| !x);
+            Formula {
+                text: format!("{} {word} {}", left.text, right.text),
+                meaning: match operator {
+                    0 => Box::new(move |e| not(and(of_left(e), not(of_right(e))))),
+                    1 => Box::new(move |e| not(and(not(of_left(e)), not(of_right(e))))),
+                    _ => Box::new(move |e| and(of_left(e), of_right(e))),
+                },
+            }
+        }
+        3 => {
+            let inner = random_formula(random, 3, depth - 1);
+            let (word, meaning) = (["not ", "!"][random.below(2)], inner.meaning);
+            Formula {
+                text: format!("{word}{}", inner.text),
+                meaning: Box::new(move |e| meaning(e).map(|x| !x)),
+            }
+        }
+        _ if depth > 0 && random.below(2) == 0 => {
+            let inner = random_formula(random, 0, depth - 1);
+            Formula { text: format!("({})", inner.text), meaning: inner.meaning }
+        }
+        _ => test(random),
+    }
+}
+
+/// Whether the element meets one condition of a decoder, by its definition.
+fn is_met(condition: &Condition, element: &Element) -> bool {
+    match (&*condition.path.to_string(), &condition.test) {
+        ("level", Test::Number(comparison, bound)) => {
+            element.level.is_some_and(|x| !x.is_nan() && comparison.holds(x, *bound))
+        }
+        ("name", Test::Equals(Value::String(text))) => element.name == Some(&**text),
+        ("name", Test::OtherText(text)) => element.name.is_some_and(|name| *name != **text),
+        ("on", Test::Equals(Value::Bool(on))) => element.on == Some(*on),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+/// What remains of a formula are alternatives. They say the same: an element meets them where the formula is true.
+#[test]
+fn alternatives_mean_what_the_formula_means() {
+    let cases = std::env::var("RONDEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1) * 1000;
+    let (mut compared, mut met, mut divided) = (0, 0, 0);
+    for seed in 0..cases {
+        let mut random = Random(seed);
+        let Formula { text, meaning } = random_formula(&mut random, 0, 4);
+        let source = format!("{TOPICS}property p = any s in d.parts: {text}");
+        let outcome = parse(&source);
+        let Some(spec) = outcome.spec else {
+            let codes: Vec<Code> = outcome.diagnostics.iter().map(|d| d.code).collect();
+            assert_eq!(codes, [Code::NotInThisVersion], "seed {seed}, {text}");
+            continue;
+        };
+        let formatted = rondel_spec::format(&source).unwrap();
+        assert_eq!(parse(&formatted).spec.unwrap().nodes, spec.nodes, "seed {seed}, {formatted}");
+        let Expr::Elements { conditions, .. } = &spec.nodes[spec.properties[0].formula.index()] else {
+            unreachable!("{text}")
+        };
+        let last = conditions.last().unwrap().alternative;
+        divided += usize::from(last > 0);
+        for _ in 0..20 {
+            let element = Element {
+                level: [None, Some(f64::NAN), Some(0.0), Some(1.0), Some(1.5), Some(3.0)][random.below(6)],
+                name: [None, Some("a"), Some("b")][random.below(3)],
+                on: [None, Some(true), Some(false)][random.below(3)],
+            };
+            let meets = |alternative| {
+                let mut of = conditions.iter().filter(|c| c.alternative == alternative);
+                of.all(|condition| is_met(condition, &element))
+            };
+            let found = (0..=last).any(meets);
+            assert_eq!(
+                found,
+                meaning(&element) == Some(true),
+                "seed {seed}, {text}, {element:?}\n{conditions:?}"
+            );
+            (compared, met) = (compared + 1, met + usize::from(found));
+        }
+    }
+    let least = cases as usize;
+    assert!(
+        compared > 10 * least && met > 2 * least && divided > least / 3,
+        "only {compared} elements were compared, {met} met their formula, {divided} formulas had alternatives"
+    );
 }

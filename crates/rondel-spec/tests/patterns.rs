@@ -94,9 +94,13 @@ fn a_library_counts_once_and_has_names_of_its_own() {
         ("use std.pattern", "there is no library 'std.pattern'; did you mean 'patterns'?"),
         ("use std.x", "write `use std.patterns`"),
         ("use \"a\"", "`use` works only in a file"),
-        ("use std.patterns as p", "`use` gives no other names"),
-        ("use std", "found `use`"),
-        ("use std.", "found `use`"),
+        ("use \"std.patterns\"", "write `use std.patterns`"),
+        (
+            "use std.patterns as p\nproperty q = absence(m.p)",
+            "write `p.absence(…)`: its file is imported with `as`",
+        ),
+        ("use std", "write `use std.patterns`"),
+        ("use std.", "write `use std.patterns`"),
         ("property first = response(m.p, m.s, within: 2 s)", "write `use std.patterns` at the top"),
     ] {
         let sources = Sources::alone("main", &format!("{import}\n{TOPICS}property p = m.p"));

@@ -174,6 +174,7 @@ const WORDS: &[&str] = &[
     "'",
     "rye#\"",
     "any r in a.b: r",
+    "all r in a.b: (not r or r.c -> r == 1)",
     "all s in gear.l: s.x",
     "count r in",
     "r < 3",

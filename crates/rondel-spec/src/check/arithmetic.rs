@@ -1,19 +1,33 @@
 //! Type inference of arithmetic and windows.
 
-use super::Checker;
 use super::kinds::Kind;
-use rondel_event::ValueType;
+use super::{Checker, Meaning};
+use rondel_event::{Value, ValueType};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Aggregate, BinaryOp};
-use crate::syntax::ast::{NodeId, NodeKind};
+use crate::syntax::ast::{Binding, Infix, NodeId, NodeKind, Prefix};
+
+/// Advice for a number that is compared with a duration.
+const COMPARABLE: &str = "compare it with a number";
 
 impl Checker<'_> {
     /// Infers `-x` and `abs(x)` of a number or a duration.
     pub(super) fn infer_size(&mut self, node: NodeId, a: NodeId) {
         let kind = if self.kinds.kind(a) == Kind::Duration { Kind::Duration } else { Kind::Number };
         self.expect(a, kind);
-        self.result(node, kind);
+        self.result_of(node, &[a], kind);
+    }
+
+    /// Sets the kind of a result that depends on the kinds of the operands: unknown after an error in one of them.
+    fn result_of(&mut self, node: NodeId, operands: &[NodeId], kind: Kind) {
+        match operands
+            .iter()
+            .any(|operand| self.is_invalid(*operand) || self.kinds.kind(*operand) == Kind::Invalid)
+        {
+            true => self.kinds.give_up(node),
+            false => self.result(node, kind),
+        }
     }
 
     /// Infers arithmetic on numbers, times and durations. An operand of unknown type is assumed to fit the other one.
@@ -41,12 +55,7 @@ impl Checker<'_> {
         };
         self.expect(a, want_left);
         self.expect(b, want_right);
-        let temporal = matches!(left, Time | Duration) || matches!(right, Time | Duration);
-        if temporal && (self.is_invalid(a) || self.is_invalid(b)) {
-            self.kinds.give_up(node);
-        } else {
-            self.result(node, result);
-        }
+        self.result_of(node, &[a, b], result);
     }
 
     /// Infers an argument of a definition, which has the type of its parameter.
@@ -65,7 +74,7 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::ArgumentType, self.span(node), message);
             let mut diagnostic = diagnostic.label(parameter, "declared here");
             if (found, wanted) == (Kind::Number, Kind::Duration) {
-                diagnostic = diagnostic.help(super::kinds::UNIT);
+                diagnostic.help = self.unit_advice(inner).or(diagnostic.help);
             }
             self.kinds.give_up(node);
             return self.invalidate(node, diagnostic);
@@ -74,13 +83,38 @@ impl Checker<'_> {
         self.same(inner, node, node);
     }
 
+    /// Returns advice for a number where a duration is expected: only one that is written can be given a unit.
+    pub(super) fn unit_advice(&self, number: NodeId) -> Option<String> {
+        let ast = self.ast;
+        match (&self.meanings[number], &ast.nodes[number].kind) {
+            (_, NodeKind::Literal(_)) => {
+                Some("add a unit to make the number a duration, such as `200 ms` or `2 s`".to_owned())
+            }
+            (_, NodeKind::Unary(Prefix::Negate, inner)) => self.unit_advice(*inner),
+            (Meaning::Binding(i), _) => {
+                let Binding { name, body, .. } = &ast.bindings[*i];
+                let NodeKind::Literal(Value::Int(_) | Value::Float(_)) = ast.nodes[body.root?].kind else {
+                    return Some(COMPARABLE.to_owned());
+                };
+                let name = name.span.of(self.text);
+                Some(format!(
+                    "add a unit to the number in the declaration of '{name}', such as `200 ms` or `2 s`"
+                ))
+            }
+            (Meaning::Field { declared: Some((_, Some(_))), .. }, _) => {
+                Some(format!("declare the field as `duration`, or {COMPARABLE}"))
+            }
+            _ => Some(COMPARABLE.to_owned()),
+        }
+    }
+
     /// Infers `clamp(x, low, high)` of numbers, times or durations.
     pub(super) fn infer_clamp(&mut self, node: NodeId, arguments: &[NodeId]) {
         let kinds: Vec<Kind> = arguments.iter().map(|argument| self.kinds.kind(*argument)).collect();
         let kind = kinds.into_iter().find(|kind| matches!(kind, Kind::Time | Kind::Duration));
         let kind = kind.unwrap_or(Kind::Number);
         arguments.iter().for_each(|argument| self.expect(*argument, kind));
-        self.result(node, kind);
+        self.result_of(node, arguments, kind);
     }
 
     pub(super) fn infer_window(&mut self, node: NodeId, aggregate: Aggregate, operand: NodeId) {
@@ -110,8 +144,47 @@ impl Checker<'_> {
                 let help = "name one of its fields; only `count` and `rate` take a topic";
                 self.invalidate(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
             }
-            (_, false) => self.expect(operand, Kind::Number),
+            (_, false) => self.infer_measured(node, operand),
         }
+    }
+
+    /// Infers the operand of a window of numbers.
+    fn infer_measured(&mut self, node: NodeId, operand: NodeId) {
+        let is_duration = self.is_duration(operand) && !self.is_invalid(operand);
+        self.expect(operand, Kind::Number);
+        if self.is_invalid(operand) || self.kinds.kind(operand) == Kind::Invalid {
+            self.kinds.give_up(node);
+        }
+        let advice = is_duration.then(|| self.in_milliseconds(node, operand)).flatten();
+        if let (Some(advice), Some(last)) = (advice, self.diagnostics.last_mut()) {
+            last.help = Some(advice);
+        }
+    }
+
+    /// Returns the window with its duration in milliseconds, compared as it is now.
+    fn in_milliseconds(&self, node: NodeId, operand: NodeId) -> Option<String> {
+        const MILLISECOND: i64 = 1_000_000;
+        let (whole, part) = (self.span(node), self.span(operand));
+        if part.start < whole.start || whole.end < part.end {
+            return None;
+        }
+        let [before, after] = [Span::new(whole.start, part.start), Span::new(part.end, whole.end)];
+        let [before, part, after] = [before, part, after].map(|span| span.of(self.text));
+        let is_single = !matches!(self.ast.nodes[operand].kind, NodeKind::Binary(..) | NodeKind::If(..));
+        let part = if is_single { part.to_owned() } else { format!("({part})") };
+        let window = format!("{before}{part} / 1 ms{after}");
+        let compared = self.ast.nodes.iter().skip(node).take(3).find_map(|parent| match parent.kind {
+            NodeKind::Binary(Infix::Compare(_), left, right) if left == node => Some(right),
+            _ => None,
+        });
+        let limit = compared.and_then(|right| match &self.ast.nodes[right].kind {
+            NodeKind::Literal(Value::Duration(nanos)) if nanos % MILLISECOND == 0 => {
+                let between = Span::new(whole.end, self.span(right).start).of(self.text);
+                Some(format!("{between}{}", nanos / MILLISECOND))
+            }
+            _ => None,
+        });
+        Some(format!("write `{window}{}`, in milliseconds", limit.unwrap_or_default()))
     }
 
     pub(super) fn is_duration(&mut self, node: NodeId) -> bool {

@@ -34,7 +34,7 @@ impl<'a> Checker<'a> {
             assert.mode.into_iter().for_each(|mode| self.resolve_body(mode, names));
             let named = self.named_alone(assert);
             let is_declared = |name: &Name| {
-                let declared = names.get(name.text.as_str());
+                let declared = names.get(&name.text, name.span);
                 declared.is_some_and(|(declared, _)| {
                     matches!(declared, Declared::Binding(_) | Declared::Topic(_))
                 })
@@ -57,16 +57,14 @@ impl<'a> Checker<'a> {
         let ast = self.ast;
         let properties = ast.property_sources.iter().map(|source| ast.source_name(*source).text.as_str());
         let bindings = ast.bindings.iter().map(|binding| binding.name.text.as_str());
-        let bindings = bindings.filter(|name| matches!(names.get(name), Some((Declared::Binding(_), _))));
+        let bindings =
+            bindings.filter(|name| matches!(names.anywhere(name), Some((Declared::Binding(_), _))));
         let candidates: Vec<&str> = properties.chain(bindings).collect();
         let message = format!("unknown property '{}'", name.text);
         let diagnostic = Diagnostic::new(Code::UnknownProperty, name.span, message);
-        self.diagnostics.push(unknown(
-            diagnostic,
-            &name.text,
-            &candidates,
-            "declared properties and definitions",
-        ));
+        let diagnostic = unknown(diagnostic, &name.text, &candidates, "declared properties and definitions");
+        let diagnostic = self.with_import(diagnostic, name);
+        self.diagnostics.push(diagnostic);
     }
 
     fn is_property(&self, name: &Name) -> bool {

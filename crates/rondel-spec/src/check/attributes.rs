@@ -43,6 +43,9 @@ pub(crate) fn forms() -> impl Iterator<Item = (&'static str, String)> {
     LANGUAGE_ATTRIBUTES.iter().map(move |(name, takes)| (*name, advice(takes, name)))
 }
 
+/// The attributes that reports read.
+const CUSTOMARY: [&str; 2] = ["severity", "requirement"];
+
 /// Synonyms of attributes, and the correct form.
 const SYNONYMS: [(&str, &str); 6] = [
     ("steps", "@time(steps)"),
@@ -206,7 +209,10 @@ fn unknown(attribute: &Attribute) -> Option<Diagnostic> {
     let fitting =
         LANGUAGE_ATTRIBUTES.iter().filter(|(_, takes)| takes.fits(attribute)).map(|(name, _)| *name);
     let meant = SYNONYMS.iter().find(|(word, _)| *word == name).map(|(_, meant)| (*meant).to_owned());
-    let meant = meant.or_else(|| nearest(name, fitting).map(|meant| format!("@{meant}")))?;
+    let fitting = fitting.chain(CUSTOMARY.into_iter().filter(|_| attribute.argument.is_some()));
+    let meant = meant.or_else(|| {
+        nearest(name, fitting.filter(|_| !CUSTOMARY.contains(&name))).map(|meant| format!("@{meant}"))
+    })?;
     let message = format!("unknown attribute '{name}'; did you mean `{meant}`?");
     let help = "Rondel ignores unknown attributes and passes them on with the verdicts";
     Some(Diagnostic::new(Code::UnknownAttribute, attribute.name.span, message).help(help))

@@ -52,7 +52,7 @@ impl<'a> Checker<'a> {
     /// Returns whether the operand of a measurement is a chain; a topic of the same name takes precedence.
     pub(super) fn measures_chain(&self, measure: Measure, name: &Name, names: &Names<'_>) -> bool {
         let is_chain = || self.ast.chains.iter().any(|chain| chain.name.text == name.text);
-        measure == Measure::Reaction || !names.contains_key(name.text.as_str()) && is_chain()
+        measure == Measure::Reaction || names.get(&name.text, name.span).is_none() && is_chain()
     }
 
     pub(super) fn resolve_chain_measure(&mut self, measure: Measure, name: &Name) -> Meaning {
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
                 let names: Vec<_> = chains.iter().map(|c| c.name.text.as_str()).collect();
                 let message = format!("unknown chain '{}'", name.text);
                 let diagnostic = Diagnostic::new(Code::UnknownName, name.span, message);
-                unknown(diagnostic, &name.text, &names, "declared chains")
+                self.with_import(unknown(diagnostic, &name.text, &names, "declared chains"), name)
             }
         };
         self.diagnostics.push(diagnostic);

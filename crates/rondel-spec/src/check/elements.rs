@@ -18,8 +18,11 @@ impl<'a> Checker<'a> {
         within: Option<usize>,
         names: &Names<'a>,
     ) -> Meaning {
+        if let Some(element) = &syntax.element {
+            self.warn_of_shadowed(element, names);
+        }
         let (name, steps) = (&syntax.array, &syntax.steps);
-        let topic = match names.get(name.text.as_str()) {
+        let topic = match names.get(&name.text, name.span) {
             Some((Declared::Topic(topic), _))
                 if !steps.is_empty() && !self.locals.contains_key(name.text.as_str()) =>
             {
@@ -57,6 +60,25 @@ impl<'a> Checker<'a> {
             if let Some(place) = place {
                 diagnostic = diagnostic.label(place, "declared here");
             }
+            if syntax.quantifier.is_measure() {
+                let word = syntax.quantifier.as_str();
+                diagnostic =
+                    diagnostic.help(format!("write `{word}(…) over 10 s` for the {word} of a window"));
+            }
+            self.diagnostics.push(diagnostic);
+            return Meaning::Invalid;
+        }
+        if let SchemaType::Array(element, _) = found
+            && syntax.quantifier.is_measure()
+            && !matches!(**element, SchemaType::Value(ValueType::Int | ValueType::Float) | SchemaType::Open)
+        {
+            let word = syntax.quantifier.as_str();
+            let message =
+                format!("`{word}` needs an array of numbers, but each element is {}", describe(element));
+            let mut diagnostic = Diagnostic::new(Code::TypeMismatch, syntax.place, message);
+            if let Some(place) = place {
+                diagnostic = diagnostic.label(place, "declared here");
+            }
             self.diagnostics.push(diagnostic);
             return Meaning::Invalid;
         }
@@ -87,27 +109,37 @@ impl<'a> Checker<'a> {
         else {
             return None;
         };
-        let mut conditions = Vec::new();
+        let mut tests = Vec::new();
         for (test, declared) in syntax.tests.iter().zip(declared) {
             let value = self.lowered_to(test.value, model)?;
-            match self.condition(test, value, declared) {
-                Ok(met) => {
+            let both = [test.comparison, opposite(test.comparison)];
+            match both.map(|comparison| self.condition(test, comparison, value, declared)) {
+                [Ok(met), Ok(unmet)] => {
                     let path = Path(test.steps.iter().map(|(step, _)| step.clone()).collect());
-                    conditions.push(Condition { path, test: met });
+                    tests.push((path, [met, unmet]));
                 }
-                Err(diagnostic) => {
+                [Err(diagnostic), _] | [_, Err(diagnostic)] => {
                     self.diagnostics.push(*diagnostic);
                     return None;
                 }
             }
         }
+        let mut conditions: Vec<Condition> = Vec::new();
+        for (alternative, literals) in (0..).zip(&syntax.alternatives) {
+            for (test, is_negated) in literals {
+                let (path, both) = &tests[*test];
+                let test = both[usize::from(*is_negated)].clone();
+                conditions.push(Condition { alternative, path: path.clone(), test });
+            }
+        }
         Some(self.graph.add(Expr::Elements { topic, path, quantifier: syntax.quantifier, conditions }))
     }
 
-    /// The test that a condition is for a decoder.
+    /// The test that a condition is for a decoder, with its comparison or the opposite one.
     fn condition(
         &self,
         test: &ElementTest,
+        comparison: Comparison,
         value: ExprId,
         declared: Option<ValueType>,
     ) -> Result<Test, Box<Diagnostic>> {
@@ -130,17 +162,12 @@ impl<'a> Checker<'a> {
                     .label(test.span, format!("this is {}", article(declared))),
             ));
         }
-        match (test.comparison, value) {
+        match (comparison, value) {
             (comparison, Value::Int(number)) => Ok(Test::Number(comparison, *number as f64)),
             (comparison, Value::Float(number)) => Ok(Test::Number(comparison, *number)),
             (Comparison::Equal, Value::Bool(_) | Value::String(_)) => Ok(Test::Equals(value.clone())),
             (Comparison::NotEqual, Value::Bool(truth)) => Ok(Test::Equals(Value::Bool(!truth))),
-            (Comparison::NotEqual, Value::String(_)) => {
-                let refused = refuse(Code::NotInThisVersion, "`!=` between an element and a text".to_owned());
-                Err(Box::new(
-                    refused.help("write `not (all s in …: s == \"…\")` or `not (any s in …: s == \"…\")`"),
-                ))
-            }
+            (Comparison::NotEqual, Value::String(text)) => Ok(Test::OtherText(text.clone())),
             (_, Value::Bool(_) | Value::String(_)) => {
                 let message = format!("expected a number, found {}", article(given));
                 Err(refuse(Code::TypeMismatch, message))
@@ -151,5 +178,17 @@ impl<'a> Checker<'a> {
                 Err(Box::new(refused.help("elements are compared with numbers, texts and truths")))
             }
         }
+    }
+}
+
+/// Returns the comparison that holds between known values where this one does not.
+fn opposite(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Equal => Comparison::NotEqual,
+        Comparison::NotEqual => Comparison::Equal,
+        Comparison::Less => Comparison::GreaterOrEqual,
+        Comparison::LessOrEqual => Comparison::Greater,
+        Comparison::Greater => Comparison::LessOrEqual,
+        Comparison::GreaterOrEqual => Comparison::Less,
     }
 }

@@ -1,11 +1,11 @@
 //! Events of topics in formulas and tests.
 
-use rondel_event::{Timestamp, TopicEvent, TopicId, ValueType};
+use rondel_event::{Path, Timestamp, TopicEvent, TopicId, ValueType};
 
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::spec::{Expr, ExprId, SliceId, TestMessage};
-use crate::syntax::ast::{Message, Name};
+use crate::syntax::ast::{ContentKind, Message, Name};
 
 impl Checker<'_> {
     /// Returns the expression of an event: at its messages the field is carried; whether a publisher is alive holds from
@@ -18,17 +18,37 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses events that happen to one value of a parameter, where nothing says to which: an event does not carry the
-    /// parameter, so that every instance would see it.
+    /// Notes events of instances in properties with parameters, and refuses events that happen to one value of a parameter
+    /// where nothing says to which, so that every instance would see them.
     pub(super) fn check_events(&mut self, name: &Name, formula: ExprId, slice: Option<SliceId>) {
         let spec = self.graph.spec();
-        let Some(slice) = slice.and_then(|slice| spec.slices.get(slice.0 as usize)) else { return };
+        let Some(id) = slice else { return };
+        let Some(slice) = spec.slices.get(id.0 as usize) else { return };
         let keyed = |topic: &TopicId| slice.keys.iter().any(|key| key.fields.iter().any(|(t, _)| t == topic));
         let mut roots = vec![formula];
         roots.extend(slice.until);
         let events = roots.into_iter().flat_map(|root| spec.events_read(root));
-        let of_one = |(topic, event): &(TopicId, TopicEvent)| *event != TopicEvent::Alive && keyed(topic);
-        let Some((topic, event)) = events.into_iter().find(of_one) else { return };
+        let of_one: Vec<_> = events.filter(|(topic, event)| event.has_key() && keyed(topic)).collect();
+        // A part of the address is no part of the key.
+        let in_address = |topic: &TopicId| {
+            let pattern = spec.topics[topic.index()].pattern();
+            let parameters: Vec<Path> = pattern
+                .iter()
+                .flat_map(|pattern| pattern.parameters())
+                .map(|name| Path::keys([name]))
+                .collect();
+            let mut keys = slice.keys.iter().flat_map(|key| &key.fields);
+            keys.any(|(of, path)| of == topic && parameters.contains(path))
+        };
+        let refused = of_one.iter().find(|(topic, _)| in_address(topic)).copied();
+        let Some((topic, event)) = refused else {
+            for (topic, _) in of_one {
+                if !self.keyed_events.contains(&(id, topic)) {
+                    self.keyed_events.push((id, topic));
+                }
+            }
+            return;
+        };
         let (topic, parameter) = (self.topic_name(topic).to_owned(), slice.keys[0].name.clone());
         let event = event.name();
         let message = format!("`{event}({topic})` does not say for which value of '{parameter}' it happened");
@@ -36,6 +56,20 @@ impl Checker<'_> {
             "write a property without `for each` for the event, or use `age({topic})`, which each instance has"
         );
         self.diagnostics.push(Diagnostic::new(Code::KeyTopics, name.span, message).help(help));
+    }
+
+    /// Gives events the parameters of the properties that read them: where the key of the instance carries them. At the end,
+    /// as declarations with equal parameters share them.
+    pub(super) fn lower_keyed_events(&mut self) {
+        for (slice, of) in std::mem::take(&mut self.keyed_events) {
+            let spec = self.graph.spec_mut();
+            let Some(topic) = spec.events_topic(of) else { continue };
+            for key in spec.slices.get_mut(slice.0 as usize).into_iter().flat_map(|slice| &mut slice.keys) {
+                let path = key.fields.iter().find(|(topic, _)| *topic == of);
+                let path = path.map(|(_, path)| TopicEvent::key_path(path));
+                key.fields.extend(path.map(|path| (topic, path)));
+            }
+        }
     }
 
     /// Returns the message of a test about an event; none if no formula reads events of its topic.
@@ -52,6 +86,15 @@ impl Checker<'_> {
             return None;
         };
         let time = Timestamp::from_nanos(message.time);
+        let has_key = !matches!(&message.content.kind, ContentKind::Object(members) if members.is_empty());
+        let is_divided = event.has_key() && self.keyed_events.iter().any(|(_, topic)| *topic == of);
+        if has_key {
+            let key = self.lower_message(message, of, is_divided)?;
+            return Some(TestMessage { time, topic, json: event.message_of(&key) });
+        }
+        if is_divided {
+            self.check_keys(message, of);
+        }
         Some(TestMessage { time, topic, json: event.message(holds) })
     }
 }

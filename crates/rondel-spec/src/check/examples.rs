@@ -27,20 +27,24 @@ impl<'a> Checker<'a> {
                         None
                     }
                 });
-                self.resolve_content(&message.content, names);
+                self.resolve_content(&message.content, Some(&message.topic.text), names);
             }
             for value in test.expectations.iter().flat_map(|expectation| &expectation.values) {
-                self.resolve_content(value, names);
+                self.resolve_content(value, None, names);
             }
             self.test_topics.push(topics);
         }
     }
 
-    fn resolve_content(&mut self, content: &Content, names: &Names<'a>) {
+    fn resolve_content(&mut self, content: &Content, topic: Option<&str>, names: &Names<'a>) {
         match &content.kind {
-            ContentKind::Name(name) => self.refer_to_constant(name, content.span, names),
-            ContentKind::Array(elements) => elements.iter().for_each(|e| self.resolve_content(e, names)),
-            ContentKind::Object(fields) => fields.iter().for_each(|(_, f)| self.resolve_content(f, names)),
+            ContentKind::Name(name) => self.refer_to_constant(name, content.span, topic, names),
+            ContentKind::Array(elements) => {
+                elements.iter().for_each(|e| self.resolve_content(e, topic, names))
+            }
+            ContentKind::Object(fields) => {
+                fields.iter().for_each(|(_, f)| self.resolve_content(f, topic, names))
+            }
             ContentKind::Null | ContentKind::Value(_) | ContentKind::Constant(..) => {}
         }
     }
@@ -63,7 +67,7 @@ impl<'a> Checker<'a> {
                     messages.extend(self.lower_test_event(message, event, topic));
                     continue;
                 }
-                if let Some(json) = self.lower_message(message, topic) {
+                if let Some(json) = self.lower_message(message, topic, true) {
                     messages.push(TestMessage { time: Timestamp::from_nanos(message.time), topic, json });
                 }
             }
@@ -110,7 +114,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn lower_message(&mut self, message: &Message, topic: TopicId) -> Option<String> {
+    /// Returns the content of a message of a topic as JSON; `has_keys` says whether it needs the fields of parameters.
+    pub(super) fn lower_message(
+        &mut self,
+        message: &Message,
+        topic: TopicId,
+        has_keys: bool,
+    ) -> Option<String> {
         if let Some(fields) = self.fields(topic)
             && let ContentKind::Object(members) = &message.content.kind
         {
@@ -120,7 +130,9 @@ impl<'a> Checker<'a> {
                 self.check_member(&schema, &path, true, name, content);
             }
         }
-        self.check_keys(message, topic);
+        if has_keys {
+            self.check_keys(message, topic);
+        }
         let mut json = String::new();
         self.write_json(&message.content, &mut json)?;
         Some(json)
@@ -190,7 +202,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Warns about a message without the field of a parameter.
-    fn check_keys(&mut self, message: &Message, topic: TopicId) {
+    pub(super) fn check_keys(&mut self, message: &Message, topic: TopicId) {
         let missing = self.graph.spec().slices.iter().flat_map(|slice| &slice.keys).find_map(|key| {
             let (_, path) = key.fields.iter().find(|(t, _)| *t == topic)?;
             (!has(&message.content, &path.0)).then(|| (key.name.clone(), path.to_string()))
@@ -273,7 +285,9 @@ impl<'a> Checker<'a> {
             if !names.contains(&name.text.as_str()) {
                 let message = format!("unknown property '{}'", name.text);
                 let diagnostic = Diagnostic::new(Code::UnknownProperty, name.span, message);
-                self.diagnostics.push(unknown(diagnostic, &name.text, &names, "declared properties"));
+                let diagnostic = unknown(diagnostic, &name.text, &names, "declared properties");
+                let diagnostic = self.with_import(diagnostic, name);
+                self.diagnostics.push(diagnostic);
             }
             return None;
         };
@@ -373,6 +387,9 @@ fn has(content: &Content, path: &[Segment]) -> bool {
             fields.iter().find(|(name, _)| *name.text == **key).map(|(_, field)| field)
         }
         (Segment::Index(index), ContentKind::Array(elements)) => elements.get(*index as usize),
+        (Segment::FromEnd(index), ContentKind::Array(elements)) => {
+            elements.len().checked_sub(*index as usize).and_then(|index| elements.get(index))
+        }
         _ => None,
     };
     next.is_some_and(|next| has(next, rest))

@@ -41,7 +41,15 @@ impl<'a> Fields<'a> {
                     let Some(schema) = fields else {
                         let what = found.map_or("an object", describe);
                         let message = format!("{} is {what} and has no field '{key}'", so_far());
-                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                        let mut diagnostic = Diagnostic::new(Code::UnknownField, *span, message);
+                        let has_length = matches!(
+                            found,
+                            Some(SchemaType::Array(..) | SchemaType::Value(ValueType::String))
+                        );
+                        if has_length && matches!(&**key, "length" | "len" | "size" | "count") {
+                            diagnostic = diagnostic.help(format!("write `len({}.{place})`", self.topic));
+                        }
+                        return Err(Box::new(diagnostic));
                     };
                     let field = schema.fields.iter().find(|(name, _)| **name == **key);
                     let Some((_, field)) = field else {
@@ -53,14 +61,17 @@ impl<'a> Fields<'a> {
                     place.push_str(key);
                     field
                 }
-                Segment::Index(index) => {
+                Segment::Index(index) | Segment::FromEnd(index) => {
+                    let is_from_end = matches!(segment, Segment::FromEnd(_));
+                    let sign = if is_from_end { "-" } else { "" };
                     let Some(SchemaType::Array(element, size)) = found else {
                         let what = found.map_or("an object", describe);
-                        let message = format!("{} is {what} and has no element [{index}]", so_far());
+                        let message = format!("{} is {what} and has no element [{sign}{index}]", so_far());
                         return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
                     };
-                    if let Some(size) = size.filter(|size| index >= size) {
-                        return Err(Box::new(no_element(*index, size, *span, &so_far())));
+                    let is_beyond = |size: &u32| if is_from_end { index > size } else { index >= size };
+                    if let Some(size) = size.filter(is_beyond) {
+                        return Err(Box::new(no_element(&format!("{sign}{index}"), size, *span, &so_far())));
                     }
                     place.push_str("[]");
                     &**element
@@ -122,7 +133,7 @@ pub(super) fn unknown_field(field: &str, span: Span, object: &str, schema: &Sche
 }
 
 /// Returns the error for an element that a fixed array does not have.
-fn no_element(index: u32, size: u32, span: Span, array: &str) -> Diagnostic {
+fn no_element(index: &str, size: u32, span: Span, array: &str) -> Diagnostic {
     let elements = if size == 1 { "element" } else { "elements" };
     let message = format!("{array} has {size} {elements}, and none at [{index}]");
     let mut diagnostic = Diagnostic::new(Code::UnknownField, span, message);

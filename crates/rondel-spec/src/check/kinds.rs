@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rondel_event::{Comparison, Path, Quantifier, TopicId, Value, ValueType};
+use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -64,9 +64,6 @@ impl Kind {
         }
     }
 }
-
-/// Advice for a number where a duration is expected.
-pub(super) const UNIT: &str = "add a unit to make the number a duration, such as `200 ms` or `2 s`";
 
 /// Returns a type with its article.
 pub(crate) fn article(value_type: ValueType) -> &'static str {
@@ -249,11 +246,11 @@ impl Checker<'_> {
             Meaning::Invalid => return self.kinds.set(node, Kind::Invalid, None),
             Meaning::Formula { .. } | Meaning::InState(..) => return self.result(node, Kind::Bool),
             Meaning::Elements { .. } => {
-                let is_count = matches!(
-                    &ast.nodes[node].kind,
-                    NodeKind::Elements(of) if of.quantifier == Quantifier::Count
-                );
-                return self.result(node, if is_count { Kind::Number } else { Kind::Bool });
+                let value_type = match &ast.nodes[node].kind {
+                    NodeKind::Elements(of) => of.quantifier.value_type(),
+                    _ => ValueType::Bool,
+                };
+                return self.result(node, Kind::of(value_type));
             }
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Length { .. } => return self.result(node, Kind::Number),
@@ -475,10 +472,11 @@ impl Checker<'_> {
                 let mut diagnostic = Diagnostic::new(Code::TypeMismatch, self.span(whole), what)
                     .label(span_a, format!("this is {}", kind_a.article()))
                     .label(span_b, format!("this is {}", kind_b.article()));
-                if matches!((kind_a, kind_b), (Kind::Number, Kind::Duration) | (Kind::Duration, Kind::Number))
-                {
-                    diagnostic = diagnostic.help(UNIT);
-                }
+                diagnostic.help = match (kind_a, kind_b) {
+                    (Kind::Number, Kind::Duration) => self.unit_advice(a),
+                    (Kind::Duration, Kind::Number) => self.unit_advice(b),
+                    _ => None,
+                };
                 if kind_a == Kind::Bool || kind_b == Kind::Bool {
                     diagnostic = diagnostic.help("use a boolean without a comparison: `p` or `not p`");
                 }
@@ -522,7 +520,7 @@ impl Checker<'_> {
             && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
         let diagnostic = match (compare, wanted, kind) {
             (true, ..) => diagnostic.help("compare it with a value, for example with `==`"),
-            (_, Kind::Duration, Kind::Number) => diagnostic.help(UNIT),
+            (_, Kind::Duration, Kind::Number) => Diagnostic { help: self.unit_advice(node), ..diagnostic },
             _ => diagnostic,
         };
         self.invalidate(node, diagnostic);

@@ -20,7 +20,7 @@ impl<'a> Checker<'a> {
         within: Option<usize>,
         names: &Names<'a>,
     ) -> Meaning {
-        let topic = match names.get(name.text.as_str()) {
+        let topic = match names.get(&name.text, name.span) {
             Some((Declared::Topic(topic), _))
                 if !steps.is_empty() && !self.locals.contains_key(name.text.as_str()) =>
             {

@@ -283,6 +283,10 @@ fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
             "write an `if` between comparisons: `if p then x < 3 else y < 3`",
         ),
         Expr::Prev(_) => PREV,
+        Expr::Elements { quantifier, .. } if quantifier.is_measure() => NotLinear::number(
+            "a measure of elements beside an interpolated number",
+            "compare the measure with a constant, or write a second property with `@interpolate(constant)`",
+        ),
         Expr::Elements { quantifier: Quantifier::Count, .. } => NotLinear::number(
             "a number of elements beside an interpolated number",
             "compare the number with a constant, or write a second property with `@interpolate(constant)`",

@@ -65,6 +65,7 @@ impl Checker<'_> {
             }
         }
         self.lower_tests();
+        self.lower_keyed_events();
         // After an error, a use may be missing.
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.warn_of_unused();

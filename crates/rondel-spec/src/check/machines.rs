@@ -91,7 +91,9 @@ impl<'a> Checker<'a> {
             let names: Vec<_> = machines.iter().map(|m| m.name.text.as_str()).collect();
             let message = format!("unknown machine '{}'", machine.text);
             let diagnostic = Diagnostic::new(Code::UnknownName, machine.span, message);
-            self.diagnostics.push(unknown(diagnostic, &machine.text, &names, "declared machines"));
+            let diagnostic = unknown(diagnostic, &machine.text, &names, "declared machines");
+            let diagnostic = self.with_import(diagnostic, machine);
+            self.diagnostics.push(diagnostic);
             return Meaning::Invalid;
         };
         let all = States::of(&machines[index]);

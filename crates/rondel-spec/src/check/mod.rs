@@ -1,5 +1,6 @@
 //! Semantic analysis: resolves names, infers types, and translates the syntax tree into a [`Spec`].
 
+mod advice;
 mod arithmetic;
 mod asserts;
 mod attributes;
@@ -37,7 +38,7 @@ pub(crate) use self::variables::shadowing;
 use crate::ParseOptions;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::graph::Graph;
-use crate::spec::{ChainId, ChainMeasure, MachineId, Spec, TimeModel, Topic, VariableId};
+use crate::spec::{ChainId, ChainMeasure, MachineId, SliceId, Spec, TimeModel, Topic, VariableId};
 use crate::syntax::ast::{Ast, NodeId};
 
 /// The meaning of a syntax node after name resolution.
@@ -130,6 +131,8 @@ struct Checker<'a> {
     /// The types of the quantifier variables, and their ids in each time model.
     variable_types: Vec<ValueType>,
     variables: HashMap<(usize, TimeModel), VariableId>,
+    /// The topics of which properties with parameters read events of instances.
+    keyed_events: Vec<(SliceId, TopicId)>,
 }
 
 /// Checks `ast`, which was parsed from `text`. `topic` is the name of the only topic of a single formula. The result
@@ -153,6 +156,7 @@ pub(crate) fn check(
         diagnostics,
         graph,
         meanings: ast.nodes.iter().map(|_| Meaning::Itself).collect(),
+        keyed_events: Vec::new(),
         locals: Default::default(),
         machine_units: vec![time::Units::default(); ast.machines.len()],
         machine_data: Vec::new(),
@@ -199,7 +203,8 @@ pub(crate) fn check(
 fn spec_topic(topic: &crate::syntax::ast::Topic) -> Topic {
     let name = topic.name.text.clone();
     Topic {
-        address: topic.address.clone().unwrap_or_else(|| name.clone()),
+        // The messages of a file are the same, under whatever name it is imported.
+        address: topic.address.clone().unwrap_or_else(|| name.rsplit('.').next().unwrap_or(&name).to_owned()),
         name,
         type_name: topic.type_name.as_ref().map(|name| name.text.clone()),
         schema: topic.schema.clone(),

@@ -7,9 +7,11 @@ use rondel_event::{Path, Segment, TopicId, ValueType};
 use super::fields::Fields;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::modules::{Modules, Role};
 use crate::rye;
+use crate::spec::SchemaType;
 use crate::suggest::{did_you_mean, list};
-use crate::syntax::ast::{Ast, Bound, BoundKind, Infix, Name, NodeId, NodeKind};
+use crate::syntax::ast::{Ast, Bound, BoundKind, Name, NodeId, NodeKind};
 
 /// The declaration of a name.
 #[derive(Clone, Copy)]
@@ -20,7 +22,37 @@ pub(super) enum Declared {
     Definition(usize),
 }
 
-pub(super) type Names<'a> = HashMap<&'a str, (Declared, Span)>;
+/// The names of topics and definitions.
+pub(super) struct Names<'a> {
+    all: HashMap<&'a str, (Declared, Span)>,
+    text: &'a str,
+    modules: &'a Modules,
+}
+
+impl<'a> Names<'a> {
+    /// The declaration of a name, if the file in which it is written at `at` can use it.
+    pub(super) fn get(&self, name: &str, at: Span) -> Option<&(Declared, Span)> {
+        self.all.get(name).filter(|(_, declared)| self.modules.sees(self.text, at, *declared))
+    }
+
+    /// The declaration of a name in any file.
+    pub(super) fn anywhere(&self, name: &str) -> Option<&(Declared, Span)> {
+        self.all.get(name)
+    }
+
+    /// The names that can be written at `at`, with their declarations.
+    fn visible(&self, at: Span) -> impl Iterator<Item = (&'a str, Declared, Span)> {
+        let is_qualified = at.of(self.text).contains('.');
+        self.all.iter().filter_map(move |(name, (declared, span))| {
+            if is_qualified {
+                return name.contains('.').then_some((*name, *declared, *span));
+            }
+            let written = name.rsplit('.').next().unwrap_or(name);
+            let is_own = self.modules.full(at.start, written, Role::Value) == **name;
+            (is_own && self.modules.sees(self.text, at, *span)).then_some((written, *declared, *span))
+        })
+    }
+}
 
 impl<'a> Checker<'a> {
     pub(super) fn resolve_names(&mut self) {
@@ -55,9 +87,10 @@ impl<'a> Checker<'a> {
         let definitions = ast.definitions.iter().enumerate().map(|(i, d)| (&d.name, Declared::Definition(i)));
         let mut all: Vec<_> = topics.chain(bindings).chain(definitions).collect();
         all.sort_by_key(|(name, _)| name.span);
-        let mut names = Names::new();
+        let (text, modules) = (self.text, &*ast.modules);
+        let mut names = Names { all: HashMap::new(), text, modules };
         for (name, declared) in all {
-            match names.get(name.text.as_str()) {
+            match names.anywhere(&name.text) {
                 Some((_, first)) => {
                     let first = *first;
                     // A duplicate definition is not also reported as unused.
@@ -67,7 +100,7 @@ impl<'a> Checker<'a> {
                     self.declared_twice(name, first);
                 }
                 None => {
-                    names.insert(&name.text, (declared, name.span));
+                    names.all.insert(&name.text, (declared, name.span));
                 }
             }
         }
@@ -139,16 +172,17 @@ impl<'a> Checker<'a> {
         names: &Names<'_>,
     ) -> Result<(), Box<Diagnostic>> {
         let BoundKind::Name(name) = &bound.kind else { return Ok(()) };
-        match names.get(name.as_str()) {
+        match names.get(name, bound.span) {
             Some((Declared::Binding(i), _)) => {
                 self.refer(within, *i);
                 self.bounds.insert(bound.span, *i);
                 Ok(())
             }
             _ => {
-                let suggestion = self.suggestion(name, names);
+                let suggestion = self.suggestion(name, bound.span, names);
                 let message = format!("unknown constant '{name}'{suggestion}");
                 let mut diagnostic = Diagnostic::new(Code::UnknownName, bound.span, message);
+                diagnostic.help = self.qualified(name, bound.span, Role::Value);
                 if matches!(name.to_lowercase().as_str(), "inf" | "infinity" | "infty" | "oo" | "end") {
                     diagnostic.help = Some("leave out an infinite bound: `[0,]`".to_owned());
                 }
@@ -158,8 +192,14 @@ impl<'a> Checker<'a> {
     }
 
     /// Resolves a name that must be a constant.
-    pub(super) fn refer_to_constant(&mut self, name: &str, span: Span, names: &Names<'a>) {
-        match names.get(name) {
+    pub(super) fn refer_to_constant(
+        &mut self,
+        name: &str,
+        span: Span,
+        topic: Option<&str>,
+        names: &Names<'a>,
+    ) {
+        match names.get(name, span) {
             Some((Declared::Binding(i), _)) if self.ast.bindings[*i].constant => self.refer(None, *i),
             Some((Declared::Binding(_), declared)) => {
                 let message = format!("'{name}' is not a constant");
@@ -171,10 +211,12 @@ impl<'a> Checker<'a> {
                 );
             }
             _ => {
-                let suggestion = self.suggestion(name, names);
+                let suggestion = self.suggestion(name, span, names);
                 let message = format!("unknown constant '{name}'{suggestion}");
-                self.diagnostics
-                    .push(Diagnostic::new(Code::UnknownName, span, message).help("put strings in quotes"));
+                let qualified = self.qualified(name, span, Role::Value);
+                let help = qualified.or_else(|| self.constant_of_type(name, topic));
+                let help = help.unwrap_or_else(|| "put strings in quotes".to_owned());
+                self.diagnostics.push(Diagnostic::new(Code::UnknownName, span, message).help(help));
             }
         }
     }
@@ -187,9 +229,32 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn suggestion(&self, word: &str, names: &Names<'_>) -> String {
+    /// Returns advice for a name without that of its import.
+    pub(super) fn qualified(&self, word: &str, at: Span, role: Role) -> Option<String> {
+        let modules = &self.ast.modules;
+        if modules.is_alias(at.start, word) {
+            return Some(format!(
+                "'{word}' is an import: write `{word}.name` for something that it declares"
+            ));
+        }
+        let name = modules.qualified(at.start, word, role)?;
+        Some(format!("write `{name}`: its file is imported with `as`"))
+    }
+
+    /// Adds advice to an error about a property, a machine or a chain without the name of its import.
+    pub(super) fn with_import(&self, diagnostic: Diagnostic, name: &Name) -> Diagnostic {
+        match self.qualified(name.span.of(self.text), name.span, Role::Any) {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }
+    }
+
+    fn suggestion(&self, word: &str, at: Span, names: &Names<'_>) -> String {
+        if self.qualified(word, at, Role::Value).is_some() {
+            return String::new();
+        }
         // In a fixed order, because the first of several equally similar names is suggested.
-        let mut candidates: Vec<_> = names.iter().map(|(name, (_, span))| (*span, *name)).collect();
+        let mut candidates: Vec<_> = names.visible(at).map(|(name, _, span)| (span, name)).collect();
         candidates.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
         candidates.sort();
         let locals = self.ast.variables.iter().map(|variable| variable.text.as_str());
@@ -218,7 +283,7 @@ impl<'a> Checker<'a> {
                 .push(Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here"));
             return Meaning::Invalid;
         }
-        let diagnostic = match names.get(name.text.as_str()) {
+        let diagnostic = match names.get(&name.text, name.span) {
             Some((Declared::Binding(i), declared)) => {
                 self.refer(within, *i);
                 let Some((_, step)) = steps.first() else { return Meaning::Binding(*i) };
@@ -248,7 +313,7 @@ impl<'a> Checker<'a> {
             None => {
                 let what = if steps.is_empty() { "name" } else { "topic" };
                 let code = if steps.is_empty() { Code::UnknownName } else { Code::UnknownTopic };
-                let suggestion = self.suggestion(&name.text, names);
+                let suggestion = self.suggestion(&name.text, name.span, names);
                 let mut diagnostic =
                     Diagnostic::new(code, name.span, format!("unknown {what} '{}'{suggestion}", name.text));
                 let constant = match name.text.to_lowercase().as_str() {
@@ -260,6 +325,15 @@ impl<'a> Checker<'a> {
                     _ => None,
                 };
                 if let Some(help) = constant.filter(|_| steps.is_empty() && suggestion.is_empty()) {
+                    self.diagnostics.push(diagnostic.help(help));
+                    return Meaning::Invalid;
+                }
+                if let Some(help) = self.qualified(&name.text, name.span, Role::Value) {
+                    self.diagnostics.push(diagnostic.help(help));
+                    return Meaning::Invalid;
+                }
+                let topic = self.compared_topic(node);
+                if let Some(help) = self.constant_of_type(&name.text, topic).filter(|_| steps.is_empty()) {
                     self.diagnostics.push(diagnostic.help(help));
                     return Meaning::Invalid;
                 }
@@ -277,35 +351,17 @@ impl<'a> Checker<'a> {
                     diagnostic.help = self.declared_topics();
                 } else if steps.is_empty()
                     && suggestion.is_empty()
-                    && let Some(left) = self.compared_with(node)
+                    && let Some(help) = self.compared_advice(node, &name.text)
                 {
-                    let word = &name.text;
-                    diagnostic = diagnostic.help(match left {
-                        NodeKind::AtomField(..) => format!(
-                            "write `exists {word}. …` before the formula for a variable, `\"{word}\"` for a string"
-                        ),
-                        _ => format!(
-                            "write `\"{word}\"` for a string, or declare a constant with `const {word} = 2`"
-                        ),
-                    });
+                    diagnostic = diagnostic.help(help);
                 } else if suggestion.is_empty() {
-                    diagnostic.help = self.visible_names(names);
+                    diagnostic.help = self.visible_names(name.span, names);
                 }
                 diagnostic
             }
         };
         self.diagnostics.push(diagnostic);
         Meaning::Invalid
-    }
-
-    /// Returns the left operand, if the node is the right operand of a comparison.
-    fn compared_with(&self, node: NodeId) -> Option<&NodeKind> {
-        match &self.ast.nodes.get(node + 1)?.kind {
-            NodeKind::Binary(Infix::Compare(_), left, right) if *right == node => {
-                Some(&self.ast.nodes[*left].kind)
-            }
-            _ => None,
-        }
     }
 
     /// Resolves a field of a topic.
@@ -316,7 +372,11 @@ impl<'a> Checker<'a> {
         let declared = match self.fields(topic).map(|fields| fields.find_value(steps, self.span(node))) {
             None => None,
             Some(Ok(declared)) => declared,
-            Some(Err(diagnostic)) => {
+            Some(Err(mut diagnostic)) => {
+                let found = self.fields(topic).and_then(|fields| fields.find(steps, self.span(node)).ok());
+                if let Some((SchemaType::Array(..), _)) = found {
+                    diagnostic.help = self.array_advice(node).or(diagnostic.help);
+                }
                 self.diagnostics.push(*diagnostic);
                 return Meaning::Invalid;
             }
@@ -340,78 +400,21 @@ impl<'a> Checker<'a> {
         Some(Meaning::Field { topic, path, declared: Some((ValueType::String, Some(parameter.span))) })
     }
 
-    /// Returns advice for a parameter or a variable of another declaration.
-    fn local_of_that_name(&self, word: &str) -> Option<String> {
-        let ast = self.ast;
-        if let Some(help) = self.machine_of_that_name(word) {
-            return Some(help);
-        }
-        if ast.properties.iter().any(|property| property.name.text == word) {
-            return Some(format!(
-                "'{word}' is a property, which only an `assert` can name, and alone: name its formula with `let`"
-            ));
-        }
-        let divided = ast.properties.iter().map(|p| (&p.name, p.each));
-        let mut divided = divided.chain(ast.machines.iter().map(|m| (&m.name, m.each)));
-        let owner = divided.find(|(_, each)| {
-            let parameters =
-                each.and_then(|each| ast.for_eaches.get(each)).map_or(&[][..], |each| &each.parameters);
-            parameters.iter().any(|parameter| parameter.name.text == word)
-        });
-        if let Some((owner, _)) = owner {
-            return Some(format!("'{word}' is a parameter of '{}' and visible only there", owner.text));
-        }
-        let owner = ast.machines.iter().find(|m| m.variables.iter().any(|v| v.name.text == word))?;
-        Some(format!("'{word}' is a variable of machine '{}' and visible only there", owner.name.text))
-    }
-
-    /// Returns advice for the name of a machine or a state.
-    fn machine_of_that_name(&self, word: &str) -> Option<String> {
-        let mut machines = self.ast.machines.iter();
-        let has_state = |m: &crate::syntax::ast::Machine| {
-            m.transitions
-                .iter()
-                .any(|transition| [&transition.from, &transition.to].iter().any(|state| state.text == word))
-        };
-        let machine = machines.find(|machine| machine.name.text == word || has_state(machine))?;
-        let name = &machine.name.text;
-        let first = machine.transitions.first().map_or("a", |transition| transition.from.text.as_str());
-        Some(match word == name {
-            true => format!(
-                "'{name}' is a machine: write `in({name}, {first})` to test whether it is in state '{first}'"
-            ),
-            false => {
-                format!("'{word}' is a state of machine '{name}': write `in({name}, {word})` to test it")
-            }
-        })
-    }
-
     fn declared_topics(&self) -> Option<String> {
         let topics = list(self.ast.topics.iter().map(|topic| topic.name.text.as_str()))?;
         Some(format!("declared topics: {topics}"))
     }
 
     /// Returns the definitions and local names in scope.
-    fn visible_names(&self, names: &Names<'_>) -> Option<String> {
-        let bindings = names.iter().filter(|(_, (declared, _))| matches!(declared, Declared::Binding(_)));
-        let mut visible: Vec<_> = bindings.map(|(name, (_, span))| (*span, *name)).collect();
+    fn visible_names(&self, at: Span, names: &Names<'_>) -> Option<String> {
+        let bindings = names.visible(at).filter(|(_, declared, _)| matches!(declared, Declared::Binding(_)));
+        let mut visible: Vec<_> = bindings.map(|(name, _, span)| (span, name)).collect();
         visible.extend(self.locals.iter().map(|(name, (_, span))| (*span, *name)));
         visible.sort();
         match list(visible.into_iter().map(|(_, name)| name)) {
             Some(visible) => Some(format!("names in scope: {visible}; write a field as `topic.field`")),
             None => Some("write a field as `topic.field`".to_owned()),
         }
-    }
-
-    /// Returns advice for a field without its topic.
-    fn field_of_that_name(&self, word: &str) -> Option<String> {
-        let topic = self.ast.topics.iter().find(|topic| {
-            topic.schema.as_ref().is_some_and(|schema| schema.fields.iter().any(|(name, _)| name == word))
-        })?;
-        Some(format!(
-            "topic '{}' has a field of this name: write `{}.{word}`",
-            topic.name.text, topic.name.text
-        ))
     }
 
     pub(super) fn fields(&self, topic: TopicId) -> Option<Fields<'a>> {
@@ -432,7 +435,7 @@ impl<'a> Checker<'a> {
                     .help(format!("a single formula has one topic, '{only}': write `on({only})`")),
             ));
         }
-        match names.get(name.text.as_str()) {
+        match names.get(&name.text, name.span) {
             Some((Declared::Topic(topic), _)) => Ok(*topic),
             Some((Declared::Binding(_) | Declared::Definition(_), declared)) => {
                 let message = format!("'{}' is not a topic", name.text);
@@ -442,11 +445,15 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let topics = self.ast.topics.iter().map(|topic| topic.name.text.as_str());
-                let suggestion = did_you_mean(&name.text, topics);
+                let qualified = self.qualified(&name.text, name.span, Role::Value);
+                let suggestion = match qualified {
+                    Some(_) => String::new(),
+                    None => did_you_mean(&name.text, topics),
+                };
                 let message = format!("unknown topic '{}'{suggestion}", name.text);
                 let mut diagnostic = Diagnostic::new(Code::UnknownTopic, name.span, message);
                 let topics = || self.declared_topics().filter(|_| suggestion.is_empty());
-                diagnostic.help = self.machine_of_that_name(&name.text).or_else(topics);
+                diagnostic.help = qualified.or_else(|| self.machine_of_that_name(&name.text)).or_else(topics);
                 Err(Box::new(diagnostic))
             }
         }

@@ -34,7 +34,7 @@ impl<'a> Checker<'a> {
 
     /// Declares a local name, which must not shadow another name.
     pub(super) fn local(&mut self, name: &'a Name, local: Local, names: &Names<'a>) {
-        let outer = names.get(name.text.as_str()).map(|(_, span)| *span);
+        let outer = names.get(&name.text, name.span).map(|(_, span)| *span);
         let inner = self.locals.get(name.text.as_str()).map(|(_, span)| *span);
         match outer.or(inner) {
             Some(first) => self.declared_twice(name, first),
@@ -262,14 +262,30 @@ impl<'a> Checker<'a> {
         false
     }
 
-    /// Warns about a property that reads none of the topics of its parameters.
+    fn reads_parameter(&self, formula: ExprId) -> bool {
+        let nodes = &self.graph.spec().nodes;
+        let mut seen = HashSet::from([formula]);
+        let mut open = vec![formula];
+        while let Some(id) = open.pop() {
+            let node = &nodes[id.index()];
+            if matches!(node, Expr::Key(..)) {
+                return true;
+            }
+            open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+        }
+        false
+    }
+
+    /// Warns about a property that reads neither a parameter nor a topic of one.
     pub(super) fn warn_of_unused_parameter(&mut self, slice: SliceId, name: &Name, formula: ExprId) {
         let spec = self.graph.spec();
         let Some(parameter) = spec.slices.get(slice.0 as usize).and_then(|slice| slice.keys.first()) else {
             return;
         };
-        let topics = spec.topics_of(formula);
-        if parameter.fields.iter().any(|(topic, _)| topics.contains(topic)) {
+        let mut topics = spec.topics_of(formula);
+        let of_one = spec.events_read(formula).into_iter().filter(|(_, event)| event.has_key());
+        topics.extend(of_one.map(|(topic, _)| topic));
+        if parameter.fields.iter().any(|(topic, _)| topics.contains(topic)) || self.reads_parameter(formula) {
             return;
         }
         let named: Vec<_> =

@@ -60,13 +60,16 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn warn_of_shadowing(&mut self, variables: &[usize], names: &Names<'a>) {
-        for variable in variables {
-            let Name { text, span } = &self.ast.variables[*variable];
-            let outer = names.get(text.as_str()).map(|(_, place)| *place);
-            let inner = self.locals.get(text.as_str()).map(|(_, place)| *place);
-            if let Some(hidden) = outer.or(inner) {
-                self.diagnostics.push(shadowing(text, *span, hidden));
-            }
+        let ast = self.ast;
+        variables.iter().for_each(|variable| self.warn_of_shadowed(&ast.variables[*variable], names));
+    }
+
+    /// Warns about a local name that is also that of an outer declaration.
+    pub(super) fn warn_of_shadowed(&mut self, Name { text, span }: &Name, names: &Names<'a>) {
+        let outer = names.get(text, *span).map(|(_, place)| *place);
+        let inner = self.locals.get(text.as_str()).map(|(_, place)| *place);
+        if let Some(hidden) = outer.or(inner) {
+            self.diagnostics.push(shadowing(text, *span, hidden));
         }
     }
 

@@ -310,7 +310,7 @@ impl Formatter<'_> {
             return [(from, from + 1), (from + 2, (from + 3).min(to))];
         }
         if let Some(event) = self.event(from, to) {
-            return [(from + 1, event), (event, to)];
+            return [(from + 1, event), (event, self.schema(event, to))];
         }
         let content = self.schema(from, to);
         [(from + 1, content - 1), (content - 1, content)]
@@ -337,8 +337,9 @@ impl Formatter<'_> {
             if self.column_kind(*from).is_none() {
                 continue;
             }
-            // Nothing stands behind an event.
-            let counted = if self.event(*from, *to).is_some() { 1 } else { 2 };
+            // Nothing stands behind an event without a key.
+            let is_last = self.event(*from, *to).is_some() && self.schema(*from, *to) == *to;
+            let counted = if is_last { 1 } else { 2 };
             for (column, (begin, end)) in columns.iter_mut().zip(self.cells(*from, *to)).take(counted) {
                 *column = (*column).max(self.width_of(begin, end));
             }

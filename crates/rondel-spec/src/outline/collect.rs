@@ -1,10 +1,11 @@
 //! Collects the names of a syntax tree.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use rondel_event::{Segment, ValueType};
 
-use super::{Outline, Symbol, SymbolKind, constant_text, type_text};
+use super::{Outline, Symbol, SymbolKind, constant_text, is_name, type_text};
 use crate::check;
 use crate::definition::Definitions;
 use crate::diagnostic::Span;
@@ -16,9 +17,10 @@ use crate::syntax::{self, Mark, ast};
 pub(super) fn outline(sources: &Sources, types: Option<&dyn Definitions>) -> Outline {
     let (text, files) = (sources.text(), sources.spans());
     // Mistakes are reported by those who check.
-    let ast = syntax::parse_files(text, &files, &mut Vec::new());
+    let modules = Rc::new(sources.modules(&mut Vec::new()));
+    let ast = syntax::parse_files(text, &files, modules.clone(), &mut Vec::new());
     // Here the constants of message types are values and have no names any more.
-    let mut typed = syntax::parse_files(text, &files, &mut Vec::new());
+    let mut typed = syntax::parse_files(text, &files, modules, &mut Vec::new());
     check::define(&mut typed, types, &mut Vec::new());
     let mut collector = Collector {
         text,
@@ -90,12 +92,15 @@ impl<'a> Collector<'a> {
         let whole = whole.copied().filter(|whole| whole.end >= span.end).unwrap_or(span);
         let doc = if owner.is_none() { comment_above(self.text, whole.start) } else { String::new() };
         // A chain may be called as its topics are listed, and a test by a text in quotes.
-        let is_written = span.of(self.text) == name.text;
+        let prefix = self.ast.modules.prefix(span.start);
+        let text = name.text.strip_prefix(prefix).unwrap_or(&name.text);
+        let is_written = span.of(self.text) == text;
         self.outline.uses.extend(is_written.then_some((span, symbol)));
-        let (name, span) = (name.text.clone(), Some(span));
+        let (name, span) = (text.to_owned(), Some(span));
         self.outline.symbols.push(Symbol {
             kind,
             name,
+            module: prefix.trim_end_matches('.').to_owned(),
             span,
             whole,
             owner,
@@ -108,6 +113,16 @@ impl<'a> Collector<'a> {
 
     fn declare(&mut self) {
         let ast = self.ast;
+        let main = self.text.len();
+        for (alias, uses) in &ast.aliases {
+            let symbol = self.add(SymbolKind::Import, alias, None, String::new());
+            self.outline.uses.extend(uses.iter().map(|span| (*span, symbol)));
+            let names = ast.modules.names_of(main, &alias.text);
+            let row = |(name, full)| (alias.text.clone(), name, full);
+            self.outline.imports.extend(names.into_iter().map(row));
+        }
+        self.outline.imports.sort();
+        self.outline.imports.dedup();
         for (topic, typed) in ast.topics.iter().zip(&self.typed.topics) {
             let symbol = self.add(SymbolKind::Topic, &topic.name, None, String::new());
             // Without an address its name is the address.
@@ -318,8 +333,12 @@ impl<'a> Collector<'a> {
 
     /// Adds the use of a symbol, unless the text there is another one: that of a parameter that stands for it.
     fn add_use(&mut self, span: Span, name: &str, symbol: usize) {
-        if span.of(self.text) == name {
-            self.outline.uses.push((span, symbol));
+        let written = span.of(self.text);
+        // Of `limits.near`, and of `near` in the file that is imported as `limits`, the last word.
+        let last = |text: &str| text.rsplit('.').next().unwrap_or("").len();
+        let (from, to) = (written.len() - last(written), name.len() - last(name));
+        if written == name && from == 0 || written[from..] == name[to..] && is_name(&written[from..]) {
+            self.outline.uses.push((Span::new(span.start + from, span.end), symbol));
         }
     }
 
@@ -358,7 +377,7 @@ impl<'a> Collector<'a> {
                         self.add_use(*span, key, field);
                     }
                 }
-                Segment::Index(_) => path.push_str("[]"),
+                Segment::Index(_) | Segment::FromEnd(_) => path.push_str("[]"),
             }
         }
     }

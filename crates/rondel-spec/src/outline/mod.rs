@@ -34,6 +34,8 @@ pub struct Outline {
     topics: Vec<(String, Option<Schema>)>,
     /// The constants of message types: owner, name, and value.
     constants: Vec<(String, String, String)>,
+    /// What the imports with names declare: the name of the import, the name, and the full name of the declaration.
+    imports: Vec<(String, String, String)>,
 }
 
 /// The kind of a [`Symbol`].
@@ -63,6 +65,8 @@ pub enum SymbolKind {
     Assert,
     /// A test.
     Test,
+    /// The name of an import, behind `as`.
+    Import,
 }
 
 /// A name that a specification declares.
@@ -82,8 +86,17 @@ pub struct Symbol {
     pub detail: String,
     /// The comment above its declaration.
     pub doc: String,
+    /// What stands before its name in the file that imports the others: empty, or `limits` for `limits.near`.
+    pub module: String,
     /// Whether it is named as the network or a recording names it, so that another name would be something else.
     pub is_external: bool,
+}
+
+impl Symbol {
+    /// The name with that of the import by which it is reached: `limits.near`.
+    pub fn full_name(&self) -> String {
+        if self.module.is_empty() { self.name.clone() } else { format!("{}.{}", self.module, self.name) }
+    }
 }
 
 impl Outline {
@@ -115,11 +128,19 @@ impl Outline {
         self.uses.iter().map(|(_, symbol)| *symbol).collect()
     }
 
-    /// What may stand behind a path and a point: the fields of a topic or of an object in it, or the constants of a
-    /// message type; each with its type or its value.
+    /// What may stand behind a path and a point: the fields of a topic or of an object in it, the constants of a message
+    /// type, or what an import with a name declares; each with its type, its value, or nothing.
     pub fn members(&self, path: &str) -> Vec<(String, String)> {
         let mut parts = path.split('.');
-        let first = parts.next().unwrap_or("");
+        let mut first = parts.next().unwrap_or("");
+        let imported = self.imports.iter().filter(|(alias, ..)| alias == first);
+        if imported.clone().next().is_some() {
+            let Some(word) = parts.next() else {
+                return imported.map(|(_, name, _)| (name.clone(), String::new())).collect();
+            };
+            let found = imported.into_iter().find(|(_, name, _)| name == word);
+            first = found.map_or("", |(.., full)| full);
+        }
         let constants = self.constants.iter().filter(|(owner, ..)| owner == first && path == first);
         let constants = constants.map(|(_, name, value)| (name.clone(), value.clone()));
         let Some((_, Some(schema))) = self.topics.iter().find(|(name, _)| name == first) else {

@@ -43,8 +43,8 @@ pub(super) const DECLARATIONS: &[WordRow] = &[
     ),
     row(
         &["use"],
-        "`use \"topics.rondel\"`",
-        "the declarations of another file, or of a library: `use std.patterns`",
+        "`use \"topics.rondel\" as topics`",
+        "the declarations of another file, or of a library: `use std.patterns`; with `as` behind that name",
     ),
 ];
 

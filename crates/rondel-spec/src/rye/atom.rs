@@ -187,7 +187,7 @@ impl Parser<'_> {
                 PairValue::Equals(value) => Test::Equals(value),
                 PairValue::Number(comparison, number) => Test::Number(comparison, number),
             };
-            conditions.push(Condition { path, test });
+            conditions.push(Condition { alternative: 0, path, test });
             return Ok(());
         }
         let whole = start.to(steps.last().map_or(start, |(_, span)| *span));

@@ -4,7 +4,7 @@ use rondel_event::Comparison;
 
 use super::ast::{Assert, Attribute, Body, Demanded, Name};
 use super::parser::{BEFORE_PARENTHESIS, Mark, PREFIX, Parsed, Parser};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::suggest::did_you_mean;
 
@@ -36,7 +36,7 @@ impl Parser<'_> {
         self.advance();
         let own = match self.symbol(1) {
             "=" => {
-                let own = self.name("an assert")?;
+                let own = self.declared_name("an assert")?;
                 self.expect("=")?;
                 Some(own)
             }
@@ -45,9 +45,11 @@ impl Parser<'_> {
         let (from, start) = (self.place(), self.span());
         let word = self.word(0);
         if !DEMANDS.contains(&word) {
-            let suggestion = did_you_mean(word, DEMANDS);
+            // The nearest word to `never` is its opposite.
+            let help = if word == "never" { self.always_not() } else { FORMS.to_owned() };
+            let suggestion = if word == "never" { String::new() } else { did_you_mean(word, DEMANDS) };
             let message = format!("expected what the assert demands, found {}{suggestion}", self.found());
-            return Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(FORMS)));
+            return Err(self.report(Diagnostic::new(Code::UnexpectedToken, start, message).help(help)));
         }
         self.advance();
         let (demand, body) = match word {
@@ -74,9 +76,29 @@ impl Parser<'_> {
             }
         }
         let is_named = own.is_some();
-        let name = own.unwrap_or_else(|| Name { text: self.spelled(from), span: start.to(self.last_span()) });
+        let name = own.unwrap_or_else(|| {
+            let text = format!("{}{}", self.ast.modules.prefix(start.start), self.spelled(from));
+            Name { text, span: start.to(self.last_span()) }
+        });
         self.ast.asserts.push(Assert { name, is_named, attributes, demand, body, span, mode });
         self.end_of_declaration()
+    }
+
+    /// Returns advice for `never p`.
+    fn always_not(&mut self) -> String {
+        let from = self.place();
+        self.advance();
+        let formula = self.place();
+        while !self.at_end() && !self.at_declaration() && !matches!(self.word(0), "between" | "while") {
+            self.advance();
+        }
+        let (written, length) = (self.written(formula), self.place() - formula);
+        self.go_to(from);
+        match length {
+            0 => "write `assert always not p`".to_owned(),
+            1 => format!("write `assert always not {written}`"),
+            _ => format!("write `assert always not ({written})`"),
+        }
     }
 
     /// Returns the text between a position and here as the name of the assert: the same however it is laid out.
@@ -115,6 +137,7 @@ impl Parser<'_> {
         }
         let body = self.asserted()?;
         self.expect(")")?;
+        let operator = self.span();
         let comparison = self.demanded()?;
         let span = self.span();
         let demand = match word {
@@ -125,21 +148,55 @@ impl Parser<'_> {
                     _ => return Err(self.expected("a number from 0 to 1")),
                 };
                 self.advance();
-                if !(0.0..=1.0).contains(&share) {
+                let is_percentage = self.eat("%");
+                if is_percentage || !(0.0..=1.0).contains(&share) {
+                    let place = span.to(self.last_span());
                     let diagnostic =
-                        Diagnostic::new(Code::InvalidNumber, span, "a share is a number from 0 to 1");
-                    self.report(diagnostic.help("write `>= 0.95` for 95 %"));
+                        Diagnostic::new(Code::InvalidNumber, place, "a share is a number from 0 to 1");
+                    let help = match (0.0..=100.0).contains(&share) && (is_percentage || share >= 2.0) {
+                        // Rounded, because a division by 100 is not exact.
+                        true => format!("write `{}` for {share} %", (share * 1e4).round() / 1e6),
+                        false => "write `>= 0.95` for 95 %".to_owned(),
+                    };
+                    self.report(diagnostic.help(help));
                 }
+                self.warn_of_constant(comparison, share, 1.0, operator.to(span));
                 Demanded::Share(comparison, share)
             }
             "count" => {
                 let TokenKind::Int(count) = *self.peek() else { return Err(self.expected("a whole number")) };
                 self.advance();
+                self.warn_of_constant(comparison, count as f64, f64::INFINITY, operator.to(span));
                 Demanded::Count(comparison, count, violations)
             }
             _ => Demanded::Longest(comparison, self.bound()?),
         };
         Ok((demand, body))
+    }
+
+    /// Warns about a demand that holds for all numbers from zero to the largest, or for none.
+    fn warn_of_constant(&mut self, comparison: Comparison, limit: f64, largest: f64, span: Span) {
+        let holds = |number: f64| match comparison {
+            Comparison::Equal => number == limit,
+            Comparison::NotEqual => number != limit,
+            Comparison::Less => number < limit,
+            Comparison::LessOrEqual => number <= limit,
+            Comparison::Greater => number > limit,
+            Comparison::GreaterOrEqual => number >= limit,
+        };
+        if !(0.0..=largest).contains(&limit) {
+            return;
+        }
+        let message = match [0.0, limit, largest].map(holds) {
+            [false, false, false] => "this assert can never hold",
+            [true, true, true] => "this assert always holds",
+            _ => return,
+        };
+        let help = match largest == 1.0 {
+            true => "a share is a number from 0 to 1: write `>= 0.95`, or `assert always p` for all",
+            false => "a count is zero or above: write `== 0`, or `<= 3`",
+        };
+        self.report(Diagnostic::new(Code::ConstantProperty, span, message).help(help));
     }
 
     fn demanded(&mut self) -> Parsed<Comparison> {

@@ -1,12 +1,15 @@
 //! The syntax tree of a specification, before names are resolved and types inferred.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
-use rondel_event::{Comparison, Quantifier, Segment, TopicEvent, Value, ValueType, Verdict};
+use rondel_event::{Comparison, Segment, TopicEvent, Value, ValueType, Verdict};
 
+pub(crate) use super::elements::{ElementTest, ElementsSyntax};
 use crate::definition::Definition;
 use crate::diagnostic::Span;
 use crate::functions::FunctionId;
+use crate::modules::Modules;
 use crate::operators::Operator;
 use crate::spec::{Aggregate, BinaryOp, ChainMeasure, Schema};
 
@@ -41,6 +44,10 @@ pub(crate) struct Ast {
     pub(crate) variables: Vec<Name>,
     /// The offset at which the imported files end: what is declared before it may be unused.
     pub(crate) imported: usize,
+    /// The name spaces of the files.
+    pub(crate) modules: Rc<Modules>,
+    /// The aliases of imports, with their uses.
+    pub(crate) aliases: Vec<(Name, Vec<Span>)>,
     /// Whether this is a single formula, whose names are fields of its only topic.
     pub(crate) single: bool,
 }
@@ -57,7 +64,8 @@ impl Ast {
     }
 }
 
-/// A word and its location.
+/// A word and its location. The names of declarations are full: `limits.near` for `near` in a file that is imported as
+/// `limits`.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) text: String,
@@ -239,7 +247,7 @@ pub(crate) struct Message {
     pub(crate) time: i64,
     pub(crate) time_span: Span,
     pub(crate) topic: Name,
-    /// The content of a message; an empty object for an event.
+    /// The content of a message, or the key of an event of an instance; an empty object where there is none.
     pub(crate) content: Content,
     /// The event, and whether it holds: `not alive(topic)` does not.
     pub(crate) event: Option<(TopicEvent, bool)>,
@@ -395,27 +403,6 @@ pub(crate) enum NodeKind {
     },
     /// An invalid expression that has been reported.
     Invalid,
-}
-
-/// Conditions on the elements of an array, all of which an element must meet.
-#[derive(Debug)]
-pub(crate) struct ElementsSyntax {
-    pub(crate) quantifier: Quantifier,
-    /// The path of the array, and where it is written.
-    pub(crate) array: Name,
-    pub(crate) steps: Vec<(Segment, Span)>,
-    pub(crate) place: Span,
-    pub(crate) tests: Vec<ElementTest>,
-}
-
-/// A comparison of an element, or a field of it, with a constant.
-#[derive(Debug)]
-pub(crate) struct ElementTest {
-    /// The path in the element, and where it is written with the element.
-    pub(crate) steps: Vec<(Segment, Span)>,
-    pub(crate) span: Span,
-    pub(crate) comparison: Comparison,
-    pub(crate) value: NodeId,
 }
 
 impl NodeKind {

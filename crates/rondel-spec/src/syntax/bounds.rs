@@ -7,6 +7,7 @@ use super::parser::{INFIX, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::duration::{DurationError, UNITS, nanos, synonym, unit};
 use crate::lexer::TokenKind;
+use crate::modules::Role;
 use crate::suggest::did_you_mean;
 
 impl Parser<'_> {
@@ -45,7 +46,11 @@ impl Parser<'_> {
         let upper = self.optional_bound()?;
         if !self.eat("]") {
             let is_half_open = self.symbol(0) == ")";
+            let duration = self.duration_advice();
             let reported = self.expected("`]`");
+            if let Some(help) = duration {
+                self.help_last(help);
+            }
             if is_half_open {
                 self.help_last(self.inclusive(lower.as_ref(), upper.as_ref()));
             }
@@ -110,7 +115,7 @@ impl Parser<'_> {
                     self.advance();
                     return Ok(Bound { kind, span });
                 }
-                BoundKind::Name(name.to_owned())
+                BoundKind::Name(self.ast.modules.full(span.start, name, Role::Value))
             }
             _ => {
                 let message = format!("expected a number of steps or a duration, found {}", self.found());

@@ -5,23 +5,24 @@ use rondel_event::Segment;
 use super::ast::{Attribute, Chain, ForEach, Name, NodeId, NodeKind, Parameter, PropertySource};
 use super::parser::{Mark, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::modules::{Role, chain_name};
 use crate::spec::ChainMeasure;
 
 impl Parser<'_> {
     pub(super) fn chain(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
         self.advance();
         let named = if self.symbol(1) == "=" {
-            let name = self.name("a chain")?;
+            let name = self.declared_name("a chain")?;
             self.advance();
             Some(name)
         } else {
             None
         };
-        let mut topics = vec![self.name("a topic")?];
+        let mut topics = vec![self.used_name("a topic", Role::Value)?];
         self.expect("->")?;
-        topics.push(self.name("a topic")?);
+        topics.push(self.used_name("a topic", Role::Value)?);
         while self.eat("->") {
-            topics.push(self.name("a topic")?);
+            topics.push(self.used_name("a topic", Role::Value)?);
         }
         if self.word(0) != "by" {
             let reported = self.expected("`->` or `by`");
@@ -56,9 +57,10 @@ impl Parser<'_> {
             further.push((written, measure, word, self.bound()?));
         }
         let name = named.unwrap_or_else(|| {
-            let words: Vec<_> = topics.iter().map(|topic| topic.text.as_str()).collect();
+            let words = topics.iter().map(|topic| topic.span.of(self.text));
             let span = topics[0].span.to(topics[topics.len() - 1].span);
-            Name { text: words.join("_"), span }
+            let prefix = self.ast.modules.prefix(span.start);
+            Name { text: format!("{prefix}{}", chain_name(words)), span }
         });
         let chain = self.ast.chains.len();
         self.ast.property_sources.push(PropertySource::Chain(chain));
@@ -91,7 +93,7 @@ impl Parser<'_> {
         let NodeKind::Path(_, steps) = &self.ast.nodes.get(*fields.first()?)?.kind else { return None };
         steps.iter().rev().find_map(|(segment, span)| match segment {
             Segment::Key(key) => Some(Name { text: key.to_string(), span: *span }),
-            Segment::Index(_) => None,
+            Segment::Index(_) | Segment::FromEnd(_) => None,
         })
     }
 

@@ -41,7 +41,7 @@ const OPERATOR_WORDS: [&str; 14] = [
 ];
 
 /// What is measured over a window.
-const AGGREGATES: [&str; 14] = [
+pub(super) const AGGREGATES: [&str; 14] = [
     "count",
     "sum",
     "mean",
@@ -324,6 +324,9 @@ impl Parser<'_> {
         if let (Some(part), &[operand, percentage]) = (part, &arguments[..]) {
             // Beyond the fourth digit a float may be off.
             if (part - part.round()).abs() < 1e-6 {
+                if 0.0 < part && part < 10_000.0 {
+                    self.warn_of_quantile(percentage, part);
+                }
                 *arguments = vec![operand];
                 return Ok(Aggregate::Percentile(part.round() as u32));
             }
@@ -346,6 +349,19 @@ impl Parser<'_> {
             false => "write `percentile(x, 95) over 10 s`",
         };
         Err(self.report(Diagnostic::new(Code::WrongArguments, span, message).help(help)))
+    }
+
+    /// Warns about a percentage that is a share elsewhere: 0.95 for 95 percent.
+    fn warn_of_quantile(&mut self, percentage: NodeId, part: f64) {
+        let span = self.ast.nodes[percentage].span;
+        let percent = part / 100.0;
+        // The ending is right for the usual percentiles only.
+        let meant = match part.rem_euclid(100.0) == 0.0 && ![1.0, 2.0, 3.0].contains(&(percent % 10.0)) {
+            true => format!("write `{percent}` for the {percent}th percentile"),
+            false => format!("write `{percent}` for {percent} percent"),
+        };
+        let message = format!("{} is less than one percent", span.of(self.text));
+        self.report(Diagnostic::new(Code::DoubtfulNumber, span, message).help(meant));
     }
 
     /// Returns advice for an aggregate without a window.

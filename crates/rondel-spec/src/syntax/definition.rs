@@ -9,18 +9,17 @@ use std::rc::Rc;
 use rondel_event::{Value, ValueType};
 
 use super::ast::{BoundKind, DefinitionSyntax, Function, Name, NodeId, NodeKind, Prefix};
+use super::circle::recursive;
 use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
+use crate::modules::Role;
 use crate::operators::Operator;
 use crate::suggest::did_you_mean;
 
 /// The most nodes that all expansions of a file may have.
 const LIMIT: usize = 200_000;
-
-/// The most definitions of a circle that are named.
-const SHOWN: usize = 12;
 
 /// The types of parameters; the first two are no types of values.
 const TYPES: [&str; 9] = ["topic", "bound", "bool", "int", "float", "string", "text", "time", "duration"];
@@ -39,7 +38,7 @@ enum ParameterType {
 /// A definition with parameters.
 #[derive(Debug)]
 pub(super) struct Definition {
-    name: Name,
+    pub(super) name: Name,
     parameters: Vec<(Name, ParameterType)>,
     /// The position of the first token of the body; none if the declaration is malformed before it.
     body: Option<usize>,
@@ -70,11 +69,11 @@ pub(super) struct Expansion {
     /// The number of nodes that expansions have added.
     nodes: usize,
     /// The definitions that are used.
-    used: HashSet<String>,
+    pub(super) used: HashSet<String>,
     /// The definition that is being declared.
     declared: Option<usize>,
     /// Uses in declarations: the definition that is declared, the one that it uses, and where.
-    calls: Vec<(usize, usize, Span)>,
+    pub(super) calls: Vec<(usize, usize, Span)>,
 }
 
 impl Expansion {
@@ -83,17 +82,6 @@ impl Expansion {
         self.open.clear();
         self.arguments.clear();
     }
-}
-
-/// What is wrong with a definition that uses itself by way of others.
-fn recursive(name: &Name, circle: &[&str], at: Span) -> Diagnostic {
-    let message = match circle.len() {
-        2 => format!("definition '{}' uses itself", name.text),
-        _ => format!("definition '{}' uses itself: {}", name.text, circle.join(" -> ")),
-    };
-    Diagnostic::new(Code::RecursiveDefinition, at, message)
-        .label(name.span, "declared here")
-        .help("definitions are expanded where they are used, so none can contain itself")
 }
 
 impl Parser<'_> {
@@ -107,6 +95,7 @@ impl Parser<'_> {
                 continue;
             }
             let name = Name { text: self.word(1).to_owned(), span: self.token(1).span };
+            let name = self.full(name, Role::Value);
             self.go_to(at + 2);
             let parameters = self.parameters(false).ok();
             let body = (parameters.is_some() && self.eat("=")).then(|| self.place());
@@ -138,10 +127,13 @@ impl Parser<'_> {
         let mut parameters: Vec<(Name, ParameterType)> = Vec::new();
         while self.symbol(0) != ")" {
             let word = self.word(0);
-            if word.is_empty() || RESERVED.contains(&word) {
+            if word.is_empty() || word.contains('.') || RESERVED.contains(&word) {
                 return Err(fail(self, "the name of a parameter", example));
             }
             let name = Name { text: word.to_owned(), span: self.span() };
+            if tell {
+                self.refuse_alias(&name);
+            }
             self.advance();
             if !self.eat(":") {
                 return Err(fail(self, "`:` and the type of the parameter", example));
@@ -197,14 +189,15 @@ impl Parser<'_> {
 
     /// Parses a definition with parameters from its parameters on; its body is checked at each use.
     pub(super) fn definition(&mut self, name: usize) -> Parsed<()> {
-        let name =
-            Name { text: self.tokens()[name].span.of(self.text).to_owned(), span: self.tokens()[name].span };
-        let is_function = Function::named(&name.text).is_some()
-            || Operator::named(&name.text).is_some()
-            || MEASUREMENTS.contains(&name.text.as_str())
-            || matches!(name.text.as_str(), "in" | "reaction");
+        let span = self.tokens()[name].span;
+        let word = span.of(self.text);
+        let is_function = Function::named(word).is_some()
+            || Operator::named(word).is_some()
+            || MEASUREMENTS.contains(&word)
+            || matches!(word, "in" | "reaction");
+        let name = self.full(Name { text: word.to_owned(), span }, Role::Value);
         if is_function {
-            let message = format!("'{}' is a function of the language", name.text);
+            let message = format!("'{word}' is a function of the language");
             let diagnostic = Diagnostic::new(Code::DuplicateName, name.span, message);
             self.report(diagnostic.help("choose another name"));
         }
@@ -318,6 +311,14 @@ impl Parser<'_> {
         let (mut named, mut count, mut right) = (None, 0, true);
         while self.symbol(0) != ")" {
             let span = self.span();
+            let names_parameter = definition.parameters.iter().any(|(name, _)| name.text == self.word(0));
+            if names_parameter && self.symbol(1) == "=" {
+                let (message, word) =
+                    ("expected `:` behind the name of a parameter, found `=`", self.word(0));
+                let diagnostic = Diagnostic::new(Code::UnexpectedToken, self.token(1).span, message);
+                let value = self.token(2).span.of(self.text);
+                return Err(self.report(diagnostic.help(format!("write `{word}: {value}`"))));
+            }
             let place = if !self.word(0).is_empty() && self.symbol(1) == ":" {
                 named.get_or_insert(span);
                 let place = self.parameter_named(definition, &given);
@@ -474,7 +475,7 @@ impl Parser<'_> {
         self.note_parameter(&name.text, name.span);
         match self.expansion.arguments.get(&name.text) {
             Some(Argument::Topic(topic)) => topic.clone(),
-            _ => name,
+            _ => self.full(name, Role::Any),
         }
     }
 
@@ -540,53 +541,6 @@ impl Parser<'_> {
         Ok(Some((kind, at)))
     }
 
-    /// Reports definitions that use themselves and are used nowhere else: the others are reported where they are
-    /// expanded.
-    fn report_unused_circles(&mut self) {
-        let definitions = self.definitions.clone();
-        let used: Vec<bool> =
-            definitions.iter().map(|definition| self.expansion.used.contains(definition.name())).collect();
-        let mut uses = vec![Vec::new(); definitions.len()];
-        for (from, to, span) in std::mem::take(&mut self.expansion.calls) {
-            if !used[from] && !used[to] {
-                uses[from].push((to, span));
-            }
-        }
-        // Where in the path each definition is, and which ones are done.
-        let mut places: Vec<Option<usize>> = vec![None; definitions.len()];
-        let mut done = vec![false; definitions.len()];
-        for root in 0..definitions.len() {
-            // The definitions from the root on, each used by the one before it, with the number of its uses seen.
-            let mut path = if done[root] { Vec::new() } else { vec![(root, 0)] };
-            places[root] = Some(0);
-            while let Some((at, seen)) = path.last_mut() {
-                let Some((to, span)) = uses[*at].get(*seen).copied() else {
-                    (places[*at], done[*at]) = (None, true);
-                    path.pop();
-                    continue;
-                };
-                *seen += 1;
-                match places[to] {
-                    Some(first) => {
-                        let names = path[first..].iter().map(|(open, _)| definitions[*open].name());
-                        let mut circle: Vec<&str> = names.take(SHOWN).collect();
-                        if path.len() - first > SHOWN {
-                            circle.push("…");
-                        }
-                        circle.push(definitions[to].name());
-                        self.report(recursive(&definitions[to].name, &circle, span));
-                    }
-                    None if done[to] => {}
-                    None => {
-                        places[to] = Some(path.len());
-                        path.push((to, 0));
-                    }
-                }
-            }
-            places[root] = None;
-        }
-    }
-
     /// Notes which definitions are used.
     pub(super) fn note_uses(&mut self) {
         self.report_unused_circles();
@@ -598,6 +552,11 @@ impl Parser<'_> {
     /// Whether the next tokens are the use of a definition with parameters.
     pub(super) fn at_definition(&self) -> Option<usize> {
         let is_call = self.symbol(1) == "(" && *self.peek() == TokenKind::Word;
-        if is_call { self.definition_named(self.word(0)) } else { None }
+        if !is_call {
+            return None;
+        }
+        let modules = &self.ast.modules;
+        let found = self.definition_named(&modules.full(self.span().start, self.word(0), Role::Value))?;
+        modules.sees(self.text, self.span(), self.definitions[found].name.span).then_some(found)
     }
 }

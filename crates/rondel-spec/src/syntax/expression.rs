@@ -130,8 +130,17 @@ impl<'a> Parser<'a> {
         let is_interval = open == "[" || close == "]";
         self.advance();
         let brackets = start.to(self.last_span());
-        if members.is_empty() || is_interval && members.len() != 2 {
+        let is_string =
+            |member: &NodeId| matches!(self.ast.nodes[*member].kind, NodeKind::Literal(Value::String(_)));
+        let of_strings = is_interval && !members.is_empty() && members.iter().all(is_string);
+        if members.is_empty() || is_interval && members.len() != 2 || of_strings {
+            let inside = Span::new(start.end, self.last_span().start).of(self.text).trim();
+            let listed = || format!("write `{} in ({inside})`", self.ast.nodes[operand].span.of(self.text));
             let diagnostic = match is_interval {
+                true if of_strings => {
+                    Diagnostic::new(Code::WrongArguments, brackets, "an interval has no strings")
+                        .help(listed())
+                }
                 true => Diagnostic::new(Code::WrongArguments, brackets, "an interval has two ends")
                     .help("write `x in [0, 10]` for an interval, `x in (20, 21, 22)` for values"),
                 false => Diagnostic::new(Code::WrongArguments, brackets, "`in` needs at least one value")
@@ -220,7 +229,8 @@ impl<'a> Parser<'a> {
 
     /// Reports a future operator without an upper bound: it might never have a verdict.
     fn ahead(&mut self, operator: &str, place: Span, bounds: &BoundsSyntax) {
-        if bounds.upper.is_some() {
+        // Bounds in parentheses are reported where they are read as an operand.
+        if bounds.upper.is_some() || self.symbol(0) == "(" && self.has_comma_in_parentheses() {
             return;
         }
         let (message, help) = match operator {
@@ -240,8 +250,23 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::new(Code::UnboundedFuture, place, message).help(help));
     }
 
+    fn has_comma_in_parentheses(&self) -> bool {
+        let mut open = 0_usize;
+        for token in &self.tokens()[self.place()..] {
+            match token.kind {
+                TokenKind::Symbol("(" | "[" | "{") => open += 1,
+                TokenKind::Symbol(")" | "]" | "}") if open <= 1 => return false,
+                TokenKind::Symbol(")" | "]" | "}") => open -= 1,
+                TokenKind::Symbol(",") if open == 1 => return true,
+                TokenKind::End => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// Returns the distance to the open parenthesis, if it is the operand of a temporal operator.
-    fn after_operator(&self) -> Option<usize> {
+    pub(super) fn after_operator(&self) -> Option<usize> {
         let mut open = 0_usize;
         for ahead in 1..=self.place() {
             match self.symbol_before(ahead) {
@@ -307,8 +332,14 @@ impl<'a> Parser<'a> {
         if *self.peek() == TokenKind::Unknown {
             return Reported;
         }
+        if let Some(reported) = self.foreign_operator() {
+            return reported;
+        }
         let may_declare = self.begins_line() && further.contains(&"property");
         let is_near = !further.contains(&word) && nearest(word, further.iter().copied()).is_some();
+        if may_declare && let Some(reported) = self.malformed_declaration() {
+            return reported;
+        }
         if may_declare && !is_near && self.foreign_declaration().is_some() {
             return self.expected_declaration(what);
         }
@@ -357,17 +388,18 @@ impl<'a> Parser<'a> {
             "exists",
             "forall",
         ];
-        if let Some(meant) = nearest(word, operators.chain(further.iter().copied())) {
-            let message = format!("expected an operator, found `{word}`; did you mean '{meant}'?");
-            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message));
-        }
-        let is_function = MEASUREMENTS.contains(&last) || Function::named(last).is_some();
-        if word_follows(self.peek()) && is_function {
+        let is_call =
+            self.symbol_before(2) != "." && (MEASUREMENTS.contains(&last) || Function::named(last).is_some());
+        if word_follows(self.peek()) && is_call {
             let message = format!("expected `(` after '{last}', found {}", self.found());
             return self.report(
                 Diagnostic::new(Code::UnexpectedToken, span, message)
                     .help(format!("put the argument of `{last}` in parentheses: `{last}(…)`")),
             );
+        }
+        if let Some(meant) = nearest(word, operators.chain(further.iter().copied())) {
+            let message = format!("expected an operator, found `{word}`; did you mean '{meant}'?");
+            return self.report(Diagnostic::new(Code::UnexpectedToken, span, message));
         }
         // `previusly p`: the misspelt operator was parsed as a name.
         let may_be_operand = !matches!(self.symbol(0), "," | ")" | "]" | "}" | ":");

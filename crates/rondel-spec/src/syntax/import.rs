@@ -1,4 +1,4 @@
-//! Parser of imports: `use "topics.rondel"`, `use std.patterns`. The file has been found and read before; see [`crate::Sources`].
+//! Parser of imports: `use "topics.rondel"`, `use "limits.rondel" as limits`, `use std.patterns`. The file has been found and read before; see [`crate::Sources`].
 
 use super::parser::{Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic};
@@ -27,10 +27,11 @@ impl Parser<'_> {
             self.report(diagnostic.help("move it to the top of the file"));
         }
         if self.word(0) == "as" {
-            let message = "`use` gives no other names";
-            let diagnostic = Diagnostic::new(Code::InvalidImport, self.span(), message);
-            let help = "write `use \"…\"` alone: everything that it imports is known by its own name";
-            return Err(self.report(diagnostic.help(help)));
+            self.advance();
+            if let Err(reported) = self.name("an import") {
+                self.help_last("write `use \"limits.rondel\" as limits`, and then `limits.near` for each name of the file");
+                return Err(reported);
+            }
         }
         self.end_of_declaration()
     }

@@ -1,11 +1,15 @@
 //! Parser of state machines.
 
+use rondel_event::ValueType;
+
 use super::ast::{
     Attribute, Body, ErrorState, Machine, MachineVariable, Name, NodeId, NodeKind, PropertySource, Transition,
 };
-use super::parser::{Mark, Parsed, Parser};
+use super::parser::{Mark, Parsed, Parser, Reported};
 use super::topic::value_type;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lexer::TokenKind;
+use crate::modules::Role;
 use crate::suggest::did_you_mean;
 
 /// Keywords that start a machine statement, unless `->` follows.
@@ -18,7 +22,7 @@ impl Parser<'_> {
     pub(super) fn machine(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
         let start = self.place();
         self.advance();
-        let name = self.name("a machine")?;
+        let name = self.declared_name("a machine")?;
         let index = self.ast.machines.len();
         self.ast.property_sources.push(PropertySource::Machine(index));
         self.ast.machines.push(Machine {
@@ -106,6 +110,7 @@ impl Parser<'_> {
                 let known = STATEMENTS.into_iter().chain(CLAUSES);
                 let suggestion = match word {
                     "" => String::new(),
+                    "init" | "start" => "; did you mean 'initial'?".to_owned(),
                     _ => did_you_mean(word, known),
                 };
                 let message =
@@ -144,7 +149,17 @@ impl Parser<'_> {
     }
 
     fn error_state(&mut self) -> Parsed<ErrorState> {
+        let start = self.place();
         let mut error = ErrorState { states: self.states()?, condition: None, lasting: None };
+        if self.word(0) == "when" {
+            let (states, span) = (self.written(start), self.span());
+            self.advance();
+            let formula = self.place();
+            error.condition = Some(self.body()?);
+            let help = format!("write `{states} while {}`", self.written(formula));
+            let diagnostic = Diagnostic::new(Code::UnexpectedToken, span, "expected `while`, found `when`");
+            self.report(diagnostic.help(help));
+        }
         if self.word(0) == "while" {
             self.mark(Mark::Clause);
             self.advance();
@@ -167,9 +182,17 @@ impl Parser<'_> {
             declared = value_type(word);
             if declared.is_none() {
                 let message = format!("expected the type of a variable, found {}", self.found());
-                return Err(self.report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(
-                    "write `var n: int = 0`; the types are bool, int, float, string, time and duration",
-                )));
+                return Err(self
+                    .report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(
+                        "write `var n: int = 0`; the types are bool, int, float, string and duration",
+                    )));
+            }
+            if declared == Some(ValueType::Time) {
+                let message = "a variable cannot be a time, as there is no constant time to begin with";
+                let help =
+                    "write `var d: duration = 0 s`, or measure the time in a state with `after` and `within`";
+                let diagnostic = Diagnostic::new(Code::UnexpectedToken, self.span(), message);
+                return Err(self.report(diagnostic.help(help)));
             }
             self.advance();
         }
@@ -250,17 +273,61 @@ impl Parser<'_> {
         Ok(Body { first, root: Some(root) })
     }
 
+    /// Returns the machine that has a state of this name, declared above or below.
+    fn machine_with_state(&self, state: &str) -> Option<String> {
+        let words: Vec<&str> = self.tokens().iter().map(|token| token.span.of(self.text)).collect();
+        let mut machine = None;
+        for (at, word) in words.iter().enumerate() {
+            let [before, after] = [at.checked_sub(1), Some(at + 1)].map(|at| at.and_then(|at| words.get(at)));
+            if *word == "machine" && words.get(at + 2).is_some_and(|next| matches!(*next, "{" | "for")) {
+                machine = after.copied();
+            }
+            let is_state = before.is_some_and(|word| matches!(*word, "->" | "initial" | "state"))
+                || after.is_some_and(|word| *word == "->");
+            if *word == state && is_state && machine.is_some_and(|machine| machine != state) {
+                return machine.map(str::to_owned);
+            }
+        }
+        None
+    }
+
+    /// Reports a clause of a transition that `and` joins to its condition; none for other words.
+    pub(super) fn joined_clause(&mut self) -> Option<Reported> {
+        let is_clause = matches!(self.word(0), "after" | "within")
+            && matches!(self.token(1).kind, TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration);
+        if !is_clause || !(self.word_before(1) == "and" || self.symbol_before(1) == "&&") {
+            return None;
+        }
+        let end = self.place();
+        let when = (1..=end).find(|back| self.word_before(*back) == "when")?;
+        let clause = self.word(0);
+        let bound = self.token(1).span.to(match self.token(1).kind {
+            TokenKind::Duration => self.token(1).span,
+            _ => self.token(2).span,
+        });
+        let span = self.span();
+        self.go_to(end - 1);
+        let condition = self.written(end - when);
+        self.go_to(end);
+        let message = format!("expected a condition, found `{clause}`");
+        let diagnostic = Diagnostic::new(Code::UnexpectedToken, span, message);
+        Some(self.report(diagnostic.help(format!("write `{condition} {clause} {}`", bound.of(self.text)))))
+    }
+
     /// Parses `in(machine, state, …)`.
     pub(super) fn in_state(&mut self, start: Span) -> Parsed<NodeId> {
         self.advance();
         self.advance();
-        let machine = self.name("a machine")?;
+        let machine = self.used_name("a machine", Role::Property)?;
         let mut states = Vec::new();
         while self.eat(",") {
             states.push(self.name("a state")?);
         }
         if states.is_empty() {
-            let help = format!("write `in({}, state)`", machine.text);
+            let help = match self.machine_with_state(&machine.text) {
+                Some(owner) => format!("write `in({owner}, {})`", machine.text),
+                None => format!("write `in({}, state)`", machine.text),
+            };
             let reported = self.expected("`,` and the name of a state");
             self.help_last(help);
             return Err(reported);

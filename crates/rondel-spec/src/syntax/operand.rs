@@ -1,20 +1,29 @@
 //! Parser of operands: literals, names and calls.
 
-use rondel_event::{Segment, Value};
+use rondel_event::{FROM_END, Segment, Value};
 
 use super::ast::{Function, Name, NodeId, NodeKind};
-use super::data::MEASUREMENTS;
+use super::data::{AGGREGATES, MEASUREMENTS};
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::functions::FunctionId;
-use crate::lexer::{LARGEST_INDEX, TokenKind, begins_word, continues_word};
+use crate::lexer::{LARGEST_INDEX, Token, TokenKind, begins_word, continues_word};
+use crate::modules::Role;
 use crate::operators::{OPERATORS, Operator};
-use crate::sources::library_with;
+use crate::sources::{library_definitions, library_with};
 use crate::suggest::{did_you_mean, hint, list, nearest, translation};
 
 /// Returns whether a key needs no quotes.
 fn is_name(key: &str) -> bool {
     key.starts_with(begins_word) && key.chars().all(continues_word)
+}
+
+/// Returns whether a word is called without a definition.
+fn is_known_call(word: &str) -> bool {
+    Function::named(word).is_some()
+        || Operator::named(word).is_some()
+        || AGGREGATES.contains(&word)
+        || word == "len"
 }
 
 impl<'a> Parser<'a> {
@@ -54,7 +63,8 @@ impl<'a> Parser<'a> {
             TokenKind::Float(value) => NodeKind::Literal(Value::Float(value)),
             TokenKind::Text(text) => NodeKind::Literal(Value::String(text.into())),
             TokenKind::Rye { topic, body } => {
-                let topic = topic.map(|span| Name { text: span.of(self.text).to_owned(), span });
+                let topic = topic
+                    .map(|span| self.full(Name { text: span.of(self.text).to_owned(), span }, Role::Value));
                 NodeKind::Rye { topic, body }
             }
             _ => return Err(self.no_operand()),
@@ -75,6 +85,8 @@ impl<'a> Parser<'a> {
         let help = match (behind, found) {
             ("/", "*") => Some("comments start with `#` or `//` and end with the line"),
             ("-", "->") => Some("write `->`"),
+            ("*", "*") => Some("write a power as `pow(x, 2)`"),
+            (_, "~") => Some("write `not`"),
             (_, "{") => Some(
                 "write the topic before the braces: `topic{field: 2}`; quote a formula in Reelay's format: \
                  `rye\"{field: 2}\"`",
@@ -89,6 +101,12 @@ impl<'a> Parser<'a> {
             _ => hint(found),
         };
         let is_known = *self.peek() != TokenKind::Unknown;
+        if let (".", TokenKind::Int(_)) = (found, &self.token(1).kind) {
+            let digits = self.token(1).span.of(self.text);
+            let reported = self.expected("an expression");
+            self.help_last(format!("write `0.{digits}`"));
+            return reported;
+        }
         if is_known && self.symbol_before(1) == "%" {
             let message = format!("expected an expression after `%`, found {}", self.found());
             return self.report(Diagnostic::new(Code::UnexpectedToken, before, message).help(
@@ -115,6 +133,9 @@ impl<'a> Parser<'a> {
                 return Err(self.no_operand());
             }
             _ => {}
+        }
+        if let Some(reported) = self.joined_clause() {
+            return Err(reported);
         }
         if self.at_elements() {
             return self.elements();
@@ -214,16 +235,28 @@ impl<'a> Parser<'a> {
                 "[" => {
                     self.advance();
                     let place = self.span();
+                    let from_end = self.symbol(0) == "-";
+                    if from_end {
+                        self.advance();
+                    }
                     let index = match *self.peek() {
                         TokenKind::Int(digits) => u32::try_from(digits).ok(),
                         _ => None,
                     };
                     let Some(index) = index else { return Err(self.bad_index(name, steps.is_empty())) };
+                    let place = place.to(self.span());
+                    if from_end && !(1..=FROM_END).contains(&index) {
+                        let message = format!("there is no element [-{index}]");
+                        let help = format!("write [-1] for the last element, up to [-{FROM_END}]");
+                        let wrong = Diagnostic::new(Code::UnexpectedToken, place, message).help(help);
+                        return Err(self.report(wrong));
+                    }
                     self.advance();
                     if self.symbol(0) != "]" {
                         return Err(self.bad_index(name, steps.is_empty()));
                     }
-                    steps.push((Segment::Index(index), place));
+                    let index = if from_end { Segment::FromEnd(index) } else { Segment::Index(index) };
+                    steps.push((index, place));
                     self.advance();
                 }
                 _ => return Ok(()),
@@ -288,8 +321,8 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         self.advance();
-        // A definition that is not in this text may have parameters of any name.
-        let has_names = Function::named(word).is_none() && (self.is_part || library_with(word).is_some());
+        // An unknown definition may have parameters of any name.
+        let has_names = !is_known_call(word) && !self.is_topic(word);
         let arguments = self.arguments_with(has_names).inspect_err(|_| {
             if self.symbol(0) == ":" && self.is_topic(word) {
                 self.help_last(format!("write `{word}{{field: 3}}` for a message with this value"));
@@ -321,6 +354,9 @@ impl<'a> Parser<'a> {
 
     fn called(&mut self, word: &str, mut arguments: Vec<NodeId>, span: Span) -> Parsed<NodeId> {
         let whole = span.to(self.last_span());
+        if let Some(node) = self.measure_of_elements(word, &arguments, whole) {
+            return Ok(node);
+        }
         if let Some(aggregate) = self.window_of(word, &mut arguments, span)? {
             return self.window(aggregate, &arguments, whole);
         }
@@ -336,18 +372,30 @@ impl<'a> Parser<'a> {
             let operators = OPERATORS.iter().map(|operator| operator.name);
             let known = Function::names().chain(operators).chain(MEASUREMENTS).chain(["reaction", "in"]);
             known.for_each(|name| all.push(name));
+            if let Some(reported) = self.without_parameters(word, span, &arguments) {
+                return reported;
+            }
             let names = || all.iter().copied();
+            let mut candidates = all.clone();
+            library_definitions().for_each(|name| candidates.push(name));
             let length = matches!(word, "length" | "size" | "strlen").then_some("len");
             let suggestion = match translation(word).or(length) {
                 Some(meant) => format!("; did you mean '{meant}'?"),
+                None if self.ast.modules.qualified(span.start, word, Role::Value).is_some() => String::new(),
                 None if library_with(word).is_some() => String::new(),
-                None => did_you_mean(word, names()),
+                None => did_you_mean(word, candidates.iter().copied()),
             };
+            let imported = nearest(word, candidates.iter().copied()).and_then(library_with);
             let message = format!("unknown function '{word}'{suggestion}");
             let mut diagnostic = Diagnostic::new(Code::UnknownFunction, span, message);
             let functions = || list(names()).map(|names| format!("functions: {names}"));
-            let library = library_with(word)
-                .map(|library| format!("write `use std.{library}` at the top of the file to import it"));
+            let qualified = self.ast.modules.qualified(span.start, word, Role::Value);
+            let qualified =
+                qualified.map(|name| format!("write `{name}(…)`: its file is imported with `as`"));
+            let library = qualified.or_else(|| {
+                let library = library_with(word).or(imported)?;
+                Some(format!("write `use std.{library}` at the top of the file to import it"))
+            });
             diagnostic.help = match self.is_topic(word) {
                 true => Some(format!(
                     "'{word}' is a topic: write `{word}{{field: 2}}` for a message with this value, `on({word})` for any message"
@@ -362,6 +410,7 @@ impl<'a> Parser<'a> {
             if length.is_some() {
                 self.silence(&arguments);
             }
+            self.silence_topics(&arguments);
             return Ok(self.node(NodeKind::Invalid, whole));
         };
         if arguments.len() != function.arity() {
@@ -379,6 +428,34 @@ impl<'a> Parser<'a> {
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
+    }
+
+    /// Reports a call of a definition without parameters; none for other calls.
+    fn without_parameters(&mut self, word: &str, span: Span, arguments: &[NodeId]) -> Option<Parsed<NodeId>> {
+        let text = |token: &Token| if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" };
+        let is_equals = |token: &Token| token.kind == TokenKind::Symbol("=");
+        let declares = |tokens: &[Token]| {
+            matches!(text(&tokens[0]), "let" | "const") && text(&tokens[1]) == word && is_equals(&tokens[2])
+        };
+        let is_imported = self.ast.modules.qualified(span.start, word, Role::Value).is_some();
+        if is_imported || !self.tokens().windows(3).any(declares) {
+            return None;
+        }
+        let whole = span.to(self.last_span());
+        let diagnostic = Diagnostic::new(Code::ArgumentCount, whole, format!("'{word}' has no parameters"));
+        self.report(diagnostic.help(format!("write `{word}`")));
+        self.silence(arguments);
+        Some(Ok(self.node(NodeKind::Invalid, whole)))
+    }
+
+    /// Marks topics among arguments as invalid: a function that is misspelt may take them.
+    fn silence_topics(&mut self, arguments: &[NodeId]) {
+        let is_topic = |argument: &&NodeId| match &self.ast.nodes[**argument].kind {
+            NodeKind::Path(name, steps) => steps.is_empty() && self.is_topic(&name.text),
+            _ => false,
+        };
+        let topics: Vec<NodeId> = arguments.iter().filter(is_topic).copied().collect();
+        self.silence(&topics);
     }
 
     /// Parses what follows the operands of an operator: `for 2 s`.

@@ -4,9 +4,11 @@ use std::rc::Rc;
 
 use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
 use super::definition::{Definition, Expansion};
+use super::forms::NO_QUOTES;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
-use crate::suggest::{self, did_you_mean};
+use crate::modules::{self, Modules, Role};
+use crate::suggest::did_you_mean;
 
 /// The maximum nesting depth of expressions and schemas, small enough for the smallest thread stack.
 pub(super) const DEPTH: usize = 250;
@@ -48,19 +50,20 @@ pub(crate) const BEFORE_PARENTHESIS: [&str; 8] =
 /// Infix keywords.
 pub(super) const INFIX: [&str; 6] = ["and", "or", "since", "until", "then", "else"];
 
-pub(super) const ADDRESS: &str =
-    "write the name of the topic first, then its address in quotes: `topic odom \"/robot/odom\"`";
-
-const NO_QUOTES: &str = "write the name without quotes; names consist of letters, digits and `_`";
-
 /// The marker of a parse error that has been reported.
 pub(super) struct Reported;
 
 pub(super) type Parsed<T> = Result<T, Reported>;
 
 /// Parses a specification whose text has these files, the one that imports the others last.
-pub(crate) fn parse_files(text: &str, files: &[Span], diagnostics: &mut Vec<Diagnostic>) -> Ast {
+pub(crate) fn parse_files(
+    text: &str,
+    files: &[Span],
+    modules: Rc<Modules>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Ast {
     let mut parser = Parser::new(text, files, diagnostics);
+    parser.ast.modules = modules;
     parser.ast.imported = files.last().map_or(0, |file| file.start);
     parser.find_definitions();
     loop {
@@ -145,8 +148,15 @@ pub(super) struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, files: &[Span], diagnostics: &'a mut Vec<Diagnostic>) -> Parser<'a> {
-        let tokens = lexer::tokens_of(text, files, diagnostics);
-        let (ast, scope) = (Ast::default(), Vec::new());
+        let mut tokens = Vec::new();
+        let (mut ast, scope) = (Ast::default(), Vec::new());
+        for file in files {
+            let (joined, aliases) = modules::qualified(text, lexer::tokens_of(text, &[*file], diagnostics));
+            tokens.extend(joined);
+            let aliases = aliases.into_iter();
+            ast.aliases
+                .extend(aliases.map(|(span, uses)| (Name { text: span.of(text).to_owned(), span }, uses)));
+        }
         Parser {
             text,
             tokens,
@@ -284,8 +294,57 @@ impl<'a> Parser<'a> {
         if self.eat(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
-    /// Parses the name of a declared item.
+    /// Parses a name that is declared or local, without that of an import.
     pub(super) fn name(&mut self, what: &str) -> Parsed<Name> {
+        if self.word(0).contains('.') {
+            let reported = self.expected(&format!("the name of {what}"));
+            self.help_last("names consist of letters, digits and `_`");
+            return Err(reported);
+        }
+        let name = self.any_name(what)?;
+        if matches!(what, "a parameter" | "a variable" | "an element") {
+            self.refuse_alias(&name);
+        }
+        Ok(name)
+    }
+
+    /// Reports a local name that is that of an import of its file.
+    pub(super) fn refuse_alias(&mut self, name: &Name) {
+        if !self.ast.modules.is_alias(name.span.start, &name.text) {
+            return;
+        }
+        let before = self
+            .ast
+            .aliases
+            .iter()
+            .rev()
+            .find(|(alias, _)| alias.text == name.text && alias.span < name.span);
+        let Some(first) = before.map(|(alias, _)| alias.span) else { return };
+        let message = format!("'{}' is declared twice", name.text);
+        let diagnostic = Diagnostic::new(Code::DuplicateName, name.span, message);
+        self.report(diagnostic.label(first, "first declared here"));
+    }
+
+    /// Parses the name that a declaration gives.
+    pub(super) fn declared_name(&mut self, what: &str) -> Parsed<Name> {
+        let mut name = self.name(what)?;
+        name.text.insert_str(0, self.ast.modules.prefix(name.span.start));
+        Ok(name)
+    }
+
+    /// Parses the name of something that is declared elsewhere, also `limits.near`.
+    pub(super) fn used_name(&mut self, what: &str, role: Role) -> Parsed<Name> {
+        let name = self.any_name(what)?;
+        Ok(self.full(name, role))
+    }
+
+    /// Returns a name as its declaration gives it.
+    pub(super) fn full(&self, mut name: Name, role: Role) -> Name {
+        name.text = self.ast.modules.full(name.span.start, &name.text, role);
+        name
+    }
+
+    fn any_name(&mut self, what: &str) -> Parsed<Name> {
         let word = self.word(0);
         let reserved = RESERVED.contains(&word) || DECLARATIONS[..4].contains(&word);
         if word.is_empty() || reserved {
@@ -457,6 +516,11 @@ impl<'a> Parser<'a> {
             return self.import();
         }
         self.is_in_head = false;
+        if !self.at_declaration()
+            && let Some(reported) = self.malformed_declaration()
+        {
+            return Err(reported);
+        }
         match word {
             "topic" => self.topic(),
             "const" | "let" => self.binding(word == "const"),
@@ -477,26 +541,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns advice for a declaration of another language.
-    pub(super) fn foreign_declaration(&self) -> Option<String> {
-        let word = self.word(0);
-        if word == "topic" && (matches!(self.token(1).kind, TokenKind::Text(_)) || self.symbol(1) == "/") {
-            return Some(ADDRESS.to_owned());
-        }
-        if DECLARATIONS.contains(&word) && word != "use" && matches!(self.token(1).kind, TokenKind::Text(_)) {
-            return Some(NO_QUOTES.to_owned());
-        }
-        if let Some(help) = suggest::declaration(word) {
-            return Some(help.to_owned());
-        }
-        let is_named = !word.is_empty() && matches!(self.symbol(1), "=" | ":" | "==");
-        is_named.then(|| {
-            format!(
-                "declare a property with `property {word} = …`, or name a subformula with `let {word} = …`"
-            )
-        })
-    }
-
     /// Returns whether the current token starts a line.
     pub(super) fn begins_line(&self) -> bool {
         Span::new(self.last_span().end, self.span().start).of(self.text).contains('\n')
@@ -506,7 +550,7 @@ impl<'a> Parser<'a> {
         let keyword = if constant { "const" } else { "let" };
         self.advance();
         let index_of_name = self.at;
-        let name = self.name(&format!("a `{keyword}`"))?;
+        let name = self.declared_name(&format!("a `{keyword}`"))?;
         let index = self.ast.bindings.len();
         let first = self.ast.nodes.len();
         self.ast.bindings.push(Binding { name, constant, body: Body { first, root: None } });
@@ -530,7 +574,7 @@ impl<'a> Parser<'a> {
 
     fn property(&mut self, attributes: Vec<Attribute>) -> Parsed<()> {
         self.advance();
-        let name = self.name("a property")?;
+        let name = self.declared_name("a property")?;
         let index = self.ast.properties.len();
         let first = self.ast.nodes.len();
         let body = Body { first, root: None };
@@ -539,6 +583,9 @@ impl<'a> Parser<'a> {
         if self.word(0) == "for" {
             self.ast.properties[index].each = Some(self.each()?);
         }
+        let written = self.ast.properties[index].name.span.of(self.text).to_owned();
+        let late = self.late_attributes(&written)?;
+        self.ast.properties[index].attributes.extend(late);
         if matches!(self.symbol(0), ":" | "(" | ":=" | "{") || matches!(self.word(0), "foreach" | "per") {
             let reported = self.expected("`=`");
             self.help_last(
@@ -566,16 +613,6 @@ impl<'a> Parser<'a> {
             self.help_last("names consist of letters, digits and `_`");
         }
         Err(reported)
-    }
-
-    /// Reports a token where a declaration could start.
-    pub(super) fn expected_declaration(&mut self, what: &str) -> Reported {
-        let help = self.foreign_declaration().filter(|_| self.begins_line());
-        let reported = self.expected(what);
-        if let Some(help) = help {
-            self.help_last(help);
-        }
-        reported
     }
 
     /// Expects the next declaration or the end of the text.

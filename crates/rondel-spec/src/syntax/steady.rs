@@ -11,7 +11,7 @@
 
 use rondel_event::Value;
 
-use super::ast::{Attribute, BoundsSyntax, Infix, NodeId, NodeKind, Prefix};
+use super::ast::{Attribute, BoundKind, BoundsSyntax, Infix, NodeId, NodeKind, Prefix};
 use super::parser::{Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic};
 
@@ -93,6 +93,11 @@ impl Parser<'_> {
         let bound = self.bound()?;
         self.closed("`)`")?;
         let span = bound.span;
+        if matches!(bound.kind, BoundKind::Whole(0) | BoundKind::Duration(0)) {
+            let message = format!("`{}` has no effect", attribute.span.of(self.text));
+            let diagnostic = Diagnostic::new(Code::DoubtfulNumber, attribute.span, message);
+            self.report(diagnostic.help("remove it, or write a duration above zero"));
+        }
         let (lower, upper) = if lower { (Some(bound), None) } else { (None, Some(bound)) };
         Ok(Box::new(BoundsSyntax { lower, upper, span }))
     }

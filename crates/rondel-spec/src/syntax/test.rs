@@ -6,6 +6,7 @@ use super::ast::{Content, ContentKind, Expect, Message, Name, Test};
 use super::parser::{Mark, Parsed, Parser, RESERVED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
+use crate::modules::Role;
 use crate::suggest::{did_you_mean, list};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
@@ -23,7 +24,7 @@ impl Parser<'_> {
             complete: false,
         };
         if let TokenKind::Text(name) = self.peek() {
-            test.name.clone_from(name);
+            test.name = format!("{}{name}", self.ast.modules.prefix(test.span.start));
             self.advance();
         }
         let body = self.test_body(&mut test);
@@ -49,7 +50,12 @@ impl Parser<'_> {
                         test.messages.push(message);
                         continue;
                     }
-                    let topic = self.name("a topic")?;
+                    if self.word(0) == "expect" && !self.word(1).is_empty() {
+                        let expectation = self.expected_late(start, time)?;
+                        test.expectations.push(expectation);
+                        continue;
+                    }
+                    let topic = self.used_name("a topic", Role::Value)?;
                     let content = match self.symbol(0) {
                         "{" => self.content()?,
                         _ => Content { kind: ContentKind::Object(Vec::new()), span: topic.span },
@@ -90,7 +96,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses an event of a topic, `missed_deadline(topic)` or `not alive(topic)`; none if a message follows.
+    /// Parses an event of a topic, `missed_deadline(topic)`, `not alive(topic)` or `disposed(topic) { id: 7 }`; none if a
+    /// message follows.
     fn event(&mut self, (time, time_span): (i64, Span)) -> Parsed<Option<Message>> {
         let start = self.span();
         let holds = self.word(0) != "not";
@@ -111,7 +118,7 @@ impl Parser<'_> {
             return Err(self.report(Diagnostic::new(Code::UnknownFunction, span, message).help(help)));
         };
         (0..at + 2).for_each(|_| self.advance());
-        let topic = self.name("the name of a topic")?;
+        let topic = self.used_name("the name of a topic", Role::Value)?;
         self.expect(")")?;
         if !holds && event != TopicEvent::Alive {
             let message =
@@ -120,7 +127,10 @@ impl Parser<'_> {
             let help = "only `alive` can be false: write `not alive(topic)`";
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
         }
-        let content = Content { kind: ContentKind::Object(Vec::new()), span: topic.span };
+        let content = match self.symbol(0) {
+            "{" if event.has_key() => self.content()?,
+            _ => Content { kind: ContentKind::Object(Vec::new()), span: topic.span },
+        };
         Ok(Some(Message { time, time_span, topic, content, event: Some((event, holds)) }))
     }
 
@@ -144,7 +154,14 @@ impl Parser<'_> {
     fn expectation(&mut self) -> Parsed<Expect> {
         let start = self.span();
         self.advance();
-        let property = self.name("a property")?;
+        if self.word(0) == "not" && !self.word(1).is_empty() {
+            let (property, verdict) = (self.word(1), self.word(2));
+            let verdict = if verdict.is_empty() { "violated" } else { verdict };
+            let reported = self.expected("the name of a property");
+            self.help_last(format!("write `expect {property} never {verdict}`"));
+            return Err(reported);
+        }
+        let property = self.used_name("a property", Role::Property)?;
         let mut values = Vec::new();
         if self.eat("[") {
             loop {
@@ -181,6 +198,21 @@ impl Parser<'_> {
             at = Some(self.time()?.0);
         }
         Ok(Expect { property, values, never, verdict, at, span: start.to(self.last_span()) })
+    }
+
+    /// Reports an expectation behind its time, and parses it.
+    fn expected_late(&mut self, start: Span, time: i64) -> Parsed<Expect> {
+        let at = Span::new(start.start, self.last_span().end).of(self.text);
+        let (span, place) = (self.span(), self.place());
+        let expectation = self.expectation()?;
+        let written = self.written(place);
+        let diagnostic = Diagnostic::new(Code::UnexpectedToken, span, "expected a topic, found `expect`");
+        let help = match expectation.at {
+            Some(_) => format!("write `{written}`"),
+            None => format!("write `{written} {at}`"),
+        };
+        self.report(diagnostic.help(help));
+        Ok(Expect { at: expectation.at.or(Some(time)), ..expectation })
     }
 
     /// Returns whether `at` starts a message: a topic follows the time.
@@ -245,7 +277,7 @@ impl Parser<'_> {
                     let owner = Name { text: word.to_owned(), span: self.span() };
                     if self.symbol(1) != "." {
                         self.advance();
-                        return Ok(ContentKind::Name(owner.text));
+                        return Ok(ContentKind::Name(self.full(owner, Role::Value).text));
                     }
                     self.advance();
                     self.advance();
@@ -253,7 +285,7 @@ impl Parser<'_> {
                     if name.text.is_empty() {
                         return Err(self.expected("the name of a constant"));
                     }
-                    ContentKind::Constant(owner, name)
+                    ContentKind::Constant(self.full(owner, Role::Value), name)
                 }
             },
             _ => return Err(self.expected("a value")),

@@ -6,7 +6,8 @@ use std::ops::Range;
 use rondel_event::{AddressPattern, ValueType};
 
 use super::ast::{Name, Topic};
-use super::parser::{ADDRESS, DECLARATIONS, Parsed, Parser, Reported};
+use super::forms::ADDRESS;
+use super::parser::{DECLARATIONS, Parsed, Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
 use crate::spec::{Schema, SchemaType};
@@ -15,7 +16,7 @@ use crate::suggest::did_you_mean;
 impl Parser<'_> {
     pub(super) fn topic(&mut self) -> Parsed<()> {
         self.advance();
-        let name = self.name("a topic")?;
+        let name = self.declared_name("a topic")?;
         // Declare the topic before parsing the rest, so that its uses are valid even after an error.
         let index = self.ast.topics.len();
         self.ast.topics.push(Topic {
@@ -62,9 +63,12 @@ impl Parser<'_> {
                 Topic { address: Some(_), .. } => "`:`, `{` or a declaration",
                 _ => "an address in quotes, `:`, `{` or a declaration",
             };
-            let suggestion = did_you_mean(self.word(0), DECLARATIONS);
+            let word = self.word(0);
+            let suggestion =
+                if DECLARATIONS.contains(&word) { String::new() } else { did_you_mean(word, DECLARATIONS) };
+            let is_address = matches!(self.symbol(0), "=" | "/");
             let reported = self.expected_declaration(what);
-            if matches!(self.symbol(0), "=" | "/") {
+            if is_address {
                 self.help_last(ADDRESS);
             }
             if let Some(last) = self.last_diagnostic().filter(|_| !suggestion.is_empty()) {
@@ -83,6 +87,19 @@ impl Parser<'_> {
             let inside = Span::new(token.start + 1 + range.start, token.start + 1 + range.end);
             if Some(inside.of(parser.text)) == address.get(range) { inside } else { token }
         };
+        if let Some(at) = address.find("${") {
+            let end = address[at..].find('}').map_or(address.len(), |length| at + length + 1);
+            let message = "variables of the environment are not replaced in an address";
+            let diagnostic = Diagnostic::new(Code::InvalidAddress, place(self, at..end), message);
+            let name = address[at..end].trim_start_matches("${").trim_end_matches('}').to_lowercase();
+            let name = if name.is_empty() { "robot" } else { &name };
+            let help = format!(
+                "write the address itself, or a parameter `{{{name}}}` for the messages of all, with which \
+                 `for each` divides a property"
+            );
+            self.report(diagnostic.help(help));
+            return Vec::new();
+        }
         match AddressPattern::parse(address) {
             Ok(None) => Vec::new(),
             Ok(Some(pattern)) => {

@@ -1,0 +1,133 @@
+//! Advice for expressions as other languages write them.
+
+use super::ast::Function;
+use super::parser::{Parser, Reported};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::duration::{UNITS, nanos, unit};
+use crate::lexer::TokenKind;
+use crate::operators::Operator;
+
+/// Returns a duration with the largest unit of which it is a whole number, at most seconds.
+fn written_duration(nanos: i64) -> String {
+    let units = UNITS.iter().rev().filter(|(_, length)| *length <= 1_000_000_000);
+    let whole = units.clone().find(|(_, length)| nanos % length == 0);
+    whole.map_or_else(String::new, |(unit, length)| format!("{} {unit}", nanos / length))
+}
+
+impl Parser<'_> {
+    /// Reports what follows an operand, if it is known from other languages.
+    pub(super) fn foreign_operator(&mut self) -> Option<Reported> {
+        let (span, last) = (self.span(), self.last_span());
+        let is_next = last.end == span.start;
+        let beside = self.token(1).span;
+        let pair = span.to(beside);
+        let (span, help) = match self.symbol(0) {
+            "=" if self.symbol(1) == "<" && span.end == beside.start => (pair, "write `<=`".to_owned()),
+            "," if is_next
+                && span.end == beside.start
+                && self.is_whole_before()
+                && self.is_whole(1)
+                && self.after_operator().is_none() =>
+            {
+                let number = format!("{}.{}", last.of(self.text), beside.of(self.text));
+                (span, format!("write `{number}`, with a point"))
+            }
+            "(" if is_next && self.symbol_before(2) == "." => (span, self.method_advice()?),
+            _ if self.symbol_before(2) == "]" && unit(last.of(self.text)).is_some() => {
+                (last, self.unit_behind_bounds()?)
+            }
+            _ if (self.word(0), self.word(2)) == ("each", "in") && last.of(self.text) == "for" => {
+                let array = self.until_colon(3)?;
+                let element = self.word(1);
+                let help = format!(
+                    "write `all {element} in {array}: …` for the elements of an array, `property p for each {element} in \
+                     {array} = …` for one instance per value of a field"
+                );
+                (last.to(span), help)
+            }
+            _ => (span, self.duration_advice()?),
+        };
+        let message = format!("expected an operator, found `{}`", span.of(self.text));
+        Some(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)))
+    }
+
+    fn is_whole_before(&self) -> bool {
+        matches!(self.token_before(1).kind, TokenKind::Int(_))
+    }
+
+    fn is_whole(&self, ahead: usize) -> bool {
+        matches!(self.token(ahead).kind, TokenKind::Int(_))
+    }
+
+    /// Returns advice for what follows a duration or a number: the rest of a duration, or a unit of another language.
+    pub(super) fn duration_advice(&self) -> Option<String> {
+        let last = self.last_span().of(self.text);
+        if self.word(0) == "m" && last.ends_with(|c: char| c.is_ascii_digit()) {
+            return Some(format!("write `{last} min` for minutes; only times have units"));
+        }
+        let first = self.duration_at(match unit(last) {
+            Some(_) => self.place().checked_sub(2)?,
+            None => self.place().checked_sub(1)?,
+        })?;
+        let mut total = first.0;
+        let (mut at, mut parts) = (self.place(), 0);
+        while let Some((length, tokens)) = self.duration_at(at) {
+            total = total.checked_add(length)?;
+            at += tokens;
+            parts += 1;
+        }
+        (parts > 0).then(|| format!("write `{}`", written_duration(total)))
+    }
+
+    /// Returns the duration that begins with a token, and the number of its tokens.
+    fn duration_at(&self, at: usize) -> Option<(i64, usize)> {
+        let text = |at: usize| self.tokens().get(at).map(|token| token.span.of(self.text));
+        let number = text(at)?;
+        let (number, word, tokens) = match self.tokens().get(at)?.kind {
+            TokenKind::Int(_) | TokenKind::Float(_) => (number, text(at + 1)?, 2),
+            TokenKind::Duration => {
+                let digits = number.trim_end_matches(char::is_alphabetic).len();
+                (&number[..digits], &number[digits..], 1)
+            }
+            _ => return None,
+        };
+        Some((nanos(number, unit(word)?).ok()?, tokens))
+    }
+
+    /// Returns advice for `odom.speed.abs()`.
+    fn method_advice(&self) -> Option<String> {
+        let method = self.word_before(1);
+        if Function::named(method).is_none() && Operator::named(method).is_none() && method != "len" {
+            return None;
+        }
+        // The dots and the names between them.
+        let mut back = 3;
+        while self.symbol_before(back + 1) == "." && !self.word_before(back + 2).is_empty() {
+            back += 2;
+        }
+        let (first, end) = (self.token_before(back).span, self.token_before(3).span);
+        let operand = first.to(end).of(self.text);
+        let is_path = !self.word_before(back).is_empty() && !operand.contains(char::is_whitespace);
+        let rest = if self.symbol(1) == ")" { "" } else { ", …" };
+        is_path.then(|| format!("write `{method}({operand}{rest})`"))
+    }
+
+    /// Returns advice for `once[0, 2] s p`.
+    fn unit_behind_bounds(&self) -> Option<String> {
+        let unit = self.word_before(1);
+        let open = (3..8).find(|back| self.symbol_before(*back) == "[")?;
+        let inside = Span::new(self.token_before(open).span.end, self.token_before(2).span.start);
+        let inside = inside.of(self.text).trim_end();
+        inside
+            .ends_with(|c: char| c.is_ascii_digit())
+            .then(|| format!("write the unit in the brackets: `[{inside} {unit}]`"))
+    }
+
+    /// Returns the text from a token ahead to a colon on the same line.
+    fn until_colon(&self, ahead: usize) -> Option<String> {
+        let from = self.token(ahead).span.start;
+        let rest = Span::new(from, self.text.len()).of(self.text);
+        let (array, _) = rest.lines().next()?.split_once(':')?;
+        Some(array.trim().to_owned())
+    }
+}
