@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Version of the format, increased with every change of the saved states.
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 
 /// Returns the fingerprint of settings in this release.
 pub(crate) fn fingerprint(settings: &str) -> u64 {

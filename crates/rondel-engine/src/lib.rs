@@ -73,5 +73,8 @@ pub use lower::error::CompileError;
 pub use lower::quantifier::{Evaluation, Quantifier};
 pub use monitor::doubt::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use monitor::program::Program;
-pub use monitor::{Ambiguity, Monitor};
+pub use monitor::{
+    Ambiguity, Anew, Continued, EndedInstance, Fate, FieldPlaces, KEY_HASHES, Monitor, PartsError, Snapshot,
+    key_hash,
+};
 pub use rondel_event::SnapshotError;

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod numbers;
+
 mod blind {
     pub(crate) mod formulas;
     pub(crate) mod stream;
@@ -16,22 +18,12 @@ use std::sync::Arc;
 
 use blind::formulas::specification;
 use blind::stream::{Message, Step, Told, blind, messages, write};
+use numbers::Numbers;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Timestamp, TopicId, Verdict};
 use rondel_spec::{Spec, TimeModel};
 
-/// Numbers that look random, the same for the same seed (splitmix64).
-pub(crate) struct Numbers(u64);
-
 impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
     pub(crate) fn below(&mut self, end: i64) -> i64 {
         (self.next() % end.max(1) as u64) as i64
     }

@@ -1,5 +1,5 @@
 //! Rondel against tools that others have written: Reelay, whose format it reads, and RTAMT, which computes robustness.
-//! Random formulas and traces; where the tools mean something else, the formulas here do not ask for it:
+//! Numbers formulas and traces; where the tools mean something else, the formulas here do not ask for it:
 //!
 //! | tool | difference | here |
 //! |---|---|---|
@@ -15,6 +15,7 @@
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod definition;
+mod numbers;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -23,21 +24,15 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use definition::drive::{Given, drive, signal};
 use definition::timed::Ride;
 use definition::{Content, Event, Timed};
+use numbers::Numbers;
 use rondel_event::{Value, Verdict};
 use rondel_spec::{ParseOptions, Spec, TimeModel, format, parse, parse_rye_with};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Numbers that look random, the same for the same seed (splitmix64).
-struct Numbers(u64);
-
 impl Numbers {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % end
+        self.next() % end
     }
 
     fn one_in(&mut self, times: u64) -> bool {

@@ -6,6 +6,7 @@
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod definition;
+mod numbers;
 
 use std::sync::Arc;
 
@@ -13,20 +14,14 @@ use definition::drive::agree;
 use definition::slice::instances;
 use definition::timed::{Case, Ride};
 use definition::{Content, Event, Timed, write_timed};
+use numbers::Numbers;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Value};
 use rondel_spec::Spec;
 
-/// Numbers that look random, the same for the same seed (splitmix64).
-struct Numbers(u64);
-
 impl Numbers {
     fn below(&mut self, end: i64) -> i64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % end as u64) as i64
+        (self.next() % end as u64) as i64
     }
 
     fn number(&mut self) -> String {

@@ -6,23 +6,18 @@
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod definition;
+mod numbers;
 
 use definition::drive::drive;
 use definition::timed::Ride;
 use definition::{Content, Event, Timed, verdicts};
+use numbers::Numbers;
 use rondel_event::{Value, Verdict};
 use rondel_spec::{ParseOptions, Sources, Spec, parse_sources};
 
-/// Numbers that look random, the same for the same seed (splitmix64).
-struct Numbers(u64);
-
 impl Numbers {
     fn below(&mut self, end: u64) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % end) as usize
+        (self.next() % end) as usize
     }
 }
 

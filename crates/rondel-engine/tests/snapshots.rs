@@ -84,9 +84,7 @@ fn refused(program: &Arc<Program>, bytes: &[u8]) -> SnapshotError {
 
 /// The sum that stands behind the rest.
 fn sum(bytes: &[u8]) -> [u8; 8] {
-    let start = 0xcbf2_9ce4_8422_2325_u64;
-    let sum = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(start, sum).to_le_bytes()
+    rondel_event::snapshot::sum(bytes).to_le_bytes()
 }
 
 #[test]
@@ -146,6 +144,31 @@ fn a_forged_snapshot_is_read_without_panic() {
             }
         }
     }
+}
+
+/// The same where the specification was edited, so that it is read by identities.
+#[test]
+fn a_forged_snapshot_is_read_for_an_edited_specification_without_panic() {
+    let mut continued = 0;
+    for (which, property) in ALL.iter().take(17).enumerate() {
+        let ours = program(&[property]);
+        let bytes = monitor(&ours).snapshot();
+        let text = [TOPICS, property, "property further = once[0, 1 s] u.b"].join("\n");
+        let edited = rondel_spec::parse(&text).spec.unwrap();
+        assert!(Monitor::continue_edited(&edited, &bytes).unwrap().is_ok(), "{property}");
+        let end = bytes.len() - 8;
+        for i in (28 + which % 7..end).step_by(7) {
+            for value in [bytes[i] ^ 1, 0, 0xFF] {
+                let mut forged = bytes.clone();
+                forged[i] = value;
+                let sum = sum(&forged[..end]);
+                forged[end..].copy_from_slice(&sum);
+                let read = Monitor::continue_edited(&edited, &forged).unwrap();
+                continued += usize::from(read.is_ok());
+            }
+        }
+    }
+    assert!(continued > 1000, "{continued}");
 }
 
 #[test]

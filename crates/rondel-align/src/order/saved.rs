@@ -10,12 +10,22 @@ use super::origins::Origins;
 use super::queue::Queue;
 use super::topic::OrderTopic;
 use super::tree::{Position, PositionTree};
-use super::{Lateness, MaxWait, Order, OrderSettings, OrderStatistics, Released};
+use super::{Lateness, MaxWait, Order, OrderSettings, OrderStatistics, Released, TopicOrder};
 use crate::saved::{fingerprint, open, seal};
 use rondel_event::SnapshotError;
 use rondel_event::snapshot::Kind;
 
 const ORDER: &Kind = b"RONDELor";
+
+/// What a topic that is not in play is to an order, whatever its settings are.
+const OUT_OF_PLAY: TopicOrder =
+    TopicOrder { max_wait: MaxWait::None, absent_after: None, fifo: true, in_play: false };
+
+/// Returns the fingerprint of what decides in settings.
+fn settings_fingerprint(settings: &OrderSettings) -> u64 {
+    let topics = settings.topics.iter().map(|topic| if topic.in_play { *topic } else { OUT_OF_PLAY });
+    fingerprint(&format!("{:?}", OrderSettings { topics: topics.collect(), ..settings.clone() }))
+}
 
 #[derive(Serialize, Deserialize)]
 struct SavedOrder {
@@ -69,12 +79,7 @@ impl<T> Order<T> {
             write(item, &mut bytes);
             bytes
         };
-        // Never `None`: serialising an item cannot fail.
-        let topics = self.topics.iter().enumerate().filter_map(|(i, topic)| {
-            let queue = topic.queue.map(|item| Some(bytes(item)))?;
-            Some(topic.saved(self.frontiers.wait(i), queue))
-        });
-        let topics = topics.collect();
+        let topics = self.saved_topics(&mut bytes);
         let out = self.out.iter().map(|released| SavedReleased {
             topic: released.topic.0,
             time: released.time.as_nanos(),
@@ -94,7 +99,7 @@ impl<T> Order<T> {
                 .collect(),
             topics,
         };
-        seal(ORDER, fingerprint(&format!("{:?}", self.settings)), &saved)
+        seal(ORDER, settings_fingerprint(&self.settings), &saved)
     }
 
     /// Restores an order from a snapshot; `read` deserialises an item.
@@ -118,9 +123,57 @@ impl<T> Order<T> {
         bytes: &[u8],
         mut read: impl FnMut(&[u8]) -> Option<T>,
     ) -> Result<Order<T>, SnapshotError> {
-        let saved: SavedOrder = open(ORDER, fingerprint(&format!("{:?}", self.settings)), bytes)?;
+        let saved: SavedOrder = open(ORDER, settings_fingerprint(&self.settings), bytes)?;
         self.take_over(saved, &mut read).ok_or(SnapshotError::Altered)?;
         Ok(self)
+    }
+
+    /// Restores this new order from a snapshot of one with other topics: `topics` says for each topic there which one it
+    /// is here. Further topics begin as in a new order, and what waits of a topic that is not here is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Order::restore`]; also if a topic that was in play has other settings here, or none.
+    pub fn rearranged(
+        mut self,
+        bytes: &[u8],
+        topics: &[Option<TopicId>],
+        mut read: impl FnMut(&[u8]) -> Option<T>,
+    ) -> Result<Order<T>, SnapshotError> {
+        let own = |topic: &Option<TopicId>| self.settings.topics.get((*topic)?.index()).copied();
+        let before = topics.iter().map(|topic| own(topic).unwrap_or(OUT_OF_PLAY)).collect();
+        let before = OrderSettings { topics: before, ..self.settings.clone() };
+        let saved: SavedOrder = open(ORDER, settings_fingerprint(&before), bytes)?;
+        let saved = self.moved(saved, topics).ok_or(SnapshotError::Altered)?;
+        self.take_over(saved, &mut read).ok_or(SnapshotError::Altered)?;
+        Ok(self)
+    }
+
+    /// What was saved, with the topics of this order.
+    fn moved(&self, saved: SavedOrder, topics: &[Option<TopicId>]) -> Option<SavedOrder> {
+        if saved.topics.len() != topics.len() {
+            return None;
+        }
+        let blank = Order::<Vec<u8>>::new(self.settings.clone()).saved_topics(Vec::clone);
+        let mut moved = SavedOrder { topics: blank, reached: saved.reached.moved(topics), ..saved };
+        for (topic, own) in saved.topics.into_iter().zip(topics) {
+            if let Some(place) = own.and_then(|own| moved.topics.get_mut(own.index())) {
+                *place = topic;
+            }
+        }
+        let of = |topic: u32| topics.get(topic as usize).copied().flatten().map(|topic| topic.0);
+        moved.out.retain_mut(|released| of(released.topic).map(|topic| released.topic = topic).is_some());
+        moved.dropped.retain_mut(|dropped| of(dropped.0).map(|topic| dropped.0 = topic).is_some());
+        Some(moved)
+    }
+
+    /// The topics with what waits of them.
+    fn saved_topics(&self, mut bytes: impl FnMut(&T) -> Vec<u8>) -> Vec<SavedTopic> {
+        // Never `None`: serialising an item cannot fail.
+        let topics = self.topics.iter().enumerate().filter_map(|(i, topic)| {
+            let queue = topic.queue.map(|item| Some(bytes(item)))?;
+            Some(topic.saved(self.frontiers.wait(i), queue))
+        });
+        topics.collect()
     }
 
     fn take_over(&mut self, saved: SavedOrder, read: &mut dyn FnMut(&[u8]) -> Option<T>) -> Option<()> {

@@ -1,5 +1,6 @@
 //! Positions of events and their minimum.
 
+use rondel_event::TopicId;
 use serde::{Deserialize, Serialize};
 
 /// Position in the total order: that of an event, or the one before all events of a time and topic.
@@ -36,6 +37,20 @@ impl Position {
 
     pub(super) fn topic(self) -> usize {
         (self.within / 2) as usize
+    }
+
+    /// Returns the same position where each topic has this index, if it is there.
+    pub(super) fn moved(self, topics: &[Option<TopicId>]) -> Position {
+        if self == Position::start(self.time) || self == Position::end(self.time) {
+            return self;
+        }
+        match topics.get(self.topic()).copied().flatten() {
+            Some(topic) => Position { within: 2 * topic.0 + (self.within & 1), ..self },
+            None => {
+                let next = topics.iter().skip(self.topic().saturating_add(1)).flatten().next();
+                next.map_or(Position::end(self.time), |next| Position::before(self.time, next.index()))
+            }
+        }
     }
 }
 

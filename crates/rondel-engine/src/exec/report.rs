@@ -95,6 +95,8 @@ pub struct SliceStatus<'a> {
     pub bytes: usize,
     /// How many events have been left out because they had no key, or one of another type.
     pub unkeyed: u64,
+    /// How many of them in this run were events of instances of a topic, such as a missed deadline.
+    pub unnamed: u64,
     /// How many events have been left out because there were as many instances as allowed.
     pub refused: u64,
     /// The key of the first of those.

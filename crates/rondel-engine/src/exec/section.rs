@@ -1,7 +1,9 @@
 //! Properties that are evaluated together: one list of instructions, one kind of moments.
 
+use std::hash::{Hash, Hasher};
+
 use regex::bytes::Regex;
-use rondel_event::{Slot, TopicId, Verdict};
+use rondel_event::{Slot, StableHasher, TopicId, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::exec::inner::InnerPlan;
@@ -43,6 +45,10 @@ pub(crate) struct Section {
     /// What is evaluated ahead of the rest, if anything is: see [`ranges`](crate::ops::ranges).
     pub(crate) scout: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
+    /// For each of them what its node is known by in other programs.
+    pub(crate) identities: Vec<u64>,
+    /// The same of what each property that looks ahead waits for, without and with its robustness.
+    pub(crate) ahead_identities: [Vec<u64>; 2],
     /// How many instructions, at the front, compute the same for every block.
     pub(crate) constant: usize,
     /// The instructions that keep texts for the next block, those with later columns first.
@@ -83,6 +89,13 @@ pub(crate) struct Section {
 }
 
 impl Section {
+    /// A hash of the instructions, in their order: with the same one, all that is kept has the same place.
+    pub(crate) fn layout(&self) -> u64 {
+        let mut hasher = StableHasher::default();
+        self.identities.hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// Whether some of its properties look ahead.
     pub(crate) fn looks_ahead(&self) -> bool {
         !self.futures.is_empty() || !self.robust_futures.is_empty()

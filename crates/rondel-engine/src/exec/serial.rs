@@ -8,6 +8,7 @@ use rondel_event::{Block, Rows, Slot, Verdict};
 
 use crate::chain::ChainRows;
 use crate::exec::inner::Inner;
+use crate::exec::inventory::{Origins, Outline, take_named};
 use crate::exec::report::Outcome;
 use crate::exec::run::{Frame, Step};
 use crate::exec::section::{self, Deadline, Margin, Section};
@@ -15,6 +16,7 @@ use crate::exec::settled::{Settled, can_settle, settle};
 use crate::exec::state::{Registers, State, ValueState};
 use crate::exec::values;
 use crate::future::{Delayed, Levels, Pending};
+use crate::ir::found::take;
 use crate::ir::premise::Untried;
 use crate::ir::truth::{Rails, Truth};
 use crate::linear::LineRows;
@@ -113,7 +115,41 @@ pub(crate) struct SavedSerial {
     untried: Untried,
 }
 
+impl SavedSerial {
+    /// Takes over what another section kept of properties that both have. What this one keeps beside that is as it was.
+    pub(crate) fn take(&mut self, own: &Outline, other: &SavedSerial, others: &Outline, from: &Origins) {
+        self.state.take(&own.inventory, &other.state, &others.inventory);
+        let Outline { inventory, properties, futures, robust_futures, premises, scout } = own;
+        let names = &others.inventory;
+        take_named(&mut self.words, &inventory.words, &other.words, &names.words);
+        take_named(&mut self.floats, &inventory.floats, &other.floats, &names.floats);
+        take(&mut self.inner, &inventory.inner, &other.inner, &names.inner);
+        let own_properties = from.of(properties);
+        take(&mut self.last, &own_properties, &other.last, &others.numbers(&others.properties));
+        take(&mut self.last_after, &own_properties, &other.last_after, &others.numbers(&others.properties));
+        take(&mut self.levels, &own_properties, &other.levels, &others.numbers(&others.properties));
+        let (futures, of_others) = (from.of_ahead(futures), others.numbers_ahead(&others.futures));
+        take(&mut self.pending, &futures, &other.pending, &of_others);
+        let (robust, of_others) =
+            (from.of_ahead(robust_futures), others.numbers_ahead(&others.robust_futures));
+        take(&mut self.delayed, &robust, &other.delayed, &of_others);
+        if let (Some(own), Some(other), Some(of), Some(names)) =
+            (&mut self.scout, &other.scout, scout, &others.scout)
+        {
+            own.state.take(of, &other.state, names);
+            (own.position, own.time) = (other.position, other.time);
+        }
+        self.untried = other.untried.moved(&from.of_premises(premises), &others.premises);
+        (self.position, self.time) = (other.position, other.time);
+    }
+}
+
 impl Serial {
+    /// Whether a moment was evaluated.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.position > 0
+    }
+
     pub(crate) fn saved(&self) -> SavedSerial {
         let row = self.last_row();
         let (mut state, words) = (self.state.clone(), &self.registers.words);

@@ -1,3 +1,4 @@
+use crate::exec::inventory::sizes;
 use crate::machine::{MachineRows, MachineState};
 use crate::ops::columns::{Columns, Held, Latched};
 use crate::ops::delay::Delay;
@@ -34,32 +35,6 @@ pub(crate) struct State {
 impl State {
     /// Whether it is a state of the same program as `other`, as far as sizes tell.
     pub(crate) fn fits(&self, other: &State) -> bool {
-        let sizes = |s: &State| {
-            let v = &s.values;
-            [
-                s.bits.len(),
-                s.recently.len(),
-                s.delays.len(),
-                s.timed_recently.len(),
-                s.timed_since.len(),
-                s.ranges.len(),
-                s.lasting.len(),
-                s.chains.len(),
-                s.machines.len(),
-                s.relations.len(),
-                v.held_ints.len(),
-                v.held_floats.len(),
-                v.known_texts.len(),
-                v.latched_ints.len(),
-                v.latched_floats.len(),
-                v.sampled.len(),
-                v.windows.len(),
-                v.greatest.len(),
-                v.robust_since.len(),
-                v.robust_dense.len(),
-                v.buffers.len(),
-            ]
-        };
         sizes(self) == sizes(other)
     }
 }

@@ -226,6 +226,8 @@ impl Until {
             offer(&p.known, &|begin| key::axis(begin - 1));
             offer(&p.ones, &key::axis);
             offer(&p.zeros, &key::axis);
+            // A false left operand in a span also decides about the instant before it.
+            offer(&p.zeros, &|begin| key::axis(begin - i128::from(reach.is_span(begin))));
         }
     }
 

@@ -278,57 +278,7 @@ proptest! {
 
     #[test]
     fn in_dense_time(nodes in formula(), moments in moments(), rest in 0..10_i64, advance in any::<u16>()) {
-        let nodes: Vec<Formula> = nodes
-            .into_iter()
-            .map(|node| match node {
-                Formula::Next(x) => Formula::Not(x),
-                node => node,
-            })
-            .collect();
-        let plan = Plan::new(TimeModel::Dense, &nodes).unwrap();
-        let mut pending = Pending::new(&plan, Pending::LIMIT);
-        let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
-        let (mut time, mut number, mut keys) = (0_i64, 0, Vec::new());
-        let mut last: Option<([u8; PASTS], [u8; PASTS])> = None;
-        let pass = |spots: &mut Vec<Spot>, keys: &mut Vec<(Key, Key)>, from: i64, to: i64, last: Option<([u8; PASTS], [u8; PASTS])>| {
-            let Some((at, after)) = last else { return };
-            for axis in 2 * i128::from(from)..2 * i128::from(to) {
-                let is_close = axis == 2 * i128::from(from);
-                let spot = Spot { axis, pasts: Some(if is_close { at } else { after }), is_close, is_event: false };
-                keys.push((key::first(axis) + i128::from(is_close), key::last(axis)));
-                // Within a span an instant is closed with what is after it.
-                spots.push(spot);
-            }
-        };
-        for (i, (gap, at, after)) in moments.iter().enumerate() {
-            let next = time + i64::from(*gap);
-            number = if *gap == 0 && i > 0 { number + 1 } else { 0 };
-            if i > 0 && *gap > 0 {
-                pass(&mut spots, &mut keys, time, next, last);
-                for now in time..next {
-                    if advance >> ((i as i64 + now) % 16) & 1 == 1 {
-                        let deadline = pending.deadline(&plan);
-                        let before = out.len();
-                        pending.advance(&plan, now, &mut scratch, &mut out);
-                        // Nothing comes by itself before it is said to.
-                        prop_assert!(out[before..].iter().all(|d| !d.changed || deadline.is_some_and(|d| d < now) || d.is_fresh));
-                    }
-                }
-            }
-            time = next;
-            pending.moment(&plan, (time, 0), (&at.map(truth), &after.map(truth)), &mut scratch, &mut out);
-            spots.push(Spot { axis: 2 * i128::from(time), pasts: Some(*at), is_close: false, is_event: true });
-            let place = key::nth(2 * i128::from(time), number);
-            keys.push((place, place));
-            last = Some((*at, *after));
-        }
-        if rest > 0 {
-            pass(&mut spots, &mut keys, time, time + rest, last);
-            pending.advance(&plan, time + rest, &mut scratch, &mut out);
-        }
-        let left = pending.oldest().map(|x| x.0);
-        // Instants in a span are seen together with what is before and after them.
-        check(&nodes, &spots, &out, |_, i| keys[i], |spot| spot.axis, TimeModel::Dense, left);
+        check_dense(nodes, &moments, rest, advance);
     }
 }
 
@@ -378,4 +328,88 @@ fn what_waits_is_bounded() {
             assert_eq!(about + pending.verdicts_waiting(), 6000);
         }
     }
+}
+
+/// Compares the decisions about `moments` in dense time, of which `rest` passes after the last one. The bits of `advance`
+/// say when time is let pass between them.
+fn check_dense(nodes: Vec<Formula>, moments: &[Moment], rest: i64, advance: u16) {
+    let nodes: Vec<Formula> = nodes
+        .into_iter()
+        .map(|node| match node {
+            Formula::Next(x) => Formula::Not(x),
+            node => node,
+        })
+        .collect();
+    let plan = Plan::new(TimeModel::Dense, &nodes).unwrap();
+    let mut pending = Pending::new(&plan, Pending::LIMIT);
+    let (mut scratch, mut out, mut spots) = (Scratch::default(), Vec::new(), Vec::new());
+    let (mut time, mut number, mut keys) = (0_i64, 0, Vec::new());
+    let mut last: Option<([u8; PASTS], [u8; PASTS])> = None;
+    let pass = |spots: &mut Vec<Spot>,
+                keys: &mut Vec<(Key, Key)>,
+                from: i64,
+                to: i64,
+                last: Option<([u8; PASTS], [u8; PASTS])>| {
+        let Some((at, after)) = last else { return };
+        for axis in 2 * i128::from(from)..2 * i128::from(to) {
+            let is_close = axis == 2 * i128::from(from);
+            let spot =
+                Spot { axis, pasts: Some(if is_close { at } else { after }), is_close, is_event: false };
+            keys.push((key::first(axis) + i128::from(is_close), key::last(axis)));
+            // Within a span an instant is closed with what is after it.
+            spots.push(spot);
+        }
+    };
+    for (i, (gap, at, after)) in moments.iter().enumerate() {
+        let next = time + i64::from(*gap);
+        number = if *gap == 0 && i > 0 { number + 1 } else { 0 };
+        if i > 0 && *gap > 0 {
+            pass(&mut spots, &mut keys, time, next, last);
+            for now in time..next {
+                if advance >> ((i as i64 + now) % 16) & 1 == 1 {
+                    let deadline = pending.deadline(&plan);
+                    let before = out.len();
+                    pending.advance(&plan, now, &mut scratch, &mut out);
+                    // Nothing comes by itself before it is said to.
+                    assert!(
+                        out[before..]
+                            .iter()
+                            .all(|d| !d.changed || deadline.is_some_and(|d| d < now) || d.is_fresh)
+                    );
+                }
+            }
+        }
+        time = next;
+        pending.moment(&plan, (time, 0), (&at.map(truth), &after.map(truth)), &mut scratch, &mut out);
+        spots.push(Spot { axis: 2 * i128::from(time), pasts: Some(*at), is_close: false, is_event: true });
+        let place = key::nth(2 * i128::from(time), number);
+        keys.push((place, place));
+        last = Some((*at, *after));
+    }
+    if rest > 0 {
+        pass(&mut spots, &mut keys, time, time + rest, last);
+        pending.advance(&plan, time + rest, &mut scratch, &mut out);
+    }
+    let left = pending.oldest().map(|x| x.0);
+    // Instants in a span are seen together with what is before and after them.
+    check(&nodes, &spots, &out, |_, i| keys[i], |spot| spot.axis, TimeModel::Dense, left);
+}
+
+// Random cases found it: what becomes certain within a span about the instant before it was decided a moment late.
+#[test]
+fn a_span_decides_about_the_instant_before_it() {
+    let mut nodes: Vec<Formula> = (0..PASTS as u32).map(Formula::Past).collect();
+    nodes.extend([
+        Formula::Until { lower: 1, upper: 3, left: None, right: 2 },
+        Formula::Same(2, 2),
+        Formula::Until { lower: 0, upper: 3, left: Some(4), right: 3 },
+    ]);
+    let moments = [
+        (0, [0; 3], [0; 3]),
+        (1, [0, 0, 1], [0; 3]),
+        (1, [0; 3], [0; 3]),
+        (0, [0; 3], [0; 3]),
+        (2, [0; 3], [0, 0, 1]),
+    ];
+    check_dense(nodes, &moments, 4, 0);
 }

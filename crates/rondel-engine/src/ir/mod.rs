@@ -1,5 +1,6 @@
 //! The program's own language: nodes, wires and instructions. Leaves, which everything else may import.
 
+pub(crate) mod found;
 pub(crate) mod graph;
 pub(crate) mod instruction;
 pub(crate) mod premise;

@@ -46,6 +46,17 @@ impl Untried {
         left.map(|premise| (premise.property, premise.number))
     }
 
+    /// The same of the premises of another section: those of `own`, each by its property and number there, that are
+    /// missing here, or were not tried.
+    pub(crate) fn moved(&self, own: &[(u32, u32)], before: &[(u32, u32)]) -> Untried {
+        let was_tried = |premise: &(u32, u32)| {
+            let at = before.iter().position(|other| other == premise);
+            at.is_some_and(|at| !self.0.contains(&(at as u32)))
+        };
+        let left = (0..).zip(own).filter(|(_, premise)| !was_tried(premise));
+        Untried(left.map(|(at, _)| at).collect())
+    }
+
     /// Takes over what was saved; false if there are not so many premises.
     pub(crate) fn restore(&mut self, saved: Untried, count: usize) -> bool {
         let fits = saved.0.is_sorted() && saved.0.last().is_none_or(|&last| (last as usize) < count);

@@ -86,7 +86,7 @@ impl Instances {
                 }
                 next += 1;
             }
-            self.tell(lowest(Rows::MAX, row as u64), Place::Time, tell);
+            self.tell(lowest(Rows::MAX, row as u64), Place::Time, 0, tell);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! evaluated once for every truth of it, and the instance takes the one that is its own: `if id == "a" then
 //! once true else once c.p`. Each of these is known to the template as well.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rondel_event::{Value, ValueType};
 use rondel_spec::{Expr, ExprId, Spec};
@@ -16,18 +16,19 @@ const MOST: usize = 6;
 /// An equivalent formula, in nodes that are added to the specification; often the same.
 pub(crate) fn decided(spec: &mut Spec, formula: ExprId) -> ExprId {
     let Some(nodes) = spec.nodes.get(..=formula.index()) else { return formula };
-    let tests = tests(nodes);
-    if !tests.iter().any(|test| *test) {
+    // Not all nodes of the specification: there may be thousands of properties.
+    let all = reached(nodes, formula, |_| true);
+    let tests = tests(nodes, &all);
+    if tests.is_empty() {
         return formula;
     }
     let outer = reached(nodes, formula, |i| !remembers(&nodes[i]));
-    let all = reached(nodes, formula, |_| true);
     // By relations and by value quantifiers have rules of their own.
     let is_quantified =
         |i: &usize| matches!(nodes[*i], Expr::Exists(..) | Expr::ForAll(..) | Expr::Bind { .. });
     let inside = |i: usize| -> BTreeSet<usize> {
-        let below = reached(nodes, ExprId(i as u32), |i| !tests[i]);
-        below.into_iter().filter(|i| tests[*i]).collect()
+        let below = reached(nodes, ExprId(i as u32), |i| !tests.contains(&i));
+        below.intersection(&tests).copied().collect()
     };
     let asked: HashMap<usize, BTreeSet<usize>> = outer
         .iter()
@@ -128,13 +129,14 @@ fn reached(nodes: &[Expr], from: ExprId, enters: impl Fn(usize) -> bool) -> BTre
     seen
 }
 
-/// Which nodes are conditions on keys and constants alone.
-fn tests(nodes: &[Expr]) -> Vec<bool> {
-    let (mut pure, mut keyed, mut truth) = (Vec::new(), Vec::new(), Vec::new());
-    for node in nodes {
-        let all = node.operands().all(|operand| pure.get(operand.index()) == Some(&true));
-        let any = node.operands().any(|operand| keyed.get(operand.index()) == Some(&true));
-        let of = |operand: ExprId| truth.get(operand.index()) == Some(&true);
+/// Which of the nodes of a formula, operands first, are conditions on keys and constants alone.
+fn tests(nodes: &[Expr], formula: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let (mut pure, mut keyed, mut truth) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for &i in formula {
+        let node = &nodes[i];
+        let all = node.operands().all(|operand| pure.contains(&operand.index()));
+        let any = node.operands().any(|operand| keyed.contains(&operand.index()));
+        let of = |operand: ExprId| truth.contains(&operand.index());
         let is_truth = match node {
             Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => true,
             Expr::Compare(..) | Expr::StartsWith(..) => true,
@@ -160,9 +162,15 @@ fn tests(nodes: &[Expr]) -> Vec<bool> {
                     | Expr::Or(..)
                     | Expr::Definitely(_)
             );
-        pure.push(is_pure);
-        keyed.push(is_pure && (any || matches!(node, Expr::Key(..))));
-        truth.push(is_truth);
+        if is_truth {
+            truth.insert(i);
+        }
+        if is_pure {
+            pure.insert(i);
+            if any || matches!(node, Expr::Key(..)) {
+                keyed.insert(i);
+            }
+        }
     }
-    keyed.iter().zip(truth).map(|(keyed, truth)| *keyed && truth).collect()
+    keyed.intersection(&truth).copied().collect()
 }

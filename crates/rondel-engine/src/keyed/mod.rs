@@ -20,6 +20,7 @@ mod index;
 pub(crate) mod key_tests;
 pub(crate) mod keys;
 mod lanes;
+pub(crate) mod moved;
 mod parallel;
 pub(crate) mod record;
 mod relations;
@@ -33,7 +34,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use rondel_event::{Block, Rows, TopicId, Value, ValueType, Verdict};
+use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType, Verdict};
 
 use crate::exec::memory::{Memory, of_machine};
 use crate::exec::report::Outcome;
@@ -79,10 +80,29 @@ const MAX_LIMIT: u64 = 1 << 30;
 #[derive(Clone, Debug)]
 pub(crate) struct SlicePlan {
     pub(crate) keys: KeyPlan,
-    /// The topics without keys that its properties read.
+    /// The topics that its properties read and whose messages concern all instances.
     pub(crate) shared: Vec<TopicId>,
+    /// The topics of events with keys, and the slots that tell an event of one instance.
+    pub(crate) events: Vec<(TopicId, Vec<Slot>)>,
     /// How many instances there may be at a time.
     pub(crate) limit: u64,
+}
+
+impl SlicePlan {
+    /// The rows with events of a topic as a whole, which have no key.
+    pub(crate) fn whole(&self, block: &Block) -> Rows {
+        let of_one = |slots: &[Slot]| slots.iter().fold(0, |rows, slot| rows | block.present(*slot));
+        self.events.iter().fold(0, |rows, (topic, slots)| rows | block.topic_rows(*topic) & !of_one(slots))
+    }
+
+    /// The rows that concern all instances; `whole` are those of [`SlicePlan::whole`].
+    pub(crate) fn shared_rows(&self, block: &Block, whole: Rows) -> Rows {
+        let is_of_events = |topic: &TopicId| self.events.iter().any(|(of, _)| of == topic);
+        self.shared.iter().fold(0, |rows, topic| {
+            let of_topic = block.topic_rows(*topic);
+            rows | if is_of_events(topic) { of_topic & whole } else { of_topic }
+        })
+    }
 }
 
 /// A section that is divided by key. If its instances end at a condition, that is the formula after those
@@ -129,6 +149,8 @@ struct Refusals {
     by_bytes: bool,
     /// Events with a key that is too long, since the start of this run.
     too_long: u64,
+    /// Of those without a key the events of instances of a topic that nobody could name, since the start of this run.
+    unnamed: u64,
 }
 
 /// How much memory instances may take.
@@ -211,6 +233,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) told: &'a [Told],
     /// Machines with which their instance must not have ended.
     pub(crate) unfinished: &'a [Unfinished],
+    /// The rows whose instance ends.
+    pub(crate) ended: Rows,
     /// For every row its time, where moments belong to no event.
     pub(crate) times: &'a [i64],
     instances: &'a Instances,
@@ -327,6 +351,7 @@ impl Instances {
             instances: self.live(),
             bytes: self.table.bytes() + heap,
             unkeyed: self.refusals.unkeyed,
+            unnamed: self.refusals.unnamed,
             refused: self.refusals.beyond_limit,
             first_refused: self.refusals.first.as_deref(),
             full: self.refusals.by_bytes.then_some(self.room.limit),
@@ -392,11 +417,17 @@ impl Instances {
     /// that have a key.
     pub(crate) fn step(&mut self, sliced: &Sliced, events: Events<'_>, tell: Tell<'_>) -> Rows {
         let Events { block, times, rows, .. } = events;
-        let keyed = self.keys.read(&self.plan.keys, block, rows);
-        let without_key = self.plan.keys.rows(block) & rows & !keyed;
-        self.refusals.unkeyed += u64::from(without_key.count_ones());
+        let whole = self.plan.whole(block);
+        let keyed = self.keys.read(&self.plan.keys, block, rows & !whole);
+        let without_key = self.plan.keys.rows(block) & rows & !keyed & !whole;
+        if without_key != 0 {
+            self.refusals.unkeyed += u64::from(without_key.count_ones());
+            let of_events =
+                self.plan.events.iter().fold(0, |rows, (topic, _)| rows | block.topic_rows(*topic));
+            self.refusals.unnamed += u64::from((without_key & of_events).count_ones());
+        }
         let keyed = if self.keys.too_long == 0 { keyed } else { self.without_long(keyed) };
-        let shared = self.plan.shared.iter().fold(0, |rows, &topic| rows | block.topic_rows(topic)) & rows;
+        let shared = self.plan.shared_rows(block, whole) & rows;
         let mut rest = keyed | shared;
         while rest != 0 {
             let first = rest & rest.wrapping_neg();
@@ -457,7 +488,7 @@ impl Instances {
             // What is planned for the time of the last moment itself is the span after it. And if only something
             // that was waited for becomes certain, time passes without a moment.
             self.run(sliced, Place::Span, None, spans);
-            self.tell(spans, Place::Span, tell);
+            self.tell(spans, Place::Span, 0, tell);
             let before = self.leaps_of(&by_itself.asked);
             self.run(sliced, Place::Time, None, rows & !spans);
             self.leaps += self.leaps_of(&by_itself.asked).saturating_sub(before);
@@ -630,7 +661,7 @@ impl Instances {
     }
 
     /// Tells the verdicts in these rows, of which one may be the template's.
-    fn tell(&mut self, rows: Rows, place: Place, tell: Tell<'_>) {
+    fn tell(&mut self, rows: Rows, place: Place, ended: Rows, tell: Tell<'_>) {
         let mut told = rows;
         // To events with a key it is never evaluated.
         if place != Place::Rows {
@@ -648,6 +679,7 @@ impl Instances {
                 driven,
                 told: decided,
                 unfinished: &self.unfinished,
+                ended: ended & told,
                 times,
                 instances: self,
             });
@@ -663,7 +695,7 @@ impl Instances {
         let section = &sliced.section;
         for_each(ended, |row| ahead.end(section, table, (row, lanes.instances[row]), i64::MIN));
         for_each(ended, |row| self.note_unfinished(section, row));
-        self.tell(rows, place, tell);
+        self.tell(rows, place, ended, tell);
         for_each(ended, |row| self.table.remove(section, self.lanes.instances[row]));
     }
 

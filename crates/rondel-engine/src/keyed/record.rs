@@ -2,6 +2,7 @@
 //! size as a reference to a [side](crate::keyed::sides).
 
 use rondel_spec::TimeModel;
+use serde::{Deserialize, Serialize};
 
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::state::State;
@@ -25,7 +26,7 @@ pub(crate) const FREE: u64 = u64::MAX;
 const SHORT: u32 = 4;
 
 /// Where a single truth, or the history of one, is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Truths {
     /// So many bits from this one on, the latest first.
     Bits(u32),
@@ -34,21 +35,21 @@ pub(crate) enum Truths {
 }
 
 /// The last value of a field: a word for the value, and a bit that says whether it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldAt {
     pub(crate) word: u32,
     pub(crate) known: u32,
 }
 
 /// The state of a truth that counts for a while: until when, and whether it holds on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecentAt {
     pub(crate) until: u32,
     pub(crate) open: u32,
 }
 
 /// The places of the state of a section in a record. Its lists are as those of [`State`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Places {
     pub(crate) truths: Vec<Truths>,
     pub(crate) recently: Vec<u32>,

@@ -28,8 +28,8 @@ pub(crate) struct Relations {
 /// What of [`Relations`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedRelations {
-    pools: Vec<Pool<RelationState>>,
-    lost: u64,
+    pub(super) pools: Vec<Pool<RelationState>>,
+    pub(super) lost: u64,
 }
 
 impl Relations {

@@ -25,7 +25,7 @@ pub(crate) struct Robust {
     pub(super) since: Pool<Since>,
     pub(super) dense: Pool<DenseSince>,
     /// How many samples there was no room for in those that are gone.
-    dropped: u64,
+    pub(super) dropped: u64,
 }
 
 impl Robust {

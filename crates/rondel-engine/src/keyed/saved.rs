@@ -13,21 +13,21 @@ use crate::keyed::{Instances, Refusals};
 /// What of [`Instances`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedInstances {
-    table: SavedTable,
-    now: i64,
-    events: u64,
-    next_look: u32,
-    since_full_look: u64,
-    begun: u32,
-    unkeyed: u64,
-    beyond_limit: u64,
+    pub(super) table: SavedTable,
+    pub(super) now: i64,
+    pub(super) events: u64,
+    pub(super) next_look: u32,
+    pub(super) since_full_look: u64,
+    pub(super) begun: u32,
+    pub(super) unkeyed: u64,
+    pub(super) beyond_limit: u64,
     /// The first key beyond the limit; nothing if there was none.
     #[serde(with = "crate::ops::saved::values")]
-    first: Vec<Option<Value>>,
+    pub(super) first: Vec<Option<Value>>,
     /// When to look at which instance. Their records say so too, but not where one was to be looked at sooner: that
     /// makes no difference to what is found, but to when somebody is asked for the time.
-    changes: Vec<(i64, u32)>,
-    untried: Untried,
+    pub(super) changes: Vec<(i64, u32)>,
+    pub(super) untried: Untried,
 }
 
 impl Instances {
@@ -72,7 +72,7 @@ impl Instances {
         let first: Vec<Value> = first.into_iter().flatten().collect();
         let fits = first.is_empty() || first.len() == self.plan.keys.types.len();
         let first = Some(first).filter(|first| !first.is_empty());
-        self.refusals = Refusals { unkeyed, beyond_limit, first, by_bytes: false, too_long: 0 };
+        self.refusals = Refusals { unkeyed, beyond_limit, first, by_bytes: false, too_long: 0, unnamed: 0 };
         let fits = fits && changes.iter().all(|&(_, number)| number < self.table.used());
         self.changes = changes.into_iter().map(Reverse).collect();
         fits && self.untried.restore(untried, section.premises.len())

@@ -52,7 +52,7 @@ impl Sides {
         relations: Relations,
     ) -> Sides {
         let empty = buffers.len() as u32;
-        buffers.resize(buffers.len() + 1 + Block::CAPACITY * keys, Vec::new());
+        buffers.resize(Sides::first_text(buffers.len(), keys) as usize, Vec::new());
         Sides {
             empty,
             own: buffers.len() as u32,
@@ -68,6 +68,11 @@ impl Sides {
             delayed,
             dropped: 0,
         }
+    }
+
+    /// The number of the first text of instances, of a section with so many buffers and keys.
+    pub(super) fn first_text(buffers: usize, keys: usize) -> u32 {
+        (buffers + 1 + Block::CAPACITY * keys) as u32
     }
 
     /// The number of the buffer with the text of a reference.
@@ -165,17 +170,17 @@ impl Sides {
 /// What of [`Sides`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedSides {
-    texts: Vec<Vec<u8>>,
-    free_texts: Vec<u32>,
-    delays: Pool<Delay>,
-    sinces: Pool<TimedSince>,
-    machines: Pool<MachineState>,
-    windows: Pool<Window>,
-    robust: Robust,
-    relations: SavedRelations,
-    pending: SavedWaits<Pending>,
-    delayed: SavedWaits<Delayed>,
-    dropped: u64,
+    pub(super) texts: Vec<Vec<u8>>,
+    pub(super) free_texts: Vec<u32>,
+    pub(super) delays: Pool<Delay>,
+    pub(super) sinces: Pool<TimedSince>,
+    pub(super) machines: Pool<MachineState>,
+    pub(super) windows: Pool<Window>,
+    pub(super) robust: Robust,
+    pub(super) relations: SavedRelations,
+    pub(super) pending: SavedWaits<Pending>,
+    pub(super) delayed: SavedWaits<Delayed>,
+    pub(super) dropped: u64,
 }
 
 impl Sides {

@@ -67,8 +67,8 @@ pub(crate) struct Waits<T> {
 /// What of [`Waits`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedWaits<T> {
-    pools: Vec<Pool<T>>,
-    lost: u64,
+    pub(super) pools: Vec<Pool<T>>,
+    pub(super) lost: u64,
 }
 
 impl<T: Wait> Waits<T> {

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use rondel_event::{Block, Layout, Path, Rows, Slot, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
+use crate::ir::found::take;
 use piece::{Known, Piece};
 use waiting::Waiting;
 
@@ -33,6 +34,9 @@ pub(crate) struct Form {
 pub(crate) struct LinearPlan {
     /// The fields that run straight.
     pub(crate) fields: Vec<Slot>,
+    /// What they and the lines are known by in other programs.
+    pub(crate) field_identities: Vec<u64>,
+    pub(crate) line_identities: Vec<u64>,
     /// The same as they are called, in another order.
     pub(crate) names: Vec<(TopicId, Path)>,
     pub(crate) lines: Vec<Form>,
@@ -147,6 +151,38 @@ pub(crate) struct Linear {
     /// Topics of the block: of every event, and of crossings.
     event: TopicId,
     crossing: TopicId,
+}
+
+/// What the plan of a section that lags keeps, by identities.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LinearOutline {
+    pub(crate) fields: Vec<u64>,
+    pub(crate) lines: Vec<u64>,
+    /// All else that is read of events: what, and at which place.
+    pub(crate) slots: Vec<[u64; 2]>,
+    pub(crate) topics: Vec<u64>,
+}
+
+impl Held {
+    /// Takes over what another section held, as far as this one reads it.
+    pub(crate) fn take(&mut self, own: &LinearOutline, other: &Held, others: &LinearOutline) {
+        take(&mut self.fields, &own.fields, &other.fields, &others.fields);
+        take(&mut self.pieces, &own.lines, &other.pieces, &others.lines);
+        let place = |own: &[u64], others: &[u64]| {
+            let at = |identity: &u64| own.iter().position(|own| own == identity).map(|at| at as u32);
+            others.iter().map(at).collect::<Vec<_>>()
+        };
+        let slots = |slot: u32| {
+            let [what, at] = *others.slots.get(slot as usize)?;
+            let own = (0..).zip(&own.slots);
+            let same = own.clone().find(|(_, own)| own[0] == what).map(|(place, _)| (place, true));
+            // Whether something came there is known from anything that was read there.
+            same.or_else(|| own.clone().find(|(_, own)| own[1] == at).map(|(place, _)| (place, false)))
+        };
+        let (topics, fields) = (place(&own.topics, &others.topics), place(&own.fields, &others.fields));
+        self.waiting = other.waiting.iter().map(|waiting| waiting.moved(&topics, slots, &fields)).collect();
+        (self.last, self.bound, self.lost) = (other.last, other.bound, other.lost);
+    }
 }
 
 impl LinearPlan {

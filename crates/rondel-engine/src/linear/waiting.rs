@@ -67,6 +67,36 @@ impl Waiting {
         }
     }
 
+    /// The same event for another plan, given for each topic and field of this one the place there, and for each slot
+    /// its place and whether it has the same value.
+    pub(super) fn moved(
+        &self,
+        topics: &[Option<u32>],
+        slots: impl Fn(u32) -> Option<(u32, bool)>,
+        fields: &[Option<u32>],
+    ) -> Waiting {
+        let place = |places: &[Option<u32>], at: &u32| places.get(*at as usize).copied().flatten();
+        let mut cells: Vec<(u32, Cell)> = Vec::new();
+        for &(slot, cell) in &self.cells {
+            if let Some((slot, is_same)) = slots(slot) {
+                let cell = if is_same { cell } else { Cell::Invalid };
+                match cells.iter_mut().find(|(own, _)| *own == slot) {
+                    Some(known) if is_same => known.1 = cell,
+                    Some(_) => {}
+                    None => cells.push((slot, cell)),
+                }
+            }
+        }
+        Waiting {
+            time: self.time,
+            step: self.step,
+            topics: self.topics.iter().filter_map(|topic| place(topics, topic)).collect(),
+            cells,
+            text: self.text.clone(),
+            samples: self.samples.iter().filter_map(|field| place(fields, field)).collect(),
+        }
+    }
+
     /// Adds the event to a block that is not full. Whatever its topics, it is on the topic `any`.
     pub(super) fn write(&self, plan: &LinearPlan, block: &mut Block, any: TopicId) -> usize {
         let row = block.push(any, Timestamp::from_nanos(self.time));

@@ -1,8 +1,10 @@
 //! From the nodes of a graph to the instructions, the state and the registers of a section.
 
+use std::fmt::Debug;
+
 use regex::bytes::Regex;
 use rondel_event::{Block, Slot, TopicId};
-use rondel_spec::{Kernel, TimeModel, pattern as compiled};
+use rondel_spec::{Kernel, Spec, TimeModel, pattern as compiled};
 
 use crate::exec::inner::InnerPlan;
 use crate::exec::section::{Deadline, Lasting, Margin, Moments, Section};
@@ -13,6 +15,7 @@ use crate::ir::instruction::Instruction;
 use crate::ir::premise::Premise;
 use crate::ir::schedule::{Schedule, schedule};
 use crate::ir::truth::{Rails, Truth};
+use crate::lower::identity::{Names, hash, identities};
 use crate::lower::translate::{FieldRead, MachineSource, Robustness, Sources, Translation};
 use crate::machine::{MachinePlan, MachineRows, MachineState};
 use crate::ops::columns::{Held, Latched};
@@ -34,11 +37,21 @@ pub(crate) struct Ordered {
     /// The timed operators that are looked ahead of, and the order of what they need.
     ahead: Vec<NodeId>,
     scout: Schedule,
+    /// For every node of the graph what it is known by in other programs.
+    identities: Vec<u64>,
 }
 
 impl Ordered {
-    /// The nodes of a section. Where its rows follow each other, some operators can be looked ahead of.
-    pub(crate) fn new(translation: Translation, moments: Moments, follow: bool) -> Ordered {
+    /// The nodes of a section, of properties of a specification, which compares these straight lines. Where its rows
+    /// follow each other, some operators can be looked ahead of.
+    pub(crate) fn new(
+        translation: Translation,
+        moments: Moments,
+        follow: bool,
+        (spec, lines): (&Spec, &[u64]),
+    ) -> Ordered {
+        let names = Names { spec, fields: &translation.fields, sources: &translation.sources, lines };
+        let identities = identities(&translation.graph, &names);
         let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
         let pasts = translation.futures.iter().flat_map(|future| &future.pasts);
         let robust_pasts = || translation.robust_futures.iter().flat_map(|future| &future.pasts);
@@ -67,7 +80,7 @@ impl Ordered {
         let ahead = if is_dense && follow { looked_ahead(graph, &all.order) } else { Vec::new() };
         let schedule_all = if ahead.is_empty() { all } else { schedule(graph, outputs, &ahead) };
         let scout = schedule(graph, ahead.iter().copied(), &[]);
-        Ordered { schedule: schedule_all, scout, ahead, translation, moments }
+        Ordered { schedule: schedule_all, scout, ahead, translation, moments, identities }
     }
 
     /// The fields that are read, and the nodes.
@@ -82,10 +95,14 @@ impl Ordered {
 
     /// The section, given the columns of the fields.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
-        let Ordered { translation, moments, schedule, ahead, scout } = self;
+        let Ordered { translation, moments, schedule, ahead, scout, identities } = self;
         let Translation { graph, sources, mut formulas, mut robust, mut futures, robust_futures, .. } =
             translation;
         let (plain, premises) = (formulas.len(), translation.premises);
+        let ahead_identities = [
+            futures.iter().map(|future| identity_ahead(&future.plan, &future.pasts, &identities)).collect(),
+            robust_futures.iter().map(|future| robust_identity(future, &identities)).collect(),
+        ];
         formulas.extend(futures.iter().flat_map(|future| &future.pasts));
         for (truth, levels) in robust_futures.iter().flat_map(|future| &future.pasts) {
             formulas.push(*truth);
@@ -94,7 +111,7 @@ impl Ordered {
         let scout = (!ahead.is_empty()).then(|| {
             let outputs = (&[][..], &[][..], Vec::new());
             Box::new(section(
-                (&graph, &sources),
+                (&graph, &sources, &identities),
                 outputs,
                 scout,
                 moments,
@@ -104,8 +121,15 @@ impl Ordered {
             ))
         });
         let outputs = (&formulas[..], &robust[..], premises);
-        let mut section =
-            section((&graph, &sources), outputs, schedule, moments, properties, slots, Ahead::Reads(&ahead));
+        let mut section = section(
+            (&graph, &sources, &identities),
+            outputs,
+            schedule,
+            moments,
+            properties,
+            slots,
+            Ahead::Reads(&ahead),
+        );
         let mut pasts = section.formulas.drain(plain..);
         for future in &mut futures {
             future.pasts.iter_mut().zip(&mut pasts).for_each(|(past, placed)| *past = placed);
@@ -122,9 +146,30 @@ impl Ordered {
             let at = section.relations.iter().position(|relation| number(relation) == Some(*given));
             *relation = at.map_or(u32::MAX, |at| at as u32);
         }
-        let section = Section { scout, futures, robust_futures, ..section };
+        let section = Section { scout, futures, robust_futures, ahead_identities, ..section };
         Section { reads_time: section.reads_time || section.looks_ahead(), ..section }
     }
+}
+
+/// What a property that looks ahead is known by in other programs: its plan and what it reads.
+fn identity_ahead(plan: &impl Debug, pasts: &[Truth], identities: &[u64]) -> u64 {
+    let of = |wire: Wire| (identities.get(wire.node().index()), wire.flip());
+    let rails = |rails: Rails| [of(rails.certain), of(rails.possible)];
+    let pasts: Vec<_> = pasts.iter().map(|past| [rails(past.at), rails(past.after)]).collect();
+    hash((format!("{plan:?}"), pasts))
+}
+
+/// The same of one whose robustness is asked for.
+fn robust_identity(future: &RobustFuture<Robustness>, identities: &[u64]) -> u64 {
+    let pasts: Vec<Truth> = future.pasts.iter().map(|(truth, _)| *truth).collect();
+    let columns = |nodes: [NodeId; 2]| nodes.map(|node| identities.get(node.index()));
+    let levels: Vec<_> = (future.pasts.iter())
+        .map(|(_, robustness)| match robustness {
+            Robustness::Truth(_) => None,
+            Robustness::Levels { at, after } => Some([columns(*at), columns(*after)]),
+        })
+        .collect();
+    hash((identity_ahead(&future.plan, &pasts, identities), levels))
 }
 
 /// The timed operators whose truth between events is asked for, and whose operands change at events only; in order.
@@ -156,7 +201,7 @@ enum Ahead<'a> {
 }
 
 fn section(
-    (graph, sources): (&Graph, &Sources),
+    (graph, sources, identities): (&Graph, &Sources, &[u64]),
     (formulas, robust, mut premises): (&[Truth], &[Option<Robustness>], Vec<Premise>),
     Schedule { order, constant }: Schedule,
     moments: Moments,
@@ -228,6 +273,8 @@ fn section(
         keeps_text: assembly.instructions.iter().rev().filter(is_keeper).copied().collect(),
         reads_time: moments == Moments::Dense || assembly.instructions.iter().any(reads_time),
         instructions: assembly.instructions,
+        identities: order.iter().map(|id| identities.get(id.index()).copied().unwrap_or(0)).collect(),
+        ahead_identities: Default::default(),
         ints: assembly.ints,
         floats: assembly.floats,
         patterns: assembly.patterns,

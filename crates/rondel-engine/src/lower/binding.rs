@@ -67,6 +67,7 @@ impl Binding {
         let layout = &mut self.layout;
         let slot = match read {
             Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
+            Read::Elements(quantifier, _) if quantifier.is_measure() => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }

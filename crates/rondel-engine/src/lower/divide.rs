@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rondel_event::{Read, Slot, TopicId, ValueType};
-use rondel_spec::{ExprId, Property, Slice, Spec, TimeModel};
+use rondel_event::{Read, Slot, TopicEvent, TopicId, ValueType};
+use rondel_spec::{Property, Slice, Spec, TimeModel};
 
 use crate::CompileError;
 use crate::exec::section::Moments;
@@ -21,6 +21,8 @@ use crate::lower::translate::{FieldRead, Translator};
 pub(crate) struct Division<'a> {
     slice: &'a Slice,
     moments: Moments,
+    /// When they began.
+    generation: u32,
     /// The topics without keys that they read.
     shared: Vec<TopicId>,
     properties: Vec<u32>,
@@ -32,6 +34,10 @@ pub(crate) struct Division<'a> {
 /// [`CompileError`] when a slice is none.
 pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
     let mut divisions: Vec<Division<'_>> = Vec::new();
+    // Nodes that refer to what does not stand before them are reported when they are translated.
+    let is_sound = spec.nodes.iter().all(|node| node.operands().all(|o| o.index() < spec.nodes.len()));
+    let topics_of = |root| if is_sound { spec.topics_of(root) } else { Vec::new() };
+    let whole_events = |root| if is_sound { spec.whole_events(root) } else { Vec::new() };
     for (i, property) in (0..).zip(&spec.properties) {
         let Some(id) = property.slice else { continue };
         let formula = property.formula;
@@ -44,21 +50,24 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
         if roots.into_iter().flatten().any(|root| root.index() >= spec.nodes.len()) {
             return Err(CompileError::UnknownFormula { property: property.name.clone(), formula });
         }
-        let mut shared: Vec<TopicId> =
-            roots.into_iter().flatten().flat_map(|root| topics_of(spec, root)).collect();
+        let mut shared: Vec<TopicId> = roots.into_iter().flatten().flat_map(topics_of).collect();
         shared.sort_unstable();
         shared.dedup();
-        shared.retain(|topic| slice.keys[0].fields.iter().all(|(keyed, _)| keyed != topic));
+        let is_keyed = |topic: &TopicId| slice.keys[0].fields.iter().any(|(keyed, _)| keyed == topic);
+        let whole: Vec<TopicId> = roots.into_iter().flatten().flat_map(whole_events).collect();
+        shared.retain(|topic| !is_keyed(topic) || whole.contains(topic));
         let moments = match property.time {
             TimeModel::Steps | TimeModel::Points => Moments::Events,
             TimeModel::Dense => Moments::Dense,
         };
-        let same = divisions
-            .iter_mut()
-            .find(|other| other.slice == slice && other.moments == moments && other.shared == shared);
-        match same {
+        let generation = property.generation;
+        let is_same = |other: &&mut Division<'_>| {
+            (other.slice, other.moments, other.generation) == (slice, moments, generation)
+                && other.shared == shared
+        };
+        match divisions.iter_mut().find(is_same) {
             Some(division) => division.properties.push(i),
-            None => divisions.push(Division { slice, moments, shared, properties: vec![i] }),
+            None => divisions.push(Division { slice, moments, generation, shared, properties: vec![i] }),
         }
     }
     Ok(divisions)
@@ -78,13 +87,6 @@ fn is_valid(slice: &Slice, spec: &Spec) -> bool {
         })
 }
 
-/// The topics that are mentioned, also where nodes refer to what does not stand before them: that is
-/// reported when they are translated.
-fn topics_of(spec: &Spec, root: ExprId) -> Vec<TopicId> {
-    let is_sound = spec.nodes.iter().all(|node| node.operands().all(|o| o.index() < spec.nodes.len()));
-    if is_sound { spec.topics_of(root) } else { Vec::new() }
-}
-
 impl Division<'_> {
     /// Compiles it, and adds how the formulas with quantifiers in it are evaluated.
     ///
@@ -96,7 +98,7 @@ impl Division<'_> {
         binding: &mut Binding,
         quantifiers: &mut Vec<Quantifier>,
     ) -> Result<Sliced, CompileError> {
-        let Division { slice, moments, shared, properties } = self;
+        let Division { slice, moments, shared, properties, .. } = self;
         let node = spec.properties[properties[0] as usize].formula;
         let unsupported = |what| CompileError::Unsupported { node, what };
         let types: Vec<ValueType> = slice.keys.iter().map(|key| key.value_type).collect();
@@ -127,14 +129,22 @@ impl Division<'_> {
         if translation.futures.iter().any(|future| future.property == until) {
             return Err(unsupported(error::KEYED_FUTURE_END));
         }
-        let nodes = Ordered::new(translation, moments, false);
+        let nodes = Ordered::new(translation, moments, false, (&spec, &[]));
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);
         let topics = fields.iter().map(|(topic, _)| (*topic, slots_of(slice, *topic, binding))).collect();
         let limit = slice.limit.unwrap_or(DEFAULT_LIMIT);
-        let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, limit };
+        let of_one = fields.iter().map(|(topic, _)| *topic).filter(|topic| spec.events_of(*topic).is_some());
+        let events = of_one.map(|topic| (topic, told_by(topic, binding))).collect();
+        let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, events, limit };
         Ok(Sliced { section: Arc::new(section), plan: Arc::new(plan) })
     }
+}
+
+/// Where a block says that an event of a topic is one of an instance.
+fn told_by(topic: TopicId, binding: &mut Binding) -> Vec<Slot> {
+    let of_one = TopicEvent::ALL.into_iter().filter(|event| event.has_key());
+    of_one.map(|event| binding.slot(&FieldRead { topic, path: event.path(), read: Read::Presence })).collect()
 }
 
 /// Where the keys of a topic are in a block.

@@ -4,5 +4,6 @@ pub(crate) mod assemble;
 pub(crate) mod binding;
 pub(crate) mod divide;
 pub(crate) mod error;
+pub(crate) mod identity;
 pub(crate) mod quantifier;
 pub(crate) mod translate;

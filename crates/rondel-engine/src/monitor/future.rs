@@ -60,6 +60,7 @@ impl Monitor {
     /// Reports decisions that were made at some rows: those about the rows themselves are about all of them.
     fn report_at_rows(&mut self, property: u32, model: TimeModel, block: &Block, rows: Range<usize>) {
         for decision in self.decisions.drain(..) {
+            self.noted.level(property, decision.robustness);
             let own = decision.from == decision.certain;
             for row in if own { rows.clone() } else { rows.start..rows.start + 1 } {
                 let changed = decision.changed && row == rows.start;
@@ -196,6 +197,7 @@ impl Monitor {
     fn report_decisions(&mut self, property: u32, model: TimeModel, moment: Option<(i64, bool, usize)>) {
         let mut decisions = std::mem::take(&mut self.decisions);
         for decision in decisions.drain(..) {
+            self.noted.level(property, decision.robustness);
             let is_event = model != TimeModel::Dense
                 || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
             let is_asked_for = self.every && (is_event || decision.moved);

@@ -1,7 +1,11 @@
+mod contents;
 pub(crate) mod doubt;
+mod edited;
 mod future;
 mod linear;
 mod machines;
+mod noted;
+mod parts;
 pub(crate) mod program;
 mod snapshot;
 mod tell;
@@ -12,7 +16,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use edited::{Anew, Continued, Fate, FieldPlaces, Snapshot};
 pub use machines::Ambiguity;
+pub use noted::EndedInstance;
+pub use parts::{KEY_HASHES, PartsError, key_hash};
 use rondel_event::{Block, Rows, Timestamp, TopicId, Value};
 use rondel_spec::TimeModel;
 
@@ -26,8 +33,9 @@ use crate::keyed::saved::SavedInstances;
 use crate::keyed::{Events, Instances, Moment, Sliced};
 use crate::linear::{Held, LineRows, Linear};
 use crate::monitor::doubt::Doubts;
+use crate::monitor::noted::Noted;
 use crate::monitor::program::Program;
-use crate::monitor::tell::{Told, tell};
+use crate::monitor::tell::{Out, Told, tell};
 use crate::monitor::witness::Violating;
 
 /// The engine doubles times, and adds one.
@@ -78,6 +86,7 @@ pub struct Monitor {
     decisions: Vec<Decision>,
     /// The values of violations by relations in the last call.
     pub(crate) witnesses: Vec<Violating>,
+    pub(crate) noted: Noted,
 }
 
 /// What of a [`Monitor`] goes into a snapshot.
@@ -96,7 +105,9 @@ pub(crate) struct Saved {
 impl Monitor {
     pub(crate) fn saved(&self) -> Saved {
         let mut doubts = self.doubts.clone();
-        doubts.save();
+        if !doubts.is_empty() {
+            doubts.save(&self.program);
+        }
         Saved {
             sections: self.sections.iter().map(Serial::saved).collect(),
             instances: self.instances.iter().map(Instances::saved).collect(),
@@ -188,6 +199,7 @@ impl Monitor {
             delayed_room: Room::default(),
             decisions: Vec::new(),
             witnesses: Vec::new(),
+            noted: Noted::new(program.properties().len()),
             program,
         }
     }
@@ -259,6 +271,7 @@ impl Monitor {
         let is_plain = is_ordered && program.sliced.is_empty();
         let changes = !is_plain || self.outcomes.iter().any(|(_, outcome)| outcome.changed != 0);
         self.position = self.position.saturating_add(len as u64);
+        self.noted.sort();
         self.collect_witnesses();
         if self.doubts.finals.is_open() && changes && !self.reports.is_empty() {
             self.note_finals();
@@ -275,6 +288,8 @@ impl Monitor {
         self.keys.words.clear();
         self.witnesses.clear();
         self.doubts.missed.clear();
+        self.noted.ended.clear();
+        self.noted.is_doubtful = self.doubts.is_active();
     }
 
     /// Lets time pass up to `now` without an event, and reports what that brings: what becomes certain
@@ -291,6 +306,10 @@ impl Monitor {
                 chain.pass(plan, now);
             }
             for (i, section) in program.sections.iter().enumerate() {
+                // One that has joined begins with an event.
+                if !has_begun(&self.sections[i], self.linear[i].as_deref()) {
+                    continue;
+                }
                 if section.linear.is_some() {
                     self.linear_until(i, section, now);
                     continue;
@@ -308,6 +327,7 @@ impl Monitor {
             }
             self.sort();
             self.time = now;
+            self.noted.sort();
             self.collect_witnesses();
             if self.doubts.finals.is_open() && !self.reports.is_empty() {
                 self.note_finals();
@@ -331,11 +351,12 @@ impl Monitor {
             self.future_end(i, section);
             self.machines_end(i, section);
         }
-        let Monitor { instances, reports, keys, every, time, position, .. } = self;
+        let Monitor { instances, reports, keys, every, time, position, noted, .. } = self;
         let events = Told { block: None, times: &[], position: *position };
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
-            let tell = &mut |moment: &Moment<'_>| tell(moment, sliced, events, *every, reports, keys);
+            let out = &mut Out { reports: &mut *reports, keys: &mut *keys, noted: &mut *noted };
+            let tell = &mut |moment: &Moment<'_>| tell(moment, sliced, events, *every, out);
             instances.finish(sliced, *time, tell);
         }
         self.sort();
@@ -420,6 +441,13 @@ impl Monitor {
         whole.chain(divided.flat_map(|(sliced, instances)| instances.untried(sliced)))
     }
 
+    /// The properties that have joined and have seen no event yet.
+    fn unbegun(&self) -> Vec<u32> {
+        let sections = self.program.sections.iter().zip(&self.sections).zip(&self.linear);
+        let unbegun = sections.filter(|((_, serial), linear)| !has_begun(serial, linear.as_deref()));
+        unbegun.flat_map(|((section, _), _)| section.all_properties()).collect()
+    }
+
     /// The number of the step, from 0, that the first event of the next block will be.
     pub fn position(&self) -> u64 {
         self.position
@@ -439,7 +467,9 @@ impl Monitor {
         };
         let next = sections.filter_map(|((section, serial), linear)| {
             // What waits for events is brought on by no time.
-            if linear.as_ref().is_some_and(|linear| !linear.is_free()) {
+            if linear.as_ref().is_some_and(|linear| !linear.is_free())
+                || !has_begun(serial, linear.as_deref())
+            {
                 return None;
             }
             let waiting = linear.as_ref().and_then(|linear| linear.first());
@@ -557,11 +587,12 @@ impl Monitor {
     /// Evaluates the events of a block, if there is one, for the instances that they concern, and what time
     /// brings before `time`.
     fn divided(&mut self, i: usize, sliced: &Sliced, block: Option<&Block>, time: i64) {
-        let Monitor { instances, times, reports, keys, every, position, .. } = self;
+        let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
         keys.slice = i as u32;
         let times = &times[..block.map_or(0, Block::len)];
         let events = Told { block, times, position: *position };
-        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, reports, keys);
+        let mut out = Out { reports, keys, noted };
+        let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, &mut out);
         if let Some(block) = block {
             instances[i].step(sliced, Events { block, times, rows: block.rows(), inputs: &[] }, &mut tell);
         }
@@ -607,6 +638,9 @@ impl Monitor {
                 }
             },
         );
+        if section.has_levels {
+            self.noted.levels(&self.sections[i], section, block.len());
+        }
         self.future_events(i, section, block);
     }
 
@@ -719,6 +753,9 @@ impl Monitor {
             let levels = self.asked && section.robust[formula].is_some();
             let rows = if levels { crate::ops::words::low(len as u64) } else { 0 };
             let spans = !together >> 1 & rows >> 1;
+            if section.has_levels {
+                self.noted.dense_levels(serial, (section, formula), len, together);
+            }
             let mut reported = now.changed | after.changed | every | rows;
             while reported != 0 {
                 let row = reported.trailing_zeros() as usize;
@@ -782,6 +819,9 @@ impl Monitor {
         serial.time_passes(section);
         for (formula, &property) in section.properties.iter().enumerate() {
             let changed = serial.span(formula);
+            if section.has_levels {
+                self.noted.span_level(serial, (section, formula));
+            }
             let levels = self.asked && section.robust[formula].is_some();
             if changed.is_some() || levels && serial.moves(section, formula) {
                 let verdict = changed.unwrap_or_else(|| serial.last_verdict(formula));
@@ -813,6 +853,11 @@ impl Monitor {
     fn step_before(&self, order: u32) -> u64 {
         step_before(self.position, order)
     }
+}
+
+/// Whether a section has seen an event, or one waits for it.
+fn has_begun(serial: &Serial, linear: Option<&Linear>) -> bool {
+    serial.has_begun() || linear.is_some_and(|linear| !linear.is_free() || linear.first().is_some())
 }
 
 /// The moments of a block: its events, and what lies between them.

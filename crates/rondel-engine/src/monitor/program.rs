@@ -1,6 +1,6 @@
 //! Programs: specifications, compiled.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::OnceLock;
 
 use rondel_event::{Layout, Path, Projection, Read, TopicId, ValueType};
@@ -16,8 +16,10 @@ use crate::linear::LinearPlan;
 use crate::lower::assemble::Ordered;
 use crate::lower::binding::Binding;
 use crate::lower::divide::divide;
+use crate::lower::identity::{of_field, of_lines};
 use crate::lower::quantifier::Quantifier;
 use crate::lower::translate::{FieldRead, Lines, Translator, groups};
+use crate::monitor::contents::Contents;
 use crate::monitor::doubt::{ReachPlan, finality};
 use crate::monitor::witness::Named;
 
@@ -45,6 +47,8 @@ pub struct Program {
     pub(crate) finality: Vec<Finality>,
     /// How far the properties reach, once that was asked for.
     pub(crate) reaches: OnceLock<Vec<ReachPlan>>,
+    /// What its monitors keep, as bytes, once that was asked for.
+    contents: OnceLock<Vec<u8>>,
 }
 
 impl Program {
@@ -58,15 +62,20 @@ impl Program {
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
         let straight = groups(spec)?;
         let lagging: HashSet<u32> = straight.values().flatten().copied().collect();
-        for (moments, models) in [
+        let generations: BTreeSet<u32> = spec.properties.iter().map(|property| property.generation).collect();
+        let models = [
             (Moments::Events, &[TimeModel::Steps, TimeModel::Points][..]),
             (Moments::Dense, &[TimeModel::Dense]),
-        ] {
+        ];
+        let parts = models.into_iter().flat_map(|part| generations.iter().map(move |at| (part, *at)));
+        for ((moments, models), generation) in parts {
             let mut translator = Translator::new(spec);
             let mut properties = Vec::new();
             for &model in models {
-                let mut these =
-                    positions(spec, |property| property.slice.is_none() && property.time == model);
+                let is_meant = |property: &Property| {
+                    property.slice.is_none() && (property.time, property.generation) == (model, generation)
+                };
+                let mut these = positions(spec, is_meant);
                 these.retain(|position| !lagging.contains(position));
                 properties.extend(translator.add(model, &these)?);
             }
@@ -74,24 +83,33 @@ impl Program {
             quantifiers.append(&mut translation.quantifiers);
             let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
             if !properties.is_empty() || ahead {
-                let ordered = Ordered::new(translation, moments, true);
+                let ordered = Ordered::new(translation, moments, true, (spec, &[]));
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));
             }
         }
-        for (names, group) in &straight {
+        for ((_, names), group) in &straight {
             let mut translator = Translator::linear(spec);
             let properties = translator.add(TimeModel::Dense, group)?;
             let mut translation = translator.finish();
             let (fields, lines) = translation.linear.take().map(Lines::used).unwrap_or_default();
-            let fields =
-                fields.iter().map(|&field| binding.slot(&translation.fields[field as usize])).collect();
-            let ordered = Ordered::new(translation, Moments::Dense, true);
+            let reads = fields.iter().map(|&field| &translation.fields[field as usize]);
+            let field_identities: Vec<u64> = reads.clone().map(|read| of_field(spec, read)).collect();
+            let line_identities = of_lines(&lines, &field_identities);
+            let fields = reads.map(|read| binding.slot(read)).collect();
+            let ordered = Ordered::new(translation, Moments::Dense, true, (spec, &line_identities));
             let slots = binding.bind(ordered.fields(), ordered.nodes());
             let mut section = ordered.assemble(properties, &slots);
             let (slots, topics) = section.reads();
-            section.linear =
-                Some(Box::new(LinearPlan { fields, names: names.clone(), lines, slots, topics }));
+            section.linear = Some(Box::new(LinearPlan {
+                fields,
+                field_identities,
+                line_identities,
+                names: names.clone(),
+                lines,
+                slots,
+                topics,
+            }));
             sections.push(section);
         }
         let sliced: Vec<Sliced> = divide(spec)?
@@ -116,6 +134,7 @@ impl Program {
             spec: Spec { tests: Vec::new(), ..spec.clone() },
             finality: finality(spec),
             reaches: OnceLock::new(),
+            contents: OnceLock::new(),
         };
         program.find_named(spec);
         Ok(program)
@@ -151,6 +170,12 @@ impl Program {
     /// What tells it from other programs, and from the same specification in other releases.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
+    }
+
+    /// What its monitors keep, as bytes.
+    pub(super) fn contents(&self) -> &[u8] {
+        // Plain data always serialises.
+        self.contents.get_or_init(|| postcard::to_stdvec(&Contents::new(self)).unwrap_or_default())
     }
 
     /// The columns that its blocks must have.

@@ -8,27 +8,39 @@ use crate::monitor::program::Program;
 use crate::monitor::{Monitor, Saved};
 
 /// The kind of a monitor's snapshot.
-const MONITOR: &snapshot::Kind = b"RONDELss";
+pub(super) const MONITOR: &snapshot::Kind = b"RONDELss";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 20;
+pub(super) const VERSION: u32 = 21;
 
 impl Monitor {
     /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives
     /// the same reports from there on.
     pub fn snapshot(&self) -> Vec<u8> {
         // Plain data always serialises.
-        let state = postcard::to_stdvec(&self.saved()).unwrap_or_default();
+        let mut state = postcard::to_stdvec(&self.saved()).unwrap_or_default();
+        let contents = self.program().contents();
+        state.extend_from_slice(contents);
+        state.extend_from_slice(&(contents.len() as u64).to_le_bytes());
         snapshot::seal(MONITOR, VERSION, self.program().fingerprint(), &state)
     }
 
     /// A monitor that goes on where the one went on that the snapshot is of.
     ///
     /// # Errors
-    /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of another program.
+    /// [`SnapshotError`] when the bytes are no snapshot, not whole, or of another program: then some properties may
+    /// still [continue](Monitor::continue_edited).
     pub fn restore(program: Arc<Program>, bytes: &[u8]) -> Result<Monitor, SnapshotError> {
         let (fingerprint, other) = (program.fingerprint(), SnapshotError::OtherProgram);
         let state = snapshot::open(MONITOR, VERSION, fingerprint, other, bytes)?;
-        let saved: Saved = postcard::from_bytes(state).map_err(|_| SnapshotError::Altered)?;
+        let (saved, _) = split(state).ok_or(SnapshotError::Altered)?;
+        let saved: Saved = postcard::from_bytes(saved).map_err(|_| SnapshotError::Altered)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)
     }
+}
+
+/// What is remembered, and what the program is made of.
+pub(super) fn split(state: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (rest, len) = state.split_last_chunk()?;
+    let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
+    rest.split_at_checked(rest.len().checked_sub(len)?)
 }

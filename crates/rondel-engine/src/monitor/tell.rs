@@ -1,13 +1,16 @@
 //! What is reported of instances.
 
-use rondel_event::{Block, Rows, Timestamp};
+use rondel_event::{Block, Rows, Timestamp, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::exec::report::Outcome;
 use crate::exec::report::{Report, ReportKey, ReportKeys, in_order};
+use crate::exec::section::Section;
 use crate::keyed::ahead::{self, EVENT};
 use crate::keyed::ending::Unfinished;
+use crate::keyed::keys::for_each;
 use crate::keyed::{Moment, Place, Sliced};
+use crate::monitor::noted::{Ended, Noted, has_levels};
 use crate::monitor::{at, before, step_before};
 
 /// What verdicts are told of: the events of a block, or time passing.
@@ -20,23 +23,33 @@ pub(crate) struct Told<'a> {
     pub(crate) position: u64,
 }
 
+/// What is told is written here.
+pub(crate) struct Out<'a> {
+    pub(crate) reports: &'a mut Vec<Report>,
+    /// The keys of the reports.
+    pub(crate) keys: &'a mut ReportKeys,
+    pub(crate) noted: &'a mut Noted,
+}
+
 /// Writes the reports of moments of instances, and their keys.
 pub(crate) fn tell(
     moment: &Moment<'_>,
     sliced: &Sliced,
     told: Told<'_>,
     every: bool,
-    reports: &mut Vec<Report>,
-    keys: &mut ReportKeys,
+    Out { reports, keys, noted }: &mut Out<'_>,
 ) {
-    tell_awaited(moment, sliced, told, every, reports, keys);
+    tell_awaited(moment, sliced, told, every, (reports, keys, noted));
+    if sliced.section.has_levels {
+        note_levels(moment, &sliced.section, noted);
+    }
     let Told { block, times, position } = told;
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let asks = every;
     let every = if every && at_event { moment.rows } else { 0 };
     let moved = |i: u32| if asks { moment.moved(i as usize) } else { 0 };
     let is_quiet = |(i, outcome): (u32, &Outcome)| (outcome.changed | every | moved(i)) & moment.rows == 0;
-    if (0..).zip(moment.outcomes).all(is_quiet) && moment.unfinished.is_empty() {
+    if (0..).zip(moment.outcomes).all(is_quiet) && moment.unfinished.is_empty() && moment.ended == 0 {
         return;
     }
     // The key of a row is written once.
@@ -101,9 +114,28 @@ pub(crate) fn tell(
             |row, property, outcome| report(row, property, outcome),
         );
     }
+    let ending = if moment.ended != 0 { &properties[..] } else { &[] };
+    for (&property, outcome) in ending.iter().zip(past) {
+        for_each(outcome.violated & moment.ended, |row| {
+            let Report { time, key, order, .. } = report(row, property, outcome);
+            noted.ended.extend(key.map(|key| Ended { property, key, time, order }));
+        });
+    }
     for &Unfinished { row, property, was_open } in moment.unfinished {
         let open = Outcome { changed: if was_open { 0 } else { Rows::MAX }, ..Outcome::default() };
         reports.push(report(row, property, &open));
+    }
+}
+
+/// Notes the robustness of all properties that have one.
+#[inline(never)]
+fn note_levels(moment: &Moment<'_>, section: &Section, noted: &mut Noted) {
+    for (i, &property) in section.properties.iter().enumerate() {
+        if has_levels(section.robust.get(i).copied().flatten()) {
+            for_each(moment.rows, |row| {
+                noted.level(property, moment.robustness(section, i, row, Verdict::Inconclusive));
+            });
+        }
     }
 }
 
@@ -113,8 +145,7 @@ fn tell_awaited(
     sliced: &Sliced,
     Told { block, times, position }: Told<'_>,
     every: bool,
-    reports: &mut Vec<Report>,
-    keys: &mut ReportKeys,
+    (reports, keys, noted): (&mut Vec<Report>, &mut ReportKeys, &mut Noted),
 ) {
     for &ahead::Told { row, future, decision, is_end } in moment.told {
         let section = &sliced.section;
@@ -125,6 +156,7 @@ fn tell_awaited(
                 None => continue,
             },
         };
+        noted.level(property, decision.robustness);
         let is_event =
             model != TimeModel::Dense || decision.is_instant() && decision.is_fresh && decision.tag == EVENT;
         if moment.rows >> row & 1 == 0 || !(decision.changed || every && (is_event || decision.moved)) {

@@ -70,18 +70,47 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
         (Read::Value(value_type), Content::Value(value)) if value.value_type() == *value_type => {
             Some(value.clone())
         }
+        (Read::Elements(quantifier, _), Content::Array(elements)) if quantifier.is_measure() => {
+            measure(*quantifier, elements).map(Value::Float)
+        }
         (Read::Elements(quantifier, conditions), Content::Array(elements)) => {
-            let mut meets = elements.iter().map(|e| conditions.iter().all(|c| meets_condition(c, e)));
+            let mut meets = elements.iter().map(|element| meets(conditions, element));
             Some(match quantifier {
                 Quantifier::Any => Value::Bool(meets.any(|m| m)),
                 Quantifier::All => Value::Bool(meets.all(|m| m)),
-                Quantifier::Count => Value::Int(meets.filter(|m| *m).count() as i64),
+                _ => Value::Int(meets.filter(|m| *m).count() as i64),
             })
         }
         (Read::Length, Content::Array(elements)) => Some(Value::Int(elements.len() as i64)),
         (Read::Length, Content::Value(Value::String(text))) => Some(Value::Int(text.chars().count() as i64)),
         _ => None,
     }
+}
+
+/// The least, the greatest, the sum or the mean of numbers; none if there are none, or something else is among them.
+fn measure(quantifier: Quantifier, elements: &[Value]) -> Option<f64> {
+    let numbers = elements.iter().map(|element| match element {
+        Value::Int(x) => Some(*x as f64),
+        Value::Float(x) => Some(*x).filter(|x| !x.is_nan()),
+        _ => None,
+    });
+    let numbers: Vec<f64> =
+        numbers.collect::<Option<_>>().filter(|numbers: &Vec<f64>| !numbers.is_empty())?;
+    let sum = numbers.iter().fold(0.0, |sum, x| sum + x);
+    let found = match quantifier {
+        Quantifier::Min => numbers.into_iter().fold(f64::INFINITY, f64::min),
+        Quantifier::Max => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        Quantifier::Sum => sum,
+        _ => sum / numbers.len() as f64,
+    };
+    Some(found).filter(|found| !found.is_nan())
+}
+
+/// Whether an element meets all conditions of an alternative.
+fn meets(conditions: &[Condition], element: &Value) -> bool {
+    let of = |alternative| conditions.iter().filter(move |condition| condition.alternative == alternative);
+    let last = conditions.iter().map(|condition| condition.alternative).max().unwrap_or(0);
+    (0..=last).any(|alternative| of(alternative).all(|condition| meets_condition(condition, element)))
 }
 
 fn meets_condition(condition: &Condition, element: &Value) -> bool {
@@ -93,7 +122,10 @@ fn meets_condition(condition: &Condition, element: &Value) -> bool {
     match &condition.test {
         Test::Present => true,
         Test::Equals(value) => element == value,
-        Test::Number(comparison, constant) => number.is_some_and(|x| comparison.holds(x, *constant)),
+        Test::OtherText(text) => matches!(element, Value::String(found) if *found != *text),
+        Test::Number(comparison, constant) => {
+            number.is_some_and(|x| !x.is_nan() && comparison.holds(x, *constant))
+        }
     }
 }
 

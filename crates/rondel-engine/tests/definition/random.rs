@@ -216,13 +216,26 @@ impl Kitchen {
             1 => (Expr::Carried { topic, path }, Bool),
             2 => {
                 let path = Path::keys(["array"]);
-                let quantifier = [Quantifier::Any, Quantifier::All, Quantifier::Count][t % 3];
-                let test = match u % 3 {
-                    0 => Test::Present,
-                    1 => Test::Equals(value_of(TYPES[s % 5], u)),
-                    _ => Test::Number(Comparison::Less, 2.0),
+                use Quantifier::{All, Any, Count, Max, Mean, Min};
+                let quantifier = [Any, All, Count, Min, Max, Mean, Quantifier::Sum][t % 7];
+                let tests = [
+                    Test::Present,
+                    Test::Equals(value_of(TYPES[s % 5], u)),
+                    Test::Number(Comparison::Less, 2.0),
+                    Test::Number(Comparison::NotEqual, 1.0),
+                    Test::OtherText("a".into()),
+                ];
+                let condition = |alternative: usize, test: usize| Condition {
+                    alternative: alternative as u32,
+                    path: Path::default(),
+                    test: tests[test % 5].clone(),
                 };
-                let conditions = vec![Condition { path: Path::default(), test }];
+                let conditions = match (quantifier.is_measure(), u / 5 % 3) {
+                    (true, _) => Vec::new(),
+                    (_, 0) => vec![condition(0, u)],
+                    (_, 1) => vec![condition(0, u), condition(1, s)],
+                    _ => vec![condition(0, u), condition(0, s), condition(1, t), condition(1, u + 1)],
+                };
                 let value_type = quantifier.value_type();
                 (Expr::Elements { topic, path, quantifier, conditions }, value_type)
             }

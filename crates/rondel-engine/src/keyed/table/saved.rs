@@ -12,12 +12,12 @@ use crate::keyed::table::{TEMPLATE, Table};
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedTable {
     /// The records, one after the other.
-    words: Vec<u64>,
-    free: Vec<u32>,
-    removed: Vec<u32>,
+    pub(in crate::keyed) words: Vec<u64>,
+    pub(in crate::keyed) free: Vec<u32>,
+    pub(in crate::keyed) removed: Vec<u32>,
     /// The keys, where they are several words.
-    keys: Vec<Vec<u64>>,
-    sides: SavedSides,
+    pub(in crate::keyed) keys: Vec<Vec<u64>>,
+    pub(in crate::keyed) sides: SavedSides,
 }
 
 impl Table {

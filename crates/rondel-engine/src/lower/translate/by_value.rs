@@ -329,7 +329,8 @@ impl Translator<'_> {
         };
         inner.formulas.push(truth);
         inner.robust.push(None);
-        let section = Ordered::new(inner.finish(), Moments::Events, false).assemble(vec![0], &[]);
+        let section =
+            Ordered::new(inner.finish(), Moments::Events, false, (self.spec, &[])).assemble(vec![0], &[]);
         let mut fields = Vec::new();
         for (topic, paths) in &topics {
             for (path, &value_type) in paths.iter().zip(&types) {

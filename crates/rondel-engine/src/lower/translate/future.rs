@@ -1,6 +1,6 @@
 //! Formulas that look ahead: what of them is past becomes wires, the rest a plan.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use rondel_event::Comparison;
 use rondel_spec::{Bounds, Expr, ExprId, TimeModel};
@@ -64,15 +64,22 @@ impl Translator<'_> {
     }
 
     fn cut(&mut self, formula: ExprId, ahead: &[bool]) -> Result<Cut, CompileError> {
-        // The nodes of it that look ahead, and those that they have as operands.
-        let mut needed = BTreeSet::from([formula]);
-        let mut open = vec![formula];
-        while let Some(id) = open.pop() {
-            // Of a quantified formula what has no variables.
-            let operands = self.asked_for(id, &self.spec.nodes[id.index()])?;
-            open.extend(operands.into_iter().filter(|operand| operand.0 < id.0).filter(|operand| {
-                needed.insert(*operand) && ahead.get(operand.index()).is_some_and(|&ahead| ahead)
-            }));
+        // The nodes of it that look ahead, and those that they have as operands, these first: in an order that follows
+        // from the formula alone, so that the plan is the same in every specification.
+        let (mut needed, mut seen) = (Vec::new(), HashSet::new());
+        let mut open = vec![(formula, false)];
+        while let Some((id, is_ready)) = open.pop() {
+            if is_ready {
+                needed.push(id);
+            } else if seen.insert(id) {
+                open.push((id, true));
+                if id == formula || ahead.get(id.index()).is_some_and(|&ahead| ahead) {
+                    // Of a quantified formula what has no variables.
+                    let operands = self.asked_for(id, &self.spec.nodes[id.index()])?;
+                    let operands = operands.into_iter().rev().filter(|operand| operand.0 < id.0);
+                    open.extend(operands.map(|operand| (operand, false)));
+                }
+            }
         }
         let (nodes, pasts, givens) = (Vec::new(), Vec::new(), Vec::new());
         let mut draft = Draft { ahead, place: HashMap::new(), nodes, pasts, givens };

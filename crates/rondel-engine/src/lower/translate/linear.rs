@@ -369,7 +369,7 @@ fn is_change(spec: &Spec, expr: &Expr) -> bool {
 }
 
 /// Properties that wait for the same fields, by those fields.
-pub(crate) type Groups = BTreeMap<Vec<(TopicId, Path)>, Vec<u32>>;
+pub(crate) type Groups = BTreeMap<(u32, Vec<(TopicId, Path)>), Vec<u32>>;
 
 /// The undivided dense properties that compare numbers that run straight.
 pub(crate) fn groups(spec: &Spec) -> Result<Groups, CompileError> {
@@ -381,7 +381,7 @@ pub(crate) fn groups(spec: &Spec) -> Result<Groups, CompileError> {
         }
         let fields = fields_of(spec, node);
         if !fields.is_empty() {
-            groups.entry(fields).or_default().push(i);
+            groups.entry((property.generation, fields)).or_default().push(i);
         }
     }
     Ok(groups)

@@ -35,12 +35,13 @@ impl Monitor {
     #[cold]
     pub(crate) fn withhold(&mut self, block: Option<&Block>) {
         let program = std::sync::Arc::clone(&self.program);
-        let Monitor { doubts, reports, keys, instances, asked, times, .. } = self;
+        let Monitor { doubts, reports, keys, instances, asked, times, noted, .. } = self;
         let events = block.map(|block| {
             let of = |sliced: &crate::keyed::Sliced| {
                 let mut keys = Keys::new();
-                let keyed = keys.read(&sliced.plan.keys, block, block.rows());
-                let shared = sliced.plan.shared.iter().fold(0, |rows, topic| rows | block.topic_rows(*topic));
+                let whole = sliced.plan.whole(block);
+                let keyed = keys.read(&sliced.plan.keys, block, block.rows() & !whole);
+                let shared = sliced.plan.shared_rows(block, whole);
                 (keys, keyed & !shared, shared)
             };
             let times = if program.reads_time { &times[..block.len()] } else { &[][..] };
@@ -67,7 +68,9 @@ impl Monitor {
                 (Some(row), None) => times.get(usize::from(row)).filter(|_| program.reads_time),
                 _ => None,
             };
-            doubts.report(&program, report, key, time.copied(), *asked)
+            let is_kept = doubts.report(&program, report, key, time.copied(), *asked);
+            noted.report(report);
+            is_kept
         });
         take(doubts, len);
         doubts.fresh().for_each(|(_, fresh)| fresh.end_call());

@@ -4,6 +4,7 @@ use rondel_event::{Timestamp, Verdict};
 use rondel_spec::{Finality, Spec};
 use serde::{Deserialize, Serialize};
 
+use crate::exec::inventory::Origins;
 use crate::exec::report::Report;
 
 /// Where a span begins in which messages were not seen.
@@ -44,6 +45,16 @@ impl Finals {
     pub(crate) fn new(plans: &[Finality]) -> Finals {
         let open = plans.iter().filter(|finality| finality.any()).count();
         Finals { since: vec![None; plans.len()], open, count: 0 }
+    }
+
+    /// Takes over from another program what its properties had, given for each where it was there.
+    pub(super) fn take(&mut self, plans: &[Finality], other: &Finals, origins: &Origins) {
+        for (at, since) in (0..).zip(&mut self.since) {
+            *since = origins.get(at).and_then(|from| *other.since.get(from as usize)?);
+        }
+        let open = |(finality, since): &(&Finality, &Option<Since>)| finality.any() && since.is_none();
+        self.open = plans.iter().zip(&self.since).filter(open).count();
+        self.count = other.count;
     }
 
     pub(super) fn fits(&self, plans: &[Finality]) -> bool {

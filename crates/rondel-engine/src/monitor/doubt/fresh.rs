@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::unknown::{Rewritten, rewrite, unknown_path};
 use crate::exec::report::Report;
-use crate::monitor::Monitor;
 use crate::monitor::program::Program;
+use crate::monitor::{Monitor, Snapshot};
 
 /// The program of such a monitor.
 #[derive(Debug)]
@@ -186,6 +186,16 @@ impl Fresh {
             *last = Some(verdict);
             ahead.pop_front();
         }
+    }
+
+    /// The same for another program, from a snapshot.
+    pub(super) fn moved(mut self, plan: &FreshPlan) -> Option<Fresh> {
+        let snapshot = Snapshot::read(&self.saved).ok()?;
+        if !snapshot.lost(&plan.program).is_empty() || snapshot.is_new_to(&plan.program) {
+            return None;
+        }
+        self.saved = Monitor::adopt(Arc::clone(&plan.program), snapshot).ok()?.snapshot();
+        Some(self)
     }
 
     /// Writes the monitor down.

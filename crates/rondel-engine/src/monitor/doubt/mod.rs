@@ -26,6 +26,7 @@ use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_spec::{ReachPart, TimeModel};
 use serde::{Deserialize, Serialize};
 
+use crate::exec::inventory::Origins;
 use crate::exec::report::{Report, Withheld};
 use crate::exec::section::Moments;
 use crate::monitor::Monitor;
@@ -95,6 +96,8 @@ pub struct Missed {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Doubt {
     state: State,
+    /// What the parts of its state are, in a snapshot.
+    reach: u64,
     /// Evaluates the property without what was before, once all messages are seen again.
     fresh: Option<Fresh>,
     /// Whether the last verdict that was reported was withheld.
@@ -107,7 +110,7 @@ struct Doubt {
 
 /// The same of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Instance {
+pub(crate) struct Instance {
     state: Option<State>,
     is_shown: bool,
 }
@@ -136,6 +139,11 @@ pub(crate) struct Doubts {
 impl Doubts {
     pub(crate) fn new(program: &Program) -> Doubts {
         Doubts { finals: Finals::new(&program.finality), ..Doubts::default() }
+    }
+
+    /// Whether nothing was ever missed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.properties.is_empty()
     }
 
     #[inline(always)]
@@ -172,7 +180,10 @@ impl Doubts {
     }
 
     /// Writes down the monitors that it has.
-    pub(crate) fn save(&mut self) {
+    pub(crate) fn save(&mut self, program: &Program) {
+        for (doubt, plan) in self.properties.iter_mut().zip(program.reaches()) {
+            doubt.iter_mut().for_each(|doubt| doubt.reach = plan.identity);
+        }
         self.properties.iter_mut().flatten().filter_map(|doubt| doubt.fresh.as_mut()).for_each(Fresh::save);
     }
 
@@ -185,6 +196,61 @@ impl Doubts {
             }
         }
         all
+    }
+
+    /// The same for the monitor of another program, given for each of its properties where it was, and for each topic
+    /// where it is there.
+    pub(crate) fn moved(
+        mut self,
+        program: &Program,
+        origins: &Origins,
+        topics: &[Option<TopicId>],
+    ) -> Doubts {
+        let mut moved = Doubts { events: self.events, last: self.last, ..Doubts::new(program) };
+        moved.finals.take(&program.finality, &self.finals, origins);
+        if self.properties.is_empty() {
+            return moved;
+        }
+        for (place, plan) in program.reaches().iter().enumerate() {
+            let from = origins.get(place as u32).map(|from| from as usize);
+            moved.blind.push(from.and_then(|from| self.blind.get(from).copied()).unwrap_or_default());
+            let doubt = from.and_then(|from| self.properties.get_mut(from)?.take());
+            moved.properties.push(doubt.map(|mut doubt| {
+                let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
+                for state in states.chain([&mut doubt.state]) {
+                    state.rename(topics);
+                }
+                // What cannot be taken over begins with the next event.
+                let fresh_plan = plan.fresh(program, place);
+                doubt.fresh = doubt.fresh.take().and_then(|fresh| fresh.moved(fresh_plan?));
+                doubt
+            }));
+        }
+        moved.active = moved.properties.iter().flatten().count();
+        moved
+    }
+
+    /// Takes out what is uncertain of single instances, by property.
+    pub(crate) fn take_keys(&mut self) -> Vec<(u32, BTreeMap<Vec<u64>, Instance>)> {
+        let doubts = (0..).zip(&mut self.properties);
+        doubts
+            .filter_map(|(property, doubt)| Some((property, std::mem::take(&mut doubt.as_mut()?.keys))))
+            .collect()
+    }
+
+    /// Puts that back.
+    pub(crate) fn add_keys(&mut self, keys: Vec<(u32, BTreeMap<Vec<u64>, Instance>)>) {
+        for (property, keys) in keys {
+            if let Some(Some(doubt)) = self.properties.get_mut(property as usize) {
+                doubt.keys.extend(keys);
+            }
+        }
+    }
+
+    /// Whether a doubt about a property, by its position, has the form that this plan needs.
+    pub(crate) fn is_as(&self, property: u32, reach: u64) -> bool {
+        let doubt = self.properties.get(property as usize).and_then(Option::as_ref);
+        doubt.is_none_or(|doubt| doubt.reach == reach)
     }
 
     /// How many instances of each property show a verdict that was withheld.
@@ -216,6 +282,7 @@ impl Program {
                 ReachPlan {
                     slots: slots.collect(),
                     holds: ReachPlan::held(&reach),
+                    identity: ReachPlan::identity_of(&reach, spec),
                     back: reach.back(),
                     model: property.time,
                     slice: self.sliced.iter().position(is_its),
@@ -264,6 +331,7 @@ impl Monitor {
         self.begin_call();
         let has_begun = self.position() > 0;
         let program = std::sync::Arc::clone(&self.program);
+        let unbegun: Vec<u32> = if has_begun { self.unbegun() } else { Vec::new() };
         let plans = program.reaches();
         let doubts = &mut self.doubts;
         if doubts.properties.is_empty() {
@@ -277,7 +345,7 @@ impl Monitor {
             UnseenFrom::Count(_) => state::NEVER,
         };
         for ((property, plan), doubt) in all.filter(|((at, _), _)| is_meant(*at)) {
-            let has_begun = has_begun && plan.slice.is_none();
+            let has_begun = has_begun && plan.slice.is_none() && !unbegun.contains(&property);
             let is_read = plan.reads(topics, has_begun) && !doubts.finals.outlives(property, from);
             if is_read || plan.model != TimeModel::Dense {
                 doubts.missed.push(Missed { property, from, is_read });
@@ -292,7 +360,7 @@ impl Monitor {
             let doubt = doubt.get_or_insert_with(|| {
                 let state = State::new(plan);
                 let (fresh, keys) = (None, BTreeMap::new());
-                Box::new(Doubt { state, fresh, is_shown: false, keys, is_passed: false })
+                Box::new(Doubt { state, reach: 0, fresh, is_shown: false, keys, is_passed: false })
             });
             doubt.fresh = None;
             let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());

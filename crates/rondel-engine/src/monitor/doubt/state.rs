@@ -1,12 +1,14 @@
 //! What is uncertain of one property, or of one instance of it, since messages were missed.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use rondel_event::{Slot, TopicId};
-use rondel_spec::{Reach, ReachPart, TimeModel};
+use rondel_spec::{Reach, ReachPart, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
 use super::fresh::FreshPlan;
+use crate::lower::identity::{hash, of_topic};
 use crate::monitor::program::Program;
 
 /// A coordinate that does not come: what is uncertain up to there stays so until something is seen.
@@ -29,6 +31,8 @@ pub(crate) struct ReachPlan {
     pub(super) lags: bool,
     /// How far it looks back.
     pub(super) back: Option<u64>,
+    /// What the parts of a state are of, as a hash.
+    pub(crate) identity: u64,
     /// How it is evaluated without what was before, found when it is first asked for.
     pub(super) fresh: OnceLock<Option<Arc<FreshPlan>>>,
 }
@@ -41,6 +45,23 @@ impl ReachPlan {
             Some(Arc::new(FreshPlan::new(program, &program.spec, property)?))
         };
         self.fresh.get_or_init(plan).as_deref()
+    }
+
+    /// A hash of what the parts of a state are of: equal in two programs where they are the same.
+    pub(super) fn identity_of(reach: &Reach, spec: &Spec) -> u64 {
+        let of_topics =
+            |topics: &[TopicId]| topics.iter().map(|topic| of_topic(spec, *topic)).collect::<BTreeSet<_>>();
+        let parts = reach.parts.iter().map(|part| match part {
+            ReachPart::Seen(topics) => hash((0, of_topics(topics))),
+            ReachPart::Messages { topics, path, after, count } => {
+                hash((1, of_topics(topics), path, after, count))
+            }
+            ReachPart::Later(part, by) => hash((2, part, by)),
+            ReachPart::Never(part) => hash((3, part)),
+            ReachPart::Begun(topics) => hash((4, of_topics(topics))),
+            ReachPart::All(parts) => hash((5, parts)),
+        });
+        hash(parts.collect::<Vec<u64>>())
     }
 
     /// For every part of a reach whether a value that is held goes into it: one that messages change.
@@ -176,6 +197,17 @@ impl State {
     pub(super) fn fits(&self, plan: &ReachPlan) -> bool {
         let parts = plan.reach.parts.len();
         (self.ends.len(), self.counts.len()) == (parts, parts)
+    }
+
+    /// Gives its topics the positions that they have in another program.
+    pub(super) fn rename(&mut self, topics: &[Option<TopicId>]) {
+        self.gates.retain_mut(|gate| match topics.get(gate.topic as usize).copied().flatten() {
+            Some(topic) => {
+                gate.topic = topic.0;
+                true
+            }
+            None => false,
+        });
     }
 
     /// Whether messages are still missed, and until when is not known.

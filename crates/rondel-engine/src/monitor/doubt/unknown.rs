@@ -102,21 +102,23 @@ impl Rewriter<'_> {
         self.add(Expr::Field { topic: self.topic, path, value_type: ValueType::Bool })
     }
 
-    /// The nodes below one, operands first.
+    /// The nodes below one, operands first, in an order that follows from the formula alone.
     fn below(&self, root: ExprId) -> Option<Vec<ExprId>> {
-        let (mut all, mut open) = (vec![false; root.index() + 1], vec![root]);
-        let mut count = 0;
-        while let Some(id) = open.pop() {
-            if !std::mem::replace(all.get_mut(id.index())?, true) {
-                count += 1;
-                open.extend(self.spec.nodes.get(id.index())?.operands());
+        let (mut all, mut open) = (vec![false; root.index() + 1], vec![(root, false)]);
+        let mut below = Vec::new();
+        while let Some((id, is_ready)) = open.pop() {
+            if is_ready {
+                below.push(id);
+            } else if !std::mem::replace(all.get_mut(id.index())?, true) {
+                open.push((id, true));
+                let operands: Vec<ExprId> = self.spec.nodes.get(id.index())?.operands().collect();
+                open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
             }
-            if count > NODES {
+            if below.len() > NODES {
                 return None;
             }
         }
-        let ids = (0..).zip(&all).filter(|(_, needed)| **needed);
-        Some(ids.map(|(id, _)| ExprId(id)).collect())
+        Some(below)
     }
 
     fn formula(&mut self, root: ExprId) -> Option<ExprId> {

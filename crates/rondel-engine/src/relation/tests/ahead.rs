@@ -152,8 +152,9 @@ fn verdict(range: Range) -> Option<Verdict> {
 /// A verdict about an event: the time of the event, when it is certain, and what it is.
 type Said = (i64, i64, Verdict);
 
-/// What there is to say about every event, up to a time.
-fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64) -> Vec<Said> {
+/// What there is to say about every event, up to a time, by the position of the event. In dense time nothing comes within
+/// a span after it has begun: with `knows_spans` what is true up to its end is known there, and otherwise at the end.
+fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64, knows_spans: bool) -> Vec<(usize, Said)> {
     let root = ExprId(definition.spec.nodes.len() as u32 - 1);
     let mut out = Vec::new();
     for (i, position) in definition.positions.iter().enumerate() {
@@ -167,7 +168,10 @@ fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64) -> Vec<Said> {
                 let (passed, when) = match definition.model {
                     TimeModel::Steps => (place + 1, definition.trace[at].time),
                     TimeModel::Points => (place, place),
-                    TimeModel::Dense => (place, place.div_euclid(2)),
+                    TimeModel::Dense => {
+                        let is_known = knows_spans && definition.is_span(at);
+                        (place + i64::from(is_known), place.div_euclid(2))
+                    }
                 };
                 (Known { positions: at + 1, passed }, when)
             } else {
@@ -179,7 +183,7 @@ fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64) -> Vec<Said> {
             };
             let range = Ahead { definition, ahead: ahead.to_vec(), known }.range(root, &HashMap::new(), i);
             if let Some(verdict) = verdict(range) {
-                out.push((about, when, verdict));
+                out.push((i, (about, when, verdict)));
                 break;
             }
             if at >= all {
@@ -188,7 +192,6 @@ fn defined(definition: &Definition<'_>, ahead: &[bool], end: i64) -> Vec<Said> {
             at += 1;
         }
     }
-    out.sort_by_key(|(about, when, verdict)| (*about, *when, format!("{verdict:?}")));
     out
 }
 
@@ -263,7 +266,10 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     }
     let definition = Definition::new(spec, trace, model);
     let end = trace[trace.len() - 1].time + 7;
-    let mut expected = defined(&definition, &ahead, end);
+    let defined = |knows_spans| defined(&definition, &ahead, end, knows_spans);
+    let expected_at = defined(false);
+    let mut expected: Vec<Said> = expected_at.iter().map(|(_, said)| *said).collect();
+    expected.sort_by_key(|(about, when, verdict)| (*about, *when, format!("{verdict:?}")));
     let mut found = found(&program, trace, cuts, end);
     if model == TimeModel::Points {
         // Between the last event and the end nobody knows when somebody asks.
@@ -276,9 +282,17 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
         found.sort_by_key(key);
     }
     if model == TimeModel::Dense {
-        for said in &expected {
-            let at = found.iter().position(|other| other == said);
-            let at = at.unwrap_or_else(|| panic!("no {said:?} of {} {trace:?}", spec.print(root)));
+        let earliest: HashMap<usize, Said> = defined(true).into_iter().collect();
+        for (i, said) in &expected_at {
+            // It may be said as soon as it is certain, and no later than at the end of the span.
+            let from = earliest[i].1;
+            let is_said =
+                |other: &Said| (other.0, other.2) == (said.0, said.2) && (from..=said.1).contains(&other.1);
+            let at = found.iter().position(is_said);
+            let at = at.unwrap_or_else(|| {
+                let own: Vec<&Said> = found.iter().filter(|other| other.0 == said.0).collect();
+                panic!("no {said:?}, but {own:?} of {} {trace:?}", spec.print(root))
+            });
             found.remove(at);
         }
         // What else is said is about times without an event, or about the span after a time.

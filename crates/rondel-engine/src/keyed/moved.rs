@@ -1,0 +1,365 @@
+//! Instances on their way into another program, or from several monitors into one: the same records with other places.
+
+use serde::{Deserialize, Serialize};
+
+use crate::exec::inventory::{Inventory, List, Origins, Outline};
+use crate::exec::section::{Moments, Section};
+use crate::ir::found::Found;
+use crate::ir::instruction::Instruction;
+use crate::keyed::Sliced;
+use crate::keyed::keys::key;
+use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, Places, Truths, UNPLANNED};
+use crate::keyed::saved::SavedInstances;
+use crate::keyed::sides::{Pool, Sides};
+use crate::keyed::table::{SavedTable, TEMPLATE};
+
+/// Where a section that is divided by key keeps what in a record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SlicedOutline {
+    pub(crate) outline: Outline,
+    places: Places,
+    /// Of how many positions each truth is kept.
+    histories: Vec<u32>,
+    /// How many words a record has.
+    words: u32,
+    /// The number of the first text of instances.
+    texts: u32,
+    /// How many bits there are for the verdicts of a property.
+    width: u32,
+}
+
+impl SlicedOutline {
+    pub(crate) fn new(Sliced { section, plan }: &Sliced) -> SlicedOutline {
+        let layout = Layout::new(section);
+        SlicedOutline {
+            outline: Outline::new(section),
+            histories: histories(section),
+            words: layout.words as u32,
+            places: layout.places,
+            texts: Sides::first_text(section.initial.values.buffers.len(), plan.keys.types.len()),
+            width: if section.moments == Moments::Dense { 4 } else { 2 },
+        }
+    }
+
+    /// The bits of the verdicts of each property.
+    fn verdicts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let first = self.places.verdicts;
+        (0..)
+            .zip(self.outline.all_properties())
+            .map(move |(i, property): (u32, u32)| (property, first.wrapping_add(self.width.wrapping_mul(i))))
+    }
+}
+
+/// Of how many positions each single truth is kept.
+fn histories(section: &Section) -> Vec<u32> {
+    let mut all = vec![1; section.initial.bits.len()];
+    for instruction in &section.instructions {
+        if let Instruction::Shift { by, state, .. } = *instruction
+            && let Some(history) = all.get_mut(state as usize)
+        {
+            *history = by.into();
+        }
+    }
+    all
+}
+
+/// A word of a record of the other section, and one of this one.
+type Move = [u32; 2];
+
+/// Which records are meant: the template, and with it what is counted of all, or not; and instances by their keys.
+pub(crate) type Which<'a> = (bool, &'a dyn Fn(&[u64]) -> bool);
+
+/// What of a record goes where.
+#[derive(Default)]
+struct Moves {
+    /// With how many there are.
+    bits: Vec<(Move, u32)>,
+    words: Vec<Move>,
+    /// Words that refer to texts, and to what is in pools.
+    texts: Vec<Move>,
+    delays: Vec<Move>,
+    sinces: Vec<Move>,
+    machines: Vec<Move>,
+    windows: Vec<Move>,
+    greatest: Vec<Move>,
+    robust_since: Vec<Move>,
+    robust_dense: Vec<Move>,
+    /// Of the pools of which there are several, with their numbers.
+    relations: Vec<(Move, Move)>,
+    pending: Vec<(Move, Move)>,
+    delayed: Vec<(Move, Move)>,
+}
+
+/// The places in a list of this section and of another one of what is in both.
+fn pairs<'a, T: Copy>(
+    list: List,
+    [own, other]: [&Inventory; 2],
+    [to, of]: [&'a [T]; 2],
+) -> impl Iterator<Item = ([T; 2], [u32; 2])> + 'a {
+    let found: Vec<(usize, usize)> = Found::new(own.list(list), other.list(list)).pairs().collect();
+    found
+        .into_iter()
+        .filter_map(move |(own, other)| Some(([*of.get(other)?, *to.get(own)?], [other as u32, own as u32])))
+}
+
+impl Moves {
+    /// Those from the records of another section to those of this one.
+    fn new(own: &SlicedOutline, other: &SlicedOutline, from: &Origins) -> Moves {
+        let (to, of) = (&own.places, &other.places);
+        let names = [&own.outline.inventory, &other.outline.inventory];
+        let mut moves = Moves::default();
+        for (truths, [_, at]) in pairs(List::Bits, names, [&to.truths, &of.truths]) {
+            match truths {
+                [Truths::Bits(of), Truths::Bits(to)] => {
+                    moves.bits.push(([of, to], own.histories.get(at as usize).copied().unwrap_or(1)));
+                }
+                [Truths::Word(of), Truths::Word(to)] => moves.words.push([of, to]),
+                _ => {}
+            }
+        }
+        for ([of, to], _) in pairs(List::TimedRecently, names, [&to.timed_recently, &of.timed_recently]) {
+            moves.words.push([of.until, to.until]);
+            moves.bits.push(([of.open, to.open], 1));
+        }
+        for (list, [to, of]) in [
+            (List::HeldInts, [&to.held_ints, &of.held_ints]),
+            (List::HeldFloats, [&to.held_floats, &of.held_floats]),
+        ] {
+            for ([of, to], _) in pairs(list, names, [to, of]) {
+                moves.words.push([of.word, to.word]);
+                moves.bits.push(([of.known, to.known], 1));
+            }
+        }
+        moves.bits.extend(
+            pairs(List::KnownTexts, names, [&to.known_texts, &of.known_texts]).map(|(bits, _)| (bits, 1)),
+        );
+        for (list, [to, of]) in [
+            (List::LatchedInts, [&to.latched_ints, &of.latched_ints]),
+            (List::LatchedFloats, [&to.latched_floats, &of.latched_floats]),
+        ] {
+            let all = pairs(list, names, [to, of]);
+            moves.words.extend(all.flat_map(|(pair, _)| [pair, pair.map(|word| word.wrapping_add(1))]));
+        }
+        let mut plain = |list, to: &[u32], of: &[u32], all: fn(&mut Moves) -> &mut Vec<Move>| {
+            all(&mut moves).extend(pairs(list, names, [to, of]).map(|(pair, _)| pair));
+        };
+        plain(List::Recently, &to.recently, &of.recently, |moves| &mut moves.words);
+        plain(List::Sampled, &to.sampled, &of.sampled, |moves| &mut moves.words);
+        plain(List::Buffers, &to.buffers, &of.buffers, |moves| &mut moves.texts);
+        plain(List::Delays, &to.delays, &of.delays, |moves| &mut moves.delays);
+        plain(List::TimedSince, &to.timed_since, &of.timed_since, |moves| &mut moves.sinces);
+        plain(List::Machines, &to.machines, &of.machines, |moves| &mut moves.machines);
+        plain(List::Windows, &to.windows, &of.windows, |moves| &mut moves.windows);
+        plain(List::Greatest, &to.greatest, &of.greatest, |moves| &mut moves.greatest);
+        plain(List::RobustSince, &to.robust_since, &of.robust_since, |moves| &mut moves.robust_since);
+        plain(List::RobustDense, &to.robust_dense, &of.robust_dense, |moves| &mut moves.robust_dense);
+        moves.relations = pairs(List::Relations, names, [&to.relations, &of.relations]).collect();
+        let [outline, others] = [&own.outline, &other.outline];
+        let ahead = |own: &[(u32, u64)], others_: &[(u32, u64)], to: &[u32], of: &[u32]| {
+            let found = Found::new(&from.of_ahead(own), &others.numbers_ahead(others_));
+            let all = found.pairs().filter_map(|(own, other)| {
+                Some(([*of.get(other)?, *to.get(own)?], [other as u32, own as u32]))
+            });
+            all.collect::<Vec<_>>()
+        };
+        moves.pending = ahead(&outline.futures, &others.futures, &to.pending, &of.pending);
+        moves.delayed = ahead(&outline.robust_futures, &others.robust_futures, &to.delayed, &of.delayed);
+        for (property, to) in own.verdicts() {
+            let is_its = |(other, _): &(u32, u32)| Some(*other) == from.get(property);
+            if let Some((_, of)) = other.verdicts().find(is_its) {
+                moves.bits.push(([of, to], own.width.min(other.width)));
+            }
+        }
+        let margins = Found::new(&from.of(&outline.properties), &others.numbers(&others.properties));
+        for (own, other) in margins.pairs() {
+            if let (Some(Some(to)), Some(Some(of))) = (to.margins.get(own), of.margins.get(other)) {
+                moves.words.extend((0..4).map(|i| [of.wrapping_add(i), to.wrapping_add(i)]));
+            }
+        }
+        let once = [(of.time, to.time), (of.past, to.past), (of.planned, to.planned)];
+        moves.words.extend(once.into_iter().filter_map(|(of, to)| Some([of?, to?])));
+        // Zero refers to nothing that is kept: constants, and what is written anew.
+        moves.texts.retain(|[of, to]| *of != 0 && *to != 0);
+        moves
+    }
+}
+
+/// What the words of records refer to, each to be taken once.
+struct Loose<T>(Vec<Option<T>>);
+
+impl<T: Clone> Loose<T> {
+    fn new(pool: Pool<T>) -> Loose<T> {
+        Loose(pool.all.into_iter().map(Some).collect())
+    }
+
+    /// Takes what a word refers to into a pool. Returns false if it was taken before, or is not there.
+    fn take(&mut self, record: &[u64], words: &[Move], out: &mut [u64], pool: &mut Pool<T>) -> bool {
+        words.iter().all(|[of, to]| {
+            let (Some(&reference), Some(to)) = (record.get(*of as usize), out.get_mut(*to as usize)) else {
+                return false;
+            };
+            *to = 0;
+            if reference == 0 {
+                return true;
+            }
+            let taken = usize::try_from(reference).ok().and_then(|at| self.0.get_mut(at - 1)?.take());
+            taken.is_some_and(|value| {
+                *to = pool.add(value);
+                true
+            })
+        })
+    }
+}
+
+/// The same of several pools.
+fn take_all<T: Clone>(
+    loose: &mut [Loose<T>],
+    record: &[u64],
+    moves: &[(Move, Move)],
+    out: &mut [u64],
+    pools: &mut [Pool<T>],
+) -> bool {
+    moves.iter().all(|&(words, [of, to])| match (loose.get_mut(of as usize), pools.get_mut(to as usize)) {
+        (Some(loose), Some(pool)) => loose.take(record, &[words], out, pool),
+        _ => false,
+    })
+}
+
+impl SavedInstances {
+    /// Takes over what another section kept of the instances whose keys are meant, by their words. `self` is as it is
+    /// before the first event, or has taken some already; `with_template`: also what a new instance begins with, and what
+    /// is counted of all. False if what was saved is damaged.
+    pub(crate) fn take(
+        &mut self,
+        own: &SlicedOutline,
+        other: SavedInstances,
+        others: &SlicedOutline,
+        from: &Origins,
+        (with_template, is_meant): Which<'_>,
+    ) -> bool {
+        let moves = Moves::new(own, others, from);
+        let SavedInstances {
+            table,
+            now,
+            events,
+            since_full_look,
+            begun,
+            unkeyed,
+            beyond_limit,
+            first,
+            untried,
+            ..
+        } = other;
+        if with_template {
+            (self.now, self.events, self.since_full_look, self.begun) = (now, events, since_full_look, begun);
+            (self.unkeyed, self.beyond_limit, self.first) = (unkeyed, beyond_limit, first);
+            self.untried = untried.moved(&from.of_premises(&own.outline.premises), &others.outline.premises);
+        }
+        self.next_look = TEMPLATE + 1;
+        let is_whole = self.table.take(own, table, others, &moves, (with_template, is_meant));
+        if let Some(word) = own.places.planned {
+            let len = own.words as usize;
+            let planned = (0..).zip(self.table.words.chunks_exact(len)).filter_map(|(number, record)| {
+                let planned = *record.get(word as usize)? as i64;
+                (planned != UNPLANNED).then_some((planned, number))
+            });
+            self.changes = planned.collect();
+        }
+        is_whole
+    }
+}
+
+impl SavedTable {
+    fn take(
+        &mut self,
+        own: &SlicedOutline,
+        other: SavedTable,
+        others: &SlicedOutline,
+        moves: &Moves,
+        (with_template, is_meant): Which<'_>,
+    ) -> bool {
+        let (len, of_other) = (own.words as usize, others.words as usize);
+        let Some(blank) = self.words.get(..len).map(<[u64]>::to_vec) else { return false };
+        let SavedTable { words, mut keys, sides: from, .. } = other;
+        if of_other <= BITS || words.len() % of_other != 0 {
+            return false;
+        }
+        let mut texts: Vec<Option<Vec<u8>>> = from.texts.into_iter().map(Some).collect();
+        let (mut delays, mut sinces) = (Loose::new(from.delays), Loose::new(from.sinces));
+        let (mut machines, mut windows) = (Loose::new(from.machines), Loose::new(from.windows));
+        let mut greatest = Loose::new(from.robust.greatest);
+        let (mut since, mut dense) = (Loose::new(from.robust.since), Loose::new(from.robust.dense));
+        let mut relations: Vec<_> = from.relations.pools.into_iter().map(Loose::new).collect();
+        let mut pending: Vec<_> = from.pending.pools.into_iter().map(Loose::new).collect();
+        let mut delayed: Vec<_> = from.delayed.pools.into_iter().map(Loose::new).collect();
+        let sides = &mut self.sides;
+        if with_template {
+            (sides.dropped, sides.robust.dropped) = (from.dropped, from.robust.dropped);
+            sides.relations.lost = from.relations.lost;
+            (sides.pending.lost, sides.delayed.lost) = (from.pending.lost, from.delayed.lost);
+        }
+        for (number, record) in (0_u32..).zip(words.chunks_exact(of_other)) {
+            let is_template = number == TEMPLATE;
+            let parts = keys.get(number as usize).map_or(&[][..], Vec::as_slice);
+            let is_taken = if is_template { with_template } else { is_meant(key(&record[KEY], parts)) };
+            if record[POSITION] == FREE || !is_taken {
+                continue;
+            }
+            let mut out = blank.clone();
+            (out[KEY], out[POSITION]) = (record[KEY], record[POSITION]);
+            for &([of, to], count) in &moves.bits {
+                for i in 0..count {
+                    let (of, to) = (of.wrapping_add(i) as usize, to.wrapping_add(i) as usize);
+                    let (Some(word), Some(put)) = (record.get(BITS + of / 64), out.get_mut(BITS + to / 64))
+                    else {
+                        return false;
+                    };
+                    *put = *put & !(1 << (to % 64)) | (word >> (of % 64) & 1) << (to % 64);
+                }
+            }
+            for &[of, to] in &moves.words {
+                let (Some(word), Some(put)) = (record.get(of as usize), out.get_mut(to as usize)) else {
+                    return false;
+                };
+                *put = *word;
+            }
+            for &[of, to] in &moves.texts {
+                let (Some(&reference), Some(put)) = (record.get(of as usize), out.get_mut(to as usize))
+                else {
+                    return false;
+                };
+                *put = 0;
+                if reference != 0 {
+                    let at = reference.checked_sub(others.texts.into()).map(|at| at as usize);
+                    let Some(text) = at.and_then(|at| texts.get_mut(at)?.take()) else { return false };
+                    sides.texts.push(text);
+                    *put = u64::from(own.texts) + sides.texts.len() as u64 - 1;
+                }
+            }
+            let is_whole = delays.take(record, &moves.delays, &mut out, &mut sides.delays)
+                && sinces.take(record, &moves.sinces, &mut out, &mut sides.sinces)
+                && machines.take(record, &moves.machines, &mut out, &mut sides.machines)
+                && windows.take(record, &moves.windows, &mut out, &mut sides.windows)
+                && greatest.take(record, &moves.greatest, &mut out, &mut sides.robust.greatest)
+                && since.take(record, &moves.robust_since, &mut out, &mut sides.robust.since)
+                && dense.take(record, &moves.robust_dense, &mut out, &mut sides.robust.dense)
+                && take_all(&mut relations, record, &moves.relations, &mut out, &mut sides.relations.pools)
+                && take_all(&mut pending, record, &moves.pending, &mut out, &mut sides.pending.pools)
+                && take_all(&mut delayed, record, &moves.delayed, &mut out, &mut sides.delayed.pools);
+            if !is_whole {
+                return false;
+            }
+            if is_template {
+                self.words[..len].copy_from_slice(&out);
+                continue;
+            }
+            let at = self.words.len() / len;
+            self.words.extend_from_slice(&out);
+            if let Some(key) = keys.get_mut(number as usize).filter(|key| !key.is_empty()) {
+                self.keys.resize(at, Vec::new());
+                self.keys.push(std::mem::take(key));
+            }
+        }
+        true
+    }
+}
