@@ -57,7 +57,7 @@ impl<'a> Sample<'a> {
 
     /// Returns the sample with the name of its topic.
     #[inline]
-    pub(crate) fn with_name(self, name: Option<NameId>) -> Sample<'a> {
+    pub fn with_name(self, name: Option<NameId>) -> Sample<'a> {
         Sample { name, ..self }
     }
 
@@ -90,7 +90,7 @@ pub enum Change<'a> {
     /// An instance has no publishers any more.
     Unregistered(Instance<'a>),
     /// No sample of an instance came within the deadline of the subscription.
-    MissedDeadline,
+    MissedDeadline(Instance<'a>),
     /// The topic has a publisher that is alive, or none any more.
     Alive(bool),
 }
@@ -101,8 +101,31 @@ impl Change<'_> {
         match self {
             Change::Disposed(_) => (TopicEvent::Disposed, true),
             Change::Unregistered(_) => (TopicEvent::Unregistered, true),
-            Change::MissedDeadline => (TopicEvent::MissedDeadline, true),
+            Change::MissedDeadline(_) => (TopicEvent::MissedDeadline, true),
             Change::Alive(is_alive) => (TopicEvent::Alive, *is_alive),
+        }
+    }
+}
+
+impl<'a> Change<'a> {
+    /// Returns the instance that changed; none for a change of the topic.
+    pub fn instance(&self) -> Option<Instance<'a>> {
+        match self {
+            Change::Disposed(instance)
+            | Change::Unregistered(instance)
+            | Change::MissedDeadline(instance) => Some(*instance),
+            Change::Alive(_) => None,
+        }
+    }
+}
+
+impl<'a> Instance<'a> {
+    /// Returns what names it, and whether that is a whole sample and not the key alone; `None` if nothing does.
+    pub fn payload(&self) -> Option<(&'a [u8], bool)> {
+        match self {
+            Instance::Unnamed => None,
+            Instance::Key(key) => Some((key, false)),
+            Instance::Sample(sample) => Some((sample, true)),
         }
     }
 }
@@ -147,7 +170,7 @@ pub trait Receiver: Send + Sync + 'static {
     fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
 
     /// Whether the names of the topics on which the messages of a subscription come are to be
-    /// [numbered](Receiver::number). Queried once for each subscription. Only Zenoh and MQTT number them.
+    /// [numbered](Receiver::number). Queried once for each subscription.
     fn wants_names(&self, _topic: TopicId) -> bool {
         false
     }

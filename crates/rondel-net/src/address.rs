@@ -77,7 +77,8 @@ impl Address {
                     "zenoh" => topic.may_be_on(Middleware::Zenoh),
                     "dds" => {
                         let lost = outage.neighbour.as_ref();
-                        topic.may_be_on(Middleware::Dds) && lost.is_none_or(|lost| *lost == topic.name.dds())
+                        topic.may_be_on(Middleware::Dds)
+                            && lost.is_none_or(|lost| dds::names_meet(lost, &topic.name.dds()))
                     }
                     _ => false,
                 },
@@ -99,6 +100,13 @@ impl Address {
                 "'{text}' is not an address; write NETWORK:NAME, such as zenoh:demo/state, dds:state, mqtt:demo/state or ros2:/state"
             ));
         };
+        if name.trim() != name {
+            return Err(format!(
+                "'{text}' has blanks around the name; write {}:{}",
+                network.trim(),
+                name.trim()
+            ));
+        }
         let (network, encoding) = match network.split_once('+') {
             Some((network, encoding)) => (network, Some(Encoding::parse(encoding)?)),
             None => (network, None),
@@ -109,7 +117,13 @@ impl Address {
                 Ok(Address::Zenoh(name.to_owned(), Encoding::JSON))
             }
             "dds" => {
-                dds::check_topic(name).map_err(|e| e.to_string())?;
+                match AddressPattern::parse(name) {
+                    Ok(None) => dds::check_topic(name),
+                    Ok(Some(pattern)) => dds::check_pattern(&pattern.glob())
+                        .map_err(|_| dds::DeclareError::Name(name.to_owned())),
+                    Err(fault) => return Err(format!("'{name}': {}: {}", fault.message, fault.advice)),
+                }
+                .map_err(|e| e.to_string())?;
                 Ok(Address::Dds(name.to_owned(), dds::TopicType::default(), dds::TopicQos::default()))
             }
             "mqtt" => {
@@ -241,14 +255,16 @@ impl Address {
     pub fn meets(&self, other: &Address) -> bool {
         match (&*self.subscribed(), &*other.subscribed()) {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
-            (Address::Dds(a, ..), Address::Dds(b, ..)) => a == b,
+            (Address::Dds(a, ..), Address::Dds(b, ..)) => dds::names_meet(a, b),
             (Address::Mqtt(a, ..), Address::Mqtt(b, ..)) => mqtt::filters_meet(a, b),
-            (Address::Ros2(a, _), Address::Ros2(b, _)) => a.name == b.name,
+            (Address::Ros2(a, _), Address::Ros2(b, _)) => dds::names_meet(&a.name.dds(), &b.name.dds()),
             (Address::Ros2(a, _), Address::Dds(b, ..)) | (Address::Dds(b, ..), Address::Ros2(a, _)) => {
-                a.may_be_on(Middleware::Dds) && a.name.dds() == *b
+                a.may_be_on(Middleware::Dds) && dds::names_meet(&a.name.dds(), b)
             }
             (Address::Ros2(a, _), Address::Zenoh(b, _)) | (Address::Zenoh(b, _), Address::Ros2(a, _)) => {
-                a.may_be_on(Middleware::Zenoh) && zenoh::keys_meet(b, &format!("*{}/*/*", a.name))
+                let key = a.name.pattern().map(|pattern| format!("/{}", pattern.key_expression()));
+                let key = key.as_deref().unwrap_or(a.name.as_str());
+                a.may_be_on(Middleware::Zenoh) && zenoh::keys_meet(b, &format!("*{key}/*/*"))
             }
             _ => false,
         }
@@ -256,19 +272,26 @@ impl Address {
 
     /// Returns the address, if it has parameters such as `fleet/{robot}/pose`.
     pub fn pattern(&self) -> Option<AddressPattern> {
-        let (Address::Zenoh(name, _) | Address::Mqtt(name, ..) | Address::Dds(name, ..)) = self else {
-            return None;
-        };
-        AddressPattern::parse(name).ok().flatten()
+        match self {
+            Address::Zenoh(name, _) | Address::Mqtt(name, ..) | Address::Dds(name, ..) => {
+                AddressPattern::parse(name).ok().flatten()
+            }
+            Address::Ros2(topic, _) => topic.name.pattern(),
+            Address::Stdout => None,
+        }
     }
 
-    /// Returns the address that is subscribed to: on Zenoh and MQTT with wildcards for its parameters.
+    /// Returns the address that is subscribed to, with wildcards for its parameters. Names of ROS 2 keep theirs: the
+    /// wildcards depend on what carries the messages.
     pub fn subscribed(&self) -> Cow<'_, Address> {
         let Some(pattern) = self.pattern() else { return Cow::Borrowed(self) };
         match self {
             Address::Zenoh(_, encoding) => Cow::Owned(Address::Zenoh(pattern.key_expression(), *encoding)),
             Address::Mqtt(_, settings, encoding) => {
                 Cow::Owned(Address::Mqtt(pattern.filter(), *settings, *encoding))
+            }
+            Address::Dds(_, topic_type, qos) => {
+                Cow::Owned(Address::Dds(pattern.glob(), topic_type.clone(), qos.clone()))
             }
             _ => Cow::Borrowed(self),
         }
@@ -411,6 +434,8 @@ mod tests {
         let below = spread(&[sink], &["a".to_owned(), "b".to_owned()]).unwrap();
         assert_eq!(below[1][0].to_string(), "ros2:/verdict/b");
         for (text, expected) in [
+            ("zenoh: demo", "'zenoh: demo' has blanks around the name; write zenoh:demo"),
+            ("mqtt:demo ", "'mqtt:demo ' has blanks around the name; write mqtt:demo"),
             (
                 "ros2:/a-b",
                 "'/a-b' is not a ROS 2 topic name: it contains '-'; letters, digits, _ and / are allowed; did you mean '/a_b'?",

@@ -15,6 +15,8 @@ pub mod mqtt;
 pub mod networks;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
 pub mod observe;
+#[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
+pub mod offers;
 pub mod progress;
 pub mod ros2;
 #[cfg(feature = "zenoh")]

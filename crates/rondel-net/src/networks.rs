@@ -1,16 +1,19 @@
 //! Several networks behind one interface: joined together, subscribed to and published on by [`Address`].
 
+mod publishing;
+mod subscribing;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rondel_decode::schema::Schema;
 use rondel_event::TopicId;
 
-use crate::adapter::{Listener, Outage, Publisher, Receiver, Recovered, Subscription};
-use crate::address::{Address, Encoding};
-use crate::cdr_string::{Unwrapping, Wrapping};
+use crate::adapter::{Listener, Outage, Recovered};
+use crate::address::Address;
+use crate::offers::Offers;
 use crate::ros2::keys::DataKey;
 use crate::ros2::{self, Middleware, Ros2Error};
 use crate::{dds, mqtt, zenoh};
@@ -301,64 +304,9 @@ impl Networks {
         }
     }
 
-    /// Subscribes to an address.
-    ///
-    /// # Errors
-    /// The reason, with the address.
-    pub fn subscribe<R: Receiver + ?Sized>(
-        &self,
-        address: &Address,
-        topic: TopicId,
-        receiver: Arc<R>,
-    ) -> Result<Box<dyn Subscription>, String> {
-        self.subscribe_of(address, None, topic, receiver)
-    }
-
-    /// Subscribes to messages that are read by this type. On DDS publishers of another type are refused, as
-    /// [`dds::Participant::subscribe_as`] says; elsewhere it makes no difference.
-    ///
-    /// # Errors
-    /// The reason, with the address.
-    pub fn subscribe_of<R: Receiver + ?Sized>(
-        &self,
-        address: &Address,
-        schema: Option<&Schema>,
-        topic: TopicId,
-        receiver: Arc<R>,
-    ) -> Result<Box<dyn Subscription>, String> {
-        let address = &*address.subscribed();
-        match address.encoding() {
-            Encoding::Of(_) => self.subscribe_plainly(address, schema, topic, receiver),
-            Encoding::CdrString if self.has_text(address) => {
-                self.subscribe_plainly(address, None, topic, receiver)
-            }
-            Encoding::CdrString => {
-                let unwrapping = Unwrapping::new(receiver, address.to_string());
-                let counting = unwrapping.counting();
-                let subscription = self.subscribe_plainly(address, None, topic, Arc::new(unwrapping))?;
-                Ok(Box::new(counting(subscription)))
-            }
-        }
-    }
-
-    /// Subscribes to every topic of DDS whose name matches a pattern, as publishers are discovered.
-    ///
-    /// # Errors
-    /// The reason, with the pattern.
-    pub fn subscribe_matching<R: Receiver + ?Sized>(
-        &self,
-        (pattern, topic_type, qos): (&str, &dds::TopicType, &dds::TopicQos),
-        topic: TopicId,
-        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
-    ) -> Result<Box<dyn Subscription>, String> {
-        let failed = |reason: String| format!("cannot subscribe to dds:{pattern}: {reason}");
-        let participant = self.dds.as_ref().ok_or_else(|| failed("DDS was not joined".to_owned()))?;
-        let made = participant.subscribe_matching(pattern, (topic_type, qos), topic, receiver);
-        Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-    }
-
     /// Waits up to `limit` for a publisher of a topic on DDS or ROS 2, and returns the type that it announces; `None` if
-    /// there is none in time, and on other networks. On ROS 2 over Zenoh it is the type that its node describes.
+    /// there is none in time, and on other networks. On ROS 2 over Zenoh it is the type that its node describes. Of
+    /// publishers of several types, it is one that `fits`, if there is one.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -366,28 +314,38 @@ impl Networks {
         &self,
         address: &Address,
         limit: Duration,
+        fits: impl Fn(&Schema) -> bool,
     ) -> Result<Option<dds::DiscoveredType>, String> {
         let failed =
             |error: &dyn std::fmt::Display| format!("cannot discover the type of {address}: {error}");
         match (address, &self.dds, &self.ros2) {
             (Address::Dds(topic, topic_type, _), Some(participant), _) => {
-                participant.discovered_type(topic, topic_type.name(), limit).map_err(|error| failed(&error))
+                let pattern = address.pattern();
+                let is_meant = |name: &str| match &pattern {
+                    None => name == topic,
+                    Some(pattern) => pattern.captures(name).is_some(),
+                };
+                participant
+                    .discovered_type(is_meant, topic_type.name(), limit, fits)
+                    .map_err(|error| failed(&error))
             }
             (Address::Ros2(of, _), Some(participant), Some(Ros2::Dds)) => {
                 let name = of.message_type.as_ref().map(ros2::MessageType::dds);
+                let is_meant =
+                    |name: &str| ros2::TopicName::from_dds(name).is_some_and(|name| of.name.is_met_by(&name));
                 participant
-                    .discovered_type(&of.name.dds(), name.as_deref(), limit)
+                    .discovered_type(is_meant, name.as_deref(), limit, fits)
                     .map_err(|error| failed(&error))
             }
             (Address::Ros2(of, _), _, Some(Ros2::Zenoh(node))) => {
-                let found = node.discovered_type(&of.name, of.message_type.as_ref(), limit);
+                let found = node.discovered_type(&of.name, of.message_type.as_ref(), limit, fits);
                 Ok(found.map_err(|error| failed(&error))?.map(described))
             }
             (Address::Zenoh(key, _), ..) => {
                 let Some((key, session)) = DataKey::parse(key).zip(self.zenoh.as_ref()) else {
                     return Ok(None);
                 };
-                let found = session.ros2_type(key.domain, &key.topic, Some(&key.message_type), limit);
+                let found = session.ros2_type(key.domain, &key.topic, Some(&key.message_type), limit, fits);
                 Ok(found.map_err(|error| failed(&error))?.map(described))
             }
             _ => Ok(None),
@@ -408,124 +366,32 @@ impl Networks {
         listed.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 
+    /// Returns the publishers on the networks of addresses, which are then watched, and what they offer. On other
+    /// networks than DDS and ROS 2 there are none.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn offers<'a>(&self, addresses: impl Iterator<Item = &'a Address>) -> Result<Offers, String> {
+        let is_ros2_on_dds = matches!(self.ros2, Some(Ros2::Dds));
+        let mut offers = Offers::default();
+        offers.is_ros2_on_dds = is_ros2_on_dds;
+        let failed = |error: &dyn std::fmt::Display| format!("cannot watch publishers: {error}");
+        for address in addresses {
+            let is_on_dds = matches!(address, Address::Dds(..))
+                || (is_ros2_on_dds && matches!(address, Address::Ros2(..)));
+            if let Some(participant) = self.dds.as_ref().filter(|_| is_on_dds && offers.dds.is_none()) {
+                offers.dds = Some(participant.publishers().map_err(|error| failed(&error))?);
+            }
+            if let (Address::Ros2(..), Some(Ros2::Zenoh(node)), None) = (address, &self.ros2, &offers.zenoh) {
+                offers.zenoh = Some(node.publishers().map_err(|error| failed(&error))?);
+            }
+        }
+        Ok(offers)
+    }
+
     /// Whether the network itself reads and writes the string around JSON.
     fn has_text(&self, address: &Address) -> bool {
         matches!((address, &self.ros2), (Address::Ros2(..), Some(Ros2::Dds)))
-    }
-
-    fn subscribe_plainly<R: Receiver + ?Sized>(
-        &self,
-        address: &Address,
-        schema: Option<&Schema>,
-        topic: TopicId,
-        receiver: Arc<R>,
-    ) -> Result<Box<dyn Subscription>, String> {
-        let failed = |reason: String| format!("cannot subscribe to {address}: {reason}");
-        match (address, &self.zenoh, &self.dds, &self.mqtt) {
-            (Address::Zenoh(key, _), Some(session), ..) => {
-                let made = session.subscribe(key, topic, receiver).map_err(|e| failed(e.to_string()))?;
-                Ok(Box::new(made))
-            }
-            (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
-                let made = participant.subscribe_as(name, (topic_type, qos), schema, topic, receiver);
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            (Address::Mqtt(filter, settings, encoding), .., Some((session, _))) => {
-                // In Protobuf no bytes are a message of default values.
-                let empty = *encoding == Encoding::Of(rondel_decode::Encoding::Protobuf);
-                let settings = mqtt::SubscriptionSettings { empty: settings.empty || empty, ..*settings };
-                let made = session.subscribe(filter, settings, topic, receiver);
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            (Address::Ros2(of, encoding), _, dds, _) => match (&self.ros2, dds) {
-                (Some(Ros2::Zenoh(node)), _) => {
-                    let endpoint = of.endpoint(ros2::Qos::BEST_AVAILABLE).map_err(failed)?;
-                    let made =
-                        node.subscribe(&endpoint, topic, receiver).map_err(|e| failed(e.to_string()))?;
-                    Ok(Box::new(made))
-                }
-                (Some(Ros2::Dds), Some(participant)) => {
-                    let (name, topic_type, qos) = (of.name.dds(), of.dds_type(*encoding), of.dds_qos());
-                    let of = (&topic_type, &qos);
-                    let made = participant.subscribe_as(&name, of, schema, topic, receiver);
-                    Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-                }
-                _ => Err(failed("ROS 2 was not joined".to_owned())),
-            },
-            _ => Err(failed("it is not on a network that was joined".to_owned())),
-        }
-    }
-
-    /// Makes a publisher at an address. One that is `batching` must be released after every batch; on Zenoh it makes no
-    /// difference.
-    ///
-    /// # Errors
-    /// The reason, with the address.
-    pub fn publisher(&self, address: &Address, batching: bool) -> Result<Box<dyn Publisher>, String> {
-        self.publisher_of(address, None, batching)
-    }
-
-    /// Makes a publisher of messages of this type, which others on DDS can then discover. Elsewhere it makes no
-    /// difference.
-    ///
-    /// # Errors
-    /// The reason, with the address.
-    pub fn publisher_of(
-        &self,
-        address: &Address,
-        schema: Option<&Schema>,
-        batching: bool,
-    ) -> Result<Box<dyn Publisher>, String> {
-        let publisher = self.plain_publisher(address, schema, batching)?;
-        Ok(match address.encoding() {
-            Encoding::Of(_) => publisher,
-            Encoding::CdrString if self.has_text(address) => publisher,
-            Encoding::CdrString => Box::new(Wrapping::new(publisher)),
-        })
-    }
-
-    fn plain_publisher(
-        &self,
-        address: &Address,
-        schema: Option<&Schema>,
-        batching: bool,
-    ) -> Result<Box<dyn Publisher>, String> {
-        let failed = |reason: String| format!("cannot publish on {address}: {reason}");
-        match (address, &self.zenoh, &self.dds, &self.mqtt) {
-            (Address::Zenoh(key, _), Some(session), ..) => {
-                let settings = zenoh::PublisherSettings {
-                    encoding: Some(on_zenoh(address.encoding()).to_owned()),
-                    numbered: true,
-                    ..zenoh::PublisherSettings::default()
-                };
-                let made = session.publisher(key, &settings).map_err(|e| failed(e.to_string()))?;
-                Ok(Box::new(made))
-            }
-            (Address::Mqtt(topic, ..), .., Some((session, settings))) => {
-                let made = session.publisher(topic, &mqtt::PublisherSettings { batching, ..*settings });
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            (Address::Dds(name, topic_type, qos), _, Some(participant), _) => {
-                let settings = dds::PublisherSettings { batching };
-                let made = participant.publisher_as(name, (topic_type, qos), schema, settings);
-                Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-            }
-            (Address::Ros2(of, encoding), _, dds, _) => match (&self.ros2, dds) {
-                (Some(Ros2::Zenoh(node)), _) => {
-                    let endpoint = of.endpoint(ros2::Qos::DEFAULT).map_err(failed)?;
-                    Ok(Box::new(node.publisher(&endpoint).map_err(|e| failed(e.to_string()))?))
-                }
-                (Some(Ros2::Dds), Some(participant)) => {
-                    let (topic_type, qos) = (of.dds_type(*encoding), of.dds_qos());
-                    let settings = dds::PublisherSettings { batching };
-                    let made =
-                        participant.publisher_as(&of.name.dds(), (&topic_type, &qos), schema, settings);
-                    Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
-                }
-                _ => Err(failed("ROS 2 was not joined".to_owned())),
-            },
-            _ => Err(failed("it is not on a network that was joined".to_owned())),
-        }
     }
 
     /// Says that all subscriptions are made. Where acknowledgements are held back, messages wait until then.
@@ -620,19 +486,6 @@ impl Networks {
         if let Some((session, _)) = &self.mqtt {
             session.wake();
         }
-    }
-}
-
-/// The name of an encoding on Zenoh.
-fn on_zenoh(encoding: Encoding) -> &'static str {
-    use rondel_decode::Encoding as Payload;
-    match encoding {
-        Encoding::CdrString | Encoding::Of(Payload::Cdr) => "application/cdr",
-        Encoding::Of(Payload::Json) => "application/json",
-        Encoding::Of(Payload::Protobuf) => "application/protobuf",
-        Encoding::Of(Payload::Cbor) => "application/cbor",
-        // Zenoh has no name for the others.
-        Encoding::Of(_) => "application/octet-stream",
     }
 }
 

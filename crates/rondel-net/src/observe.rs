@@ -114,7 +114,7 @@ impl Networks {
     /// The reason.
     pub fn ros2_type(&self, key: &DataKey, limit: Duration) -> Result<Option<Schema>, String> {
         let Some(session) = &self.zenoh else { return Ok(None) };
-        let found = session.ros2_type(key.domain, &key.topic, Some(&key.message_type), limit);
+        let found = session.ros2_type(key.domain, &key.topic, Some(&key.message_type), limit, |_| true);
         Ok(found.map_err(|error| error.to_string())?.and_then(|found| found.schema.ok()))
     }
 

@@ -312,9 +312,10 @@ fn topics_matching_a_pattern_are_discovered() {
     let (names, to) = (Arc::clone(&heard), Arc::clone(&counter));
     let receiver = move |name: &str| {
         names.lock().unwrap().push(name.to_owned());
-        Arc::clone(&to)
+        (name != "test/not_meant").then(|| (Arc::clone(&to), None))
     };
-    let subscription = a.subscribe_matching("test/*", of, TOPIC, receiver).unwrap();
+    let subscription = a.subscribe_matching("test/*", of, None, TOPIC, receiver).unwrap();
+    let not_meant = publisher("test/not_meant", &plain);
     let other = publisher("other", &plain);
     let typed = publisher("test/typed", &StringType { name: "Other".into(), ..StringType::default() });
     assert!(before.wait_matched(LIMIT));
@@ -325,11 +326,16 @@ fn topics_matching_a_pattern_are_discovered() {
     assert!(after.wait_matched(LIMIT));
     wait_until("the topic of another type is found", || subscription.problems().incompatible == 1);
     publish_numbers(&after, 10..20);
-    assert!(!other.is_matched() && !typed.is_matched());
+    assert!(!other.is_matched() && !typed.is_matched() && !not_meant.is_matched());
     counter.assert_all(20);
     assert!(subscription.close(LIMIT));
-    assert_eq!(*heard.lock().unwrap(), ["test/a", "test/b"]);
-    let bad = |name: &str| a.subscribe_matching(name, of, TOPIC, |_| Arc::new(Counter::default())).map(drop);
+    let mut heard = heard.lock().unwrap().clone();
+    heard.sort();
+    assert_eq!(heard, ["test/a", "test/b", "test/not_meant", "test/typed"]);
+    let bad = |name: &str| {
+        let select = |_: &str| Some((Arc::new(Counter::default()), None));
+        a.subscribe_matching(name, of, None, TOPIC, select).map(drop)
+    };
     assert!(matches!(bad("a b*"), Err(DeclareError::Name(_))));
 }
 

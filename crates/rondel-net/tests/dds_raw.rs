@@ -29,7 +29,7 @@ enum Item {
     Sample(Vec<u8>),
     Disposed(Option<i32>),
     Unregistered(Option<i32>),
-    MissedDeadline,
+    MissedDeadline(Option<i32>),
     Alive(bool),
 }
 
@@ -56,7 +56,7 @@ impl Receiver for Log {
         self.push([match change {
             Change::Disposed(instance) => Item::Disposed(id(instance)),
             Change::Unregistered(instance) => Item::Unregistered(id(instance)),
-            Change::MissedDeadline => Item::MissedDeadline,
+            Change::MissedDeadline(instance) => Item::MissedDeadline(id(instance)),
             Change::Alive(alive) => Item::Alive(alive),
         }]);
     }
@@ -176,6 +176,19 @@ fn a_type_is_discovered_and_whole_samples_arrive() {
     }));
     assert_eq!(subscription.problems(), rondel_net::adapter::Problems::default());
     assert!(subscription.close(LIMIT));
+}
+
+/// The library reads a type that is derived from another and may change in one version of the encoding, and others write
+/// it in the other.
+#[test]
+fn a_derived_type_is_received() {
+    let Some(bench) = Bench::new("a_derived_type_is_received") else { return };
+    let (subscription, log) = bench.subscribe(None, &TopicQos::default());
+    let mut publisher = bench.publisher(&["--kind", "derived"]);
+    assert_eq!(publisher.ask("wait"), "matched");
+    assert_eq!(publisher.ask("write 7 2"), "wrote 2");
+    assert_eq!(log.samples(2).len(), 2);
+    assert_eq!(subscription.problems(), rondel_net::adapter::Problems::default());
 }
 
 #[test]
@@ -414,10 +427,37 @@ fn deadlines_and_signs_of_life_are_reported() {
     assert_eq!(publisher.ask("wait"), "matched");
     publisher.ask("write 1 1");
     log.samples(1);
-    log.wait("the deadline is missed", |items| items.contains(&Item::MissedDeadline));
+    log.wait("the deadline is missed", |items| items.contains(&Item::MissedDeadline(None)));
     assert!(!log.items.lock().unwrap().contains(&Item::Alive(false)));
     publisher.tell("close");
     log.wait("the publisher is gone", |items| items.contains(&Item::Alive(false)));
+}
+
+/// The one that is silent misses it first, and is named, while the other one goes on.
+#[test]
+fn a_missed_deadline_is_that_of_an_instance() {
+    let Some(bench) = Bench::new("a_missed_deadline_is_that_of_an_instance") else { return };
+    let qos = TopicQos { deadline: Some(Duration::from_millis(300)), ..TopicQos::default() };
+    let (_subscription, log) = bench.subscribe(Some("demo::Track"), &qos);
+    let mut publisher = bench.publisher(&["--kind", "track", "--deadline", "0.1"]);
+    assert_eq!(publisher.ask("wait"), "matched");
+    assert_eq!(publisher.ask("turns 1,7 1"), "wrote 2");
+    let is_missed = |item: &Item| matches!(item, Item::MissedDeadline(_));
+    let mut written = 2;
+    wait_until("a deadline is missed", || {
+        written += 1;
+        assert_eq!(publisher.ask("write 7 1"), format!("wrote {written}"));
+        log.items.lock().unwrap().iter().any(is_missed)
+    });
+    {
+        let items = log.items.lock().unwrap();
+        assert_eq!(items.iter().find(|item| is_missed(item)), Some(&Item::MissedDeadline(Some(1))));
+    }
+    // The library reports nothing of this instance any more: its end comes with that of the last publisher.
+    publisher.tell("close");
+    for id in [1, 7] {
+        log.wait("the instance is gone", |items| items.contains(&Item::Unregistered(Some(id))));
+    }
 }
 
 #[test]
@@ -452,7 +492,7 @@ fn samples_are_taken_in_intervals() {
     assert_eq!(subscription.received(), 2000);
 }
 
-/// The types of `dds_typed.py`, as IDL.
+/// The types of `dds_typed.py`, as IDL. The library numbers the cases of unions from 0, not from 1 as the standard does.
 const IDL: &str = "module demo {
     enum Mode { PARKED, DRIVING };
     @final struct Stamp { long sec; unsigned long nanosec; };
@@ -461,7 +501,7 @@ const IDL: &str = "module demo {
         Header header; unsigned long long number; Mode mode; double position[3]; sequence<double> covariance;
     };
     @bit_bound(12) bitmask Lamps { left, right, @position(7) brake };
-    @final union Detail switch (Mode) { case PARKED: long gear; default: double speed; };
+    @final union Detail switch (Mode) { case PARKED: @id(0) long gear; default: @id(1) double speed; };
     typedef short Row[3];
     @mutable struct Part { @id(7) float weight; @id(9) string<20> label; };
     @appendable struct Base { @key uint8 id; };
@@ -482,11 +522,18 @@ fn defined(name: &str) -> Schema {
 #[test]
 fn a_type_is_discovered_as_it_is_defined() {
     let Some(bench) = Bench::new("a_type_is_discovered_as_it_is_defined") else { return };
-    let none = bench.participant.discovered_type("test/topic", None, Duration::from_millis(50)).unwrap();
+    let none = bench
+        .participant
+        .discovered_type(|name: &str| name == "test/topic", None, Duration::from_millis(50), |_| true)
+        .unwrap();
     assert!(none.is_none());
     for (kind, name, keyed) in [("pose", "demo::Pose", false), ("all", "demo::All", true)] {
         let _publisher = bench.publisher(&["--kind", kind]);
-        let found = bench.participant.discovered_type("test/topic", Some(name), LIMIT).unwrap().unwrap();
+        let found = bench
+            .participant
+            .discovered_type(|topic: &str| topic == "test/topic", Some(name), LIMIT, |_| true)
+            .unwrap()
+            .unwrap();
         assert_eq!((found.name.as_str(), found.keyed), (name, keyed));
         let (found, expected) = (found.schema.unwrap(), defined(name));
         assert_eq!(format!("{found:#?}"), format!("{expected:#?}"));
@@ -577,7 +624,8 @@ fn a_described_type_is_the_one_that_was_defined() {
     let of = (&raw, &TopicQos::default());
     let publisher = a.publisher_as("test/topic", of, Some(&schema), PublisherSettings::default()).unwrap();
     assert!(publisher.needs_second_version());
-    let found = b.discovered_type("test/topic", None, LIMIT).unwrap().unwrap();
+    let found =
+        b.discovered_type(|topic: &str| topic == "test/topic", None, LIMIT, |_| true).unwrap().unwrap();
     assert!(found.keyed);
     assert_eq!(format!("{:#?}", found.schema.unwrap()), format!("{schema:#?}"));
 }
@@ -613,6 +661,7 @@ fn a_type_that_is_known_by_its_name_only_is_passed_on() {
     library.add_idl(negative, &|_| None).unwrap();
     let schema = library.schema("demo::Opaque").unwrap();
     let _keyed = publisher("test/keyed", true, Some(&schema));
-    let found = a.discovered_type("test/keyed", None, LIMIT).unwrap().unwrap();
+    let found =
+        a.discovered_type(|topic: &str| topic == "test/keyed", None, LIMIT, |_| true).unwrap().unwrap();
     assert!(found.keyed && found.schema.is_err());
 }

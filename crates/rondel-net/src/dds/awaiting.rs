@@ -6,6 +6,7 @@ use cyclors::dds_instance_handle_t;
 
 use super::base::{Base, Opened};
 use super::described::{self, AnnouncedType, Descriptor, RESOLVE};
+use super::entity::has_both_versions;
 use super::offered::{OfferedQos, requested};
 use super::{DeclareError, RawType, TopicQos};
 
@@ -97,7 +98,15 @@ impl Awaiting {
         let type_name = announced.name.to_string_lossy().into_owned();
         let topic = match described {
             Some(Ok(descriptor)) => {
-                (descriptor.topic(&base.domain, &base.name, &announced.name)?, descriptor.is_keyed())
+                let topic = descriptor.topic(&base.domain, &base.name, &announced.name)?;
+                if has_both_versions(&topic) {
+                    (topic, descriptor.is_keyed())
+                } else {
+                    drop(topic);
+                    tracing::debug!(topic = %base.name, %type_name, "the instances of the type are not kept apart");
+                    let keyed = descriptor.is_keyed();
+                    (described::opaque(&base.domain, &base.name, &announced.name, keyed)?, false)
+                }
             }
             failed => {
                 let why = match failed {

@@ -12,6 +12,7 @@ use super::declared::Declared;
 use super::described::AnnouncedType;
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message};
+use super::missed::MissedDeadlines;
 use super::publishers::PublisherWatch;
 use super::subscription::SubscriptionState;
 use super::{DeclareError, TopicQos};
@@ -43,6 +44,8 @@ pub(super) struct Opened {
     pub(super) _member: Option<Member>,
     pub(super) reader: Entity,
     pub(super) topic: Entity,
+    /// Which instances missed their deadline, if they are kept apart and have one.
+    pub(super) missed: Option<MissedDeadlines>,
     /// Whether its instances are kept apart.
     pub(super) has_keys: bool,
     pub(super) qos: TopicQos,
@@ -70,10 +73,12 @@ impl Base {
         qos: &TopicQos,
     ) -> Result<Opened, DeclareError> {
         let requested = Qos::new().requesting(qos, self.queue)?.representations(&XCDR1_AND_2);
-        // SAFETY: live handles, and qualities of service that outlive the call; no listener.
+        let missed = (has_keys && qos.deadline.is_some()).then(MissedDeadlines::new);
+        let listener = missed.as_ref().map_or(ptr::null(), MissedDeadlines::listener);
+        // SAFETY: live handles, and qualities of service that outlive the call, as does the listener, which is copied.
         let reader = unsafe {
             let participant = self.domain.participant();
-            cyclors::dds_create_reader(participant, topic.handle(), requested.as_ptr(), ptr::null())
+            cyclors::dds_create_reader(participant, topic.handle(), requested.as_ptr(), listener)
         };
         let reader = Entity::own(reader, "DDS reader")?;
         let status = 1 << cyclors::dds_status_id_DDS_SAMPLE_LOST_STATUS_ID
@@ -92,7 +97,7 @@ impl Base {
             "QoS of the subscription"
         );
         let member = self.domain.announce(&self.name, &reader, false);
-        Ok(Opened { _member: member, reader, topic, has_keys, qos: qos.clone() })
+        Ok(Opened { _member: member, reader, topic, missed, has_keys, qos: qos.clone() })
     }
 
     /// Waits for what is attached, at most this long. Returns `false` if waiting failed.

@@ -36,6 +36,15 @@ impl AnnouncedType {
             hash: publisher.type_hash(),
         }
     }
+
+    /// Whether it is the same type by its name and description.
+    pub(super) fn is_same(&self, other: &AnnouncedType) -> bool {
+        let is_described = match (&self.described, &other.described) {
+            (Some(own), Some(other)) => own.is_same(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        self.name == other.name && self.keyed == other.keyed && is_described
+    }
 }
 
 /// The library's description of a type, from which a topic can be created.

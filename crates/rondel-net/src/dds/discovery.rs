@@ -1,5 +1,6 @@
 //! What is discovered in a domain: publishers and subscriptions, and the types of topics.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cyclors::dds_attach_t;
@@ -8,7 +9,7 @@ use rondel_decode::schema::Schema;
 use super::described::{AnnouncedType, Descriptor};
 use super::domain::Domain;
 use super::entity::{Entity, check, duration};
-use super::publishers::{AnnouncedPublisher, announced, publications, subscriptions};
+use super::publishers::{AnnouncedPublisher, announced, changed, publications, subscriptions};
 use super::{DeclareError, OfferedQos};
 
 /// Publishers and subscriptions that are listed.
@@ -24,6 +25,9 @@ pub struct DiscoveredType {
     /// The description of the type, or why there is none.
     pub schema: Result<Schema, String>,
 }
+
+/// How many types of one topic are looked at.
+const TYPES: usize = 16;
 
 /// A publisher or a subscription in a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,27 @@ pub struct DiscoveredEndpoint {
     pub type_hash: Option<String>,
     /// What it offers, or requests.
     pub qos: OfferedQos,
+}
+
+/// The publishers in a domain, as they appear and leave.
+#[derive(Debug)]
+pub struct Publishers {
+    reader: Entity,
+    _domain: Arc<Domain>,
+}
+
+impl Publishers {
+    pub(super) fn watch(domain: Arc<Domain>) -> Result<Publishers, DeclareError> {
+        Ok(Publishers { reader: publications(&domain)?, _domain: domain })
+    }
+
+    /// Calls `each` for every change since the last call, with the number of the publisher: with the publisher if it
+    /// has appeared, and with `true` if it is there still.
+    pub fn look(&self, mut each: impl FnMut(u64, Option<DiscoveredEndpoint>, bool)) {
+        changed(&self.reader, |handle, endpoint, is_there| {
+            each(handle, endpoint.map(|endpoint| endpoint.listed(true)), is_there);
+        });
+    }
 }
 
 /// Waits for data of readers.
@@ -77,30 +102,35 @@ impl Waiting {
     }
 }
 
-/// Waits for a publisher of a topic, and for the description of its type.
+/// Waits for a publisher of a topic that `is_meant`, and for the description of its type.
 pub(super) fn discovered_type(
     domain: &Domain,
-    topic: &str,
+    is_meant: impl Fn(&str) -> bool,
     type_name: Option<&str>,
     limit: Duration,
+    fits: impl Fn(&Schema) -> bool,
 ) -> Result<Option<DiscoveredType>, DeclareError> {
     let until = Instant::now() + limit;
     let reader = publications(domain)?;
     let waiting = Waiting::new(domain, &[&reader])?;
     loop {
-        let mut found: Option<AnnouncedType> = None;
+        let mut found: Vec<AnnouncedType> = Vec::new();
         announced(&reader, |_, publisher| {
             let fits = |publisher: &AnnouncedPublisher<'_>| {
                 let named = |name: &str| publisher.type_name.to_bytes() == name.as_bytes();
-                publisher.topic.to_bytes() == topic.as_bytes() && type_name.is_none_or(named)
+                publisher.topic.to_str().is_ok_and(&is_meant) && type_name.is_none_or(named)
             };
-            if let Some(publisher) = publisher.filter(fits)
-                && found.as_ref().is_none_or(|found| found.described.is_none())
-            {
-                found = Some(AnnouncedType::of(&publisher));
+            if let Some(publisher) = publisher.filter(fits) {
+                let announced = AnnouncedType::of(&publisher);
+                if found.len() < TYPES && !found.iter().any(|found| found.is_same(&announced)) {
+                    found.push(announced);
+                }
             }
         });
-        if let Some(found) = found {
+        // Those first that describe themselves.
+        found.sort_by_key(|found| found.described.is_none());
+        let mut best: Option<DiscoveredType> = None;
+        for found in found {
             let left = until.saturating_duration_since(Instant::now());
             let schema = match &found.described {
                 Some(described) => match Descriptor::resolve(domain, described, left, || false) {
@@ -112,10 +142,18 @@ pub(super) fn discovered_type(
                 None => Err("the publisher does not describe its type".to_owned()),
             };
             let name = found.name.to_string_lossy().into_owned();
-            return Ok(Some(DiscoveredType { name, keyed: found.keyed, schema }));
+            let is_fit = schema.as_ref().is_ok_and(&fits);
+            let is_better = best.as_ref().is_none_or(|best| best.schema.is_err() && schema.is_ok());
+            let found = DiscoveredType { name, keyed: found.keyed, schema };
+            if is_fit {
+                return Ok(Some(found));
+            }
+            if is_better {
+                best = Some(found);
+            }
         }
-        if Instant::now() >= until {
-            return Ok(None);
+        if best.is_some() || Instant::now() >= until {
+            return Ok(best);
         }
         waiting.wait(until);
     }

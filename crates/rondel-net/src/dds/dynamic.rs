@@ -198,7 +198,9 @@ impl Maker<'_> {
             let labels: Result<Vec<i32>, _> = case.labels.iter().map(|label| i32::try_from(*label)).collect();
             let labels = labels.map_err(|_| format!("a label of `{}` is too large", case.name))?;
             let spec = self.spec(&case.member_type)?;
-            add(&mut made, &case.name, None, spec, Some((labels, case.is_default)))?;
+            // Elsewhere the library numbers cases from 0; the id then matters to nobody, but changes the hash of the type.
+            let id = (union.extensibility == Some(Extensibility::Mutable)).then_some(case.id);
+            add(&mut made, &case.name, id, spec, Some((labels, case.is_default)))?;
         }
         Ok(made)
     }

@@ -54,6 +54,18 @@ pub(super) fn duration(d: Duration) -> dds_duration_t {
     dds_duration_t::try_from(d.as_nanos()).unwrap_or(dds_duration_t::MAX)
 }
 
+/// Returns whether a reader of a topic may have samples in both versions of the encoding. The library takes those of a type
+/// that is derived from another, and may change, in the second only, and others write them in the first.
+pub(super) fn has_both_versions(topic: &Entity) -> bool {
+    let mut kind: *const cyclors::ddsi_sertype = std::ptr::null();
+    // SAFETY: a live handle and a place for the type, which lives as long as its topic.
+    let kind = unsafe {
+        (cyclors::dds_get_entity_sertype(topic.handle(), &mut kind) >= 0).then_some(kind.as_ref()).flatten()
+    };
+    // The bits of the ids 0 and 2.
+    kind.is_none_or(|kind| kind.allowed_data_representation & 0b101 == 0b101)
+}
+
 /// QoS settings for creating an entity.
 pub(super) struct Qos(*mut dds_qos_t);
 
@@ -220,6 +232,13 @@ impl Qos {
     pub(super) fn batching(self, on: bool) -> Qos {
         // SAFETY: as above.
         unsafe { cyclors::dds_qset_writer_batching(self.0, on) };
+        self
+    }
+
+    /// Sets that the end of a writer disposes of nothing: its instances have no writer then, which is another event.
+    pub(super) fn keeping_instances(self) -> Qos {
+        // SAFETY: as above.
+        unsafe { cyclors::dds_qset_writer_data_lifecycle(self.0, false) };
         self
     }
 

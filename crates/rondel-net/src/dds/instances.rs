@@ -19,6 +19,15 @@ pub(super) struct Instances {
     reborn: Vec<(dds_instance_handle_t, u32)>,
 }
 
+/// The instance of a sample.
+fn named<'d>(info: &dds_sample_info_t, data: &'d [u8], has_keys: bool) -> Instance<'d> {
+    match (info.valid_data, has_keys) {
+        (_, false) => Instance::Unnamed,
+        (true, true) => Instance::Sample(data),
+        (false, true) => Instance::Key(data),
+    }
+}
+
 impl Instances {
     /// Begins with other samples.
     pub(super) fn begin(&mut self) {
@@ -32,8 +41,13 @@ impl Instances {
             || info.disposed_generation_count | info.no_writers_generation_count != 0
     }
 
-    /// Returns the change of an instance that came before a sample of it.
-    pub(super) fn before(&mut self, info: &dds_sample_info_t) -> Option<Change<'static>> {
+    /// Returns the change of an instance that came before a sample of it, which names the instance.
+    pub(super) fn before<'d>(
+        &mut self,
+        info: &dds_sample_info_t,
+        data: &'d [u8],
+        has_keys: bool,
+    ) -> Option<Change<'d>> {
         let times = info.disposed_generation_count.wrapping_add(info.no_writers_generation_count);
         if times == 0 || info.view_state != cyclors::dds_view_state_DDS_VST_NEW {
             return None;
@@ -48,9 +62,9 @@ impl Instances {
         };
         let is_known = self.gone.remove(&handle) || seen >= times;
         (!is_known).then_some(if info.disposed_generation_count > 0 {
-            Change::Disposed(Instance::Unnamed)
+            Change::Disposed(named(info, data, has_keys))
         } else {
-            Change::Unregistered(Instance::Unnamed)
+            Change::Unregistered(named(info, data, has_keys))
         })
     }
 
@@ -65,11 +79,7 @@ impl Instances {
         if info.sample_rank != 0 {
             return None;
         }
-        let instance = match (info.valid_data, has_keys) {
-            (_, false) => Instance::Unnamed,
-            (true, true) => Instance::Sample(data),
-            (false, true) => Instance::Key(data),
-        };
+        let instance = named(info, data, has_keys);
         let change = match info.instance_state {
             cyclors::dds_instance_state_DDS_IST_NOT_ALIVE_DISPOSED => Change::Disposed(instance),
             cyclors::dds_instance_state_DDS_IST_NOT_ALIVE_NO_WRITERS => Change::Unregistered(instance),

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cyclors::dds_attach_t;
-use rondel_event::TopicId;
+use rondel_decode::schema::Schema;
+use rondel_event::{NameId, TopicId, globs_meet};
 
 use super::domain::Domain;
 use super::entity::{Entity, check};
@@ -37,6 +38,9 @@ struct MatchingState {
     left_out: AtomicU64,
 }
 
+/// Who receives the samples of a topic that was found, and the number of its name that they have.
+pub type Selected<R> = (Arc<R>, Option<NameId>);
+
 impl MatchingState {
     fn subscriptions(&self) -> MutexGuard<'_, Vec<Subscription>> {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
@@ -47,10 +51,10 @@ impl Matching {
     pub(super) fn create<R: Receiver + ?Sized>(
         domain: Arc<Domain>,
         pattern: &str,
-        (topic_type, qos): (&TopicType, &TopicQos),
+        ((topic_type, qos), schema): ((&TopicType, &TopicQos), Option<&Schema>),
         queue: u32,
         topic_id: TopicId,
-        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+        select: impl Fn(&str) -> Option<Selected<R>> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
         super::check_pattern(pattern)?;
         let shared = Arc::new(MatchingState::default());
@@ -71,6 +75,7 @@ impl Matching {
         }
         let (own, held) = (Arc::clone(&shared), Arc::clone(&stop));
         let (pattern, topic_type, qos) = (pattern.to_owned(), topic_type.clone(), qos.clone());
+        let schema = schema.cloned();
         let watch = move || {
             let mut known = HashSet::new();
             while !own.stopping.load(Ordering::Acquire) {
@@ -87,6 +92,10 @@ impl Matching {
                     }
                 });
                 for (topic, type_name) in new {
+                    let Some((receiver, name)) = select(&topic) else {
+                        tracing::debug!(%topic, "the topic fits {pattern}, but is not meant");
+                        continue;
+                    };
                     if let Some(ours) = topic_type.name().filter(|ours| *ours != type_name) {
                         own.left_out.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!(
@@ -100,15 +109,14 @@ impl Matching {
                             "the topic is ignored: the subscription to {pattern} has reached its limit of {TOPICS} topics"
                         );
                     } else {
-                        let to = receiver(&topic);
                         let domain = Arc::clone(&domain);
                         match Subscription::create(
                             domain,
                             &topic,
-                            ((&topic_type, &qos), None),
+                            ((&topic_type, &qos), schema.as_ref()),
                             queue,
-                            topic_id,
-                            to,
+                            (topic_id, name),
+                            receiver,
                         ) {
                             Ok(subscription) => own.subscriptions().push(subscription),
                             Err(error) => {
@@ -190,6 +198,16 @@ impl Drop for Matching {
     }
 }
 
+/// Whether a topic may have both names, each of which may be a pattern.
+pub fn names_meet(one: &str, other: &str) -> bool {
+    match (super::is_pattern(one), super::is_pattern(other)) {
+        (false, false) => one == other,
+        (true, false) => fits(one, other),
+        (false, true) => fits(other, one),
+        (true, true) => globs_meet(one, other),
+    }
+}
+
 /// Whether a name matches a pattern, in which `*` matches any number of characters and `?` matches one.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
@@ -216,6 +234,40 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_meet_where_a_name_matches_both() {
+        for (one, other, do_meet) in [
+            ("fleet/*/pose", "fleet/r1/*", true),
+            ("fleet/*/pose", "*/r1/pose", true),
+            ("fleet/*/pose", "fleet/*/scan", false),
+            ("*a*", "b*c", true),
+            ("a?", "?b", true),
+            ("a?", "b?", false),
+            ("a*", "a", true),
+            ("*", "*", true),
+            ("a*b", "b*a", false),
+            ("rt/fleet/*/pose", "rt/fleet/r2/pose", true),
+            ("rt/fleet/r1/pose", "rt/fleet/r2/pose", false),
+        ] {
+            assert_eq!(names_meet(one, other), do_meet, "{one} {other}");
+            assert_eq!(names_meet(other, one), do_meet, "{other} {one}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn patterns_meet_as_their_names_do(one in "[ab*?]{0,5}", other in "[ab*?]{0,5}") {
+            // A shortest name in both is no longer than both patterns together.
+            let mut names = vec![String::new()];
+            let mut is_met = false;
+            for _ in 0..=(one.len() + other.len()).min(8) {
+                is_met |= names.iter().any(|name| fits(&one, name) && fits(&other, name));
+                names = names.iter().flat_map(|name| ["a", "b"].map(|c| format!("{name}{c}"))).collect();
+            }
+            proptest::prop_assert_eq!(names_meet(&one, &other), is_met, "{} {}", one, other);
+        }
+    }
 
     #[test]
     fn names_match_patterns() {

@@ -22,6 +22,7 @@ mod history;
 mod instances;
 mod matches;
 mod matching;
+mod missed;
 mod offered;
 mod participant;
 mod published;
@@ -39,17 +40,17 @@ mod topic_type;
 mod unacknowledged;
 mod worker;
 
-pub use discovery::{DiscoveredEndpoint, DiscoveredType};
-pub use matching::Matching;
+pub use discovery::{DiscoveredEndpoint, DiscoveredType, Publishers};
 #[cfg(all(feature = "mqtt", feature = "zenoh"))]
 pub(crate) use matching::fits;
+pub use matching::{Matching, Selected, names_meet};
 pub use offered::OfferedQos;
 pub use participant::{OpenError, Participant};
 pub use publisher::Publisher;
 pub use security::{Protection, Security, SecurityError};
 pub use settings::{Extensibility, PublisherSettings, Settings, StringType};
 pub use subscription::Subscription;
-pub use topic_qos::{Durability, Ownership, Reliability, TopicQos};
+pub use topic_qos::{Durability, Liveliness, Ownership, Reliability, TopicQos};
 pub use topic_type::{RawType, TopicType};
 
 /// Error of creating a subscription or a publisher.

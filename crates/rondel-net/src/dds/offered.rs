@@ -7,7 +7,7 @@ use std::time::Duration;
 use cyclors::dds_qos_t;
 
 use super::matching::fits;
-use super::{Durability, Ownership, Reliability, TopicQos};
+use super::{Durability, Liveliness, Ownership, Reliability, TopicQos};
 
 /// The quality of service that a publisher offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub struct OfferedQos {
     pub ownership: Ownership,
     /// The longest time between two samples of an instance that it promises.
     pub deadline: Option<Duration>,
+    /// Time after which a sample is no longer delivered; `None` for never.
+    pub lifespan: Option<Duration>,
+    /// Who says that it is alive.
+    pub liveliness: Liveliness,
     /// The longest time without a sign of life that it promises.
     pub lease: Option<Duration>,
     /// The time that it may take to send a sample; [`Duration::MAX`] without bound.
@@ -39,6 +43,8 @@ impl OfferedQos {
             durability: Durability::Volatile,
             ownership: Ownership::Shared,
             deadline: None,
+            lifespan: None,
+            liveliness: Liveliness::Automatic,
             lease: None,
             latency_budget: Duration::ZERO,
             partitions: Vec::new(),
@@ -76,6 +82,17 @@ impl OfferedQos {
         // SAFETY: as above.
         if unsafe { cyclors::dds_qget_liveliness(qos, &mut kind, &mut time) } {
             offered.lease = finite(time);
+            offered.liveliness = match kind {
+                cyclors::dds_liveliness_kind_DDS_LIVELINESS_MANUAL_BY_TOPIC => Liveliness::ManualByTopic,
+                cyclors::dds_liveliness_kind_DDS_LIVELINESS_MANUAL_BY_PARTICIPANT => {
+                    Liveliness::ManualByParticipant
+                }
+                _ => Liveliness::Automatic,
+            };
+        }
+        // SAFETY: as above.
+        if unsafe { cyclors::dds_qget_lifespan(qos, &mut time) } {
+            offered.lifespan = finite(time);
         }
         // SAFETY: as above.
         if unsafe { cyclors::dds_qget_latency_budget(qos, &mut time) } {
@@ -147,6 +164,8 @@ mod tests {
             durability,
             ownership: Ownership::Shared,
             deadline: None,
+            lifespan: None,
+            liveliness: Liveliness::Automatic,
             lease: None,
             latency_budget: Duration::ZERO,
             partitions: Vec::new(),

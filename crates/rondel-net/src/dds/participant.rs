@@ -13,8 +13,8 @@ use super::matches;
 use super::publisher::{self, Publisher};
 use super::refused::Refusals;
 use super::{
-    DeclareError, Matching, Protection, PublisherSettings, SecurityError, Settings, StringType, Subscription,
-    TopicQos, TopicType,
+    DeclareError, Matching, Protection, PublisherSettings, Publishers, SecurityError, Selected, Settings,
+    StringType, Subscription, TopicQos, TopicType,
 };
 use crate::adapter::{Listener, Outage, Receiver, Recovered};
 use crate::ros2::NodeName;
@@ -145,12 +145,13 @@ impl Participant {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let domain = self.input()?;
-        Subscription::create(domain, name, (of, schema), self.settings.reader_queue, topic, receiver)
+        Subscription::create(domain, name, (of, schema), self.settings.reader_queue, (topic, None), receiver)
     }
 
     /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is
-    /// discovered. `receiver` returns the receiver for a topic name; all samples have the id `topic`. Topics of another
-    /// type are ignored and counted as [incompatible](crate::adapter::Problems::incompatible).
+    /// discovered. `select` returns who receives the samples of a topic name; `None` if that topic is not meant. All samples
+    /// have the id `topic`. With a schema, publishers whose type differs from it are
+    /// refused, as [`Participant::subscribe_as`] says. Topics of another type are ignored and counted as [incompatible](crate::adapter::Problems::incompatible).
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -158,25 +159,28 @@ impl Participant {
         &self,
         pattern: &str,
         of: (&TopicType, &TopicQos),
+        schema: Option<&Schema>,
         topic: TopicId,
-        receiver: impl Fn(&str) -> Arc<R> + Send + 'static,
+        select: impl Fn(&str) -> Option<Selected<R>> + Send + 'static,
     ) -> Result<Matching, DeclareError> {
         let domain = self.input()?;
-        Matching::create(domain, pattern, of, self.settings.reader_queue, topic, receiver)
+        Matching::create(domain, pattern, (of, schema), self.settings.reader_queue, topic, select)
     }
 
-    /// Waits up to `limit` for a publisher of a topic, of this type if it is given, and returns the type that it
-    /// announces; `None` if there is no publisher in time.
+    /// Waits up to `limit` for a publisher of a topic that `is_meant`, of this type if it is given, and returns the type that
+    /// it announces; `None` if there is no publisher in time. Of publishers of several types, one whose type `fits`, if there
+    /// is one.
     ///
     /// # Errors
     /// [`DeclareError`]
     pub fn discovered_type(
         &self,
-        topic: &str,
+        is_meant: impl Fn(&str) -> bool,
         type_name: Option<&str>,
         limit: Duration,
+        fits: impl Fn(&Schema) -> bool,
     ) -> Result<Option<DiscoveredType>, DeclareError> {
-        discovery::discovered_type(&*self.input()?, topic, type_name, limit)
+        discovery::discovered_type(&*self.input()?, is_meant, type_name, limit, fits)
     }
 
     /// Returns the publishers and subscriptions in the domain, its own among them, once no others have been discovered
@@ -190,6 +194,14 @@ impl Participant {
         limit: Duration,
     ) -> Result<Vec<DiscoveredEndpoint>, DeclareError> {
         discovery::endpoints(&*self.input()?, quiet, limit)
+    }
+
+    /// Returns the publishers in the domain, which are then watched.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn publishers(&self) -> Result<Publishers, DeclareError> {
+        Publishers::watch(self.input()?)
     }
 
     /// Returns the instance of the library that receives.

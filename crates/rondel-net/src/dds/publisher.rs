@@ -91,8 +91,11 @@ impl Publisher {
             None => history,
             Some(_) => history.max(wanted.depth.unwrap_or(1)),
         };
-        let qos =
-            Qos::new().reliable(BLOCK, None).representations(&[representation]).batching(settings.batching);
+        let qos = Qos::new()
+            .reliable(BLOCK, None)
+            .representations(&[representation])
+            .batching(settings.batching)
+            .keeping_instances();
         let qos = if history > 0 { qos.keeping(Some(history)) } else { qos };
         let qos = qos.offering(wanted)?;
         // As ROS 2 does: its tools compare it.

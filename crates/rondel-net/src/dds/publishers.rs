@@ -291,6 +291,14 @@ pub(super) fn announced(
     reader: &Entity,
     mut each: impl FnMut(dds_instance_handle_t, Option<AnnouncedPublisher<'_>>),
 ) {
+    changed(reader, |handle, endpoint, is_there| each(handle, endpoint.filter(|_| is_there)));
+}
+
+/// The same; also names those that appeared and have left since, and says whether they are there.
+pub(super) fn changed(
+    reader: &Entity,
+    mut each: impl FnMut(dds_instance_handle_t, Option<AnnouncedPublisher<'_>>, bool),
+) {
     const AT_ONCE: usize = 16;
     loop {
         let mut samples = [ptr::null_mut(); AT_ONCE];
@@ -309,12 +317,11 @@ pub(super) fn announced(
         };
         let Ok(taken @ 1..) = usize::try_from(count) else { return };
         for (sample, info) in samples.iter().zip(&infos).take(taken) {
-            let is_there =
-                info.valid_data && info.instance_state == cyclors::dds_instance_state_DDS_IST_ALIVE;
+            let is_there = info.instance_state == cyclors::dds_instance_state_DDS_IST_ALIVE;
             // SAFETY: a sample of this topic is such a structure, lent until `dds_return_loan`.
             let endpoint = unsafe { sample.cast::<cyclors::dds_builtintopic_endpoint_t>().as_ref() };
-            let endpoint = endpoint.filter(|_| is_there).and_then(named);
-            each(info.instance_handle, endpoint);
+            let endpoint = endpoint.filter(|_| info.valid_data).and_then(named);
+            each(info.instance_handle, endpoint, is_there);
         }
         // SAFETY: gives back what was lent, once.
         unsafe { cyclors::dds_return_loan(reader.handle(), samples.as_mut_ptr(), count) };

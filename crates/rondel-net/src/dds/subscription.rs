@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
-use rondel_event::TopicId;
+use rondel_event::{NameId, TopicId};
 
 use super::awaiting::Awaiting;
 use super::base::{Base, Opened, PUBLISHERS, STOP};
@@ -92,7 +92,7 @@ impl Subscription {
         name: &str,
         ((topic_type, qos), schema): ((&TopicType, &TopicQos), Option<&Schema>),
         queue: u32,
-        topic_id: TopicId,
+        id: (TopicId, Option<NameId>),
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         qos.check().map_err(DeclareError::Qos)?;
@@ -141,7 +141,7 @@ impl Subscription {
                     Start::Discovered(awaiting) => (awaiting.wait(&mut base), true),
                 };
                 if let Some(opened) = opened {
-                    Worker::new(base, opened, is_raw, topic_id).run(&*receiver);
+                    Worker::new(base, opened, is_raw, id).run(&*receiver);
                 }
             })
             .map_err(|e| DeclareError::Network { what: "thread", reason: e.to_string() })?;

@@ -58,6 +58,17 @@ pub enum Durability {
     Persistent,
 }
 
+/// Who says that a publisher is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Liveliness {
+    /// Its participant.
+    Automatic,
+    /// The program, for all publishers of the participant.
+    ManualByParticipant,
+    /// The program, for this publisher.
+    ManualByTopic,
+}
+
 /// Who may publish samples of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ownership {

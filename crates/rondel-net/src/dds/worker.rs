@@ -1,19 +1,21 @@
 //! The thread of a subscription: takes samples and delivers them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{NameId, Timestamp, TopicId};
 
 use super::Durability;
 use super::base::{Base, Opened, PUBLISHERS, STATUS};
 use super::history::{self, Fetched, Sources};
 use super::instances::Instances;
 use super::matches::{self, Matches};
+use super::missed;
 use super::publishers::type_of_match;
 use super::taken::{BATCH, Room};
-use crate::adapter::{self, Change, Receiver, Sample};
+use crate::adapter::{self, Change, Instance, Receiver, Sample};
 
 /// Number of takes without a pause after which the receiver's `idle` is called nevertheless.
 const ROUNDS: u32 = 64;
@@ -26,6 +28,10 @@ pub(super) struct Worker {
     sources: Sources,
     room: Room,
     instances: Instances,
+    /// The keys of the instances that have missed a deadline.
+    missed: BTreeMap<dds_instance_handle_t, Vec<u8>>,
+    /// Those of them that were reported as unregistered since the last publisher left.
+    unregistered: BTreeSet<dds_instance_handle_t>,
     /// A publisher that sends again what it has kept.
     returning: Option<Returning>,
     /// When to take samples next, if they are taken in intervals.
@@ -33,6 +39,8 @@ pub(super) struct Worker {
     is_alive: bool,
     is_raw: bool,
     topic_id: TopicId,
+    /// The number of the name of the topic, of one that fits a pattern.
+    name: Option<NameId>,
 }
 
 /// A publisher that was lost and has returned, to a reader that gets its kept samples again.
@@ -45,7 +53,12 @@ struct Returning {
 }
 
 impl Worker {
-    pub(super) fn new(base: Base, opened: Opened, is_raw: bool, topic_id: TopicId) -> Worker {
+    pub(super) fn new(
+        base: Base,
+        opened: Opened,
+        is_raw: bool,
+        (topic_id, name): (TopicId, Option<NameId>),
+    ) -> Worker {
         let room = Room::new(opened.has_keys, base.queue);
         Worker {
             opened,
@@ -54,11 +67,14 @@ impl Worker {
             sources: Sources::default(),
             room,
             instances: Instances::default(),
+            missed: BTreeMap::new(),
+            unregistered: BTreeSet::new(),
             returning: None,
             due: Instant::now(),
             is_alive: false,
             is_raw,
             topic_id,
+            name,
         }
     }
 
@@ -155,7 +171,7 @@ impl Worker {
             let is_new =
                 info.valid_data && self.sources.admit(info.publication_handle, info.source_timestamp);
             let concerns = Instances::concerns(info);
-            if concerns && let Some(change) = self.instances.before(info) {
+            if concerns && let Some(change) = self.instances.before(info, data, self.opened.has_keys) {
                 self.deliver(&mut count, &samples, receiver);
                 self.changed(change, info, receiver);
             }
@@ -163,7 +179,7 @@ impl Worker {
                 let source_time =
                     (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
                 adapter::trace_message("received", &self.base.name, payload);
-                samples[count] = Sample::new(payload, source_time, arrival);
+                samples[count] = Sample::new(payload, source_time, arrival).with_name(self.name);
                 count += 1;
             } else if info.valid_data && self.sources.is_refusing() {
                 self.base.state.malformed.fetch_add(1, Ordering::Relaxed);
@@ -200,9 +216,18 @@ impl Worker {
     }
 
     #[cold]
-    fn changed<R: Receiver + ?Sized>(&self, change: Change<'_>, info: &dds_sample_info_t, receiver: &R) {
-        let told = !info.valid_data && info.source_timestamp > 0;
-        let time = if told { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
+    fn changed<R: Receiver + ?Sized>(&mut self, change: Change<'_>, info: &dds_sample_info_t, receiver: &R) {
+        self.missed.remove(&info.instance_handle);
+        // Of an instance with several publishers the library may report it, too.
+        if matches!(change, Change::Unregistered(_)) && self.unregistered.remove(&info.instance_handle) {
+            return;
+        }
+        // A publisher that disposes of an instance says when. Where it has gone, the library repeats the time of its last
+        // sample.
+        let is_told = !info.valid_data
+            && matches!(change, Change::Disposed(_))
+            && self.sources.last(info.publication_handle).is_none_or(|last| last < info.source_timestamp);
+        let time = if is_told { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
         receiver.changed(self.topic_id, change, time);
     }
 
@@ -229,7 +254,7 @@ impl Worker {
         receiver: &R,
     ) -> Option<Fetched> {
         let after = self.sources.last(former)?;
-        let Worker { base, opened, topic_id, is_raw, .. } = self;
+        let Worker { base, opened, topic_id, name, is_raw, .. } = self;
         // The publisher sends to this reader from a sample on that is not known before it has come.
         let came = || {
             let mut room = Room::new(opened.has_keys, base.queue);
@@ -245,7 +270,7 @@ impl Worker {
             let mut payloads = Vec::with_capacity(samples.len());
             for &(data, time) in samples {
                 if let Some(payload) = base.state.payload(&base.name, data, *is_raw) {
-                    payloads.push(Sample::new(payload, Some(time), arrival));
+                    payloads.push(Sample::new(payload, Some(time), arrival).with_name(*name));
                 }
             }
             let samples = payloads;
@@ -334,15 +359,53 @@ impl Worker {
         // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
         let code = unsafe { cyclors::dds_get_requested_deadline_missed_status(reader, &mut missed) };
         if code >= 0 && missed.total_count_change > 0 {
-            receiver.changed(self.topic_id, Change::MissedDeadline, adapter::now());
+            self.missed_deadline(receiver);
         }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lives: cyclors::dds_liveliness_changed_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let code = unsafe { cyclors::dds_get_liveliness_changed_status(reader, &mut lives) };
         let is_alive = lives.alive_count > 0;
+        match is_alive {
+            true => self.unregistered.clear(),
+            false if code >= 0 => self.unregister(receiver),
+            false => {}
+        }
         if code >= 0 && std::mem::replace(&mut self.is_alive, is_alive) != is_alive {
             receiver.changed(self.topic_id, Change::Alive(is_alive), adapter::now());
+        }
+    }
+
+    /// Reports that nobody publishes the instances any more that have missed a deadline: the library has forgotten their
+    /// publisher then, and does not report it (CycloneDDS 0.11).
+    #[cold]
+    fn unregister<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+        for (instance, key) in std::mem::take(&mut self.missed) {
+            let change = Change::Unregistered(Instance::Key(&key));
+            receiver.changed(self.topic_id, change, adapter::now());
+            self.unregistered.insert(instance);
+        }
+    }
+
+    /// Reports the instances that missed their deadline, each by its key, or once that the only instance did.
+    #[cold]
+    fn missed_deadline<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+        let Some(missed) = &self.opened.missed else {
+            receiver.changed(self.topic_id, Change::MissedDeadline(Instance::Unnamed), adapter::now());
+            return;
+        };
+        let (missed, dropped) = missed.take();
+        for (instance, time) in missed {
+            let key = missed::key(&self.opened.reader, instance);
+            let of = key.as_deref().map_or(Instance::Unnamed, Instance::Key);
+            receiver.changed(self.topic_id, Change::MissedDeadline(of), time);
+            if let Some(key) = key.filter(|_| self.missed.len() < missed::LIMIT) {
+                self.missed.insert(instance, key);
+            }
+        }
+        if dropped > 0 {
+            tracing::warn!(topic = %self.base.name, dropped, "too many deadlines were missed at once: some are not reported");
+            receiver.changed(self.topic_id, Change::MissedDeadline(Instance::Unnamed), adapter::now());
         }
     }
 

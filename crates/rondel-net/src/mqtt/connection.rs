@@ -150,6 +150,12 @@ impl Connection {
         self.closing.load(Ordering::SeqCst)
     }
 
+    /// Whether the broker has sent anything within this time.
+    pub(super) fn has_heard_within(&self, time: Duration) -> bool {
+        let silent = now().as_nanos().saturating_sub(self.heard.load(Ordering::Relaxed));
+        u128::try_from(silent).is_ok_and(|silent| silent < time.as_nanos())
+    }
+
     pub(super) fn version(&self) -> Version {
         self.settings.version
     }
@@ -448,7 +454,7 @@ impl Connection {
                 tracing::debug!(topic = %route.filter, qos = route.qos as u8, "subscribing again after reconnecting");
             });
             let filters = due().map(|route| (Arc::clone(&route.counts), route.filter.clone())).collect();
-            out.requests.push((id, PendingRequest::Resubscribe(filters)));
+            out.requests.push((id, PendingRequest::Late(filters)));
         }
         routes.all.iter_mut().for_each(|entry| entry.known = true);
         out.flight.restart(resumed);

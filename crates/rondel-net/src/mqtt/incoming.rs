@@ -15,6 +15,9 @@ use crate::adapter::{Sample, trace_message};
 
 /// Time limit for the broker's answer to a subscription.
 const ANSWER: Duration = Duration::from_secs(10);
+/// A broker that has sent something within this time before is busy: its answer may stand behind the messages of a session
+/// that it has kept.
+const BUSY: Duration = Duration::from_secs(1);
 
 /// Receiver of the messages of one subscription, without its type.
 pub(super) trait Deliver: Send {
@@ -179,7 +182,7 @@ impl Connection {
 
     /// Subscribes and returns the key of the subscription.
     pub(super) fn subscribe(&self, route: Route) -> Result<u64, String> {
-        let (filter, qos) = (route.filter.clone(), route.qos);
+        let (filter, qos, counts) = (route.filter.clone(), route.qos, Arc::clone(&route.counts));
         let key = {
             let mut routes = self.routes();
             routes.next += 1;
@@ -192,7 +195,7 @@ impl Connection {
             }
             key
         };
-        let subscribed = self.request_subscription(&filter, qos);
+        let subscribed = self.request_subscription(&filter, qos, counts);
         let mut routes = self.routes();
         if subscribed.is_err() {
             routes.remove(key);
@@ -231,7 +234,12 @@ impl Connection {
     }
 
     /// Sends a subscription and waits for the broker's answer.
-    fn request_subscription(&self, filter: &str, qos: Qos) -> Result<(), String> {
+    fn request_subscription(
+        &self,
+        filter: &str,
+        qos: Qos,
+        counts: Arc<SubscriptionCounts>,
+    ) -> Result<(), String> {
         let deadline = Instant::now() + ANSWER;
         let mut out = self.out();
         if out.link.is_none() {
@@ -257,6 +265,16 @@ impl Connection {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_closing() {
                 let broker = &self.settings.broker;
+                let is_busy = self.has_heard_within(BUSY) && !self.is_closing();
+                if let Some(index) = index.filter(|_| is_busy) {
+                    tracing::warn!(
+                        topic = %filter,
+                        "the MQTT broker {broker} sends messages, and has not answered the subscription yet; going on"
+                    );
+                    // A late answer is heeded all the same.
+                    out.requests[index].1 = PendingRequest::Late(vec![(counts, filter.to_owned())]);
+                    return Ok(());
+                }
                 return Err(format!("MQTT broker {broker} does not answer the subscription to '{filter}'"));
             }
             out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;

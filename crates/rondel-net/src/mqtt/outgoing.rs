@@ -51,8 +51,9 @@ pub(super) struct Outgoing {
 pub(super) enum PendingRequest {
     /// A subscription whose thread waits for the reason codes.
     Subscribe(Option<Vec<u8>>),
-    /// The subscriptions made again after reconnecting.
-    Resubscribe(Vec<(Arc<SubscriptionCounts>, String)>),
+    /// Subscriptions for whose answer nobody waits: those made again after reconnecting, and one that a busy broker did not
+    /// answer in time.
+    Late(Vec<(Arc<SubscriptionCounts>, String)>),
     /// An unsubscription.
     Unsubscribe,
 }
@@ -81,17 +82,17 @@ impl Connection {
                 let index = out.requests.iter_mut().position(|(request, _)| *request == id);
                 match index.map(|index| (index, &mut out.requests[index].1)) {
                     Some((_, PendingRequest::Subscribe(answer))) => *answer = Some(codes.to_vec()),
-                    Some((index, PendingRequest::Resubscribe(filters))) => {
+                    Some((index, PendingRequest::Late(filters))) => {
                         for ((counts, filter), &code) in filters.iter().zip(codes) {
                             if code < 0x80 {
-                                tracing::info!(topic = %filter, qos = code, "subscribed again");
+                                tracing::info!(topic = %filter, qos = code, "subscribed");
                                 continue;
                             }
                             counts.refused.fetch_add(1, Ordering::Relaxed);
                             let reason = packet::reason(self.version(), code, "");
                             tracing::warn!(
                                 topic = %filter,
-                                "the broker refuses the subscription after reconnecting: {reason}; no messages will \
+                                "the broker refuses the subscription: {reason}; no messages will \
                                  be received until the next reconnection"
                             );
                         }

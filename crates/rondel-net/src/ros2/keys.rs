@@ -18,7 +18,19 @@ pub fn data_key(
 /// part on which publishers send in the format of a device: they publish on the shorter key as well as long as a
 /// subscription without such a format exists.
 pub fn subscription_key(domain: u32, topic: &TopicName, message_type: &MessageType) -> String {
-    format!("{domain}/{}/{}/*", topic.as_str().trim_start_matches('/'), message_type.dds())
+    let topic = match topic.pattern() {
+        Some(pattern) => pattern.key_expression(),
+        None => topic.as_str().trim_start_matches('/').to_owned(),
+    };
+    format!("{domain}/{topic}/{}/*", message_type.dds())
+}
+
+/// Returns the topic, without its first slash, of a key that a [subscription](subscription_key) has matched.
+#[inline]
+pub fn topic_of(key: &str) -> Option<&str> {
+    let (_, rest) = key.split_once('/')?;
+    let (rest, _hash) = rest.rsplit_once('/')?;
+    Some(rest.rsplit_once('/')?.0)
 }
 
 /// The service by which nodes describe types.
@@ -95,6 +107,10 @@ mod tests {
         let expression = subscription_key(2, &topic, &message_type);
         assert_eq!(expression, "2/robot1/chatter/std_msgs::msg::dds_::String_/*");
         let node = NodeName::parse("/robot1/talker").unwrap();
+        let fleet = TopicName::resolve_pattern("/fleet/{robot}/arm_{side}", &node).unwrap();
+        let expression = subscription_key(2, &fleet, &message_type);
+        assert_eq!(expression, "2/fleet/*/arm_$*/std_msgs::msg::dds_::String_/*");
+        assert_eq!([topic_of(&key), topic_of("2/a/b")], [Some("robot1/chatter"), None]);
         let service = "type_description_interfaces::srv::dds_::GetTypeDescription_/*";
         assert_eq!(description_key(2, &node), format!("2/robot1/talker/get_type_description/{service}"));
         let old = data_key(0, &topic, &message_type, None);

@@ -1,5 +1,7 @@
 //! Names of topics and nodes.
 
+use rondel_event::AddressPattern;
+
 use super::Ros2Error;
 
 /// Length limit of a topic name: DDS allows 255 bytes, of which ROS 2 keeps 8 for prefixes.
@@ -14,7 +16,8 @@ const NAMESPACE: &str = "a ROS 2 namespace";
 /// The prefix of topics among the topics of DDS.
 const DDS_PREFIX: &str = "rt";
 
-/// A fully qualified topic name, such as `/vehicle/status`.
+/// A fully qualified topic name, such as `/vehicle/status`, or one with parameters, such as `/fleet/{robot}/pose`, which
+/// stands for all topics that match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicName(String);
 
@@ -48,26 +51,38 @@ impl TopicName {
     /// # Errors
     /// [`Ros2Error`] with the mistake and, where one is obvious, the name that is meant.
     pub fn resolve(text: &str, node: &NodeName) -> Result<TopicName, Ros2Error> {
-        if text.is_empty() {
-            return Err(Ros2Error::new(text, TOPIC, "it is empty"));
+        // The suggestion is a whole name, which is right, and the text is what was written.
+        let written = |error| Ros2Error { text: text.chars().take(LONGEST_TOPIC).collect(), ..error };
+        TopicName::parse(&absolute(text, node, false)?).map_err(written)
+    }
+
+    /// Reads a name as [`TopicName::resolve`] does, in which other names in braces are parameters.
+    ///
+    /// # Errors
+    /// [`Ros2Error`] with the mistake.
+    pub fn resolve_pattern(text: &str, node: &NodeName) -> Result<TopicName, Ros2Error> {
+        let whole = absolute(text, node, true)?;
+        let pattern = AddressPattern::parse(&whole)
+            .map_err(|fault| Ros2Error::new(text, TOPIC, format!("{}: {}", fault.message, fault.advice)))?;
+        let Some(pattern) = pattern else { return TopicName::resolve(text, node) };
+        // A parameter stands for letters at least.
+        match mistake(&pattern.glob().replace('*', "x"), LONGEST_TOPIC) {
+            None => Ok(TopicName(whole)),
+            Some(reason) => Err(Ros2Error::new(text, TOPIC, reason)),
         }
-        let wrong = |reason: &str| Err(Ros2Error::new(text, TOPIC, reason));
-        let substituted = match substituted(text, node) {
-            Ok(substituted) => substituted,
-            Err(reason) => return wrong(&reason),
-        };
-        let namespace = node.namespace.trim_end_matches('/');
-        let whole = match substituted.strip_prefix('~') {
-            Some("") => format!("{namespace}/{}", node.name),
-            Some(rest) if rest.starts_with('/') => format!("{namespace}/{}{rest}", node.name),
-            Some(_) => return wrong("~ is followed by something other than /"),
-            None if substituted.starts_with('/') => substituted,
-            None => format!("{namespace}/{substituted}"),
-        };
-        TopicName::parse(&whole).map_err(|error| {
-            // The suggestion is a whole name, which is right, and the text is what was written.
-            Ros2Error { text: text.chars().take(LONGEST_TOPIC).collect(), ..error }
-        })
+    }
+
+    /// Returns the pattern of a name with parameters.
+    pub fn pattern(&self) -> Option<AddressPattern> {
+        AddressPattern::parse(&self.0).ok().flatten()
+    }
+
+    /// Whether another name is this one, or matches it.
+    pub fn is_met_by(&self, other: &TopicName) -> bool {
+        match self.pattern() {
+            None => self == other,
+            Some(pattern) => pattern.captures(&other.0).is_some(),
+        }
     }
 
     /// Returns the name.
@@ -75,15 +90,23 @@ impl TopicName {
         &self.0
     }
 
-    /// Returns the name of the topic in DDS: `rt/vehicle/status`.
+    /// Returns the name of the topic in DDS: `rt/vehicle/status`. Of one with parameters it is a pattern: `rt/fleet/*/pose`.
     pub fn dds(&self) -> String {
-        format!("{DDS_PREFIX}{}", self.0)
+        match self.pattern() {
+            None => format!("{DDS_PREFIX}{}", self.0),
+            Some(pattern) => format!("{DDS_PREFIX}{}", pattern.glob()),
+        }
     }
 
     /// Returns the topic of a name in DDS; `None` if it is not one of a ROS 2 topic.
     pub fn from_dds(name: &str) -> Option<TopicName> {
         TopicName::parse(name.strip_prefix(DDS_PREFIX)?).ok()
     }
+}
+
+/// Returns the name in ROS 2 of a topic in DDS, as far as it can be one.
+pub fn without_prefix(name: &str) -> &str {
+    name.strip_prefix(DDS_PREFIX).filter(|name| name.starts_with('/')).unwrap_or(name)
 }
 
 impl std::fmt::Display for TopicName {
@@ -147,8 +170,24 @@ impl std::fmt::Display for NodeName {
     }
 }
 
+/// Returns the fully qualified form of a name as a node reads it. Other names in braces are kept, or a mistake.
+fn absolute(text: &str, node: &NodeName, keeps: bool) -> Result<String, Ros2Error> {
+    if text.is_empty() {
+        return Err(Ros2Error::new(text, TOPIC, "it is empty"));
+    }
+    let substituted = substituted(text, node, keeps).map_err(|reason| Ros2Error::new(text, TOPIC, reason))?;
+    let namespace = node.namespace.trim_end_matches('/');
+    Ok(match substituted.strip_prefix('~') {
+        Some("") => format!("{namespace}/{}", node.name),
+        Some(rest) if rest.starts_with('/') => format!("{namespace}/{}{rest}", node.name),
+        Some(_) => return Err(Ros2Error::new(text, TOPIC, "~ is followed by something other than /")),
+        None if substituted.starts_with('/') => substituted,
+        None => format!("{namespace}/{substituted}"),
+    })
+}
+
 /// Replaces what stands in braces.
-fn substituted(text: &str, node: &NodeName) -> Result<String, String> {
+fn substituted(text: &str, node: &NodeName, keeps: bool) -> Result<String, String> {
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -159,6 +198,7 @@ fn substituted(text: &str, node: &NodeName) -> Result<String, String> {
         whole.push_str(match what {
             "node" => &node.name,
             "ns" | "namespace" => node.namespace.trim_end_matches('/'),
+            _ if keeps => rest.get(before.len()..rest.len() - after.len()).unwrap_or_default(),
             other => {
                 return Err(format!(
                     "{{{other}}} stands for nothing; the substitutions are {{node}}, {{ns}} and {{namespace}}"
@@ -288,6 +328,35 @@ mod tests {
         ] {
             assert_eq!(NodeName::parse(text).unwrap_err().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn names_have_parameters_beside_substitutions() {
+        let camera = node("/robot1/camera");
+        let name = |text: &str| TopicName::resolve_pattern(text, &camera);
+        for (text, expected, on_dds) in [
+            ("/fleet/{robot}/pose", "/fleet/{robot}/pose", "rt/fleet/*/pose"),
+            ("{ns}/arm_{side}/{joint}", "/robot1/arm_{side}/{joint}", "rt/robot1/arm_*/*"),
+            ("~/{part}", "/robot1/camera/{part}", "rt/robot1/camera/*"),
+            ("{node}/image", "/robot1/camera/image", "rt/robot1/camera/image"),
+        ] {
+            let name = name(text).unwrap();
+            assert_eq!((name.as_str(), &*name.dds()), (expected, on_dds), "{text}");
+        }
+        for (text, reason) in [
+            ("/fleet/{robot/pose", "a { is not closed"),
+            ("/fleet/{}/pose", "this parameter has no name: write a name in the braces: `{robot}`"),
+            (
+                "/fleet/{a}{b}",
+                "nothing separates these parameters: write a `/` or a text between them: `{a}_{b}`",
+            ),
+            ("/fleet-1/{robot}", "it contains '-'; letters, digits, _ and / are allowed"),
+        ] {
+            assert_eq!(name(text).unwrap_err().reason, reason, "{text}");
+        }
+        let all = name("/fleet/{robot}/pose").unwrap();
+        let is_met = |text: &str| all.is_met_by(&TopicName::parse(text).unwrap());
+        assert!(is_met("/fleet/r1/pose") && !is_met("/fleet/r1/arm/pose") && !is_met("/fleet/pose"));
     }
 
     #[test]

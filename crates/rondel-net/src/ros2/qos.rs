@@ -63,7 +63,8 @@ macro_rules! policy {
                 }
             }
 
-            fn number(self) -> &'static str {
+            /// Returns its number in ROS 2, as recordings write it.
+            pub fn number(self) -> &'static str {
                 match self { $(<$policy>::$variant => $number),+ }
             }
         }

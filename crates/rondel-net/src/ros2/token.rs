@@ -104,9 +104,18 @@ impl Token {
         format!("{SPACE}/{domain}/**")
     }
 
-    /// Returns the key expression of the tokens of the publishers of a topic.
+    /// Returns the key expression of the tokens of all publishers of a domain.
+    pub fn all_publishers(domain: u32) -> String {
+        format!("{SPACE}/{domain}/*/*/*/MP/**")
+    }
+
+    /// Returns the key expression of the tokens of the publishers of a topic; of one with parameters there may be others.
     pub fn publishers(domain: u32, topic: &TopicName) -> String {
-        format!("{SPACE}/{domain}/*/*/*/MP/*/*/*/{}/**", mangled(topic.as_str()))
+        let topic = match topic.pattern() {
+            Some(pattern) => mangled(&pattern.glob()).replace('*', "$*"),
+            None => mangled(topic.as_str()),
+        };
+        format!("{SPACE}/{domain}/*/*/*/MP/*/*/*/{topic}/**")
     }
 
     /// Reads the key of a token; `None` if it is none that this version knows.
@@ -236,6 +245,8 @@ mod tests {
         assert!(crate::zenoh::keys_meet(&token, &Token::all(2)));
         assert!(!crate::zenoh::keys_meet(&token, &Token::all(3)));
         assert!(crate::zenoh::keys_meet(&token, &Token::publishers(2, &topic)));
+        assert!(crate::zenoh::keys_meet(&token, &Token::all_publishers(2)));
+        assert!(!crate::zenoh::keys_meet(&token.replace("/MP/", "/MS/"), &Token::all_publishers(2)));
         assert!(!crate::zenoh::keys_meet(&token.replace("/MP/", "/MS/"), &Token::publishers(2, &topic)));
         assert!(!crate::zenoh::keys_meet(&token, &Token::publishers(2, &TopicName::parse("/chat").unwrap())));
     }

@@ -33,12 +33,12 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// Reads a name as the node `/rondel` does; see [`TopicName::resolve`].
+    /// Reads a name as the node `/rondel` does; see [`TopicName::resolve_pattern`].
     ///
     /// # Errors
     /// [`Ros2Error`] with the mistake.
     pub fn parse(text: &str) -> Result<Topic, Ros2Error> {
-        let name = TopicName::resolve(text, &NodeName::new("/", "rondel")?)?;
+        let name = TopicName::resolve_pattern(text, &NodeName::new("/", "rondel")?)?;
         let (message_type, hash, qos, middleware) = Default::default();
         Ok(Topic { name, message_type, hash, qos, middleware })
     }

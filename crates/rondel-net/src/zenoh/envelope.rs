@@ -16,6 +16,12 @@ pub(super) type Marks = (Option<Timestamp>, Option<Origin>);
 pub(super) trait Envelope: Send + Sync + 'static {
     /// Returns it; `None` if the message is not delivered.
     fn open(&self, sample: &Sample) -> Option<Marks>;
+
+    /// Returns the name of the topic of a message with this key.
+    #[inline]
+    fn topic<'k>(&self, key: &'k str) -> &'k str {
+        key
+    }
 }
 
 /// Zenoh's own: the timestamp, and the source information.
@@ -117,5 +123,10 @@ impl Envelope for std::sync::Arc<Ros2Envelope> {
         let numbered = sample.source_info().map(origin_of);
         let origin = numbered.or(attachment.and_then(|attachment| attachment.origin()));
         Some((attachment.map(|attachment| attachment.source_time), origin))
+    }
+
+    #[inline]
+    fn topic<'k>(&self, key: &'k str) -> &'k str {
+        keys::topic_of(key).unwrap_or(key)
     }
 }

@@ -18,7 +18,7 @@ mod unsure;
 mod watch;
 
 pub use publisher::Publisher;
-pub use ros2::{DescribedType, Ros2Node, Ros2Publisher, Ros2Subscription};
+pub use ros2::{DescribedType, Ros2Node, Ros2Publisher, Ros2Publishers, Ros2Subscription};
 pub use session::{Connections, OpenError, Session};
 pub use settings::{Mode, Priority, PublisherSettings, Settings};
 pub use subscription::Subscription;

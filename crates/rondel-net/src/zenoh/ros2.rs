@@ -4,6 +4,7 @@
 //! publishers keep for subscriptions that join later is fetched when a publisher is detected.
 
 pub(super) mod described;
+mod publishers;
 mod subscription;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use crate::ros2::qos::Durability;
 use crate::ros2::{Endpoint, Entity, Graph, NodeName, Settings, Token, TopicName, keys};
 
 pub use described::DescribedType;
+pub use publishers::Ros2Publishers;
 pub use subscription::Ros2Subscription;
 
 /// A node of ROS 2 on a Zenoh session. Dropping it removes it from the graph; its subscriptions and publishers remain.
@@ -66,7 +68,7 @@ impl Ros2Node {
         })
     }
 
-    /// Subscribes to a topic. `receiver` gets the payloads as they are, in CDR, with the id `topic`. If the endpoint has
+    /// Subscribes to a topic, or to all that match one with parameters. `receiver` gets the payloads as they are, in CDR, with the id `topic`. If the endpoint has
     /// a hash, messages of another one are counted and not delivered.
     ///
     /// # Errors
@@ -116,6 +118,14 @@ impl Ros2Node {
         }
         tokens.push(declare_token(&self.session, &token)?);
         Ok(Ros2Publisher { inner, _tokens: tokens })
+    }
+
+    /// Returns the publishers in the domain, which are then watched.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn publishers(&self) -> Result<Ros2Publishers, DeclareError> {
+        Ros2Publishers::watch(&self.session, self.domain)
     }
 
     fn token(&self, entity: Entity) -> Token {
@@ -218,6 +228,9 @@ impl Others {
     /// Compares a publisher, by its token, with the subscription.
     fn compare(&self, key: &str, expected: &Endpoint) {
         let Some(Token { node, entity: Entity::Publisher(endpoint), .. }) = Token::parse(key) else { return };
+        if !expected.topic.is_met_by(&endpoint.topic) {
+            return;
+        }
         let reason = match (&endpoint.hash, &expected.hash) {
             _ if endpoint.message_type != expected.message_type => {
                 format!("it has the type {} instead of {}", endpoint.message_type, expected.message_type)

@@ -329,8 +329,8 @@ impl Session {
     }
 
     /// Looks for publishers of a topic of ROS 2, of this type if it is known, and returns the type as the node of one of
-    /// them describes it, or why there is no description; `None` if there is no publisher. Takes `limit` only where
-    /// nobody describes it.
+    /// them describes it, or why there is no description; `None` if there is no publisher. Of several types, one that
+    /// `fits`, if there is one. Takes `limit` only where nobody describes one.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -340,8 +340,9 @@ impl Session {
         topic: &crate::ros2::TopicName,
         message_type: Option<&crate::ros2::MessageType>,
         limit: Duration,
+        fits: impl Fn(&rondel_decode::schema::Schema) -> bool,
     ) -> Result<Option<super::DescribedType>, DeclareError> {
-        super::ros2::described::discovered_type((&self.session, domain), topic, message_type, limit)
+        super::ros2::described::discovered_type((&self.session, domain), topic, message_type, limit, fits)
     }
 
     /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.

@@ -97,7 +97,7 @@ impl Subscription {
                     return;
                 }
                 let name = match wants_names {
-                    true => match receiver.number(topic, sample.key_expr().as_str()) {
+                    true => match receiver.number(topic, envelope.topic(sample.key_expr().as_str())) {
                         None => return,
                         number => number,
                     },

@@ -67,6 +67,16 @@ class Track(IdlStruct, typename="demo.Track"):
     label: str
 
 
+@dataclass
+class Unit(IdlStruct, typename="demo.Unit"):
+    speed: float64
+    name: str
+    key("name")
+    charge: float32
+    id: uint8
+    key("id")
+
+
 @bit_bound(12)
 @dataclass
 class Lamps(IdlBitmask, typename="demo.Lamps"):
@@ -118,6 +128,12 @@ class All(Base, typename="demo.All"):
 
 
 @dataclass
+@appendable
+class Derived(Base, typename="demo.Derived"):
+    flag: bool
+
+
+@dataclass
 class Other(IdlStruct, typename="demo.Other"):
     number: uint64
 
@@ -142,6 +158,10 @@ def make(kind, number, instance):
         return Battery(number / 10)
     if kind == "track":
         return Track(instance, number, f"track {instance}")
+    if kind == "unit":
+        return Unit(float(number), f"u{instance}", 0.5, instance)
+    if kind == "derived":
+        return Derived(instance, number % 2 == 0)
     if kind == "wide":
         return Wide(number, 0.5)
     if kind == "same":
@@ -157,7 +177,7 @@ def make(kind, number, instance):
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("name", help="topic to publish on")
-parser.add_argument("--kind", choices=["pose", "track", "other", "wide", "same", "all", "battery"], default="pose")
+parser.add_argument("--kind", choices=["pose", "track", "unit", "other", "wide", "same", "all", "battery", "derived"], default="pose")
 parser.add_argument("--transient-local", type=int, metavar="DEPTH", help="keep so many samples of each instance")
 parser.add_argument("--best-effort", action="store_true")
 parser.add_argument("--exclusive", type=int, metavar="STRENGTH", help="own instances with this strength")
@@ -171,7 +191,7 @@ participant_arguments(parser)
 arguments = parser.parse_args()
 
 participant = open_participant(arguments)
-kind = {"pose": Pose, "track": Track, "other": Other, "wide": Wide, "same": Same, "all": All, "battery": Battery}[arguments.kind]
+kind = {"pose": Pose, "track": Track, "unit": Unit, "other": Other, "wide": Wide, "same": Same, "all": All, "battery": Battery, "derived": Derived}[arguments.kind]
 # An appendable type needs the second version of the encoding.
 second = kind in (Track, All)
 version = Policy.DataRepresentation(use_cdrv0_representation=not second, use_xcdrv2_representation=second)

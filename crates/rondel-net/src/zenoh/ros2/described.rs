@@ -36,8 +36,9 @@ impl Ros2Node {
         topic: &TopicName,
         message_type: Option<&MessageType>,
         limit: Duration,
+        fits: impl Fn(&Schema) -> bool,
     ) -> Result<Option<DescribedType>, DeclareError> {
-        discovered_type((&self.session, self.domain), topic, message_type, limit)
+        discovered_type((&self.session, self.domain), topic, message_type, limit, fits)
     }
 }
 
@@ -47,25 +48,31 @@ pub(in crate::zenoh) fn discovered_type(
     topic: &TopicName,
     message_type: Option<&MessageType>,
     limit: Duration,
+    fits: impl Fn(&Schema) -> bool,
 ) -> Result<Option<DescribedType>, DeclareError> {
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let graph = graph(session, domain, left)?;
-        let ends = graph.topics().remove(topic).unwrap_or_default().publishers.into_iter();
+        let ends = graph.topics().into_iter().filter(|(name, _)| topic.is_met_by(name));
+        let ends = ends.flat_map(|(_, ends)| ends.publishers);
         let ends = ends.filter(|(_, end)| message_type.is_none_or(|wanted| end.message_type == *wanted));
         // A node is asked once.
         let nodes: BTreeMap<NodeName, Endpoint> = ends.collect();
-        let mut found = None;
+        let mut found: Option<DescribedType> = None;
         for (node, end) in &nodes {
             let schema = described((session, domain), node, end, deadline)?;
-            let is_described = schema.is_ok();
-            found = Some(DescribedType { message_type: end.message_type.clone(), schema });
-            if is_described {
+            let is_fit = schema.as_ref().is_ok_and(&fits);
+            let is_better = found.as_ref().is_none_or(|found| found.schema.is_err());
+            if is_fit || is_better {
+                found = Some(DescribedType { message_type: end.message_type.clone(), schema });
+            }
+            if is_fit {
                 return Ok(found);
             }
         }
-        if Instant::now() + AGAIN >= deadline {
+        let is_described = found.as_ref().is_some_and(|found| found.schema.is_ok());
+        if is_described || Instant::now() + AGAIN >= deadline {
             return Ok(found);
         }
         std::thread::sleep(AGAIN);

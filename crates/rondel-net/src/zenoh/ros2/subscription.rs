@@ -24,8 +24,17 @@ pub struct Ros2Subscription {
     inner: Subscription,
     envelope: Arc<Ros2Envelope>,
     others: Arc<Others>,
-    /// Its token, and who looks for publishers, until it is closed.
-    announced: Mutex<Option<(LivelinessToken, Vec<Subscriber<()>>)>>,
+    /// Until it is closed.
+    announced: Mutex<Option<Announced>>,
+}
+
+/// What the graph knows of a subscription.
+#[derive(Debug)]
+struct Announced {
+    /// Its token, if it is of one topic.
+    token: Option<LivelinessToken>,
+    /// Who looks for publishers.
+    watchers: Vec<Subscriber<()>>,
 }
 
 impl Ros2Subscription {
@@ -71,8 +80,15 @@ impl Ros2Subscription {
         let (opened, begun) = (Arc::clone(&envelope), Arc::clone(&numbers));
         let inner = Subscription::declare(session, key, topic, receiver, numbers, opened)?;
         begun.begin();
-        let token = declare_token(session, &token)?;
-        Ok(Ros2Subscription { inner, envelope, others, announced: Mutex::new(Some((token, watchers))) })
+        // A name with parameters is no topic that the graph could show.
+        let is_one = token.entity.endpoint().is_none_or(|endpoint| endpoint.topic.pattern().is_none());
+        let token = is_one.then(|| declare_token(session, &token)).transpose()?;
+        Ok(Ros2Subscription {
+            inner,
+            envelope,
+            others,
+            announced: Mutex::new(Some(Announced { token, watchers })),
+        })
     }
 
     /// Returns the number of messages received so far.
@@ -88,10 +104,10 @@ impl adapter::Subscription for Ros2Subscription {
 
     fn close(&self, limit: Duration) -> bool {
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((token, watchers)) = announced {
+        if let Some(Announced { token, watchers }) = announced {
             // Undeclaring fails if the session is closed already, which ends all of them too.
             watchers.into_iter().for_each(|watcher| _ = watcher.undeclare().wait());
-            _ = token.undeclare().wait();
+            token.into_iter().for_each(|token| _ = token.undeclare().wait());
         }
         self.inner.close(limit)
     }
