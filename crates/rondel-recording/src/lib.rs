@@ -3,12 +3,14 @@
 //! [`open`] finds out what a file is. There is a module for each format; decoding of lines and payloads is the job of
 //! crate `rondel-decode`. [`McapWriter`] writes MCAP files, [`durable`] writes snapshots to files.
 
+mod cut_off;
 pub mod durable;
 mod library;
 mod mcap;
 mod merge;
 mod open;
 mod packed;
+mod part;
 mod pieces;
 mod reader;
 mod recording;
@@ -18,12 +20,14 @@ mod sqlite;
 mod table;
 mod temporary;
 
+pub use cut_off::{CutOff, CutOffs};
 pub use library::Library;
 pub use mcap::{Compression, McapRecording, McapWriter, MessageHead, WriterOptions};
 pub use merge::Merged;
 pub use open::{
     OpenError, Opened, has_lines, merge, merge_with, open, open_messages, open_messages_with, open_with,
 };
+pub use part::SplitPart;
 pub use reader::{MAX_LINE, Piece, ReadError, TraceReader};
 pub use recording::{
     End, Progress, RecordedMessage, RecordedSchema, RecordedTopic, Recording, RecordingError, Selection,

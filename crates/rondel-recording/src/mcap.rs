@@ -256,7 +256,7 @@ impl Recording for McapRecording {
     }
 
     fn end(&self) -> End {
-        self.end
+        self.end.clone()
     }
 
     fn progress(&self) -> Progress {

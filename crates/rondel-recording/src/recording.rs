@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use rondel_event::{Timestamp, ValueType};
 
+use crate::{CutOffs, SplitPart};
+
 /// A recording of messages as they were on a network.
 ///
 /// Choose topics with [`select`](Recording::select), then call [`next`](Recording::next) until it returns `None`.
@@ -53,7 +55,7 @@ pub trait Recording {
 }
 
 /// What a recorder noted about a recording when it ended it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Up to when messages were recorded: none came between the last one and this time.
     pub until: Option<Timestamp>,
@@ -63,12 +65,28 @@ pub struct End {
     pub refused: u64,
     /// Messages that it took and that are in no file.
     pub unwritten: u64,
+    /// Publishers and topics that it could not read, so that their messages are missing.
+    pub unread: u64,
+    /// The times in which it was cut off from a network.
+    pub cut_offs: CutOffs,
+    /// Which parts of recordings that were split this is.
+    pub parts: Vec<SplitPart>,
 }
 
 impl End {
     /// Messages that should be in the recording and are not.
     pub fn missing(&self) -> u64 {
         self.lost.saturating_add(self.refused).saturating_add(self.unwritten)
+    }
+
+    /// Returns whether messages are missing, at no time that is known.
+    pub fn is_missing(&self) -> bool {
+        self.missing() > 0 || self.unread > 0
+    }
+
+    /// Returns whether nothing is known to be missing.
+    pub fn is_complete(&self) -> bool {
+        !self.is_missing() && self.cut_offs.is_empty()
     }
 
     /// The notes of two recordings of the same time.
@@ -78,6 +96,9 @@ impl End {
             lost: self.lost.saturating_add(other.lost),
             refused: self.refused.saturating_add(other.refused),
             unwritten: self.unwritten.saturating_add(other.unwritten),
+            unread: self.unread.saturating_add(other.unread),
+            cut_offs: self.cut_offs.and(other.cut_offs),
+            parts: [self.parts, other.parts].concat(),
         }
     }
 
@@ -91,6 +112,9 @@ impl End {
                 "lost" => End { lost: number(), ..End::default() },
                 "refused" | "not_kept" => End { refused: number(), ..End::default() },
                 "unwritten" => End { unwritten: number(), ..End::default() },
+                "unread" => End { unread: number(), ..End::default() },
+                "part" => End { parts: SplitPart::read(text).into_iter().collect(), ..End::default() },
+                "cut_offs" => End { cut_offs: CutOffs::read(text), ..End::default() },
                 _ => End::default(),
             })
         })

@@ -340,11 +340,17 @@ impl Layout {
     fn plan(&mut self, kind: impl Fn(&Path) -> Option<Option<ValueType>>) {
         self.root = Node::default();
         for field in &self.fields {
+            // The columns of an array say nothing of its length in one row.
+            if field.path.0.iter().any(|segment| matches!(segment, Segment::FromEnd(_))) {
+                continue;
+            }
             let Some(kind) = kind(&field.path) else { continue };
             let mut node = &mut self.root;
             for segment in &field.path.0 {
                 node = match segment {
-                    Segment::Index(index) => node.elements.entry(*index).or_default(),
+                    Segment::Index(index) | Segment::FromEnd(index) => {
+                        node.elements.entry(*index).or_default()
+                    }
                     Segment::Key(key) => node.member(key),
                 };
             }
