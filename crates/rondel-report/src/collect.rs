@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Timestamp, Value, Verdict};
+use rondel_event::{Value, Verdict};
 use rondel_runtime::text::{parameters_text, value_text};
 use rondel_runtime::{Explanation, Report};
 
@@ -25,35 +25,6 @@ struct Gathered {
     violated: usize,
     /// The verdict of all instances together, in order of time.
     changes: Vec<Change>,
-    /// How many of them, from the first on, are coarse: each stands for several, with the worst of their verdicts.
-    coarse: usize,
-    /// The durations up to the end of these.
-    past: Durations,
-}
-
-/// For how long a property was violated.
-#[derive(Clone, Copy, Debug, Default)]
-struct Durations {
-    /// In all.
-    total: i64,
-    /// Without a break, at most.
-    longest: i64,
-    /// Without a break, up to now.
-    run: i64,
-}
-
-impl Durations {
-    /// Adds a verdict and for how long it held.
-    fn add(&mut self, verdict: Outcome, span: i64) {
-        if verdict != Outcome::Violated {
-            self.run = 0;
-            return;
-        }
-        let span = span.max(0);
-        self.run = self.run.saturating_add(span);
-        self.total = self.total.saturating_add(span);
-        self.longest = self.longest.max(self.run);
-    }
 }
 
 impl Collector {
@@ -75,19 +46,12 @@ impl Collector {
         gathered.take(report, parameters);
     }
 
-    /// The results, at the time of the last message: how each property turned out, by its position, comes from
-    /// `outcome`, with a remark and the reasons for which it is vacuous.
-    pub fn finish(
-        self,
-        end: Option<Timestamp>,
-        mut outcome: impl FnMut(usize) -> (Outcome, String, Vec<String>),
-    ) -> Vec<Judged> {
+    /// The results: how each property turned out, by its position, comes from `outcome`, with a remark and the reasons for
+    /// which it is vacuous.
+    pub fn finish(self, mut outcome: impl FnMut(usize) -> (Outcome, String, Vec<String>)) -> Vec<Judged> {
         let judged = |(i, gathered): (usize, Gathered)| {
             let (outcome, remark, vacuous) = outcome(i);
-            gathered.finish(
-                end.map(Timestamp::as_nanos),
-                Judged { outcome, remark, vacuous, ..Judged::default() },
-            )
+            gathered.finish(Judged { outcome, remark, vacuous, ..Judged::default() })
         };
         self.properties.into_iter().enumerate().map(judged).collect()
     }
@@ -127,18 +91,13 @@ impl Gathered {
         let at = self.changes.partition_point(|change| change.time_ns <= time_ns);
         match at.checked_sub(1).and_then(|before| self.changes.get_mut(before)) {
             Some(same) if same.time_ns == time_ns => same.verdict = verdict,
-            _ => {
-                self.coarse += usize::from(at < self.coarse);
-                self.changes.insert(at, Change { time_ns, verdict });
-            }
+            _ => self.changes.insert(at, Change { time_ns, verdict }),
         }
     }
 
-    /// Halves the number of changes, except for the latest quarter. Durations are taken before, and stay exact unless
-    /// verdicts about earlier times come later.
+    /// Halves the number of changes, except for the latest quarter.
     fn thin(&mut self) {
         let kept = self.changes.len() - Judged::MOST_CHANGES / 4;
-        self.past = self.durations(kept);
         let mut coarse = self.changes[..kept].to_vec();
         let worst = |pair: &[Change]| {
             let worse = |verdict: &Outcome| match verdict {
@@ -150,28 +109,10 @@ impl Gathered {
             verdict.map(|verdict| Change { verdict, ..pair[0] })
         };
         coarse = coarse.chunks(2).filter_map(worst).collect();
-        self.coarse = coarse.len();
         self.changes.splice(..kept, coarse);
     }
 
-    /// The durations up to the beginning of a change.
-    fn durations(&self, until: usize) -> Durations {
-        let mut durations = self.past;
-        let changes = self.changes.get(self.coarse..=until).unwrap_or_default();
-        for pair in changes.windows(2) {
-            durations.add(pair[0].verdict, pair[1].time_ns.saturating_sub(pair[0].time_ns));
-        }
-        durations
-    }
-
-    fn finish(self, end: Option<i64>, mut judged: Judged) -> Judged {
-        if let Some(last) = self.changes.last() {
-            let mut durations = self.durations(self.changes.len() - 1);
-            if let Some(end) = end {
-                durations.add(last.verdict, end.saturating_sub(last.time_ns));
-            }
-            (judged.violated_ns, judged.longest_ns) = (durations.total, durations.longest);
-        }
+    fn finish(self, mut judged: Judged) -> Judged {
         (judged.count, judged.violations, judged.changes) = (self.count, self.violations, self.changes);
         judged
     }
@@ -230,40 +171,24 @@ fn json(value: Option<&Value>) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    /// Durations are those of all changes, however many are kept, and the picture leaves out no violation.
+    /// The picture leaves out no violation.
     #[test]
-    fn many_changes_are_thinned_and_their_durations_kept() {
+    fn many_changes_are_thinned() {
         for (count, violated_every) in
             [(10, 3), (1_999, 2), (2_000, 2), (2_001, 2), (50_000, 7), (50_000, 40_000)]
         {
             let mut gathered = Gathered::default();
-            let (mut total, mut longest) = (0, 0);
             let mut time = 0;
             for at in 0..count {
                 let is_violated = at % violated_every == violated_every - 1;
                 let verdict = if is_violated { Outcome::Violated } else { Outcome::Satisfied };
-                let span = 1 + at % 13;
                 gathered.change(time, verdict);
-                if is_violated {
-                    (total, longest) = (total + span, span.max(longest));
-                }
-                time += span;
+                time += 1 + at % 13;
                 assert!(gathered.changes.len() <= Judged::MOST_CHANGES);
             }
-            let judged = gathered.finish(Some(time), Judged::default());
-            assert_eq!((judged.violated_ns, judged.longest_ns), (total, longest), "{count} {violated_every}");
+            let judged = gathered.finish(Judged::default());
             assert!(judged.changes.iter().any(|change| change.verdict == Outcome::Violated));
             assert!(judged.changes.is_sorted_by_key(|change| change.time_ns));
         }
-    }
-
-    #[test]
-    fn a_verdict_that_lasts_is_one_violation() {
-        let mut gathered = Gathered::default();
-        gathered.change(5, Outcome::Violated);
-        gathered.change(7, Outcome::Inconclusive);
-        gathered.change(9, Outcome::Violated);
-        let judged = gathered.finish(Some(20), Judged::default());
-        assert_eq!((judged.violated_ns, judged.longest_ns), (13, 11));
     }
 }

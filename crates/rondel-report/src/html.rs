@@ -113,10 +113,11 @@ fn row(recording: &Recording, claim: &Claim, judged: &Judged) -> Markup {
                 @if !judged.remark.is_empty() { div.note { (judged.remark) } }
                 @for reason in &judged.vacuous { div.note { (reason) } }
                 @if judged.is_asserted { div.note { "an assert decides" } }
-                @if judged.count > 0 && !judged.is_assert {
+                @if let (1.., Some((all, longest))) = (judged.count, judged.violated_ns.zip(judged.longest_ns)) {
                     div.note {
-                        "violated for " (seconds(judged.violated_ns)) " in all, for "
-                        (seconds(judged.longest_ns)) " at most"
+                        "violated for " @if judged.is_at_least { "at least " } (seconds(all)) " in all, for "
+                        (seconds(longest)) " at most"
+                        @if let Some(from) = judged.longest_from_ns { ", from " (seconds(from)) }
                     }
                 }
             }

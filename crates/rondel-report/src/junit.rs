@@ -54,6 +54,9 @@ fn case(results: &Results, claim: &Claim, judged: &Judged, strict: bool) -> Test
     if let Some(severity) = &claim.severity {
         case.add_property(("severity", severity.as_str()));
     }
+    if let Some(least) = judged.least_robustness {
+        case.add_property(("least_robustness", least.to_string().as_str()));
+    }
     if let Some(place) = claim.place {
         case.extra.insert("file".into(), results.file_of(claim).to_owned().into());
         case.extra.insert("line".into(), place.line.to_string().into());

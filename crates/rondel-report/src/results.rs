@@ -119,10 +119,20 @@ pub struct Judged {
     pub is_assert: bool,
     /// How often it became violated.
     pub count: u64,
-    /// For how long it was violated in all; with parameters, for how long some instance was.
-    pub violated_ns: i64,
+    /// For how long it was violated in all; with parameters, the sum over all instances. `None` where that is not
+    /// measured, as with future operators.
+    pub violated_ns: Option<i64>,
     /// The longest time for which it was violated without a break.
-    pub longest_ns: i64,
+    pub longest_ns: Option<i64>,
+    /// When that began.
+    #[serde(default)]
+    pub longest_from_ns: Option<i64>,
+    /// Whether these times may have been longer, as messages were not seen meanwhile.
+    #[serde(default)]
+    pub is_at_least: bool,
+    /// The least robustness that was evaluated, where the property has a finite one.
+    #[serde(default)]
+    pub least_robustness: Option<f64>,
     /// The first violations, at most [`Judged::MOST_VIOLATIONS`].
     pub violations: Vec<Violation>,
     /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`]; of more, the

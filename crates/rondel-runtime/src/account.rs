@@ -173,6 +173,15 @@ pub(crate) struct SavedNumbers {
     topics: Vec<SavedTopic>,
 }
 
+impl SavedNumbers {
+    /// The same for other topics, given for each of these its position here.
+    pub(crate) fn moved(&self, origins: &[Option<usize>]) -> SavedNumbers {
+        let of =
+            |origin: &Option<usize>| origin.and_then(|at| self.topics.get(at).cloned()).unwrap_or_default();
+        SavedNumbers { seen: self.seen, topics: origins.iter().map(of).collect() }
+    }
+}
+
 /// Of a topic the publisher of the last numbered message with the number that follows, [`Entry::at`], and all numbers.
 type SavedTopic = (Option<(u64, u64)>, u64, SequenceNumbers);
 

@@ -1,7 +1,7 @@
 //! Formulas as text, from the nodes of a specification.
 
 use rondel_event::{Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
-use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Spec, TimeModel, UnaryOp, VariableId};
+use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Property, Spec, TimeModel, UnaryOp, VariableId};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
 const DEEPEST: u32 = 40;
@@ -58,17 +58,17 @@ fn is_update(spec: &Spec, id: ExprId) -> bool {
     }
 }
 
-/// The text of a node in a property with this time model.
-pub fn written(spec: &Spec, id: ExprId, time: TimeModel) -> String {
-    let mut writer = Writer { spec, time, most: usize::MAX, out: String::new() };
+/// The text of a node of a property.
+pub fn written(spec: &Spec, id: ExprId, property: &Property) -> String {
+    let mut writer = Writer { spec, property, most: usize::MAX, out: String::new() };
     writer.node(id, 0, 0);
     writer.out
 }
 
 /// The first characters of the text of a node, at most so many. A long text ends with `…`.
-pub fn written_briefly(spec: &Spec, id: ExprId, time: TimeModel, most: usize) -> String {
+pub fn written_briefly(spec: &Spec, id: ExprId, property: &Property, most: usize) -> String {
     // A formula may be far longer than its nodes are many.
-    let mut writer = Writer { spec, time, most: 4 * most, out: String::new() };
+    let mut writer = Writer { spec, property, most: 4 * most, out: String::new() };
     writer.node(id, 0, 0);
     if writer.out.chars().nth(most).is_none() {
         return writer.out;
@@ -92,7 +92,7 @@ fn topic_name(spec: &Spec, topic: TopicId) -> &str {
 
 struct Writer<'a> {
     spec: &'a Spec,
-    time: TimeModel,
+    property: &'a Property,
     /// The number of bytes after which nothing more is written.
     most: usize,
     out: String,
@@ -122,7 +122,7 @@ impl Writer<'_> {
         if let Some(Call { word, operands, lasting }) = self.spec.places.call(id) {
             self.call(word, operands, below);
             if let Some(lasting) = lasting {
-                let lasting = bound(*lasting, self.time);
+                let lasting = bound(*lasting, self.property.time);
                 self.text(&format!(" for {lasting}"));
             }
             return;
@@ -233,7 +233,7 @@ impl Writer<'_> {
                     (Some(operand), None) => self.call(name, &[*operand], below),
                     (None, _) => self.samples(name, node),
                 }
-                let over = bound(*over, self.time);
+                let over = bound(*over, self.property.time);
                 self.text(&format!(" over {over}"));
             }
             // An ambiguity has no text in the language.
@@ -290,6 +290,11 @@ impl Writer<'_> {
                 let variable = machine.and_then(|m| m.variables.get(*variable as usize));
                 variable.map_or_else(|| "?".to_owned(), |variable| variable.name.clone())
             }
+            Expr::Key(parameter, _) => {
+                let slice = self.property.slice.and_then(|slice| self.spec.slices.get(slice.0 as usize));
+                let key = slice.and_then(|slice| slice.keys.get(*parameter as usize));
+                key.map_or_else(|| format!("key{parameter}"), |key| key.name.clone())
+            }
             Expr::Variable(variable, _) => self.variable(*variable),
             Expr::Bind { topic, fields } => {
                 let field = |(path, variable, _): &(Path, VariableId, _)| {
@@ -330,7 +335,7 @@ impl Writer<'_> {
     }
 
     fn bounds(&self, bounds: Bounds) -> String {
-        let text = |b| bound(b, self.time);
+        let text = |b| bound(b, self.property.time);
         match bounds {
             Bounds::ALL => String::new(),
             Bounds { lower, upper: None } => format!("[{},]", text(lower)),
@@ -377,8 +382,15 @@ pub fn elements(
     conditions: &[Condition],
 ) -> String {
     let array = field(spec, topic, path);
-    let conditions: Vec<String> = conditions.iter().map(condition_text).collect();
-    let conditions = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" and ") };
+    if quantifier.is_measure() {
+        return format!("{}({array})", quantifier.as_str());
+    }
+    let all_of = |conditions: &[Condition]| {
+        conditions.iter().map(condition_text).collect::<Vec<String>>().join(" and ")
+    };
+    let alternatives: Vec<String> =
+        conditions.chunk_by(|one, next| one.alternative == next.alternative).map(all_of).collect();
+    let conditions = if alternatives.is_empty() { "true".to_owned() } else { alternatives.join(" or ") };
     format!("({} x in {array}: {conditions})", quantifier.as_str())
 }
 
@@ -391,6 +403,9 @@ fn condition_text(condition: &Condition) -> String {
         Test::Equals(Value::Bool(true)) => format!("x{dot}{path}"),
         Test::Equals(Value::Bool(false)) => format!("not x{dot}{path}"),
         Test::Equals(value) => format!("x{dot}{path} == {}", value_text(value)),
+        Test::OtherText(text) => {
+            format!("x{dot}{path} != {}", value_text(&Value::String(text.clone())))
+        }
         Test::Number(comparison, number) => {
             format!("x{dot}{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
         }
@@ -404,7 +419,8 @@ mod tests {
 
     #[test]
     fn what_is_written_means_the_same() {
-        let topics = "topic s { a: bool, b: bool, x: int, y: float, t: string } topic r { c: bool }";
+        let topics = "topic s { a: bool, b: bool, x: int, y: float, t: string } topic r { c: bool } \
+                      topic l { n: [float], o: [{ on: bool, t: string, x: int }] }";
         let spec = |formula: &str| {
             rondel_spec::parse(&format!("{topics} property p = {formula}")).spec.unwrap_or_default()
         };
@@ -427,11 +443,14 @@ mod tests {
             "age(s) <= 200 ms",
             "s.a -> eventually[0, 2 s] r.c",
             "s.a until[1 s, 2 s] r.c",
+            "(any e in l.n: e < 0.5 or e in [2, 3)) -> s.a",
+            "all e in l.o: not (e.on and e.t == \"a\\n\") and e.x != 2 or e.on -> e.t == \"b\"",
+            "(count e in l.o: e.x in (1, 2) or not e.on) > 2",
         ] {
             let before = spec(formula);
             assert!(!before.properties.is_empty(), "{formula}");
             let property = &before.properties[0];
-            let text = written(&before, property.formula, property.time);
+            let text = written(&before, property.formula, property);
             let after = spec(&text);
             assert!(!after.properties.is_empty(), "{formula} is written as {text}");
             assert_eq!(
@@ -449,7 +468,15 @@ mod tests {
             formula = format!("previously not ({formula})");
         }
         let spec = rondel_spec::parse(&format!("topic s {{ a: bool }} property p = {formula}")).spec.unwrap();
-        let text = written(&spec, spec.properties[0].formula, TimeModel::Steps);
+        let text = written(&spec, spec.properties[0].formula, &spec.properties[0]);
         assert!(text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn parameters_have_their_names() {
+        let text = "topic req { id: string } property p for each who in req.id = once req.id == who";
+        let spec = rondel_spec::parse(text).spec.unwrap();
+        let property = &spec.properties[0];
+        assert_eq!(written(&spec, property.formula, property), "once req.id == who");
     }
 }

@@ -7,7 +7,7 @@ use crate::text::{write_count, write_value};
 /// What is hashed for the id of every verdict on one property.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
-    /// The hash of the specification and the property.
+    /// The hash of the property: its meaning and its name.
     seed: u128,
     /// Whether the time of an event is a field of its message, so that it is the same when the message is repeated.
     has_own_times: bool,
@@ -23,9 +23,9 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Identity {
-    /// The identity of a property of a specification with this fingerprint.
-    pub(crate) fn new(specification: u64, property: &str, has_own_times: bool) -> Identity {
-        let seed = add(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, &specification.to_le_bytes());
+    /// The identity of a property with this [meaning](rondel_spec::Spec::identity).
+    pub(crate) fn new(meaning: u64, property: &str, has_own_times: bool) -> Identity {
+        let seed = add(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, &meaning.to_le_bytes());
         Identity { seed: add(add(seed, property.as_bytes()), &[0]), has_own_times }
     }
 

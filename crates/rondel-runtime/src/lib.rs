@@ -48,6 +48,7 @@ mod report;
 pub mod ros2;
 mod saved;
 mod session;
+mod sharing;
 mod simulation;
 mod specification;
 mod statistics;
@@ -62,7 +63,7 @@ pub use alignment_statistics::AlignmentStatistics;
 pub use chains::ChainStatistics;
 pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};
 pub use criteria::Judgement;
-pub use explanation::{Explanation, Signal, TimePoint};
+pub use explanation::{Course, Explanation, Signal, TimePoint};
 pub use missing::{Missing, Vacuous, VacuousKind};
 pub use names::TopicNames;
 pub use notice::Notice;
@@ -70,8 +71,11 @@ pub use options::{Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, 
 pub use report::{PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};
 pub use saved::StartError;
-pub use session::{Session, SessionPlan, Stamp};
+pub use session::{Edited, Session, SessionPlan, Stamp};
 pub use simulation::{SimulatedClock, Simulation, Step};
 pub use specification::{Specification, looks_ahead};
-pub use statistics::{Cause, Counts, FirstViolation, Pause, PropertyStatistics, Summary, TopicStatistics};
+pub use statistics::{
+    Cause, Counts, Extent, FirstViolation, InViolation, LongestViolation, Pause, PropertyStatistics, Summary,
+    TopicStatistics,
+};
 pub use types::{Types, definition};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rondel_event::{Block, Path, Projection, Slot, TopicId};
+use rondel_event::{Block, Path, Projection, Slot, TopicEvent, TopicId};
 use rondel_spec::{ExprId, NeededField, Needs, Property};
 use serde_json::{Value, json};
 
@@ -34,13 +34,28 @@ struct Premise {
 }
 
 impl Needed {
+    /// The fields that a property, by its position, needs: topic, path, and whether a value is needed.
+    pub(crate) fn fields_of(&self, property: usize) -> impl Iterator<Item = (u32, String, bool)> + '_ {
+        let fields = self.properties.get(property).into_iter().flat_map(|needs| &needs.fields);
+        fields.map(|field| (field.topic.0, field.path.to_string(), field.value))
+    }
+
     pub(crate) fn new(specification: &Specification) -> Needed {
         let Specification { spec, is_formula, .. } = specification;
         let name = |topic: &rondel_spec::Topic| (!is_formula).then(|| topic.name.clone());
+        // By its key an event belongs to an instance; a property does not need that one comes.
+        let needs = |property: &Property| {
+            let mut needs = spec.needs(property);
+            let is_event = |topic: TopicId| spec.events_of(topic).is_some();
+            needs.fields.retain(|f| !is_event(f.topic) || TopicEvent::named(&f.path.to_string()).is_some());
+            let fields = &needs.fields;
+            needs.topics.retain(|topic| !is_event(*topic) || fields.iter().any(|f| f.topic == *topic));
+            needs
+        };
         let premises = spec.properties.iter().map(|property| {
             let premise = |premise: &ExprId| Premise {
-                text: formula::written_briefly(spec, *premise, property.time, LONGEST),
-                needs: spec.needs(&Property { formula: *premise, ..property.clone() }),
+                text: formula::written_briefly(spec, *premise, property, LONGEST),
+                needs: needs(&Property { formula: *premise, ..property.clone() }),
             };
             property.premises.iter().map(premise).collect()
         });
@@ -48,7 +63,7 @@ impl Needed {
             topics: spec.topics.iter().map(name).collect(),
             declared: spec.declared().len(),
             names: spec.properties.iter().map(|property| property.name.clone()).collect(),
-            properties: spec.properties.iter().map(|property| spec.needs(property)).collect(),
+            properties: spec.properties.iter().map(needs).collect(),
             premises: premises.collect(),
         }
     }

@@ -1,7 +1,7 @@
 //! Topics that are patterns, such as `fleet/+/pose`: the messages of all topics that match are one stream.
 
 use rondel_decode::lines::{is_matched, is_pattern};
-use rondel_event::TopicId;
+use rondel_event::{AddressPattern, TopicId, globs_meet};
 use rondel_spec::{Property, Spec, Topic};
 
 use crate::options::Input;
@@ -45,6 +45,19 @@ pub(crate) fn overlaps(spec: &Spec, inputs: &[Input]) -> Vec<String> {
     let all: Vec<(&Topic, Vec<String>)> =
         spec.declared().iter().zip(inputs).map(|pair| (pair.0, names(pair))).collect();
     let mut sentences = Vec::new();
+    for (i, (topic, names)) in all.iter().enumerate() {
+        for (other, others) in all.iter().skip(i + 1) {
+            let meet =
+                |one: &&String| is_pattern(one) && others.iter().any(|other| patterns_meet(one, other));
+            if let Some(pattern) = names.iter().find(meet) {
+                sentences.push(format!(
+                    "{pattern} of {} and the pattern of {} match the same names: in a recording their messages count for \
+                     {} only, in a run for both",
+                    topic.name, other.name, topic.name
+                ));
+            }
+        }
+    }
     for (topic, names) in all.iter().filter(|(_, names)| !names.iter().any(|name| is_pattern(name))) {
         for (other, patterns) in &all {
             let matches = |pattern: &&String| names.iter().any(|name| is_matched(pattern, name));
@@ -60,10 +73,55 @@ pub(crate) fn overlaps(spec: &Spec, inputs: &[Input]) -> Vec<String> {
     sentences
 }
 
+/// Whether some name matches both patterns.
+fn patterns_meet(one: &str, other: &str) -> bool {
+    if !is_pattern(other) {
+        return false;
+    }
+    let globs = |text: &str| -> Vec<String> {
+        let text = match AddressPattern::parse(text) {
+            Ok(Some(pattern)) => pattern.glob(),
+            _ => text.to_owned(),
+        };
+        let segments = text.strip_prefix('/').unwrap_or(&text).split('/');
+        segments
+            .map(|segment| if segment == "+" { "*".to_owned() } else { segment.replace("$*", "*") })
+            .collect()
+    };
+    let (one, other) = (globs(one), globs(other));
+    let takes_all =
+        |segment: Option<&String>| segment.is_some_and(|segment| segment == "#" || segment == "**");
+    for i in 0.. {
+        match (one.get(i), other.get(i)) {
+            (None, None) => return true,
+            (a, b) if takes_all(a) || takes_all(b) => return true,
+            (Some(a), Some(b)) if globs_meet(a, b) => {}
+            _ => return false,
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_that_match_the_same_names_are_named() {
+        for (one, other, count) in [
+            ("fleet/{robot}/pose", "fleet/{id}/{kind}", 1),
+            ("fleet/{robot}/pose", "/fleet/r{n}/pose", 1),
+            ("fleet/{robot}/pose", "fleet/{robot}/speed", 0),
+            ("fleet/{robot}/pose", "fleet/#", 1),
+            ("fleet/{robot}/pose", "fleet/{robot}/arm/pose", 0),
+            ("fleet/+/pose", "fleet/+/pose", 1),
+        ] {
+            let text = format!("topic a \"{one}\" topic b \"{other}\"");
+            let spec = rondel_spec::parse(&text).spec.unwrap();
+            assert_eq!(overlaps(&spec, &vec![Input::default(); 2]).len(), count, "{text}");
+        }
+    }
 
     #[test]
     fn a_topic_that_another_ones_pattern_matches_is_named() {

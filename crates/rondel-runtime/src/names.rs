@@ -24,9 +24,10 @@ pub struct TopicNames {
 
 #[derive(Debug, Default)]
 struct Known {
-    numbers: HashMap<Box<str>, NameId>,
+    numbers: HashMap<Arc<str>, NameId>,
     /// By number.
     texts: Vec<Texts>,
+    names: Vec<Arc<str>>,
     /// The bytes of all names.
     bytes: usize,
 }
@@ -58,8 +59,16 @@ impl TopicNames {
         let number = NameId(known.texts.len() as u32);
         known.bytes += name.len();
         known.texts.push(texts);
-        known.numbers.insert(name.into(), number);
+        let name: Arc<str> = name.into();
+        known.names.push(Arc::clone(&name));
+        known.numbers.insert(name, number);
         Some(number)
+    }
+
+    /// The name with a number; `None` if it is beyond the limit.
+    pub fn name(&self, number: NameId) -> Option<Arc<str>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.names.get(number.0 as usize).cloned()
     }
 
     /// Whether a field at this path is a parameter.

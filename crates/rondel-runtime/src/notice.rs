@@ -3,10 +3,12 @@
 mod alignment;
 
 use rondel_align::Refusal;
+use rondel_engine::Anew;
 use rondel_event::{Path, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
 
 use crate::missing::{Vacuous, VacuousKind};
+use crate::session::Edited;
 use crate::statistics::{Cause, Pause};
 use crate::text::{counted, duration as shown, grouped, parameters_text, size};
 pub(crate) use alignment::{of_order, of_sets};
@@ -249,6 +251,32 @@ impl Notice {
         Notice::new("blind", None, members, sentence)
     }
 
+    /// What became of the properties of an edited specification.
+    pub(crate) fn edited(edited: &Edited) -> Notice {
+        let Edited { continued, anew, removed } = edited;
+        let mut sentence = format!(
+            "the specification was edited since the snapshot: {} with {} state",
+            match &continued[..] {
+                [one] => format!("`{one}` continues"),
+                several => format!("{} continue", counted(several.len() as u64, "property", "properties")),
+            },
+            if continued.len() == 1 { "its" } else { "their" }
+        );
+        for (name, why) in anew {
+            sentence += &format!("; `{name}` begins anew: {why}");
+        }
+        if !removed.is_empty() {
+            sentence += &format!("; removed: {}", removed.join(", "));
+        }
+        let begun = |(name, why): &(String, Anew)| json!({"property": name, "reason": why.to_string()});
+        let members = vec![
+            ("continued", json!(continued)),
+            ("anew", json!(anew.iter().map(begun).collect::<Vec<_>>())),
+            ("removed", json!(removed)),
+        ];
+        Notice::new("edited", None, members, sentence)
+    }
+
     /// Notices that were dropped because too many waited to be taken.
     pub(crate) fn dropped(count: u64) -> Notice {
         let sentence =
@@ -345,7 +373,7 @@ impl Notice {
 
     /// Whether every notice of this kind is about something else, so that each is worth a line.
     pub fn is_single(&self) -> bool {
-        matches!(self.kind, "limit" | "long_parameter" | "missing" | "unsaved")
+        matches!(self.kind, "edited" | "limit" | "long_parameter" | "missing" | "shared" | "unsaved")
     }
 
     /// Whether notices of this kind are about times that follow one another, so that later ones are worth a line too.
@@ -412,6 +440,35 @@ impl Notice {
             ),
         };
         Notice::new("mistyped", Some(topic), members, sentence)
+    }
+
+    /// A topic whose messages are about several things in turn, which properties mix up: the field that looks like their
+    /// name, with how many values it had, and the clause that keeps them apart.
+    pub(crate) fn shared(
+        topic: TopicId,
+        field: &str,
+        values: usize,
+        properties: &[String],
+        each: &str,
+    ) -> Notice {
+        let others = match properties.len() {
+            0 | 1 => String::new(),
+            2 => " and 1 other property compare".to_owned(),
+            more => format!(" and {} other properties compare", more - 1),
+        };
+        let compare = if others.is_empty() { " compares" } else { &others };
+        let first = properties.first().map_or("", String::as_str);
+        let sentence = format!(
+            "messages alternate between {values} values of `{field}`, and {first}{compare} each message with earlier ones \
+             of any value; `{each}` keeps them apart"
+        );
+        let members = vec![
+            ("field", json!(field)),
+            ("values", json!(values)),
+            ("properties", json!(properties)),
+            ("clause", json!(each)),
+        ];
+        Notice::new("shared", Some(topic), members, sentence)
     }
 
     /// Machines that were not followed through a time without messages.

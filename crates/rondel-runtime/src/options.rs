@@ -54,6 +54,9 @@ pub struct Options {
     /// Whether messages come live, so that the clock shows the time of day: times too far from it are then
     /// refused on every route ([`Alignment::ahead`], [`Alignment::behind`]).
     pub live: bool,
+    /// Whether topics may do without the type that their encoding needs: until it is
+    /// [learnt](crate::Session::learn), their messages are undecodable. Otherwise no session starts without it.
+    pub types_later: bool,
     /// What becomes of verdicts that depend on messages that were not seen.
     pub blind: Blind,
     /// From which length on, in nanoseconds of the clock's ticks, a time in which the session did not run is a pause of
@@ -90,6 +93,7 @@ impl Default for Options {
             ids: false,
             exactly: false,
             live: false,
+            types_later: false,
             blind: Blind::default(),
             paused_after: None,
         }
@@ -119,6 +123,11 @@ impl Input {
             TimeSource::Source | TimeSource::Field(_) => TimeSource::Source,
         };
         Input { time, ..Input::default() }
+    }
+
+    /// Whether the messages cannot be read before their type is known.
+    pub fn awaits_type(&self) -> bool {
+        self.message_type.is_none() && self.encoding.needs_schema()
     }
 
     /// Creates a decoder for messages on `topic` of which these fields are read.

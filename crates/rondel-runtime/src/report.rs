@@ -436,7 +436,7 @@ impl Reports {
 }
 
 /// The variables that the quantifiers of a formula bind, by name.
-fn variables(spec: &Spec, formula: ExprId) -> Vec<(VariableId, String)> {
+pub(crate) fn variables(spec: &Spec, formula: ExprId) -> Vec<(VariableId, String)> {
     let (mut found, mut open) = (Vec::new(), vec![formula]);
     let mut seen = std::collections::HashSet::from([formula]);
     while let Some(id) = open.pop() {

@@ -12,13 +12,18 @@ use crate::statistics::SavedStatistics;
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
     /// Whether violations are explained: the program then has more properties.
     pub(crate) explain: bool,
+    /// The fingerprint of the program, without the parts that explanations watch.
+    pub(crate) program: u64,
+    /// The names of the topics and of the properties.
+    pub(crate) topics: Vec<String>,
+    pub(crate) properties: Vec<String>,
     /// A note of the caller, which must be the same where another session continues.
     pub(crate) note: String,
     /// The number of checked events.

@@ -3,44 +3,44 @@
 mod aligned;
 mod blind;
 mod direct;
+mod edited;
 mod emitter;
+mod events;
 mod intake;
 mod pause;
+mod plan;
 mod restart;
 mod synchronized;
 mod watch;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rondel_align::NumberOutcome;
+use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Part, Source};
-use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
-use rondel_engine::CompileError;
-use rondel_event::{
-    Block, Field, NameId, Origin, Projection, SnapshotError, TimeUnit, Timestamp, TopicEvent, TopicId,
-};
+use rondel_decode::{DecodeError, Decoder, DecoderError, MessageType, MessageWriter};
+use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
-use crate::alignment::{Alignment, TopicAlignment};
 use crate::clock::{Clock, Ticks};
-use crate::explanation::{Explainer, Signal};
+use crate::explanation::Signal;
 use crate::missing::{Missing, Needed};
-use crate::mixtures;
-use crate::names::{NamedTopics, TopicNames};
 use crate::notice::Notice;
-use crate::options::{Blind, Input, Options};
+use crate::options::Options;
 use crate::report::{PropertyInfo, Report};
-use crate::saved::{Saved, StartError};
-use crate::specification::{Specification, recorded_names};
+use crate::saved::StartError;
+use crate::sharing::Sharing;
 use crate::statistics::{Counts, Summary, TopicStatistics};
 use aligned::Aligned;
 use direct::Direct;
+pub use edited::Edited;
 use emitter::Emitter;
+use events::Deadlines;
 pub(crate) use pause::GRACE;
 use pause::Heartbeat;
+pub use plan::SessionPlan;
 use restart::Continued;
 use synchronized::Synchronized;
 use watch::Watch;
@@ -70,291 +70,6 @@ impl Stamp {
     }
 }
 
-/// A specification and options, compiled: sessions start from it.
-#[derive(Clone)]
-pub struct SessionPlan {
-    specification: Specification,
-    options: Options,
-    fingerprint: u64,
-    properties: Arc<[PropertyInfo]>,
-    needed: Arc<Needed>,
-    explainer: Option<Explainer>,
-    synchronizes: bool,
-    /// For each topic its names, if its address has parameters.
-    names: Arc<[Option<Arc<TopicNames>>]>,
-}
-
-impl SessionPlan {
-    /// Compiles a specification for sessions with these options.
-    ///
-    /// # Errors
-    /// [`CompileError`] when a property cannot be monitored.
-    pub fn new(spec: &Spec, options: Options) -> Result<SessionPlan, CompileError> {
-        Ok(SessionPlan::of(Specification::new(spec.clone())?, options))
-    }
-
-    /// The same for a specification that is compiled already.
-    pub fn of(mut specification: Specification, mut options: Options) -> SessionPlan {
-        let declared = specification.spec.declared().len();
-        options.inputs.resize(declared, Input::default());
-        let Options { inputs, alignment, .. } = &mut options;
-        alignment.topics.truncate(declared);
-        let missing = inputs.iter().skip(alignment.topics.len()).map(TopicAlignment::new);
-        let missing: Vec<TopicAlignment> = missing.collect();
-        alignment.topics.extend(missing);
-        for of in &specification.spec.events {
-            let input = Input::of_events(&inputs[of.index()]);
-            inputs.push(input);
-            alignment.topics.push(TopicAlignment::of_events());
-        }
-        // Before parts are added that only explanations need.
-        let fingerprint = specification.program.fingerprint();
-        let properties = properties(&specification.spec, fingerprint, &options);
-        let needed = Arc::new(Needed::new(&specification));
-        // With alignment, each group has one of its own.
-        let explains = options.explain && !options.alignment.is_needed();
-        let explainer =
-            explains.then(|| Explainer::new(&mut specification, options.signals, options.courses));
-        let topics = specification.spec.topics.iter().zip(&options.inputs);
-        let names = topics.map(|(topic, input)| TopicNames::of(&recorded_names(topic, input)).map(Arc::new));
-        SessionPlan {
-            names: names.collect(),
-            specification,
-            options,
-            fingerprint,
-            properties,
-            needed,
-            explainer,
-            synchronizes: false,
-        }
-    }
-
-    /// A plan that checks nothing: messages are put in order and handed back ([`Session::released`]), each set
-    /// or each message as one JSON object.
-    pub fn synchronizer(topics: Specification, options: Options) -> SessionPlan {
-        SessionPlan { synchronizes: true, ..SessionPlan::of(topics, options) }
-    }
-
-    /// The specification.
-    pub fn specification(&self) -> &Specification {
-        &self.specification
-    }
-
-    /// The properties, in the order of the specification.
-    pub fn properties(&self) -> &[PropertyInfo] {
-        &self.properties
-    }
-
-    /// Sentences about topics whose address is a pattern, where properties cannot tell apart the topics that match.
-    pub fn mixtures(&self) -> Vec<String> {
-        mixtures::sentences(&self.specification.spec, &self.options.inputs)
-    }
-
-    /// Sentences about topics that the pattern of another topic matches, so that recordings are read differently.
-    pub fn overlaps(&self) -> Vec<String> {
-        mixtures::overlaps(&self.specification.spec, &self.options.inputs)
-    }
-
-    /// The alignment of the sessions.
-    pub fn alignment(&self) -> &Alignment {
-        &self.options.alignment
-    }
-
-    /// Whether verdicts that depend on messages that were not seen are inconclusive.
-    pub fn withholds(&self) -> bool {
-        self.options.blind == Blind::Inconclusive
-    }
-
-    /// Names the recording that sessions from here on read, which every report carries.
-    pub fn set_recording(&mut self, recording: Option<&str>) {
-        self.options.recording = recording.map(str::to_owned);
-        self.properties = properties(&self.specification.spec, self.fingerprint, &self.options);
-    }
-
-    /// Returns the topic that a recording calls so, by its name or address in the specification or its address in the
-    /// deployment. A bare formula has one topic, which is not found by a name.
-    pub fn topic_in_recording(&self, recorded: &str) -> Option<TopicId> {
-        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
-        let names: Vec<Vec<String>> = topics.map(|(topic, input)| recorded_names(topic, input)).collect();
-        let found = rondel_decode::lines::find_topic(names.iter().map(|names| &**names), recorded);
-        found.map(|index| TopicId(index as u32))
-    }
-
-    /// Returns how the messages of a topic are read.
-    pub fn input(&self, topic: TopicId) -> Option<&Input> {
-        self.options.inputs.get(topic.index())
-    }
-
-    /// Returns the names of a topic whose address has parameters. Messages on it are pushed with the number of their name.
-    pub fn names(&self, topic: TopicId) -> Option<&Arc<TopicNames>> {
-        self.names.get(topic.index())?.as_ref()
-    }
-
-    /// Sets the encoding and the type of the messages of a topic, for sessions from here on.
-    pub fn set_encoding(
-        &mut self,
-        topic: TopicId,
-        encoding: Encoding,
-        message_type: Option<Arc<MessageType>>,
-    ) {
-        if let Some(input) = self.options.inputs.get_mut(topic.index()) {
-            (input.encoding, input.message_type) = (encoding, message_type);
-        }
-    }
-
-    /// Checks whether the messages of a topic can be decoded.
-    ///
-    /// # Errors
-    /// The fields that its type does not have.
-    pub fn check_encoding(&self, topic: TopicId) -> Result<(), DecoderError> {
-        let input = self.options.inputs.get(topic.index());
-        let fields = self.specification.program.projections().get(topic.index());
-        match input.zip(fields) {
-            Some((input, fields)) => input.decoder(topic, &self.in_messages(topic, fields)).map(drop),
-            None => Ok(()),
-        }
-    }
-
-    /// Sets the clock of sessions from here on.
-    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
-        self.options.clock = clock;
-    }
-
-    /// Starts a session.
-    ///
-    /// # Errors
-    /// [`StartError::Compile`] when the properties that wait for the same topics cannot be monitored apart.
-    pub fn start(&self) -> Result<Session, StartError> {
-        self.session(None)
-    }
-
-    /// Starts a session that continues from a [snapshot](Session::snapshot) of a session with the same
-    /// specification and options. `note` must be that of the snapshot. If messages come live, call
-    /// [`Session::resumed`] then.
-    ///
-    /// # Errors
-    /// [`StartError`] when the bytes are damaged or belong to something else.
-    pub fn restore(&self, bytes: &[u8], note: &str) -> Result<Session, StartError> {
-        let mut session = self.session(Some(&Saved::open(bytes, self.options.explain, note)?))?;
-        if self.options.live {
-            session.forget_events();
-        }
-        Ok(session)
-    }
-
-    /// The fields that messages of a topic have: not the parameters of its address, where their type lists its fields.
-    fn in_messages<'f>(&self, topic: TopicId, fields: &'f Projection) -> Cow<'f, Projection> {
-        let input = self.input(topic).filter(|input| input.encoding.needs_schema());
-        let Some((names, input)) = self.names(topic).zip(input) else { return Cow::Borrowed(fields) };
-        let is_own = |field: &&Field| !names.has(&field.path) || Some(&field.path) == input.time.field();
-        Cow::Owned(Projection { fields: fields.fields.iter().filter(is_own).cloned().collect() })
-    }
-
-    /// What writes the parameters of addresses into blocks with these fields.
-    fn named_topics(&self, projections: &[Projection]) -> NamedTopics {
-        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
-        let called = topics.map(|(topic, input)| recorded_names(topic, input));
-        NamedTopics::new(&self.names, called, projections)
-    }
-
-    /// Decoders of all topics for these fields.
-    fn decoders(&self, projections: &[Projection]) -> Result<Vec<Decoder>, StartError> {
-        let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
-        let decoder =
-            |(i, ((topic, input), fields)): (usize, ((&rondel_spec::Topic, &Input), &Projection))| {
-                let id = TopicId(i as u32);
-                let decoder = input.decoder(id, &self.in_messages(id, fields));
-                decoder.map_err(|error| StartError::Mismatch(format!("topic '{}': {error}", topic.name)))
-            };
-        topics.zip(projections).enumerate().map(decoder).collect()
-    }
-
-    fn session(&self, saved: Option<&Saved>) -> Result<Session, StartError> {
-        let spec = &self.specification.spec;
-        let mut emitter = Emitter::new(spec, self.options.emit);
-        let topics: Vec<TopicStatistics> = spec
-            .topics
-            .iter()
-            .map(|topic| TopicStatistics { name: topic.name.clone(), ..Default::default() })
-            .collect();
-        if let Some(Saved { known, .. }) = saved {
-            let statistics = emitter.statistics.iter_mut().zip(&known.statistics);
-            statistics.for_each(|(statistics, saved)| statistics.restore(saved.clone()));
-        }
-        let route = if self.synchronizes {
-            Route::Synchronized(Box::new(Synchronized::new(self, saved)?))
-        } else if self.options.alignment.is_needed() {
-            Route::Aligned(Box::new(Aligned::new(self, saved)?))
-        } else {
-            Route::Direct(Box::new(Direct::new(self, saved)?))
-        };
-        let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
-        let mut accounts = Accounts::new(topics.len());
-        let recorded_until = saved.and_then(|saved| saved.known.recorded_until);
-        let counted_before = if let Route::Direct(direct) = &route { direct.counted() } else { 0 };
-        let withholds = self.options.blind == Blind::Inconclusive;
-        // Where nothing measures time, and nothing waits, it makes no difference when messages come.
-        let paused_after = self.options.paused_after.filter(|_| route.measures_time());
-        if let Some(Saved { known, .. }) = saved {
-            if !known.recorded.iter().all(RecordedNumbers::is_plausible) {
-                return Err(SnapshotError::Altered.into());
-            }
-            missing.restore(&known.missing);
-            accounts.restore(&known.numbers)?;
-        }
-        Ok(Session {
-            route,
-            watch: self.options.missing_after.map(Watch::new),
-            counts_at: VecDeque::new(),
-            mistyped: Vec::new(),
-            shared: Shared {
-                emitter,
-                counts: Counts::default(),
-                flushed: 0,
-                counted_before,
-                checked_before: saved.map_or(0, |saved| saved.known.events),
-                accounts,
-                topics,
-                missing,
-                span: None,
-                needed: Arc::clone(&self.needed),
-                notices: Vec::new(),
-                dropped_notices: 0,
-                clock: Arc::clone(&self.options.clock),
-                largest_message: self.options.largest_message,
-                exactly: self.options.exactly,
-                attachment: saved.map_or_else(Vec::new, |saved| saved.known.attachment.clone()),
-                heartbeat: Heartbeat::new(paused_after, withholds, &*self.options.clock),
-                recorded: saved.map_or_else(Vec::new, |saved| {
-                    let mut recorded = saved.known.recorded.clone();
-                    recorded.iter_mut().for_each(RecordedNumbers::join);
-                    recorded
-                }),
-                continued: saved.map(|saved| Continued::new(&saved.known)),
-                is_whole: false,
-                seam: recorded_until.map(|time| (Timestamp::from_nanos(time), None)),
-            },
-            properties: Arc::clone(&self.properties),
-            explains: self.options.explain,
-            declared: spec.declared().len(),
-            events: spec.events.clone(),
-            blind: withholds,
-            finished: false,
-        })
-    }
-}
-
-/// The descriptions of all properties.
-fn properties(spec: &Spec, fingerprint: u64, options: &Options) -> Arc<[PropertyInfo]> {
-    let mut properties = PropertyInfo::all(spec, options.recording.as_deref());
-    if options.ids {
-        let topics = spec.topics.len();
-        let has_own_times = options.inputs.iter().take(topics).all(|input| input.time.field().is_some());
-        properties.iter_mut().for_each(|property| property.identify(fingerprint, has_own_times));
-    }
-    properties.into()
-}
-
 /// Messages in, reports out: decodes, aligns, evaluates.
 ///
 /// A session is driven by its caller and does no I/O. [`push`](Session::push) takes a message,
@@ -373,9 +88,18 @@ pub struct Session {
     /// The number of declared topics, which those of events follow, and for each of these the declared one.
     declared: usize,
     events: Vec<TopicId>,
+    /// For each of these the deadlines that were missed.
+    deadlines: Vec<Deadlines>,
+    /// For each of these what writes the keys of instances of the declared one, if its type is known.
+    keys: Vec<Option<MessageWriter>>,
     /// Whether verdicts that depend on messages that were not seen are inconclusive.
     blind: bool,
+    /// The topics that many publishers may share, while their first messages come.
+    sharing: Option<Box<Sharing>>,
     finished: bool,
+    /// The fingerprint of the program, without the parts that explanations watch.
+    fingerprint: u64,
+    edited: Option<Edited>,
 }
 
 /// The route of messages through a session.
@@ -389,6 +113,15 @@ enum Route {
 }
 
 impl Route {
+    /// The decoder of each topic; none where fields are not read.
+    fn decoders(&self) -> &[Decoder] {
+        match self {
+            Route::Direct(direct) => direct.decoders(),
+            Route::Aligned(aligned) => aligned.decoders(),
+            Route::Synchronized(_) => &[],
+        }
+    }
+
     /// The fields into whose slots messages are decoded.
     fn projections(&self) -> &[Projection] {
         match self {
@@ -439,10 +172,21 @@ struct Shared {
     heartbeat: Heartbeat,
     /// For each topic the sequence numbers in lines.
     recorded: Vec<RecordedNumbers>,
+    /// The properties that begin anew after a restart, until what was not seen before is noted; empty if there are none.
+    joining: Vec<bool>,
 }
 
-/// The limit of times with a number of messages.
-const COUNTS: usize = 256;
+/// What writes the keys of instances in messages of a type.
+fn key_writer(message_type: &Arc<MessageType>) -> Option<MessageWriter> {
+    let of = Some(Arc::clone(message_type));
+    MessageWriter::new(message_type.encoding(), of, JsonForm::EXACT).ok()
+}
+
+/// What writes messages of a type as JSON, to look into them.
+fn value_writer(message_type: &Arc<MessageType>) -> Option<MessageWriter> {
+    let form = JsonForm { names: false, infinite: false };
+    MessageWriter::new(message_type.encoding(), Some(Arc::clone(message_type)), form).ok()
+}
 
 /// The limit of notices that wait to be taken.
 const NOTICES: usize = 4096;
@@ -464,6 +208,16 @@ impl Shared {
             let (begin, end) = self.span.unwrap_or((time, time));
             self.span = Some((begin.min(time), end.max(time)));
         }
+    }
+
+    /// Whether a property begins anew after a restart, before which it has missed nothing.
+    fn joins(&self, property: u32) -> bool {
+        self.joining.get(property as usize) == Some(&true)
+    }
+
+    /// Those of these properties, by their places among them.
+    fn joining_of(&self, properties: &[u32]) -> Vec<u32> {
+        (0..).zip(properties).filter(|(_, property)| self.joins(**property)).map(|(place, _)| place).collect()
     }
 
     /// The number of messages received, those before a snapshot included.
@@ -560,18 +314,38 @@ impl Session {
             if !error.is_about_time() {
                 self.unread(topic, stamp.origin);
             }
+        } else if self.sharing.is_some() {
+            self.share(topic, payload);
         }
         taken
     }
 
-    /// Takes an event of a declared topic that a network reports at this time of the day. `holds` is whether a publisher is
-    /// alive; other events hold. Returns whether a property reads events of the topic; otherwise nothing happens.
-    pub fn event(&mut self, topic: TopicId, event: TopicEvent, holds: bool, time: Timestamp) -> bool {
-        let Some(at) = self.events.iter().position(|of| *of == topic) else { return false };
-        let arrival = Some(self.shared.clock.now());
-        let stamp = Stamp { source: Some(time), arrival, ..Stamp::default() };
-        // Such a message can be decoded.
-        self.push(TopicId((self.declared + at) as u32), stamp, event.message(holds).as_bytes()).is_ok()
+    /// Looks whether many publishers share a topic.
+    #[cold]
+    fn share(&mut self, topic: TopicId, payload: &[u8]) {
+        let Some(sharing) = &mut self.sharing else { return };
+        sharing.message(topic, payload, |notice| self.shared.notice(notice));
+        if sharing.is_over() {
+            self.sharing = None;
+        }
+    }
+
+    /// The same with lines that were taken, where they are [decoded ahead](Session::push_part): others are looked at as they
+    /// are taken.
+    #[inline]
+    pub fn look_at(&mut self, lines: &[u8]) {
+        if self.sharing.is_some() {
+            self.share_lines(lines);
+        }
+    }
+
+    #[cold]
+    fn share_lines(&mut self, lines: &[u8]) {
+        let Some(sharing) = &mut self.sharing else { return };
+        sharing.lines(lines, |notice| self.shared.notice(notice));
+        if sharing.is_over() {
+            self.sharing = None;
+        }
     }
 
     /// A decoder for JSON lines, each a message with its topic and time: see [`Session::push_lines`]. `unit` is
@@ -599,7 +373,13 @@ impl Session {
         at: usize,
         end: usize,
     ) -> Result<usize, LineError> {
-        self.take_lines(lines, Source::Text { text, at, end })
+        let taken = self.take_lines(lines, Source::Text { text, at, end });
+        if self.sharing.is_some()
+            && let Ok(next) = taken
+        {
+            self.share_lines(text.get(at..next).unwrap_or_default());
+        }
+        taken
     }
 
     /// A decoder that decodes lines ahead of their turn, on another thread: see [`Session::push_part`]. `lines` comes from
@@ -786,16 +566,9 @@ impl Session {
     /// it also notes how many messages had come by now, so that [`Session::cut_off`] knows which verdicts are older than
     /// an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
-        if self.counts_at.len() >= COUNTS {
-            self.counts_at.pop_front();
-        }
-        self.counts_at.push_back((self.shared.clock.time_of_day(), self.shared.counted()));
+        self.note_count();
         let mut losses = self.shared.accounts.losses();
-        let decoders = match &self.route {
-            Route::Direct(direct) => direct.decoders(),
-            Route::Aligned(aligned) => aligned.decoders(),
-            Route::Synchronized(_) => &[],
-        };
+        let decoders = self.route.decoders();
         self.mistyped.resize(decoders.len(), false);
         for ((topic, decoder), is_said) in (0..).map(TopicId).zip(decoders).zip(&mut self.mistyped) {
             let count = decoder.mistyped();
@@ -814,6 +587,31 @@ impl Session {
         losses
     }
 
+    /// Takes over the type of the messages of a topic, which was not known when the session began (see
+    /// [`Options::types_later`]): they are read from then on.
+    ///
+    /// # Errors
+    /// A type of another encoding, and all fields that the type does not have. The topic is then not read as before.
+    pub fn learn(&mut self, topic: TopicId, message_type: &Arc<MessageType>) -> Result<(), DecoderError> {
+        let decoders = match &mut self.route {
+            Route::Direct(direct) => direct.decoders_mut(),
+            Route::Aligned(aligned) => aligned.decoders_mut(),
+            Route::Synchronized(synchronized) => return synchronized.learn(topic, message_type),
+        };
+        if let Some(decoder) = decoders.get_mut(topic.index()) {
+            decoder.learn(message_type)?;
+        }
+        if let Some(sharing) = &mut self.sharing {
+            sharing.learn(topic, value_writer(message_type));
+        }
+        for (of, key) in self.events.iter().zip(&mut self.keys) {
+            if *of == topic {
+                *key = key_writer(message_type);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the next message or set that a [synchronizer](SessionPlan::synchronizer) has released, as a JSON
     /// object: the time, and under the names of the topics the messages as received.
     pub fn released(&mut self) -> Option<&[u8]> {
@@ -821,6 +619,11 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.released(),
             _ => None,
         }
+    }
+
+    /// What became of the properties, if the session continues from the snapshot of an edited specification.
+    pub fn edited(&self) -> Option<&Edited> {
+        self.edited.as_ref()
     }
 
     /// The state of the session as bytes, from which [`SessionPlan::restore`] continues. Reports and notices that
@@ -835,8 +638,17 @@ impl Session {
         let Shared { emitter, counts, checked_before, missing, .. } = &self.shared;
         saved.known.explain = self.explains;
         saved.known.note = note.to_owned();
+        saved.known.program = self.fingerprint;
+        saved.known.topics = self.shared.topics.iter().map(|topic| topic.name.clone()).collect();
+        saved.known.properties = self.properties.iter().map(|property| property.name.clone()).collect();
         saved.known.events = checked_before + counts.checked;
-        saved.known.statistics = emitter.statistics.iter().map(|statistics| statistics.saved()).collect();
+        let mut statistics = emitter.statistics.clone();
+        match &self.route {
+            Route::Direct(direct) => direct.see_robustness(&mut statistics),
+            Route::Aligned(aligned) => aligned.see_robustness(&mut statistics),
+            Route::Synchronized(_) => {}
+        }
+        saved.known.statistics = statistics.iter().map(|statistics| statistics.saved()).collect();
         saved.known.missing = missing.saved();
         saved.known.numbers = self.shared.accounts.saved();
         saved.known.attachment = self.shared.attachment.clone();
@@ -868,11 +680,23 @@ impl Session {
             return;
         }
         self.flush();
+        if let Some(mut sharing) = self.sharing.take() {
+            sharing.end(|notice| self.shared.notice(notice));
+        }
         self.shared.emitter.statistics.iter_mut().for_each(|statistics| statistics.over());
         match &mut self.route {
             Route::Direct(direct) => direct.finish(&mut self.shared),
             Route::Aligned(aligned) => aligned.finish(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.finish(&mut self.shared),
+        }
+    }
+
+    /// Notes that the run ends now by its clock, and not with the last message: its recorder says that no further one came.
+    pub fn end_now(&mut self) {
+        match &mut self.route {
+            Route::Direct(direct) => direct.end_now(),
+            Route::Aligned(aligned) => aligned.end_now(),
+            Route::Synchronized(_) => {}
         }
     }
 
@@ -914,10 +738,11 @@ impl Session {
             ..Summary::default()
         };
         match &self.route {
-            Route::Direct(direct) => direct.summarize(&mut summary),
+            Route::Direct(direct) => direct.summarize(&mut summary, &self.shared),
             Route::Aligned(aligned) => aligned.summarize(&mut summary),
             Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
         }
+        self.add_doubtful(&mut summary);
         summary
     }
 }

@@ -1,5 +1,6 @@
 //! The statistics of a session: what happened to the messages, and the verdicts of each property.
 
+mod in_violation;
 mod pause;
 mod property;
 
@@ -17,6 +18,8 @@ use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::limit_text;
 use crate::text::{counted, parameters_text};
 
+pub(crate) use in_violation::EndOf;
+pub use in_violation::{Extent, InViolation, LongestViolation};
 pub use pause::{Cause, Pause};
 pub(crate) use property::SavedStatistics;
 pub use property::{FirstViolation, PropertyStatistics};
@@ -200,12 +203,23 @@ impl TopicStatistics {
     }
 }
 
-/// For the properties with parameters of a monitor, how many messages did not count because of a limit.
-pub(crate) fn unchecked(monitor: &Monitor) -> impl Iterator<Item = (u32, u64)> {
+/// For the properties with parameters of a monitor, how many messages did not count because of a limit, and how many events
+/// because they named no instance: of those that read events, or of all without a specification.
+pub(crate) fn unchecked<'m>(
+    monitor: &'m Monitor,
+    spec: Option<&'m Spec>,
+) -> impl Iterator<Item = (u32, u64)> {
     let slices = monitor.slices();
-    slices.flat_map(|slice| {
-        let ignored = slice.refused + slice.too_long;
-        slice.properties.iter().map(move |property| (*property, ignored))
+    slices.flat_map(move |slice| {
+        let beyond = slice.refused + slice.too_long;
+        slice.properties.iter().map(move |property| {
+            let reads_events = |spec: &Spec| {
+                let found = spec.properties.get(*property as usize);
+                found.is_some_and(|property| !spec.events_read(property.formula).is_empty())
+            };
+            let is_meant = slice.unnamed > 0 && spec.is_none_or(reads_events);
+            (*property, beyond + if is_meant { slice.unnamed } else { 0 })
+        })
     })
 }
 
@@ -224,8 +238,13 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
             continue;
         }
         let names = names.join(", ");
-        if slice.unkeyed > 0 {
-            let messages = counted(slice.unkeyed, "message has", "messages have");
+        if slice.unnamed > 0 {
+            let events = counted(slice.unnamed, "event names", "events name");
+            sentences.push(format!("{names}: {events} no instance by its parameters, and did not count"));
+        }
+        let unkeyed = slice.unkeyed.saturating_sub(slice.unnamed);
+        if unkeyed > 0 {
+            let messages = counted(unkeyed, "message has", "messages have");
             sentences
                 .push(format!("{names}: {messages} no parameter, or one of another type, and did not count"));
         }

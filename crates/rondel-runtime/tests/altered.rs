@@ -68,9 +68,7 @@ fn at(ns: i64) -> Timestamp {
 
 /// The sum that stands behind the rest.
 fn sum(bytes: &[u8]) -> [u8; 8] {
-    let start = 0xcbf2_9ce4_8422_2325_u64;
-    let sum = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(start, sum).to_le_bytes()
+    rondel_event::snapshot::sum(bytes).to_le_bytes()
 }
 
 /// Gives every way in which one byte is something else, or many are gone, under a right sum.

@@ -5,24 +5,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
+mod numbers;
+
 use std::sync::Arc;
 
+use numbers::Numbers;
 use rondel_event::{Origin, Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{Alignment, Blind, ManualClock, Options, Session, Stamp};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Numbers that look random, the same for the same seed (splitmix64).
-struct Numbers(u64);
-
 impl Numbers {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
+        self.next() % limit
     }
 }
 

@@ -89,13 +89,18 @@ fn ids_without_times_in_messages_do_not_depend_on_the_times_of_arrival() {
 }
 
 #[test]
-fn ids_differ_between_specifications() {
+fn an_edit_changes_the_ids_of_what_is_edited_only() {
     let other = TEXT.replace("2 s", "1 s");
-    let ids = |text: &str| -> HashSet<String> {
+    let ids = |text: &str, is_past: bool| -> HashSet<String> {
         let mut session = plan(text, field(), false).0.start().unwrap();
-        lines(&mut session, 0..40).iter().map(|line| id(line).to_owned()).collect()
+        let lines = lines(&mut session, 0..40);
+        let of = lines.iter().filter(|line| line.contains("\"property\":\"past\"") == is_past);
+        of.map(|line| id(line).to_owned()).collect()
     };
-    assert!(ids(TEXT).is_disjoint(&ids(&other)));
+    assert!(ids(TEXT, true).is_disjoint(&ids(&other, true)));
+    assert_eq!(ids(TEXT, false), ids(&other, false));
+    let renamed = TEXT.replace("past", "last");
+    assert!(ids(TEXT, true).is_disjoint(&ids(&renamed, false)));
 }
 
 #[test]

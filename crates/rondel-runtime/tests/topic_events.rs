@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use rondel_event::{Timestamp, TopicEvent, TopicId, Verdict};
+use rondel_decode::schema::Library;
+use rondel_decode::{Encoding, MessageType};
+use rondel_event::{Timestamp, TopicEvent, TopicId, Value, Verdict};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{Alignment, ManualClock, Options, Session, SessionPlan, Stamp};
 
@@ -72,4 +74,178 @@ fn an_event_waits_for_earlier_messages_and_nothing_waits_for_it() {
 fn sets_of_messages_have_no_events() {
     let error = plan(Alignment::new(Policy::Latest)).start().err().unwrap();
     assert!(error.to_string().starts_with("events of topics, such as `missed_deadline(topic)`"), "{error}");
+}
+
+const EACH: &str = "topic track { id: int, x: float }
+    property kept for each id in track.id = not disposed(track)
+    property lives for each id in track.id = alive(track) and not disposed(track)
+    property all = not disposed(track)";
+
+/// The verdicts of a property since the last call, each with its instance.
+fn of_each(session: &mut Session) -> Vec<(u32, String, Verdict)> {
+    session.flush();
+    let reports = session.reports();
+    let of = |r: rondel_runtime::Report<'_>| {
+        let parameters = match r.parameters() {
+            [Value::Int(id)] => id.to_string(),
+            _ => String::new(),
+        };
+        (r.property().position, parameters, r.verdict())
+    };
+    reports.map(of).collect()
+}
+
+fn track(session: &mut Session, id: i64, seconds: i64) {
+    let message = format!("{{\"id\": {id}, \"x\": 1.0}}");
+    session.push(GEAR, Stamp::at(at(seconds)), message.as_bytes()).unwrap();
+}
+
+/// The key of a type in CDR, and a message of it.
+fn of_type(name: &str) -> Arc<MessageType> {
+    let mut library = Library::new();
+    library
+        .add_idl(
+            "@final struct Track { double x; @key long id; string text; }; struct Other { long id; };",
+            &|_| None,
+        )
+        .unwrap();
+    Arc::new(MessageType::Cdr(library.schema(name).unwrap()))
+}
+
+fn each_plan(policy: Policy, message_type: Option<Arc<MessageType>>) -> SessionPlan {
+    let parsed = rondel_spec::parse(EACH);
+    let clock = Arc::new(ManualClock::default());
+    let alignment = Alignment::new(policy);
+    let options = Options { live: true, types_later: true, clock, alignment, ..Options::default() };
+    let mut plan = SessionPlan::new(&parsed.spec.unwrap(), options).unwrap();
+    plan.set_encoding(GEAR, Encoding::Cdr, message_type);
+    plan
+}
+
+/// A message of `Track` in the first version of CDR.
+fn serialised(id: u8) -> Vec<u8> {
+    let mut message = vec![0, 1, 0, 0];
+    message.extend(1.0_f64.to_le_bytes());
+    message.extend([id, 0, 0, 0, 2, 0, 0, 0, b'a', 0]);
+    message
+}
+
+#[test]
+fn a_disposal_belongs_to_the_instance_of_its_key() {
+    use Verdict::{Inconclusive, Satisfied, Violated};
+    let policies = [Policy::Arrival, Policy::EventTime].into_iter();
+    for (policy, is_learnt) in policies.flat_map(|policy| [(policy, false), (policy, true)]) {
+        let track = of_type("Track");
+        let mut session = each_plan(policy, (!is_learnt).then(|| Arc::clone(&track))).start().unwrap();
+        if is_learnt {
+            assert!(session.push(GEAR, Stamp::at(at(0)), &serialised(1)).is_err());
+            session.learn(GEAR, &track).unwrap();
+        }
+        for (id, seconds) in [(1, 0), (2, 1)] {
+            session.push(GEAR, Stamp::at(at(seconds)), &serialised(id)).unwrap();
+        }
+        assert!(session.event(GEAR, TopicEvent::Alive, true, at(2)));
+        // By the key alone, in the second version, and by a whole message.
+        assert!(session.instance_event(
+            GEAR,
+            TopicEvent::Disposed,
+            (&[0, 7, 0, 0, 2, 0, 0, 0], false),
+            at(3)
+        ));
+        assert!(session.instance_event(GEAR, TopicEvent::Unregistered, (&serialised(1), true), at(4)));
+        // Nothing says whose.
+        assert!(session.instance_event(GEAR, TopicEvent::Disposed, (&[0, 7, 0, 0, 2], false), at(5)));
+        assert!(session.event(GEAR, TopicEvent::Disposed, true, at(6)));
+        session.finish();
+        let (one, two, none) = ("1".to_owned(), "2".to_owned(), String::new());
+        let verdicts = of_each(&mut session);
+        let of = |property| -> Vec<(&str, Verdict)> {
+            let own = verdicts.iter().filter(|(of, ..)| *of == property);
+            own.map(|(_, key, verdict)| (key.as_str(), *verdict)).collect()
+        };
+        let (one, two, none) = (one.as_str(), two.as_str(), none.as_str());
+        assert_eq!(of(0), [(one, Satisfied), (two, Satisfied), (two, Violated)], "{policy:?}");
+        // That a publisher is alive, every instance sees.
+        assert_eq!(
+            of(1),
+            [(one, Inconclusive), (two, Inconclusive), (one, Satisfied), (two, Satisfied), (two, Violated),],
+            "{policy:?}"
+        );
+        let all = [Satisfied, Violated, Satisfied, Violated];
+        assert_eq!(of(2), all.map(|verdict| (none, verdict)), "{policy:?}");
+        let omitted = format!("{:?}", session.summary());
+        assert!(omitted.contains("2 events name no instance by its parameters"), "{omitted}");
+    }
+}
+
+#[test]
+fn a_property_with_parameters_needs_no_disposal() {
+    let text = "topic track { id: int }
+        property read for each id in track.id = track.id > 0
+        property kept for each id in track.id = not disposed(track)";
+    let spec = rondel_spec::parse(text).spec.unwrap();
+    let mut session = Session::new(&spec, Options::default()).unwrap();
+    track(&mut session, 1, 0);
+    assert!(session.event(GEAR, TopicEvent::Alive, true, at(1)));
+    // Nobody knows of which instance this is: no property that reads it is satisfied.
+    assert!(session.event(GEAR, TopicEvent::Disposed, true, at(2)));
+    session.finish();
+    let summary = session.summary();
+    assert!(summary.vacuous(0).is_empty(), "{:?}", summary.vacuous(0));
+    // It said something of the publishers.
+    assert!(summary.vacuous(1).is_empty(), "{:?}", summary.vacuous(1));
+    let unchecked = summary.properties.iter().map(|own| own.unchecked).collect::<Vec<_>>();
+    assert_eq!(unchecked, [0, 1]);
+}
+
+/// The monitor did not run, so that what came in time was not taken: nobody knows whether a deadline was missed.
+#[test]
+fn a_deadline_that_was_missed_in_a_pause_says_nothing() {
+    use Verdict::{Satisfied, Violated};
+    let spec = rondel_spec::parse(TEXT).spec.unwrap();
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let clock = Arc::new(ManualClock::default());
+        clock.set(at(1000));
+        let options = Options {
+            live: true,
+            clock: clock.clone(),
+            alignment: Alignment::new(policy),
+            paused_after: Some(500_000_000),
+            ..Options::default()
+        };
+        let mut session = Session::new(&spec, options).unwrap();
+        let mut verdicts = Vec::new();
+        let mut take = |session: &mut Session| {
+            session.flush();
+            session.poll();
+            let own = session.reports().filter(|r| r.property().position == 1 && r.changed());
+            verdicts.extend(own.map(|r| r.verdict()));
+        };
+        let run = |session: &mut Session, from: i64, until: i64| {
+            (from * 10..until * 10).for_each(|tenth| {
+                clock.set(Timestamp::from_nanos(tenth * 100_000_000));
+                session.alive();
+            });
+        };
+        run(&mut session, 1000, 1001);
+        gear(&mut session, 1001);
+        take(&mut session);
+        // Two seconds without the monitor.
+        clock.set(at(1003));
+        assert!(session.event(GEAR, TopicEvent::MissedDeadline, true, at(1003)), "{policy:?}");
+        take(&mut session);
+        run(&mut session, 1003, 1006);
+        gear(&mut session, 1006);
+        take(&mut session);
+        run(&mut session, 1006, 1008);
+        assert!(session.event(GEAR, TopicEvent::MissedDeadline, true, at(1008)));
+        take(&mut session);
+        session.finish();
+        take(&mut session);
+        assert!(!verdicts.is_empty() && verdicts[0] == Satisfied, "{policy:?}: {verdicts:?}");
+        let violated = verdicts.iter().filter(|verdict| **verdict == Violated).count();
+        assert_eq!((violated, verdicts.last()), (1, Some(&Violated)), "{policy:?}: {verdicts:?}");
+        let statistics = &session.summary().properties[1];
+        assert!(statistics.unchecked == 1, "{policy:?}: {statistics:?}");
+    }
 }

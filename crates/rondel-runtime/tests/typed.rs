@@ -160,3 +160,22 @@ fn an_integer_beyond_the_range_is_reported_with_its_field() {
     let vacuous = session.summary().vacuous(0);
     assert!(vacuous[0].text.contains("a value for `ticks` that can be read"), "{vacuous:?}");
 }
+
+/// Fields that nobody reads are seen as well.
+#[test]
+fn a_topic_that_many_share_is_reported() {
+    let text = "topic velocity : autoware_vehicle_msgs/msg/VelocityReport
+        property steady = prev(velocity.longitudinal_velocity) <= velocity.longitudinal_velocity";
+    let spec = parse_typed(text, &ParseOptions::default(), &Types::ros()).spec.unwrap();
+    let inputs = vec![input("autoware_vehicle_msgs.VelocityReport", &["header", "stamp"])];
+    let mut session = Session::new(&spec, Options { inputs, ..Options::default() }).unwrap();
+    for i in 0..64 {
+        let frame = [b"robot_a\0", b"robot_b\0", b"robot_c\0"][i as usize % 3];
+        let numbers = [i as f32, 0.0, 0.0].map(f32::to_le_bytes).concat();
+        let message = cdr(&[&i32::to_le_bytes(i), &0u32.to_le_bytes(), &8u32.to_le_bytes(), frame, &numbers]);
+        session.push(TopicId(0), Stamp::default(), &message).unwrap();
+    }
+    let notices: Vec<_> = session.notices().filter(|notice| notice.kind == "shared").collect();
+    let clauses: Vec<_> = notices.iter().map(|notice| notice.json()["clause"].clone()).collect();
+    assert_eq!(clauses, ["for each frame_id in velocity.header.frame_id"]);
+}

@@ -1,5 +1,7 @@
 //! Division of properties into alignment groups.
 
+use std::collections::BTreeSet;
+
 use rondel_event::TopicId;
 use rondel_spec::{Property, Spec, TimeModel};
 
@@ -13,6 +15,8 @@ pub struct Division {
     pub properties: Vec<u32>,
     /// Whether the properties have parameters.
     pub keyed: bool,
+    /// The [generation](Property::generation) of the properties.
+    pub generation: u32,
     /// The specification with these properties only. It keeps all topics, so that their positions stay the same.
     pub spec: Spec,
 }
@@ -26,9 +30,14 @@ pub fn divide(spec: &Spec) -> Vec<Division> {
     let mut divisions: Vec<Division> = Vec::new();
     for (i, property) in (0..).zip(&spec.properties) {
         let (topics, keyed) = (topics(spec, property), property.slice.is_some());
-        match divisions.iter_mut().find(|d| d.topics == topics && d.keyed == keyed) {
+        let generation = property.generation;
+        let is_same = |d: &&mut Division| (&d.topics, d.keyed, d.generation) == (&topics, keyed, generation);
+        match divisions.iter_mut().find(is_same) {
             Some(division) => division.properties.push(i),
-            None => divisions.push(Division { topics, properties: vec![i], keyed, spec: Spec::default() }),
+            None => {
+                let (properties, spec) = (vec![i], Spec::default());
+                divisions.push(Division { topics, properties, keyed, generation, spec });
+            }
         }
     }
     for division in &mut divisions {
@@ -41,19 +50,21 @@ pub fn divide(spec: &Spec) -> Vec<Division> {
 /// parameters form a second group, which sees messages one by one.
 pub fn together(spec: &Spec, joined: bool) -> Vec<Division> {
     let all: Vec<TopicId> = all(spec).collect();
-    let of = |keyed: bool| {
-        let is_meant = |(_, p): &(u32, &Property)| !joined || p.slice.is_some() == keyed;
+    let generations: BTreeSet<u32> = spec.properties.iter().map(|property| property.generation).collect();
+    let of = |keyed: bool, generation: u32| {
+        let is_meant =
+            |(_, p): &(u32, &Property)| p.generation == generation && (!joined || p.slice.is_some() == keyed);
         (0..).zip(&spec.properties).filter(is_meant).map(|(i, _)| i).collect::<Vec<u32>>()
     };
-    let parts = if joined { vec![(of(false), false), (of(true), true)] } else { vec![(of(false), false)] };
-    let parts = parts.into_iter().filter(|(properties, _)| !properties.is_empty());
-    let division = |(properties, keyed): (Vec<u32>, bool)| Division {
-        topics: all.clone(),
-        spec: only(spec, &properties),
-        properties,
-        keyed,
+    let kinds = if joined { &[false, true][..] } else { &[false] };
+    let parts =
+        generations.iter().flat_map(|&generation| kinds.iter().map(move |&keyed| (keyed, generation)));
+    let division = |(keyed, generation): (bool, u32)| {
+        let properties = of(keyed, generation);
+        let spec = only(spec, &properties);
+        Division { topics: all.clone(), spec, properties, keyed, generation }
     };
-    parts.map(division).collect()
+    parts.map(division).filter(|division| !division.properties.is_empty()).collect()
 }
 
 fn all(spec: &Spec) -> impl Iterator<Item = TopicId> {

@@ -6,13 +6,13 @@ use rondel_event::{Event, Slot, Timestamp, TopicId};
 
 use super::monitor::slots_of;
 use super::{AlignedMonitor, Rule};
-use rondel_engine::{Monitor, Program};
+use rondel_engine::{Monitor, Program, Snapshot};
 use rondel_event::SnapshotError;
 use rondel_event::snapshot::{self, Kind, checksum};
 
 const ALIGNED: &Kind = b"RONDELal";
 /// The version of the saved form.
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 
 /// The fingerprint of a program behind a rule. The settings of the rule have their own fingerprint.
 fn fingerprint(program: &Program, rule: &Rule) -> u64 {
@@ -58,6 +58,46 @@ impl AlignedMonitor {
         let mut restored = AlignedMonitor::new(Arc::clone(&program), rule);
         *restored.monitor_mut() = Monitor::restore(program, &monitor)?;
         Ok(restored)
+    }
+
+    /// The parts of a snapshot of any program and rule: of the monitor, and of what waits.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the bytes are no snapshot, or not whole.
+    pub(crate) fn parts(bytes: &[u8]) -> Result<(Vec<u8>, Vec<u8>), SnapshotError> {
+        let (_, parts) = snapshot::open_any(ALIGNED, VERSION, bytes)?;
+        postcard::from_bytes(parts).map_err(|_| SnapshotError::Altered)
+    }
+
+    /// A monitor that takes over from the snapshot of another program what its properties [continue](Monitor::adopt),
+    /// with the events that waited there.
+    ///
+    /// # Errors
+    /// Those of [`AlignedMonitor::restore`].
+    pub(crate) fn adopt(
+        program: Arc<Program>,
+        rule: Rule,
+        snapshot: Snapshot,
+        waiting: &[u8],
+    ) -> Result<AlignedMonitor, SnapshotError> {
+        let (places, slots) = (snapshot.rearranged(&program), slots_of(&program));
+        let read = |bytes: &[u8]| {
+            let event = Event::read(bytes)?;
+            let (topic, fields) = places.get(event.topic()?.index())?.as_ref()?;
+            Some(Arc::new(event.rearranged(*topic, fields))).filter(|event| is_of(event, &slots))
+        };
+        let rule = match rule {
+            Rule::Order(order) => {
+                let topics: Vec<_> = places.iter().map(|place| Some(place.as_ref()?.0)).collect();
+                Rule::Order(order.rearranged(waiting, &topics, read)?)
+            }
+            Rule::Sets { sets, topics, joined } => {
+                Rule::Sets { sets: sets.restored(waiting, read)?, topics, joined }
+            }
+        };
+        let mut adopted = AlignedMonitor::new(Arc::clone(&program), rule);
+        *adopted.monitor_mut() = Monitor::adopt(program, snapshot)?;
+        Ok(adopted)
     }
 
     /// Ends a pause that lasted until `now`: evaluates events whose wait is over, but reports no topic as absent for

@@ -21,9 +21,10 @@ pub(crate) struct Courses {
     left_out: u64,
 }
 
-/// The values of one field over time.
+/// The values of one field or term over time, in bounded memory: of many values, the least and the greatest of each
+/// stretch of time.
 #[derive(Clone, Debug, Default)]
-struct Course {
+pub struct Course {
     /// In order of time. No two successive values are equal.
     values: Vec<(i64, Option<Value>)>,
     /// Of so many nanoseconds only the least and the greatest value are kept; 0 while all are.
@@ -45,14 +46,20 @@ impl Courses {
     pub(super) fn signals(&self, name: impl Fn(usize) -> String) -> (Vec<Signal>, u64) {
         let signal = |((field, instance), course): (&(usize, String), &Course)| Signal {
             name: format!("{}{instance}", name(*field)),
-            values: course.values.iter().map(|(t, v)| (Timestamp::from_nanos(*t), v.clone())).collect(),
+            values: course.values().collect(),
         };
         (self.courses.iter().map(signal).collect(), self.left_out)
     }
 }
 
 impl Course {
-    fn add(&mut self, time: i64, value: Option<Value>) {
+    /// The times from which on the value is another, with the values.
+    pub fn values(&self) -> impl Iterator<Item = (Timestamp, Option<Value>)> + '_ {
+        self.values.iter().map(|(time, value)| (Timestamp::from_nanos(*time), value.clone()))
+    }
+
+    /// Adds the value from a time on, in nanoseconds.
+    pub fn add(&mut self, time: i64, value: Option<Value>) {
         // Times in the messages may go backwards; a picture goes from left to right.
         let time = self.values.last().map_or(time, |(last, _)| time.max(*last));
         if self.values.last().is_some_and(|(_, last)| *last == value) {

@@ -19,7 +19,7 @@ const INSTANCES: usize = 10_000;
 pub(super) struct KeyPlaces {
     /// The topics with parameters, and the slots of these in a block.
     topics: Vec<(TopicId, Vec<(Slot, ValueType)>)>,
-    /// The topics without parameters whose messages every instance sees.
+    /// The topics of which every instance sees the messages without parameters.
     pub(super) shared: Vec<TopicId>,
 }
 
@@ -45,7 +45,9 @@ impl KeyPlaces {
         let topics: Vec<_> = fields.map(|(topic, _)| (*topic, Vec::new())).collect();
         let mut shared = spec.topics_of(property.formula);
         shared.extend(slice.until.into_iter().flat_map(|until| spec.topics_of(until)));
-        shared.retain(|topic| topics.iter().all(|(keyed, _)| keyed != topic));
+        let mut whole = spec.whole_events(property.formula);
+        whole.extend(slice.until.into_iter().flat_map(|until| spec.whole_events(until)));
+        shared.retain(|topic| topics.iter().all(|(keyed, _)| keyed != topic) || whole.contains(topic));
         shared.sort_unstable();
         shared.dedup();
         KeyPlaces { topics, shared }
@@ -71,9 +73,9 @@ impl KeyPlaces {
         !self.topics.is_empty()
     }
 
-    /// Whether the messages of a topic carry the parameters.
+    /// Whether the messages of a topic carry the parameters, wherever a field of it is read.
     pub(super) fn is_keyed(&self, topic: TopicId) -> bool {
-        self.topics.iter().any(|(keyed, _)| *keyed == topic)
+        self.topics.iter().any(|(keyed, _)| *keyed == topic) && !self.shared.contains(&topic)
     }
 
     /// The instances that see the message of this topic in a row.
@@ -86,7 +88,12 @@ impl KeyPlaces {
         };
         let keys: Option<Vec<_>> =
             places.iter().map(|(slot, value_type)| block.value(*slot, *value_type, row).flatten()).collect();
-        keys.map_or(KeyOf::None, |keys| KeyOf::One(parameters_text(&keys)))
+        match keys {
+            Some(keys) => KeyOf::One(parameters_text(&keys)),
+            // An event of the topic as a whole.
+            None if self.shared.contains(&topic) => KeyOf::All,
+            None => KeyOf::None,
+        }
     }
 }
 

@@ -8,22 +8,26 @@
 mod courses;
 mod history;
 mod keys;
+mod machines;
+mod parts;
 mod reason;
 mod show;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report};
-use rondel_event::{Block, Path, Quantifier, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
-use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
+use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_spec::{ExprId, Property, Spec, TimeModel};
 
-use crate::formula::{self, word};
+use crate::formula;
 use crate::specification::{Specification, looks_ahead};
 use crate::text::parameters_text;
+pub use courses::Course;
 use courses::Courses;
 use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
+use parts::{Parts, parts_of, seeing};
 use reason::{Explained, Past, Reason, Row, explain};
 
 /// The number of time points that are shown.
@@ -175,6 +179,8 @@ impl<'a> Histories<'a> {
 struct Part {
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
+    /// The properties that show the state of a machine which it is true in, in which row, and the state.
+    entered: Vec<(usize, usize, Value)>,
     /// The properties of which an instance ends where it is true.
     ends: Vec<usize>,
 }
@@ -187,6 +193,7 @@ impl Explainer {
     pub(crate) fn new(specification: &mut Specification, signals: u32, courses: bool) -> Explainer {
         let spec = &specification.spec;
         let mut augmented = Spec::clone(spec);
+        let states = machines::states(&mut augmented);
         let mut properties: Vec<Watched> = Vec::new();
         let mut fields: Vec<WatchedField> = Vec::new();
         let mut parts: Vec<Part> = Vec::new();
@@ -195,8 +202,8 @@ impl Explainer {
             let (mut names, mut rows, mut of_all) = (Vec::new(), Vec::new(), Vec::new());
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let keys = KeyPlaces::new(spec, property);
-            let (read, made) = match property.criterion {
-                None => parts_of(spec, property.formula),
+            let Parts { read, made, stateful } = match property.criterion {
+                None => parts_of(spec, property),
                 Some(_) => Default::default(),
             };
             for (id, (topic, path, read)) in read {
@@ -227,18 +234,26 @@ impl Explainer {
                 names.push(name);
             }
             let mut watch = |id: ExprId| {
-                *at.entry((id, property.time, property.linear, property.slice, keys.shared.clone()))
-                    .or_insert_with(|| {
-                        let formula = seeing(&mut augmented, id, &keys.shared);
-                        augmented.properties.push(Property {
-                            time: property.time,
-                            linear: property.linear,
-                            slice: property.slice,
-                            ..Property::new(format!("{}#{}", property.name, parts.len()), formula)
-                        });
-                        parts.push(Part::default());
-                        parts.len() - 1
-                    })
+                *at.entry((
+                    id,
+                    property.time,
+                    property.linear,
+                    property.slice,
+                    keys.shared.clone(),
+                    property.generation,
+                ))
+                .or_insert_with(|| {
+                    let formula = seeing(&mut augmented, id, &keys.shared);
+                    augmented.properties.push(Property {
+                        time: property.time,
+                        linear: property.linear,
+                        slice: property.slice,
+                        generation: property.generation,
+                        ..Property::new(format!("{}#{}", property.name, parts.len()), formula)
+                    });
+                    parts.push(Part::default());
+                    parts.len() - 1
+                })
             };
             let mut watched = Vec::new();
             for id in made.into_iter().take(PARTS) {
@@ -249,11 +264,28 @@ impl Explainer {
                 shown.entry(id).or_default().push(names.len());
                 rows.push(if is_watched { Row::Watched } else { Row::Made });
                 of_all.push(false);
-                names.push(formula::written(spec, id, property.time));
+                names.push(formula::written(spec, id, property));
+            }
+            let (mut entered, mut of_machine) = (Vec::new(), HashMap::new());
+            for (id, (machine, found)) in stateful {
+                let row = *of_machine.entry(machine).or_insert_with(|| {
+                    rows.push(Row::State);
+                    of_all.push(false);
+                    names.push(machines::row_name(found));
+                    let its = states.get(machine.0 as usize).into_iter().flatten();
+                    for (state, node) in (0..).zip(its) {
+                        entered.push((watch(*node), names.len() - 1, machines::state(found, state)));
+                    }
+                    names.len() - 1
+                });
+                shown.entry(id).or_default().push(row);
             }
             let until = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize)?.until);
             let end = until.map(&mut watch);
             watched.into_iter().for_each(|(part, row)| parts[part].shown.push((i, row)));
+            for (part, row, state) in entered {
+                parts[part].entered.push((i, row, state));
+            }
             end.into_iter().for_each(|part| parts[part].ends.push(i));
             let reason = Reason::new(spec, property, &shown, &rows);
             let shared = of_all.into_iter().map(|of_all| of_all && property.slice.is_some()).collect();
@@ -395,6 +427,13 @@ impl Explainer {
                 kept.set(row, place, value.clone(), &watched.rows);
             }
         }
+        for (property, row, state) in part.entered.iter().filter(|_| report.verdict == Verdict::Satisfied) {
+            let watched = &self.properties[*property];
+            let place = place(watched.time, report, self.messages.all());
+            if let Some(kept) = self.kept.of(*property, key) {
+                kept.set(*row, place, Some(state.clone()), &watched.rows);
+            }
+        }
         for &property in part.ends.iter().filter(|_| report.verdict == Verdict::Satisfied) {
             let place = place(self.properties[property].time, report, self.messages.all());
             self.kept.of(property, key).into_iter().for_each(|kept| kept.end(place));
@@ -523,70 +562,4 @@ fn place(model: TimeModel, report: &Report, messages: &[Message]) -> Place {
     let time = report.about.unwrap_or(report.time).as_nanos();
     let found = last_until(messages, time).filter(|found| found.time == time && !report.after);
     found.map_or(Place::between(time, report.after), |found| place_of(model, found))
-}
-
-/// An equivalent formula that mentions these topics: they decide which messages an instance sees.
-fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
-    let seen = spec.topics_of(formula);
-    let mut add = |node: Expr| {
-        spec.nodes.push(node);
-        ExprId(spec.nodes.len() as u32 - 1)
-    };
-    topics.iter().filter(|topic| !seen.contains(topic)).fold(formula, |formula, topic| {
-        let on = add(Expr::On(*topic));
-        let off = add(Expr::Not(on));
-        let never = add(Expr::And(on, off));
-        add(Expr::Or(formula, never))
-    })
-}
-
-/// A field that a formula reads.
-type ReadField = (TopicId, Path, Read);
-
-/// The fields that a formula reads, and the parts of it that are worth watching, from the outside in.
-fn parts_of(spec: &Spec, formula: ExprId) -> (Vec<(ExprId, ReadField)>, Vec<ExprId>) {
-    let (mut fields, mut parts) = (Vec::new(), Vec::new());
-    let mut seen = HashSet::from([formula]);
-    // Each node, and whether it may depend on a variable: then it cannot be a property.
-    let mut open = vec![(formula, false)];
-    while let Some((id, bound)) = open.pop() {
-        let node = &spec.nodes[id.index()];
-        let mut below: Vec<ExprId> = node.operands().collect();
-        let mut is_part = match node {
-            Expr::Field { topic, path, value_type } => {
-                fields.push((id, (*topic, path.clone(), Read::Value(*value_type))));
-                false
-            }
-            Expr::Elements { topic, path, quantifier: Quantifier::Count, conditions } => {
-                let read = Read::Elements(Quantifier::Count, conditions.clone());
-                fields.push((id, (*topic, path.clone(), read)));
-                false
-            }
-            Expr::Length { topic, path } => {
-                fields.push((id, (*topic, path.clone(), Read::Length)));
-                false
-            }
-            Expr::Bind { topic, fields: these } => {
-                let field = |path: &Path, value_type: &ValueType| {
-                    (id, (*topic, path.clone(), Read::Value(*value_type)))
-                };
-                fields.extend(these.iter().map(|(path, _, value_type)| field(path, value_type)));
-                false
-            }
-            Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
-            Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
-            _ => spec.value_type(id) == ValueType::Bool && !spec.is_unknown(id),
-        };
-        if let Some(word) = word(spec, id) {
-            below = vec![word.operand];
-            is_part = true;
-        }
-        if is_part && !bound {
-            parts.push(id);
-        }
-        let bound = bound || matches!(node, Expr::Exists(..) | Expr::ForAll(..));
-        let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
-        open.extend(below.map(|operand| (operand, bound)));
-    }
-    (fields, parts)
 }

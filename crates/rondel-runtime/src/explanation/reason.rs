@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use rondel_event::{TopicId, Value, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel};
+use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Transition};
 
+use super::machines;
 use crate::formula::word;
 
 mod explain;
@@ -16,8 +17,10 @@ pub(super) use truth::Past;
 /// The formula of a property.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reason {
-    /// The nodes, operands before operators; the formula itself is last.
+    /// The nodes, operands before operators.
     nodes: Vec<Node>,
+    /// The formula itself.
+    formula: usize,
     /// The time model of its bounds.
     time: TimeModel,
 }
@@ -33,12 +36,23 @@ struct Node {
     fields: Vec<usize>,
     /// Its operands, by their positions.
     operands: Vec<usize>,
+    /// The transitions of its machine.
+    moves: Vec<Move>,
     /// The topics that it or its operands read.
     topics: Vec<TopicId>,
     /// Whether it or an operand reads a field, and not only the arrival of messages.
     reads: bool,
     /// Whether it or an operand is a future operator.
     is_ahead: bool,
+}
+
+/// A transition of a machine.
+#[derive(Clone, Debug)]
+struct Move {
+    from: Value,
+    to: Value,
+    /// The node of its condition.
+    guard: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +93,8 @@ enum Kind {
     Last,
     /// A state of a machine, which holds since some time point.
     State,
+    /// Several transitions of a machine were possible at once.
+    Ambiguous,
     /// Its history decides; all its operands explain it.
     Whole,
 }
@@ -109,6 +125,7 @@ impl Kind {
             Expr::Window { over, .. } => Kind::Window(over),
             Expr::Age(_) | Expr::Latency(_) | Expr::Jitter(_) | Expr::Chain(..) => Kind::Last,
             Expr::InState(..) => Kind::State,
+            Expr::Ambiguous(_) => Kind::Ambiguous,
             _ => Kind::Whole,
         }
     }
@@ -125,6 +142,8 @@ pub(super) enum Row {
     Field,
     /// A number that is interpolated linearly between messages.
     Line,
+    /// The state of a machine.
+    State,
     /// A part of the formula, with a history of its own.
     Watched,
     /// A part of the formula without a history, evaluated from its operands.
@@ -151,14 +170,16 @@ impl Reason {
         let mut next = 0;
         while let Some(&id) = ids.get(next) {
             next += 1;
-            for operand in below(id) {
+            let machine = machines::of(spec, property, id);
+            let moves = machine.into_iter().flat_map(|(_, machine)| &machine.transitions);
+            for operand in below(id).into_iter().chain(moves.filter_map(|transition| transition.guard)) {
                 places.entry(operand).or_insert_with(|| {
                     ids.push(operand);
                     0
                 });
             }
         }
-        // Nodes refer only to nodes before them.
+        // Nodes refer only to nodes before them, except to the conditions of machines.
         ids.sort_unstable();
         ids.iter().enumerate().for_each(|(place, id)| {
             places.insert(*id, place);
@@ -173,7 +194,7 @@ impl Reason {
                 .get(&id)
                 .into_iter()
                 .flatten()
-                .partition(|row| matches!(rows[**row], Row::Field | Row::Line));
+                .partition(|row| matches!(rows[**row], Row::Field | Row::Line | Row::State));
             let row = parts.first().copied();
             let watched = row.filter(|row| rows[*row] == Row::Watched);
             let is_bool = matches!(expr, Expr::Field { value_type: ValueType::Bool, .. });
@@ -188,6 +209,14 @@ impl Reason {
             operands.iter().for_each(|operand| topics.extend(&nodes[*operand].topics));
             topics.sort_unstable();
             topics.dedup();
+            let moves = machines::of(spec, property, id).map_or_else(Vec::new, |(_, machine)| {
+                let of = |transition: &Transition| Move {
+                    from: machines::state(machine, transition.from),
+                    to: machines::state(machine, transition.to),
+                    guard: transition.guard.and_then(|guard| places.get(&guard).copied()),
+                };
+                machine.transitions.iter().map(of).collect()
+            });
             let any = |of: fn(&Node) -> bool| operands.iter().any(|operand| of(&nodes[*operand]));
             nodes.push(Node {
                 reads: !fields.is_empty() || any(|node| node.reads),
@@ -197,9 +226,11 @@ impl Reason {
                 row,
                 fields,
                 operands,
+                moves,
                 topics,
             });
         }
-        Reason { nodes, time: property.time }
+        let formula = places.get(&formula).copied().unwrap_or(0);
+        Reason { nodes, formula, time: property.time }
     }
 }

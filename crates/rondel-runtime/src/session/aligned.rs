@@ -7,7 +7,7 @@ use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
-use rondel_spec::{Spec, TimeModel};
+use rondel_spec::{Property, Spec, TimeModel};
 
 use super::blind::{Hole, UNKNOWN};
 use super::emitter::Evaluated;
@@ -26,7 +26,7 @@ use crate::options::{Blind, Emit};
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::specification::{Specification, trace_topics};
-use crate::statistics::{Summary, omissions, unchecked};
+use crate::statistics::{PropertyStatistics, Summary, omissions, unchecked};
 
 /// Alignment groups: the properties of each wait for the same topics. A message is decoded once, for all.
 pub(super) struct Aligned {
@@ -89,6 +89,11 @@ impl Aligned {
         self.intake.decoders()
     }
 
+    /// The decoder of each topic.
+    pub(super) fn decoders_mut(&mut self) -> &mut [Decoder] {
+        self.intake.decoders_mut()
+    }
+
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Aligned, StartError> {
         let SessionPlan { specification, options, .. } = plan;
         let spec = &specification.spec;
@@ -104,11 +109,12 @@ impl Aligned {
             Some(saved) => saved.waiting(divisions.len(), spec.properties.len())?,
         };
         let several = divisions.len() > 1;
+        let latest = saved.and_then(|saved| saved.known.recorded_until).map(Timestamp::from_nanos);
         let states = saved.map_or(&[][..], |saved| &saved.states).iter().map(Some);
         let mut groups: Vec<Group> = divisions
             .into_iter()
             .zip(states.chain(std::iter::repeat(None)))
-            .map(|(division, state)| Group::new(plan, division, several, state))
+            .map(|(division, state)| Group::new(plan, division, several, (state, latest)))
             .collect::<Result<_, _>>()?;
         let (projections, layout) = union(spec.topics.len(), &groups);
         for group in &mut groups {
@@ -123,8 +129,7 @@ impl Aligned {
             group.evaluated.properties.iter().for_each(|&property| group_of[property as usize] = i);
         }
         let mut intake = Intake::new(plan, &projections, layout, waiting, saved.is_some())?;
-        let latest = saved.and_then(|saved| saved.known.recorded_until);
-        intake.latest = latest.map(Timestamp::from_nanos);
+        intake.latest = latest;
         Ok(Aligned {
             group_of,
             readers: readers.collect(),
@@ -296,11 +301,13 @@ impl Aligned {
     fn miss_time(&mut self, topics: &[TopicId], span: (Timestamp, SeenAgain), shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, specification, .. } = group;
+            let joining = shared.joining_of(&evaluated.properties);
             let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
             let properties = &specification.spec.properties;
             let is_meant = |property: u32| {
-                let property = properties.get(property as usize);
-                self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
+                let measures = |property: &Property| self.reads_arrivals || property.time != TimeModel::Steps;
+                let joins = joining.contains(&property);
+                !joins && properties.get(property as usize).is_none_or(measures)
             };
             monitor.miss_for(topics, span, None, (&is_meant, told));
         }
@@ -311,8 +318,10 @@ impl Aligned {
     pub(super) fn miss(&mut self, topics: &[TopicId], until: SeenAgain, shared: &mut Shared) {
         for group in &mut self.groups {
             let Group { monitor, evaluated, .. } = group;
+            let joining = shared.joining_of(&evaluated.properties);
             let told: Told<'_> = &mut |block, monitor| shared.emitter.take(block, monitor, evaluated);
-            monitor.miss(topics, (UNKNOWN, until), None, told);
+            let has_seen = |property: u32| !joining.contains(&property);
+            monitor.miss_for(topics, (UNKNOWN, until), None, (&has_seen, told));
         }
         self.notices(shared);
     }
@@ -454,6 +463,10 @@ impl Aligned {
         self.step(shared);
     }
 
+    pub(super) fn end_now(&mut self) {
+        self.ends_now = true;
+    }
+
     pub(super) fn finish(&mut self, shared: &mut Shared) {
         if self.ends_now && self.intake.latest.is_some() {
             let shown = self.intake.shown(shared);
@@ -483,6 +496,22 @@ impl Aligned {
         Saved { known, states: self.groups.iter().map(|group| group.monitor.snapshot()).collect() }
     }
 
+    /// Takes the least robustness of each property.
+    pub(super) fn see_robustness(&self, statistics: &mut [PropertyStatistics]) {
+        for group in &self.groups {
+            for (own, &property) in (0..).zip(&group.evaluated.properties) {
+                statistics[property as usize].see_robustness(group.monitor.monitor(), own);
+            }
+        }
+    }
+
+    /// Ends all violations for the statistics: nothing was seen from here on.
+    pub(super) fn stop_measuring(&self, shared: &mut Shared) {
+        for group in &self.groups {
+            shared.emitter.stop_measuring(group.monitor.monitor(), &group.evaluated);
+        }
+    }
+
     pub(super) fn summarize(&self, summary: &mut Summary) {
         summary.counts.mistyped = self.intake.mistyped();
         summary.omissions.extend(self.intake.omission());
@@ -491,11 +520,12 @@ impl Aligned {
         let names: Vec<String> = summary.topics.iter().map(|topic| topic.name.clone()).collect();
         let unstamped = summary.topics.iter().map(|topic| topic.unstamped).sum();
         let mut alignment = AlignmentStatistics::new(&names, unstamped, self.intake.progress.unread);
+        self.see_robustness(&mut summary.properties);
         for group in &self.groups {
             let monitor = group.monitor.monitor();
-            let steps = monitor.position();
+            let end = group.evaluated.end(monitor);
             for (&property, waiting) in group.evaluated.properties.iter().zip(monitor.waiting()) {
-                summary.properties[property as usize].end(steps, waiting);
+                summary.properties[property as usize].end(end, waiting, monitor);
             }
             for (own, &property) in (0..).zip(&group.evaluated.properties) {
                 summary.properties[property as usize].see_blind(monitor, own);
@@ -503,7 +533,7 @@ impl Aligned {
             let of_all =
                 |(own, number): (u32, u32)| Some((*group.evaluated.properties.get(own as usize)?, number));
             summary.untried.extend(monitor.untried().filter_map(of_all));
-            for (own, messages) in unchecked(monitor) {
+            for (own, messages) in unchecked(monitor, Some(&group.specification.spec)) {
                 // The parts watched for explanations are not among them.
                 if let Some(property) = group.evaluated.properties.get(own as usize) {
                     summary.properties[*property as usize].unchecked += messages;
@@ -563,14 +593,36 @@ impl Aligned {
     }
 }
 
+/// An alignment group as it will be in a session.
+pub(super) struct Planned {
+    /// The positions of its properties.
+    pub(super) properties: Vec<u32>,
+    /// The program, with the parts that explanations watch.
+    pub(super) program: Arc<Program>,
+    /// The alignment, before the first message, if messages wait to be put in order.
+    pub(super) rule: Option<Rule>,
+}
+
+/// The alignment groups of a plan.
+///
+/// # Errors
+/// [`StartError::Compile`] when the properties of a group cannot be monitored.
+pub(super) fn planned(plan: &SessionPlan) -> Result<Vec<Planned>, StartError> {
+    let plan_of = |division: Division| {
+        let Division { topics, properties, keyed, spec, .. } = division;
+        let (specification, _) = Group::specification(plan, spec)?;
+        let rule = Some(plan.options.alignment.rule(&topics, keyed));
+        Ok(Planned { properties, program: specification.program, rule })
+    };
+    divisions(&plan.specification.spec, &plan.options.alignment).into_iter().map(plan_of).collect()
+}
+
 impl Group {
-    fn new(
+    /// The specification of a group, and what explains its violations, if that is asked for.
+    fn specification(
         plan: &SessionPlan,
-        division: Division,
-        several: bool,
-        state: Option<&Vec<u8>>,
-    ) -> Result<Group, StartError> {
-        let Division { topics, properties, keyed, spec } = division;
+        spec: Spec,
+    ) -> Result<(Specification, Option<Explainer>), StartError> {
         let mut specification = Specification {
             program: Arc::new(Program::compile(&spec)?),
             spec: Arc::new(spec),
@@ -580,6 +632,17 @@ impl Group {
             .options
             .explain
             .then(|| Explainer::new(&mut specification, plan.options.signals, plan.options.courses));
+        Ok((specification, explainer))
+    }
+
+    fn new(
+        plan: &SessionPlan,
+        division: Division,
+        several: bool,
+        (state, latest): (Option<&Vec<u8>>, Option<Timestamp>),
+    ) -> Result<Group, StartError> {
+        let Division { topics, properties, keyed, spec, .. } = division;
+        let (specification, explainer) = Group::specification(plan, spec)?;
         let rule = plan.options.alignment.rule(&topics, keyed);
         let program = Arc::clone(&specification.program);
         let mut monitor = match state {
@@ -591,12 +654,13 @@ impl Group {
         monitor.monitor_mut().limit_instances(plan.options.instance_bytes);
         let names = specification.spec.properties.iter().map(|property| property.name.clone());
         let leaps = monitor.monitor().leaps();
+        let latest = latest.unwrap_or(Timestamp::from_nanos(i64::MIN));
         Ok(Group {
             names: if several { names.collect() } else { Vec::new() },
             reached: Reached::new(monitor.monitor()),
             monitor,
             sources: Vec::new(),
-            evaluated: Evaluated { properties, explainer },
+            evaluated: Evaluated { properties, explainer, latest },
             is_timed: specification.is_timed(),
             topics,
             specification,

@@ -12,6 +12,9 @@ use crate::notice::Notice;
 /// A time before all others: it is not known since when messages were not seen.
 pub(super) const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
 
+/// How many counts of messages are kept, with their times.
+const COUNTS: usize = 256;
+
 impl Session {
     /// Takes a message before which messages of its topic were lost.
     #[cold]
@@ -34,6 +37,14 @@ impl Session {
             self.miss(&[topic], before, until);
         }
         taken
+    }
+
+    /// Notes how many messages have come by now, so that [`Session::cut_off`] knows which verdicts are older than an outage.
+    pub fn note_count(&mut self) {
+        if self.counts_at.len() >= COUNTS {
+            self.counts_at.pop_front();
+        }
+        self.counts_at.push_back((self.shared.clock.time_of_day(), self.shared.counted()));
     }
 
     /// Notes that a network was cut off: messages of these topics were not seen since a time of the day, and from

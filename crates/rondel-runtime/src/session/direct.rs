@@ -6,7 +6,7 @@ use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Layout, Projection, Rows, TimeUnit, Timestamp, TopicId};
-use rondel_spec::TimeModel;
+use rondel_spec::{Property, TimeModel};
 
 use super::blind::Hole;
 use super::emitter::Evaluated;
@@ -24,7 +24,7 @@ use crate::options::{Emit, Input, TimeSource};
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
 use crate::specification::{Specification, trace_topics};
-use crate::statistics::{Backwards, Summary, omissions, unchecked};
+use crate::statistics::{Backwards, EndOf, PropertyStatistics, Summary, omissions, unchecked};
 use crate::text::counted;
 
 /// One monitor, and the decoders that fill its block.
@@ -71,6 +71,7 @@ pub(super) struct Direct {
     leaps: u64,
     /// Whether asserts are judged up to the time at which the run ends: messages come live.
     ends_now: bool,
+    is_live: bool,
 }
 
 /// So many deadlines are passed in one call.
@@ -80,6 +81,11 @@ impl Direct {
     /// The decoder of each topic.
     pub(super) fn decoders(&self) -> &[Decoder] {
         &self.decoders
+    }
+
+    /// The decoder of each topic.
+    pub(super) fn decoders_mut(&mut self) -> &mut [Decoder] {
+        &mut self.decoders
     }
 
     pub(super) fn new(plan: &SessionPlan, saved: Option<&Saved>) -> Result<Direct, StartError> {
@@ -128,7 +134,12 @@ impl Direct {
             block: Block::new(program.layout()),
             reached: Reached::new(&monitor),
             monitor,
-            evaluated: Evaluated { properties, explainer: plan.explainer.clone() },
+            evaluated: Evaluated {
+                properties,
+                explainer: plan.explainer.clone(),
+                latest: Timestamp::from_nanos(known.time),
+            },
+            is_live: plan.options.live,
             clock: specification.is_timed().then(SourceClock::default),
             unseen: known.unseen.0.iter().map(|topic| TopicId(*topic)).collect(),
             unseen_before: known.unseen.1,
@@ -447,7 +458,8 @@ impl Direct {
 
     /// Notes that messages of these topics were not seen; `before` is the number of messages by the last one before.
     pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain, shared: &mut Shared) {
-        self.monitor.miss_from(topics, UnseenFrom::Count(before), until);
+        let has_seen = |property: u32| !shared.joins(property);
+        self.monitor.miss_for(topics, (UnseenFrom::Count(before), until), has_seen);
         self.take(None, shared);
     }
 
@@ -499,8 +511,8 @@ impl Direct {
     fn miss_time(&mut self, topics: &[TopicId], span: (UnseenFrom, SeenAgain), shared: &mut Shared) {
         let properties = &self.specification.spec.properties;
         let is_meant = |property: u32| {
-            let property = properties.get(property as usize);
-            self.reads_arrivals || property.is_some_and(|property| property.time != TimeModel::Steps)
+            let measures = |property: &Property| self.reads_arrivals || property.time != TimeModel::Steps;
+            !shared.joins(property) && properties.get(property as usize).is_none_or(measures)
         };
         self.monitor.miss_for(topics, span, is_meant);
         self.take(None, shared);
@@ -589,6 +601,10 @@ impl Direct {
         self.take(None, shared);
     }
 
+    pub(super) fn end_now(&mut self) {
+        self.ends_now = true;
+    }
+
     pub(super) fn finish(&mut self, shared: &mut Shared) {
         if self.ends_now {
             let (last, shown) = self.times(shared);
@@ -610,19 +626,45 @@ impl Direct {
         Saved { known, states: vec![self.monitor.snapshot()] }
     }
 
-    pub(super) fn summarize(&self, summary: &mut Summary) {
+    /// Takes the least robustness of each property.
+    pub(super) fn see_robustness(&self, statistics: &mut [PropertyStatistics]) {
+        for (property, statistics) in (0..).zip(statistics) {
+            statistics.see_robustness(&self.monitor, property);
+        }
+    }
+
+    /// Ends all violations for the statistics: nothing was seen from here on.
+    pub(super) fn stop_measuring(&self, shared: &mut Shared) {
+        shared.emitter.stop_measuring(&self.monitor, &self.evaluated);
+    }
+
+    /// Where evaluation has come to: live, time has passed since the last message, up to the next time at which it could
+    /// bring a verdict.
+    fn end(&self, shared: &Shared) -> EndOf {
+        let mut end = self.evaluated.end(&self.monitor);
+        if self.is_live
+            && let Some(shown) = self.clock.as_ref().and_then(|clock| clock.at(shared.clock.ticks()))
+        {
+            let due = self.monitor.next_deadline().unwrap_or(shown);
+            end.time = end.time.max(shown.min(due));
+        }
+        end
+    }
+
+    pub(super) fn summarize(&self, summary: &mut Summary, shared: &Shared) {
         let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
         summary.counts.mistyped = decoded + self.mistyped;
         summary.counts.undecodable += self.undecodable;
         summary.counts.received += self.undecodable;
-        let steps = self.monitor.position();
+        let end = self.end(shared);
+        self.see_robustness(&mut summary.properties);
         for (property, statistics) in (0..).zip(&mut summary.properties) {
             statistics.see_blind(&self.monitor, property);
         }
         for (statistics, waiting) in summary.properties.iter_mut().zip(self.monitor.waiting()) {
-            statistics.end(steps, waiting);
+            statistics.end(end, waiting, &self.monitor);
         }
-        for (property, messages) in unchecked(&self.monitor) {
+        for (property, messages) in unchecked(&self.monitor, Some(&self.specification.spec)) {
             // The parts watched for explanations are not among them.
             if let Some(statistics) = summary.properties.get_mut(property as usize) {
                 statistics.unchecked += messages;

@@ -1,13 +1,13 @@
 //! From the reports of a monitor to statistics and pending reports.
 
-use rondel_engine::{Monitor, Report};
+use rondel_engine::{EndedInstance, Monitor, Report, UnseenFrom};
 use rondel_event::{Block, Timestamp};
 use rondel_spec::Spec;
 
 use crate::explanation::Explainer;
 use crate::options::Emit;
 use crate::report::Reports;
-use crate::statistics::PropertyStatistics;
+use crate::statistics::{EndOf, PropertyStatistics};
 
 /// The properties that one monitor evaluates.
 #[derive(Clone, Debug)]
@@ -16,6 +16,15 @@ pub(super) struct Evaluated {
     pub(super) properties: Vec<u32>,
     /// The explainer of their violations, if explanations are requested.
     pub(super) explainer: Option<Explainer>,
+    /// The time of the last event.
+    pub(super) latest: Timestamp,
+}
+
+impl Evaluated {
+    /// Where evaluation has come to.
+    pub(super) fn end(&self, monitor: &Monitor) -> EndOf {
+        EndOf { event: self.latest, time: monitor.time(), steps: monitor.position() }
+    }
 }
 
 /// Counts all verdicts, and keeps those to emit until they are taken.
@@ -41,15 +50,34 @@ impl Emitter {
         monitor: &Monitor,
         evaluated: &mut Evaluated,
     ) {
-        let Evaluated { properties, explainer } = evaluated;
+        if let Some((block, _)) = block
+            && let Some(last) = block.len().checked_sub(1)
+        {
+            evaluated.latest = block.time(last);
+        }
+        let end = evaluated.end(monitor);
+        let Evaluated { properties, explainer, .. } = evaluated;
         let Emitter { emit, statistics, reports, .. } = self;
         reports.make_room();
         let events = block.map(|(block, _)| block);
+        // Before the verdicts that are inconclusive for that reason.
+        for missed in monitor.missed().iter().filter(|missed| missed.is_read) {
+            if let Some(&property) = properties.get(missed.property as usize) {
+                statistics[property as usize].gap(missed.from, end, monitor);
+            }
+        }
+        let mut ended = monitor.ended().peekable();
+        let mut count = |statistics: &mut [PropertyStatistics], report: &Report| {
+            while let Some(ended) = ended.next_if(|ended| ended.is_before(report)) {
+                end_instance(statistics, properties, &ended, monitor);
+            }
+            statistics[properties[report.property as usize] as usize].add(report, Some((monitor, events)));
+        };
         match explainer {
             None => {
                 for report in monitor.reports() {
                     let property = properties[report.property as usize];
-                    statistics[property as usize].add(report, || monitor.key(report));
+                    count(statistics, report);
                     // A verdict that is only counted needs no parameters; an assert has one at the end.
                     if emit.wants(report) && !statistics[property as usize].is_assert() {
                         reports.add(property, report, (monitor, events), None);
@@ -58,17 +86,26 @@ impl Emitter {
             }
             Some(explainer) => explainer.take(block, monitor, |report, explanation| {
                 let property = properties[report.property as usize];
-                statistics[property as usize].add(report, || monitor.key(report));
+                count(statistics, report);
                 if emit.wants(report) && !statistics[property as usize].is_assert() {
                     reports.add(property, report, (monitor, events), explanation);
                 }
             }),
         }
+        ended.for_each(|ended| end_instance(statistics, properties, &ended, monitor));
         for missed in monitor.missed() {
             // The parts that only explanations need follow the properties.
             if let Some(&property) = properties.get(missed.property as usize) {
                 statistics[property as usize].miss(monitor, missed.is_read);
             }
+        }
+    }
+
+    /// Ends all violations for the statistics, where a monitor has come to.
+    pub(super) fn stop_measuring(&mut self, monitor: &Monitor, evaluated: &Evaluated) {
+        let end = evaluated.end(monitor);
+        for &property in &evaluated.properties {
+            self.statistics[property as usize].gap(UnseenFrom::Count(monitor.counted()), end, monitor);
         }
     }
 
@@ -88,5 +125,18 @@ impl Emitter {
                 self.reports.add_judged(property, &report);
             }
         }
+    }
+}
+
+/// Counts an instance that ended while a property was violated in it.
+fn end_instance(
+    statistics: &mut [PropertyStatistics],
+    properties: &[u32],
+    ended: &EndedInstance<'_>,
+    monitor: &Monitor,
+) {
+    // The parts that only explanations need follow the properties.
+    if let Some(&property) = properties.get(ended.property as usize) {
+        statistics[property as usize].ended(ended, monitor);
     }
 }

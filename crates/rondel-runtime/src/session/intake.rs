@@ -322,6 +322,11 @@ impl Intake {
         &self.decoders
     }
 
+    /// The decoder of each topic.
+    pub(super) fn decoders_mut(&mut self) -> &mut [Decoder] {
+        &mut self.decoders
+    }
+
     pub(super) fn mistyped(&self) -> u64 {
         self.mistyped + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
     }

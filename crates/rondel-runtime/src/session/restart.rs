@@ -82,6 +82,13 @@ impl Session {
         self.shared.heartbeat.pauses.push(pause);
         self.shared.notice(Notice::paused(&pause));
         if !self.blind {
+            // How long a violation lasted meanwhile was not seen in any case.
+            match &self.route {
+                Route::Direct(direct) => direct.stop_measuring(&mut self.shared),
+                Route::Aligned(aligned) => aligned.stop_measuring(&mut self.shared),
+                Route::Synchronized(_) => {}
+            }
+            self.shared.joining.clear();
             return;
         }
         let topics = (0..self.shared.topics.len() as u32).map(TopicId);
@@ -95,6 +102,7 @@ impl Session {
             Route::Aligned(aligned) => aligned.absent(absence, is_by_arrival, &mut self.shared),
             Route::Synchronized(_) => {}
         }
+        self.shared.joining.clear();
     }
 }
 

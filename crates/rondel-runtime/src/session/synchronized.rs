@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_align::{Order, Released, Sets, SnapshotError};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{LineError, Lines, Source};
-use rondel_decode::{DecodeError, Encoding, MessageWriter};
+use rondel_decode::{DecodeError, DecoderError, Encoding, MessageType, MessageWriter};
 use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
 
 use super::aligned::of_specification;
@@ -92,8 +92,8 @@ impl Synchronized {
         let topics: Vec<String> = plan.specification.spec.topics.iter().map(|t| t.name.clone()).collect();
         let writer = |(name, input): (&String, &Input)| {
             let Input { encoding, message_type, .. } = input;
-            let is_json = *encoding == Encoding::Json;
-            let writer = (!is_json)
+            let is_read = *encoding != Encoding::Json && !(plan.options.types_later && input.awaits_type());
+            let writer = is_read
                 .then(|| MessageWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
                 .transpose();
             writer.map_err(|error| StartError::Mismatch(format!("topic '{name}': {error}")))
@@ -120,6 +120,21 @@ impl Synchronized {
             set: Vec::new(),
             text: Vec::new(),
         })
+    }
+
+    /// Takes over the type of the messages of a topic: see [`Session::learn`](super::Session::learn).
+    pub(super) fn learn(
+        &mut self,
+        topic: TopicId,
+        message_type: &Arc<MessageType>,
+    ) -> Result<(), DecoderError> {
+        let places =
+            self.writers.get_mut(topic.index()).zip(self.intake.decoders_mut().get_mut(topic.index()));
+        let Some((writer, decoder)) = places else { return Ok(()) };
+        let (encoding, of) = (message_type.encoding(), Some(Arc::clone(message_type)));
+        decoder.learn(message_type)?;
+        *writer = Some(MessageWriter::new(encoding, of, JsonForm::READABLE)?);
+        Ok(())
     }
 
     pub(super) fn push(

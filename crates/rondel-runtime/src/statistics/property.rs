@@ -1,14 +1,16 @@
 //! The verdicts of a property, counted.
 
-use rondel_engine::{Blind, Monitor, Report};
-use rondel_event::{Timestamp, Value, Verdict};
-use rondel_spec::{Property, Spec, TimeModel};
+use rondel_engine::{Blind, EndedInstance, Monitor, Report, UnseenFrom};
+use rondel_event::{Block, Timestamp, Verdict};
+use rondel_spec::{Expr, Property, Spec, TimeModel, VariableId};
 use serde::{Deserialize, Serialize};
 
+use super::in_violation::{EndOf, InViolation, SavedViolations, Violations};
 use super::unchecked;
 use crate::criteria::{Assertion, Doubt, Judgement, Measured};
+use crate::report::variables;
 use crate::specification::{looks_ahead, may_look_ahead};
-use crate::text::parameters_text;
+use crate::text::{parameters_text, value_text};
 
 /// The verdicts of one property, counted.
 ///
@@ -22,7 +24,7 @@ pub struct PropertyStatistics {
     /// How often it became violated.
     pub violations: u64,
     /// The first violation.
-    pub first: Option<FirstViolation>,
+    pub first: Option<Box<FirstViolation>>,
     /// The last verdict.
     pub last: Option<Verdict>,
     /// Whether a recording ended with it inconclusive.
@@ -31,12 +33,20 @@ pub struct PropertyStatistics {
     pub by_steps: bool,
     /// Whether it has parameters.
     pub by_key: bool,
-    /// The messages that did not count, as their parameters were too many or too long.
+    /// The messages that did not count: their parameters were too many or too long, an event named no instance, or a deadline
+    /// was missed while the session did not run.
     pub unchecked: u64,
     /// How often it was inconclusive because messages were not seen.
     pub blind: Blind,
     /// Whether an assert judges it, which decides instead of it.
     pub is_asserted: bool,
+    /// The least robustness that was evaluated: at messages, and where anything changed between them. `None` without
+    /// robustness.
+    pub least_robustness: Option<f64>,
+    /// For how long it was violated.
+    violated: Violations,
+    /// The variables that its quantifiers bind.
+    variables: Vec<(VariableId, String)>,
     /// What an assert has measured; none for a property.
     assertion: Option<Box<Assertion>>,
     /// Whether it was ever satisfied or violated.
@@ -59,6 +69,8 @@ pub struct FirstViolation {
     pub step: Option<u64>,
     /// The time that the violation is about.
     pub time: Timestamp,
+    /// The values of the quantified variables for which it was violated, as texts, with their names.
+    pub values: Vec<(String, String)>,
 }
 
 impl PropertyStatistics {
@@ -68,8 +80,13 @@ impl PropertyStatistics {
         let by_steps = |p: &Property| {
             p.time != TimeModel::Dense && p.slice.is_none() && !(ahead && looks_ahead(spec, p.formula))
         };
+        let violated =
+            |p: &Property| Violations::of(spec, p, by_steps(p), ahead && looks_ahead(spec, p.formula));
+        let quantifies = spec.nodes.iter().any(|node| matches!(node, Expr::Exists(..) | Expr::ForAll(..)));
         let statistics = |p: &Property| PropertyStatistics {
             by_steps: by_steps(p),
+            violated: violated(p),
+            variables: if quantifies { variables(spec, p.formula) } else { Vec::new() },
             by_key: p.slice.is_some() && p.criterion.is_none(),
             assertion: Assertion::of(spec, p),
             ..PropertyStatistics::default()
@@ -81,9 +98,11 @@ impl PropertyStatistics {
         all
     }
 
-    /// Adds a verdict. Only changes count. `parameters` is called only where they are needed.
+    /// Adds a verdict. Only changes count. The monitor, and the block that it has evaluated, are asked for parameters and
+    /// values where they are needed.
     #[inline]
-    pub(crate) fn add(&mut self, report: &Report, parameters: impl FnOnce() -> Vec<Value>) {
+    pub(crate) fn add(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
+        let monitor = from.map(|(monitor, _)| monitor);
         if !report.changed {
             return;
         }
@@ -104,14 +123,45 @@ impl PropertyStatistics {
         }
         self.open |= self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
+        self.violated.add(report, monitor);
         if report.verdict == Verdict::Violated {
             self.violations += 1;
-            self.first.get_or_insert_with(|| FirstViolation {
-                parameters: parameters_text(&parameters()),
+            let variables = &self.variables;
+            let first = || FirstViolation {
+                values: from.map_or_else(Vec::new, |from| witness(report, from, variables)),
+                parameters: monitor.map_or_else(String::new, |monitor| parameters_text(&monitor.key(report))),
                 step: (report.at_event && report.about.is_none()).then_some(report.step),
                 time: report.about.unwrap_or(report.time),
-            });
+            };
+            self.first.get_or_insert_with(|| Box::new(first()));
         }
+    }
+
+    /// For how long it was violated; `None` where that is not measured: verdicts of properties with future operators come
+    /// later and do not tell when they are satisfied again, those of a chain are about one stamp each, and an assert is
+    /// about the whole run.
+    pub fn in_violation(&self) -> Option<&InViolation> {
+        self.violated.found()
+    }
+
+    /// Takes an instance that ended while it was violated.
+    pub(crate) fn ended(&mut self, ended: &EndedInstance<'_>, monitor: &Monitor) {
+        self.violated.close_instance(ended.key, ended.time, monitor);
+    }
+
+    /// Notes that messages that the property reads were not seen from a time on: how long it was violated is not known
+    /// from there on, until it becomes violated anew.
+    pub(crate) fn gap(&mut self, from: UnseenFrom, end: EndOf, monitor: &Monitor) {
+        self.violated.miss(from, end, monitor);
+    }
+
+    /// Takes the least robustness that a monitor has evaluated of the property of this position.
+    pub(crate) fn see_robustness(&mut self, monitor: &Monitor, property: u32) {
+        self.lower(monitor.least_robustness(property));
+    }
+
+    fn lower(&mut self, robustness: Option<f64>) {
+        self.least_robustness = self.least_robustness.into_iter().chain(robustness).reduce(f64::min);
     }
 
     /// Takes how often the property of this position was inconclusive as messages were not seen. What was missed after its
@@ -148,7 +198,7 @@ impl PropertyStatistics {
     ) -> Option<Verdict> {
         let assertion = self.assertion.as_mut()?;
         let is_meant = |(own, ignored): (u32, u64)| own == property && ignored > 0;
-        let uncounted = unchecked(monitor).any(is_meant);
+        let uncounted = unchecked(monitor, None).any(is_meant);
         let doubt = Doubt { unjudged: monitor.is_unjudged(property), uncounted, broke_off };
         let verdict = assertion.judge(monitor.position(), time, doubt);
         self.last = Some(verdict);
@@ -168,15 +218,15 @@ impl PropertyStatistics {
         self.assertion.is_some()
     }
 
-    /// Closes the statistics of a recording with this many steps, in which this many instances are
-    /// inconclusive.
-    pub(crate) fn end(&mut self, steps: u64, waiting: u64) {
+    /// Closes the statistics of a recording that ended there, in which this many instances are inconclusive.
+    pub(crate) fn end(&mut self, end: EndOf, waiting: u64, monitor: &Monitor) {
         if self.assertion.is_some() {
             return;
         }
         if self.by_steps {
-            self.count(steps);
+            self.count(end.steps);
         }
+        self.violated.end(end, monitor);
         self.open |= match self.by_key {
             true => waiting > 0,
             false => self.last == Some(Verdict::Inconclusive),
@@ -198,6 +248,8 @@ impl PropertyStatistics {
         self.open |= further.open;
         self.decided |= further.decided;
         self.unchecked += further.unchecked;
+        self.lower(further.least_robustness);
+        self.violated.merge(further.violated);
         self.blind.times += further.blind.times;
         self.blind.verdicts += further.blind.verdicts;
     }
@@ -226,47 +278,80 @@ impl PropertyStatistics {
     }
 }
 
+/// The values for which a property turned violated, as texts.
+#[cold]
+fn witness(
+    report: &Report,
+    (monitor, block): (&Monitor, Option<&Block>),
+    variables: &[(VariableId, String)],
+) -> Vec<(String, String)> {
+    let mut values = Vec::new();
+    if !variables.is_empty() {
+        monitor.write_witness(report, block, &mut values);
+    }
+    // In the order of the quantifiers.
+    let text = |(id, name): &(VariableId, String)| {
+        let (_, value) = values.iter().find(|(of, _)| of == id)?;
+        Some((name.clone(), value_text(value)))
+    };
+    variables.iter().filter_map(text).collect()
+}
+
+/// A [`FirstViolation`] in a snapshot: the parameters, the step, the time in nanoseconds and the values.
+type SavedFirst = (String, Option<u64>, i64, Vec<(String, String)>);
+
 /// [`PropertyStatistics`] in a snapshot: times in nanoseconds, verdicts by their names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SavedStatistics {
     inconclusive: u64,
     violations: u64,
-    first: Option<(String, Option<u64>, i64)>,
+    first: Option<SavedFirst>,
     last: Option<String>,
     open: bool,
     decided: bool,
     about: Option<(i64, bool)>,
     since: u64,
+    least_robustness: Option<f64>,
+    violated: SavedViolations,
     #[serde(default)]
     measured: Option<Measured>,
 }
 
 impl PropertyStatistics {
     pub(crate) fn saved(&self) -> SavedStatistics {
-        let first = |first: &FirstViolation| (first.parameters.clone(), first.step, first.time.as_nanos());
+        let first = |first: &FirstViolation| {
+            (first.parameters.clone(), first.step, first.time.as_nanos(), first.values.clone())
+        };
         SavedStatistics {
             inconclusive: self.inconclusive,
             violations: self.violations,
-            first: self.first.as_ref().map(first),
+            first: self.first.as_deref().map(first),
             last: self.last.map(|verdict| verdict.as_str().to_owned()),
             open: self.open,
             decided: self.decided,
             about: self.about.map(|(time, is_later)| (time.as_nanos(), is_later)),
             since: self.since,
+            least_robustness: self.least_robustness,
+            violated: self.violated.saved(),
             measured: self.assertion.as_ref().map(|assertion| assertion.measured.clone()),
         }
     }
 
     pub(crate) fn restore(&mut self, saved: SavedStatistics) {
-        let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since, measured } =
+        let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since, .. } =
             saved;
+        let SavedStatistics { least_robustness, violated, measured, .. } = saved;
+        self.least_robustness = least_robustness.filter(|least| !least.is_nan());
+        self.violated.restore(violated);
         if let Some((assertion, measured)) = self.assertion.as_mut().zip(measured) {
             assertion.measured = measured;
         }
         let time = Timestamp::from_nanos;
         (self.inconclusive, self.violations, self.open) = (inconclusive, violations, open);
         (self.decided, self.since) = (decided, since);
-        self.first = first.map(|(parameters, step, at)| FirstViolation { parameters, step, time: time(at) });
+        self.first = first.map(|(parameters, step, at, values)| {
+            Box::new(FirstViolation { parameters, step, time: time(at), values })
+        });
         let all = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
         self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
         self.about = about.map(|(at, is_later)| (time(at), is_later));
@@ -274,6 +359,7 @@ impl PropertyStatistics {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -286,19 +372,22 @@ mod tests {
             report
         };
         let mut statistics = PropertyStatistics::default();
-        statistics.add(&report(0, None, Verdict::Satisfied), Vec::new);
-        statistics.add(&report(2, Some(0), Verdict::Inconclusive), Vec::new);
+        statistics.add(&report(0, None, Verdict::Satisfied), None);
+        statistics.add(&report(2, Some(0), Verdict::Inconclusive), None);
         assert_eq!((statistics.last, statistics.inconclusive), (Some(Verdict::Satisfied), 1));
-        statistics.add(&report(9, Some(5), Verdict::Violated), Vec::new);
+        statistics.add(&report(9, Some(5), Verdict::Violated), None);
         let first = statistics.first.as_ref().map(|first| (first.step, first.time));
         assert_eq!((statistics.last, first), (Some(Verdict::Violated), Some((None, at(5)))));
+        let program = rondel_engine::Program::compile(&Spec::default()).unwrap();
+        let monitor = Monitor::new(std::sync::Arc::new(program));
+        let end = EndOf { event: at(9), time: at(9), steps: 3 };
         let mut closed = statistics.clone();
-        closed.end(3, 0);
+        closed.end(end, 0, &monitor);
         assert!(!closed.open);
         // A verdict that is open at the end stays open, although later times are known.
         statistics.over();
-        statistics.add(&report(9, Some(4), Verdict::Inconclusive), Vec::new);
-        statistics.end(3, 0);
+        statistics.add(&report(9, Some(4), Verdict::Inconclusive), None);
+        statistics.end(end, 0, &monitor);
         assert!(statistics.open && statistics.last == Some(Verdict::Violated));
     }
 }

@@ -1,10 +1,9 @@
 //! A first specification and deployment from a survey: everything that was seen satisfies them.
 
-use std::fmt::Write as _;
-
+use super::declare::{self, Drafted, Listed, key, written};
 use super::fields::Field;
-use super::names::{self, Names, is_name, name_like};
-use super::{PayloadKind, Survey, Topic};
+use super::names::{Names, name_like};
+use super::{PayloadKind, Survey};
 use crate::text::counted;
 
 /// Topics that a draft contains; further ones are counted.
@@ -38,20 +37,6 @@ pub struct Draft {
     pub properties: usize,
 }
 
-/// A topic of a draft.
-struct Drafted<'s> {
-    name: String,
-    /// The address with its network, such as `zenoh:demo/gear`.
-    source: String,
-    /// The address as it was seen, which may lack the network.
-    seen: &'s str,
-    /// The address as a specification writes it.
-    address: &'s str,
-    topic: &'s Topic,
-    /// Whether its messages are of a type whose definition is known by name.
-    is_typed: bool,
-}
-
 /// A property about a field, with a value that satisfies it and one that does not.
 struct About {
     property: String,
@@ -64,41 +49,10 @@ struct About {
 /// Writes a specification that everything in the survey satisfies, and a deployment. `knows` returns whether the
 /// definition of a message type is known. `None` if there is nothing to write about.
 pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bool) -> Option<Draft> {
-    let (mut usable, mut omitted) = (Vec::new(), Vec::new());
-    for (source, topic) in survey.topics() {
-        match unusable(topic, &knows) {
-            Some(reason) => omitted.push(format!("{}: {reason}", topic.name.as_deref().unwrap_or(source))),
-            None => usable.push((source, topic)),
-        }
-    }
-    if usable.len() > TOPICS {
-        omitted.push(format!(
-            "{}, as a draft has at most {TOPICS}",
-            counted((usable.len() - TOPICS) as u64, "further topic", "further topics")
-        ));
-        usable.truncate(TOPICS);
-    }
-    if survey.unlisted() > 0 {
-        omitted.push(format!("{} on further topics", counted(survey.unlisted(), "message", "messages")));
-    }
-    if usable.is_empty() {
+    let (drafted, omitted) = declare::topics(survey, TOPICS, knows);
+    if drafted.is_empty() {
         return None;
     }
-    let names =
-        names::topics(usable.iter().map(|(source, topic)| topic.name.as_deref().unwrap_or(plain(source))));
-    let drafted: Vec<Drafted<'_>> = usable
-        .iter()
-        .zip(names)
-        .map(|(&(source, topic), name)| Drafted {
-            name,
-            source: with_network(source),
-            seen: source,
-            address: topic.name.as_deref().unwrap_or(plain(source)),
-            topic,
-            is_typed: topic.kind() == Some(PayloadKind::Cdr)
-                && topic.message_type.as_deref().is_some_and(&knows),
-        })
-        .collect();
     let mut writer =
         Writer { text: String::new(), names: Names::default(), properties: 0, about: Vec::new() };
     writer.head(survey, options, &omitted);
@@ -110,45 +64,6 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
     let specification = rondel_spec::format(&writer.text).unwrap_or(writer.text);
     let (topics, properties) = (drafted.len(), writer.properties);
     Some(Draft { specification, deployment, omitted, topics, properties })
-}
-
-/// Why a topic cannot be read, if it cannot.
-fn unusable(topic: &Topic, knows: impl Fn(&str) -> bool) -> Option<String> {
-    let kind = topic.kind();
-    match (kind, &topic.message_type) {
-        (None, _) => Some("no message came".to_owned()),
-        (Some(PayloadKind::Cdr), None) => {
-            Some("its messages are CDR of a type that is not announced".to_owned())
-        }
-        (Some(PayloadKind::Cdr), Some(message_type)) if !knows(message_type) && !topic.is_described() => {
-            Some(format!(
-                "the definition of its type {message_type} is not known; name its file with --schemas"
-            ))
-        }
-        (Some(kind @ (PayloadKind::Text | PayloadKind::Other | PayloadKind::Empty)), _) => {
-            Some(format!("its payloads ({}) cannot be decoded", kind.name()))
-        }
-        _ => None,
-    }
-}
-
-/// An address without its network.
-fn plain(source: &str) -> &str {
-    match source.split_once(':') {
-        Some((network, rest)) if ["zenoh", "dds", "mqtt", "ros2"].contains(&network) => rest,
-        _ => source,
-    }
-}
-
-/// An address with a network; a recording does not always name one.
-fn with_network(source: &str) -> String {
-    if plain(source).len() < source.len() {
-        return source.to_owned();
-    }
-    let source = source.trim_matches('/');
-    // A key has no empty parts and no wildcards.
-    let is_key = !source.is_empty() && !source.contains("//") && !source.contains(['*', '$', '#', '?']);
-    format!("zenoh:{}", if is_key { source.to_owned() } else { name_like(source) })
 }
 
 struct Writer {
@@ -185,7 +100,7 @@ impl Writer {
     }
 
     fn topic(&mut self, index: usize, drafted: &Drafted<'_>) {
-        let Drafted { name, topic, .. } = drafted;
+        let topic = drafted.topic;
         self.line("");
         let (least, most) = topic.sizes.unwrap_or_default();
         let size = if least == most { least.to_string() } else { format!("{least} to {most}") };
@@ -203,22 +118,7 @@ impl Writer {
                 super::FIELDS
             ));
         }
-        let address = if drafted.address == name {
-            String::new()
-        } else {
-            format!(" {}", in_language(drafted.address))
-        };
-        let is_typed = drafted.is_typed;
-        let message_type = topic.message_type.as_deref().filter(|_| is_typed);
-        let message_type = message_type
-            .map(|name| match name.contains("::") {
-                true => format!(" : {}", in_language(name)),
-                false => format!(" : {name}"),
-            })
-            .unwrap_or_default();
-        let schema = if is_typed { String::new() } else { schema(topic.fields.fields(), 1) };
-        let schema = if schema.is_empty() { schema } else { format!(" {schema}") };
-        self.line(format!("topic {name}{address}{message_type}{schema}"));
+        self.line(declare::declaration(drafted, Listed::Values));
         if topic.unreadable() > 0 {
             let messages = counted(topic.unreadable(), "message was", "messages were");
             self.comment(&format!("{messages} not of this type, and left out."));
@@ -360,60 +260,6 @@ fn rule(field: &Field) -> Option<Rule> {
         good: number(most),
         bad: number(high + if is_whole { 1.0 } else { margin }),
     })
-}
-
-/// The schema of fields, in braces; empty without fields.
-fn schema(fields: &[Field], depth: usize) -> String {
-    let indent = "    ".repeat(depth);
-    let mut members = Vec::new();
-    for field in fields {
-        let kind = match field.kind.name() {
-            Some(kind) => kind.to_owned(),
-            None => schema(&field.fields, depth + 1),
-        };
-        if !kind.is_empty() {
-            members.push(format!("{}: {kind}", key(&field.name)));
-        }
-    }
-    let line = members.join(", ");
-    match members.len() {
-        0 => String::new(),
-        _ if line.len() <= 60 && !line.contains('\n') => format!("{{ {line} }}"),
-        _ => {
-            let mut text = "{\n".to_owned();
-            for member in members {
-                // Writing to a string does not fail.
-                let _ = writeln!(text, "{indent}{member},");
-            }
-            text.push_str(&"    ".repeat(depth - 1));
-            text.push('}');
-            text
-        }
-    }
-}
-
-/// A path below a topic.
-fn written(path: &[String]) -> String {
-    path.iter().map(|name| key(name)).collect::<Vec<_>>().join(".")
-}
-
-/// A name of a field, in quotes where it needs them.
-fn key(name: &str) -> String {
-    if is_name(name) { name.to_owned() } else { in_language(name) }
-}
-
-/// A text of the language, whose escapes are not those of JSON.
-fn in_language(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// A text of YAML.

@@ -8,6 +8,8 @@ pub const FIELDS: usize = 64;
 const DEPTH: usize = 8;
 /// Different values that are remembered.
 pub(super) const VALUES: usize = 5;
+/// Elements of an array that are looked at, its first ones.
+const ELEMENTS: usize = 16;
 /// Characters of a name or of a remembered text.
 const LONGEST: usize = 40;
 
@@ -85,8 +87,12 @@ pub struct Field {
     pub messages: u64,
     /// The least and the greatest number.
     pub range: Option<(f64, f64)>,
+    /// The last value, if it is no object, no array and no long text.
+    pub last: Option<Value>,
     /// The fields of an object, in the order in which they were seen.
     pub fields: Vec<Field>,
+    /// The type of the elements of an array.
+    pub element: FieldKind,
     /// The values, unless there were too many.
     values: Option<Vec<Value>>,
 }
@@ -133,6 +139,14 @@ impl Field {
         }
         if matches!(kind, FieldKind::Int | FieldKind::Text) {
             self.note(value);
+        }
+        let is_short = value.as_str().is_none_or(|text| text.len() <= LONGEST);
+        if matches!(kind, FieldKind::Bool | FieldKind::Int | FieldKind::Float | FieldKind::Text) {
+            self.last = is_short.then(|| value.clone());
+        }
+        if let Value::Array(elements) = value {
+            let kinds = elements.iter().take(ELEMENTS).map(FieldKind::of);
+            self.element = kinds.fold(self.element, FieldKind::with);
         }
         let (FieldKind::Object, Value::Object(members)) = (kind, value) else { return };
         for (name, member) in members {
@@ -203,7 +217,7 @@ mod tests {
         let expected = [("a", Float), ("b", Object), ("d", Text), ("e", Array), ("f", Mixed), ("g", Float)];
         assert_eq!(kinds, expected);
         let [a, b, d, ..] = fields.fields() else { panic!() };
-        assert_eq!((a.range, a.messages), (Some((-2.5, 1.0)), 2));
+        assert_eq!((a.range, a.messages, &a.last), (Some((-2.5, 1.0)), 2, &Some(json!(-2.5))));
         assert_eq!((b.fields[0].kind, b.fields[0].messages, b.fields[1].kind), (Bool, 1, Time));
         assert_eq!((d.few_values(), a.few_values()), (Some(&[json!("x")][..]), None));
         assert!(!fields.is_cut());

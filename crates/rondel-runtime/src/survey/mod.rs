@@ -4,6 +4,7 @@
 //! [`draft()`] writes a specification and a deployment that hold for everything that was seen. No I/O and no clock.
 
 mod binary;
+mod declare;
 mod draft;
 mod fields;
 mod guess;
@@ -19,6 +20,7 @@ use rondel_decode::json::JsonForm;
 use rondel_decode::{DecodeError, MessageType, MessageWriter};
 use rondel_event::Timestamp;
 
+pub use declare::{Declaration, declarations};
 pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
 pub use fields::{FIELDS, Field, FieldKind};
 pub use guess::PayloadKind;
@@ -132,6 +134,14 @@ impl Survey {
 
     /// Ends the survey: gaps reach to its end.
     pub fn end(&mut self) {
+        self.end_at(None);
+    }
+
+    /// Ends the survey at this time, if it is after the last message: up to then it is known that none came.
+    pub fn end_at(&mut self, until: Option<Timestamp>) {
+        if let (Some((_, last)), Some(until)) = (&mut self.span, until) {
+            *last = (*last).max(until);
+        }
         if let Some((_, last)) = self.span {
             self.topics.values_mut().for_each(|topic| topic.pace.end(last));
         }
@@ -156,6 +166,14 @@ impl Survey {
     pub fn span(&self) -> u64 {
         self.span.map_or(0, |(first, last)| pace::between(first, last))
     }
+}
+
+/// The value of a message: of one that describes itself, or of a known type.
+pub(crate) fn value_of(payload: &[u8], writer: Option<&MessageWriter>) -> Option<serde_json::Value> {
+    let Some(writer) = writer else { return guess::read(payload).1 };
+    let mut text = Vec::new();
+    writer.write(payload, LARGEST, &mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 impl Topic {

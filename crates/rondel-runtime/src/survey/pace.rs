@@ -76,6 +76,11 @@ impl Pace {
         }
     }
 
+    /// Returns when the last message came.
+    pub fn last(&self) -> Option<Timestamp> {
+        self.last
+    }
+
     /// Returns the longest time without a message after the first, in nanoseconds; `None` without messages.
     pub fn longest_gap(&self) -> Option<u64> {
         self.last.map(|_| self.longest)

@@ -16,10 +16,15 @@ pub struct RecordedSurvey {
 impl RecordedSurvey {
     /// A survey of at most so many topics.
     pub fn new(limit: usize) -> RecordedSurvey {
+        RecordedSurvey::after(Survey::new(limit))
+    }
+
+    /// Continues a survey with the lines of a further recording.
+    pub fn after(survey: Survey) -> RecordedSurvey {
         let all = TraceTopic::new(Vec::new(), Projection::default());
         // Times are read as a check reads them.
         let lines = Lines::new(&[all], true, TimeUnit::Seconds).skip_errors(true);
-        RecordedSurvey { survey: Survey::new(limit), lines, unreadable: 0 }
+        RecordedSurvey { survey, lines, unreadable: 0 }
     }
 
     /// Adds a line, with its line break.

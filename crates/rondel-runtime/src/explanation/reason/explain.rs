@@ -26,7 +26,10 @@ pub(in crate::explanation) struct Explained {
 
 /// Explains why the formula is false at a place.
 pub(in crate::explanation) fn explain(past: Past<'_>, own: Place) -> Explained {
-    let Some(formula) = past.reason.nodes.len().checked_sub(1) else { return Explained::default() };
+    let formula = past.reason.formula;
+    if formula >= past.reason.nodes.len() {
+        return Explained::default();
+    }
     let mut search = Search {
         past,
         facts: HashMap::new(),
@@ -82,7 +85,10 @@ impl Search<'_> {
         let truth = follows.or_else(|| self.truth(node, at));
         let of = self.node(node);
         let (kind, topics, operands) = (of.kind, of.topics.clone(), of.operands.clone());
-        let rows: Vec<usize> = of.row.into_iter().chain(of.fields.iter().copied()).collect();
+        // The state of a machine says more than whether it is in some state.
+        let has_state = kind == Kind::State && !of.fields.is_empty();
+        let row = of.row.filter(|_| !has_state);
+        let rows: Vec<usize> = row.into_iter().chain(of.fields.iter().copied()).collect();
         self.rows.extend(rows);
         self.places.insert(at);
         match (kind, &operands[..]) {
@@ -141,12 +147,52 @@ impl Search<'_> {
                 let place = last.map(|message| self.past.place_of(message)).filter(|place| *place <= at);
                 self.places.extend(place);
             }
+            (Kind::State, _) if has_state => self.state(node, at),
+            (Kind::Ambiguous, _) => self.choices(node, at),
             (Kind::State, _) if truth == Some(true) => {
                 let since =
                     self.node(node).history.and_then(|row| self.past.histories.at(row, at)?.since(at));
                 self.places.extend(since);
             }
             _ => operands.iter().for_each(|operand| self.add(*operand, at, None)),
+        }
+    }
+
+    /// The state of the machine of a node at a place, and where it was entered.
+    fn state_at(&self, node: usize, at: Place) -> Option<(Value, Place)> {
+        let row = *self.node(node).fields.first()?;
+        let history = self.past.histories.at(row, at)?;
+        Some((history.at(at)?.clone()?, history.since(at)?))
+    }
+
+    /// Adds the transition by which a machine came into its state, and those before it.
+    fn state(&mut self, node: usize, at: Place) {
+        let Some((state, entered)) = self.state_at(node, at) else { return };
+        let row = self.node(node).fields[0];
+        let earlier: Vec<Place> = self.past.histories.changes(row).filter(|place| *place < entered).collect();
+        let before = earlier.last().and_then(|place| self.state_at(node, *place));
+        self.places.insert(entered);
+        if let Some((before, _)) = before {
+            let moves = self.node(node).moves.iter();
+            let taken: Vec<Option<usize>> =
+                moves.filter(|m| m.from == before && m.to == state).map(|m| m.guard).collect();
+            // One of several may have been the one.
+            let follows = Some(true).filter(|_| taken.len() == 1);
+            taken.into_iter().flatten().for_each(|guard| self.add(guard, entered, follows));
+        }
+        self.many.push((node, earlier.into_iter().rev().take(SHOWN - 1).collect()));
+    }
+
+    /// Adds the transitions of which several were possible.
+    fn choices(&mut self, node: usize, at: Place) {
+        let Some((state, entered)) = self.state_at(node, at) else { return };
+        self.places.insert(entered);
+        let moves = self.node(node).moves.iter().filter(|m| m.from == state);
+        let guards: Vec<usize> = moves.filter_map(|m| m.guard).collect();
+        for guard in guards {
+            if self.truth(guard, at) != Some(false) {
+                self.add(guard, at, None);
+            }
         }
     }
 
@@ -345,7 +391,7 @@ impl Search<'_> {
         }
         let mut column = |at: Place| -> Vec<Option<Value>> {
             let value = |row: &usize| match self.past.rows[*row] {
-                Row::Field | Row::Line => self.past.field(*row, at),
+                Row::Field | Row::Line | Row::State => self.past.field(*row, at),
                 Row::Watched | Row::Made => {
                     let node = *parts.get(row)?;
                     let follows = self.facts.get(&(node, at)).copied().flatten();

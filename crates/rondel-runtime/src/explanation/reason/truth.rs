@@ -130,7 +130,7 @@ impl<'a> Past<'a> {
             self.messages[first..].iter().take_while(|message| message.time == time && !report.after);
         let places: Vec<Place> = together.map(|message| self.place_of(message)).collect();
         // Of several messages with one time, the verdict is about the first at which the formula is false.
-        let formula = self.reason.nodes.len().saturating_sub(1);
+        let formula = self.reason.formula;
         let violated = places.iter().copied().find(|place| self.truth(formula, *place, 0) == Truth::False);
         violated.or(places.last().copied()).unwrap_or(Place::between(time, report.after))
     }

@@ -1,0 +1,98 @@
+//! The fields and parts of a formula that explanations show.
+
+use std::collections::HashSet;
+
+use rondel_event::{Path, Read, TopicId, ValueType};
+use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
+
+use super::machines;
+use crate::formula::word;
+
+/// A field that a formula reads.
+pub(super) type ReadField = (TopicId, Path, Read);
+
+/// What is shown of a formula.
+#[derive(Default)]
+pub(super) struct Parts<'s> {
+    /// The fields that it reads.
+    pub(super) read: Vec<(ExprId, ReadField)>,
+    /// The parts that are worth watching, from the outside in.
+    pub(super) made: Vec<ExprId>,
+    /// The parts that are explained by the transitions of a machine.
+    pub(super) stateful: Vec<(ExprId, (MachineId, &'s Machine))>,
+}
+
+/// The parts of a property's formula, and of the conditions of its machines.
+pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
+    let formula = property.formula;
+    let (mut fields, mut parts, mut stateful) = (Vec::new(), Vec::new(), Vec::new());
+    let mut seen = HashSet::from([formula]);
+    // Each node, and whether it may depend on a variable: then it cannot be a property.
+    let mut open = vec![(formula, false)];
+    while let Some((id, bound)) = open.pop() {
+        let node = &spec.nodes[id.index()];
+        let mut below: Vec<ExprId> = node.operands().collect();
+        let mut is_part = match node {
+            Expr::Field { topic, path, value_type } => {
+                fields.push((id, (*topic, path.clone(), Read::Value(*value_type))));
+                false
+            }
+            Expr::Elements { topic, path, quantifier, conditions }
+                if quantifier.value_type() != ValueType::Bool =>
+            {
+                let read = Read::Elements(*quantifier, conditions.clone());
+                fields.push((id, (*topic, path.clone(), read)));
+                false
+            }
+            Expr::Length { topic, path } => {
+                fields.push((id, (*topic, path.clone(), Read::Length)));
+                false
+            }
+            Expr::Bind { topic, fields: these } => {
+                let field = |path: &Path, value_type: &ValueType| {
+                    (id, (*topic, path.clone(), Read::Value(*value_type)))
+                };
+                fields.extend(these.iter().map(|(path, _, value_type)| field(path, value_type)));
+                false
+            }
+            Expr::Not(_) | Expr::And(..) | Expr::Or(..) | Expr::Definitely(_) => false,
+            Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
+            _ => spec.value_type(id) == ValueType::Bool && !spec.is_unknown(id),
+        };
+        if let Some(word) = word(spec, id) {
+            below = vec![word.operand];
+            is_part = true;
+        }
+        if is_part && !bound {
+            parts.push(id);
+        }
+        let bound = bound || matches!(node, Expr::Exists(..) | Expr::ForAll(..));
+        let machine = machines::of(spec, property, id);
+        let moves = machine.into_iter().flat_map(|(_, machine)| &machine.transitions);
+        let conditions: Vec<ExprId> = moves.filter_map(|transition| transition.guard).collect();
+        for condition in conditions.into_iter().rev().filter(|condition| seen.insert(*condition)) {
+            open.push((condition, bound || machines::reads_machine(spec, condition)));
+        }
+        stateful.extend(machine.map(|machine| (id, machine)));
+        let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
+        open.extend(below.map(|operand| (operand, bound)));
+    }
+    Parts { read: fields, made: parts, stateful }
+}
+
+/// An equivalent formula that mentions these topics: they decide which messages an instance sees.
+pub(super) fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
+    let mut seen = spec.topics_of(formula);
+    let whole = spec.whole_events(formula);
+    seen.retain(|topic| spec.events_of(*topic).is_none() || whole.contains(topic));
+    let mut add = |node: Expr| {
+        spec.nodes.push(node);
+        ExprId(spec.nodes.len() as u32 - 1)
+    };
+    topics.iter().filter(|topic| !seen.contains(topic)).fold(formula, |formula, topic| {
+        let on = add(Expr::On(*topic));
+        let off = add(Expr::Not(on));
+        let never = add(Expr::And(on, off));
+        add(Expr::Or(formula, never))
+    })
+}

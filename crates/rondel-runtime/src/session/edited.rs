@@ -1,0 +1,254 @@
+//! Continuing from the snapshot of an edited specification: the properties that are still the same keep their states.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rondel_engine::{Anew, Fate, Monitor, Program, Snapshot};
+use rondel_event::SnapshotError;
+use rondel_spec::Spec;
+
+use super::SessionPlan;
+use super::aligned::{Planned, planned};
+use super::emitter::Emitter;
+use crate::align::{AlignedMonitor, Rule};
+use crate::missing::SavedMissing;
+use crate::saved::{Known, Saved, StartError, Waiting};
+use crate::specification::Specification;
+
+/// What became of the properties where a session continues from the snapshot of an edited specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// The properties that continue with their states.
+    pub continued: Vec<String>,
+    /// Those that begin with the next message, each with the reason.
+    pub anew: Vec<(String, Anew)>,
+    /// Those of the snapshot that are gone.
+    pub removed: Vec<String>,
+}
+
+impl Edited {
+    /// For each property whether it begins anew.
+    pub(super) fn joining(&self, names: impl Iterator<Item = impl AsRef<str>>) -> Vec<bool> {
+        names.map(|name| self.anew.iter().any(|(anew, _)| anew == name.as_ref())).collect()
+    }
+
+    /// Whether anything is otherwise than in the snapshot.
+    pub(super) fn is_any(&self) -> bool {
+        !self.anew.is_empty() || !self.removed.is_empty()
+    }
+}
+
+/// The state of a monitor in a snapshot, and the events that waited for it.
+struct Kept {
+    snapshot: Snapshot,
+    waiting: Option<Vec<u8>>,
+}
+
+impl Kept {
+    fn read(state: &[u8], is_aligned: bool) -> Result<Kept, SnapshotError> {
+        let (monitor, waiting) = match is_aligned {
+            true => AlignedMonitor::parts(state).map(|(monitor, waiting)| (monitor, Some(waiting)))?,
+            false => (state.to_vec(), None),
+        };
+        Ok(Kept { snapshot: Snapshot::read(&monitor)?, waiting })
+    }
+}
+
+impl SessionPlan {
+    /// For a snapshot of another specification the plan of a session that continues from it, its state, and what becomes
+    /// of the properties, with for each whether it joins.
+    pub(super) fn edited(&self, saved: &Saved) -> Result<(SessionPlan, Saved, Edited), StartError> {
+        let (known, is_aligned) = (&saved.known, self.options.alignment.is_needed());
+        if known.properties.is_empty() || known.waiting.is_some() != is_aligned {
+            // It says what does not fit.
+            self.session(Some(saved))?;
+            return Err("it belongs to another specification".into());
+        }
+        let kept: Vec<Kept> =
+            saved.states.iter().map(|state| Kept::read(state, is_aligned)).collect::<Result<_, _>>()?;
+        let generation = kept.iter().map(|kept| kept.snapshot.next_generation()).max().unwrap_or(0);
+        let mut spec = Spec::clone(&self.specification.spec);
+        let (mut fates, origins) = assign(&kept, &mut spec, generation);
+        let (plan, groups) = loop {
+            if !is_aligned {
+                Snapshot::begin_chains_anew(&mut spec, generation, &mut fates);
+            }
+            if !fates.contains(&Fate::Continues) {
+                return Err(
+                    "it belongs to another specification: no property there has the same meaning".into()
+                );
+            }
+            let plan = self.marked(&spec)?;
+            let groups = plan.monitors(is_aligned)?;
+            let lost = lost(&groups, &kept, &fates, &origins);
+            if lost.is_empty() {
+                break (plan, groups);
+            }
+            Snapshot::begin_anew(&mut spec, &lost, generation, &mut fates);
+        };
+        let mut states = Vec::new();
+        for Planned { properties, program, rule } in groups {
+            let from = properties.iter().find(|property| fates[**property as usize] == Fate::Continues);
+            let from = from.and_then(|property| origins[*property as usize]);
+            // The properties of a group have one origin, or none.
+            let own = from.and_then(|from| saved.states.get(from)).map(|state| Kept::read(state, is_aligned));
+            states.push(match (own.transpose()?, rule) {
+                (Some(Kept { snapshot, .. }), None) => Monitor::adopt(program, snapshot)?.snapshot(),
+                (Some(Kept { snapshot, waiting }), Some(rule)) => {
+                    if matches!(rule, Rule::Sets { .. }) && known.topics != topic_names(&spec) {
+                        return Err(
+                            "the topics are others, and messages wait to be put into sets with them".into()
+                        );
+                    }
+                    AlignedMonitor::adopt(program, rule, snapshot, &waiting.unwrap_or_default())?.snapshot()
+                }
+                (None, None) => Monitor::new(program).snapshot(),
+                (None, Some(rule)) => AlignedMonitor::new(program, rule).snapshot(),
+            });
+        }
+        let saved = Saved { known: plan.moved(known, &fates), states };
+        let edited = Edited::new(&spec, &fates, known);
+        Ok((plan, saved, edited))
+    }
+
+    /// The plan of the specification with the generations of its properties.
+    fn marked(&self, spec: &Spec) -> Result<SessionPlan, StartError> {
+        let program = Arc::new(Program::compile(spec)?);
+        let is_formula = self.specification.is_formula;
+        let specification = Specification { spec: Arc::new(spec.clone()), program, is_formula };
+        // The ids of verdicts are those of the specification as it is written.
+        let properties = Arc::clone(&self.properties);
+        Ok(SessionPlan { properties, ..SessionPlan::of(specification, self.options.clone()) })
+    }
+
+    /// The monitors of a session.
+    fn monitors(&self, is_aligned: bool) -> Result<Vec<Planned>, StartError> {
+        if is_aligned {
+            return planned(self);
+        }
+        let properties = (0..self.specification.spec.properties.len() as u32).collect();
+        Ok(vec![Planned { properties, program: Arc::clone(&self.specification.program), rule: None }])
+    }
+
+    /// What is known beside the monitors, for the properties and topics of this plan.
+    fn moved(&self, known: &Known, fates: &[Fate]) -> Known {
+        let spec = &self.specification.spec;
+        let names = topic_names(spec);
+        // For each topic its position in the snapshot, and the reverse.
+        let origins: Vec<Option<usize>> =
+            names.iter().map(|name| known.topics.iter().position(|other| other == name)).collect();
+        let here = |topic: u32| {
+            let name = known.topics.get(topic as usize)?;
+            names.iter().position(|own| own == name).map(|at| at as u32)
+        };
+        let emitter = Emitter::new(spec, self.options.emit);
+        let statistics =
+            spec.properties.iter().zip(fates).zip(&emitter.statistics).map(|((property, fate), new)| {
+                let from = known.properties.iter().position(|name| *name == property.name);
+                let from =
+                    from.filter(|_| *fate == Fate::Continues).and_then(|from| known.statistics.get(from));
+                from.cloned().unwrap_or_else(|| new.saved())
+            });
+        let waiting = known.waiting.as_ref().map(|waiting| Waiting {
+            publishers: (waiting.publishers.iter())
+                .filter_map(|(topic, name, time)| Some((here(*topic)?, name.clone(), *time)))
+                .collect(),
+            ..waiting.clone()
+        });
+        let recorded = |origin: &Option<usize>| {
+            origin.and_then(|at| known.recorded.get(at).cloned()).unwrap_or_default()
+        };
+        Known {
+            program: self.fingerprint,
+            topics: names.clone(),
+            properties: spec.properties.iter().map(|property| property.name.clone()).collect(),
+            statistics: statistics.collect(),
+            missing: self.missing_in(known, fates, (&origins, &here)),
+            waiting,
+            numbers: known.numbers.moved(&origins),
+            unseen: (known.unseen.0.iter().filter_map(|topic| here(*topic)).collect(), known.unseen.1),
+            recorded: if known.recorded.is_empty() {
+                Vec::new()
+            } else {
+                origins.iter().map(recorded).collect()
+            },
+            ..known.clone()
+        }
+    }
+
+    /// The topics and fields that have not come: of properties that begin anew all fields count as such.
+    fn missing_in(
+        &self,
+        known: &Known,
+        fates: &[Fate],
+        (origins, here): (&[Option<usize>], &dyn Fn(u32) -> Option<u32>),
+    ) -> SavedMissing {
+        let (topics, fields) = &known.missing;
+        let new = (0..).zip(origins).filter(|(_, origin)| origin.is_none()).map(|(topic, _)| topic);
+        let topics = topics.iter().filter_map(|topic| here(*topic)).chain(new).collect();
+        let before =
+            fields.iter().filter_map(|(topic, path, value)| Some((here(*topic)?, path.clone(), *value)));
+        let anew = (0..).zip(fates).filter(|(_, fate)| **fate != Fate::Continues);
+        let of_new = anew.flat_map(|(property, _)| self.needed.fields_of(property));
+        (topics, before.chain(of_new).collect())
+    }
+}
+
+/// What becomes of each property, and in which of the monitors of the snapshot it was.
+fn assign(kept: &[Kept], spec: &mut Spec, generation: u32) -> (Vec<Fate>, Vec<Option<usize>>) {
+    let count = spec.properties.len();
+    let (mut fates, mut origins) = (vec![Fate::Anew(Anew::New); count], vec![None; count]);
+    for (k, kept) in kept.iter().enumerate() {
+        let names: HashSet<&str> = kept.snapshot.properties().collect();
+        let mut marked = spec.clone();
+        let own = kept.snapshot.assign_from(&mut marked, generation);
+        for (i, fate) in own.into_iter().enumerate() {
+            if names.contains(&*spec.properties[i].name) {
+                (fates[i], origins[i]) = (fate, Some(k));
+                spec.properties[i].generation = marked.properties[i].generation;
+            }
+        }
+    }
+    for (property, fate) in spec.properties.iter_mut().zip(&fates) {
+        if *fate != Fate::Continues {
+            property.generation = generation;
+        }
+    }
+    (fates, origins)
+}
+
+/// The properties that should continue, but whose states are not in the snapshot in the form that they need.
+fn lost(groups: &[Planned], kept: &[Kept], fates: &[Fate], origins: &[Option<usize>]) -> Vec<u32> {
+    let mut all = Vec::new();
+    for Planned { properties, program, .. } in groups {
+        let continues = |property: &&u32| fates[**property as usize] == Fate::Continues;
+        let Some(first) = properties.iter().find(continues) else { continue };
+        let from = origins[*first as usize];
+        all.extend(properties.iter().filter(continues).filter(|of| origins[**of as usize] != from));
+        if let Some(kept) = from.and_then(|from| kept.get(from)) {
+            // The parts watched for explanations are not among them.
+            let lost = kept.snapshot.lost(program).into_iter();
+            all.extend(lost.filter_map(|own| properties.get(own as usize)).filter(|of| continues(of)));
+        }
+    }
+    all
+}
+
+fn topic_names(spec: &Spec) -> Vec<String> {
+    spec.topics.iter().map(|topic| topic.name.clone()).collect()
+}
+
+impl Edited {
+    fn new(spec: &Spec, fates: &[Fate], known: &Known) -> Edited {
+        let mut edited = Edited::default();
+        for (property, fate) in spec.properties.iter().zip(fates) {
+            match *fate {
+                Fate::Continues => edited.continued.push(property.name.clone()),
+                Fate::Anew(why) => edited.anew.push((property.name.clone(), why)),
+            }
+        }
+        let is_gone = |name: &&String| !spec.properties.iter().any(|property| property.name == **name);
+        edited.removed = known.properties.iter().filter(is_gone).cloned().collect();
+        edited
+    }
+}

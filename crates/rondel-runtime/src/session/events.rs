@@ -1,0 +1,111 @@
+//! Events of topics that a network reports.
+
+use rondel_event::{Timestamp, TopicEvent, TopicId};
+use rondel_spec::{Property, Spec};
+
+use super::{Session, Stamp};
+use crate::Summary;
+use crate::statistics::{Cause, Pause};
+use crate::text::counted;
+
+/// The limit of the key of an instance as JSON, in bytes.
+const LARGEST_KEY: usize = 64 << 10;
+
+/// How long after a pause of the session a deadline counts as missed because of it, in nanoseconds.
+const AFTER_PAUSE: i64 = 1_000_000_000;
+
+/// The missed deadlines of a topic.
+#[derive(Debug)]
+pub(super) struct Deadlines {
+    topic: String,
+    /// The properties that read them, by their positions.
+    readers: Vec<usize>,
+    /// Those that were missed while the session did not run.
+    doubtful: u64,
+}
+
+impl Deadlines {
+    /// Those of each topic whose events are read.
+    pub(super) fn of(spec: &Spec) -> Vec<Deadlines> {
+        let of_topic = |of: &TopicId| {
+            let reads = |property: &Property| {
+                spec.events_read(property.formula).contains(&(*of, TopicEvent::MissedDeadline))
+            };
+            let properties = spec.properties.iter().enumerate();
+            let readers = properties.filter(|(_, property)| reads(property)).map(|(at, _)| at).collect();
+            Deadlines { topic: spec.topics[of.index()].name.clone(), readers, doubtful: 0 }
+        };
+        spec.events.iter().map(of_topic).collect()
+    }
+}
+
+impl Session {
+    /// Takes an event of a declared topic that a network reports at this time of the day. `holds` is whether a publisher is
+    /// alive; other events hold. Returns whether a property reads events of the topic; otherwise nothing happens.
+    pub fn event(&mut self, topic: TopicId, event: TopicEvent, holds: bool, time: Timestamp) -> bool {
+        self.take_event(topic, event, &event.message(holds), time)
+    }
+
+    /// Takes an event of one instance of a declared topic, as [`Session::event`] does. `payload` names the instance: a
+    /// message of it if `is_message`, or the serialised members of the key alone. Where it cannot be read, nothing says to
+    /// which instance the event belongs.
+    pub fn instance_event(
+        &mut self,
+        topic: TopicId,
+        event: TopicEvent,
+        (payload, is_message): (&[u8], bool),
+        time: Timestamp,
+    ) -> bool {
+        let mut key = Vec::new();
+        let writer =
+            self.events.iter().position(|of| *of == topic).and_then(|at| self.keys.get(at)?.as_ref());
+        let written = writer.map(|writer| writer.write_key(payload, is_message, LARGEST_KEY, &mut key));
+        match std::str::from_utf8(&key) {
+            Ok(key) if matches!(written, Some(Ok(true))) => {
+                self.take_event(topic, event, &event.message_of(key), time)
+            }
+            _ => self.event(topic, event, true, time),
+        }
+    }
+
+    fn take_event(&mut self, topic: TopicId, event: TopicEvent, message: &str, time: Timestamp) -> bool {
+        let Some(at) = self.events.iter().position(|of| *of == topic) else { return false };
+        if event == TopicEvent::MissedDeadline && self.has_just_paused(time) {
+            // Messages that came in time may wait to be taken.
+            self.deadlines[at].doubtful += 1;
+            return true;
+        }
+        let arrival = Some(self.shared.clock.now());
+        let stamp = Stamp { source: Some(time), arrival, ..Stamp::default() };
+        // Such a message can be decoded.
+        self.push(TopicId((self.declared + at) as u32), stamp, message.as_bytes()).is_ok()
+    }
+
+    /// Adds the deadlines that did not count to the properties that read them.
+    pub(super) fn add_doubtful(&self, summary: &mut Summary) {
+        for Deadlines { topic, readers, doubtful } in &self.deadlines {
+            if *doubtful == 0 {
+                continue;
+            }
+            for reader in readers {
+                if let Some(statistics) = summary.properties.get_mut(*reader) {
+                    statistics.unchecked += doubtful;
+                }
+            }
+            let missed = counted(*doubtful, "deadline was missed", "deadlines were missed");
+            summary.omissions.push(format!(
+                "{topic}: {missed} while the monitor did not run, and did not count: messages may have come in time"
+            ));
+        }
+    }
+
+    /// Whether the session did not run just before a time of the day.
+    fn has_just_paused(&mut self, time: Timestamp) -> bool {
+        self.alive();
+        let is_near = |pause: &&Pause| {
+            let until = Timestamp::from_nanos(pause.until.as_nanos().saturating_add(AFTER_PAUSE));
+            pause.cause == Cause::Stopped && pause.from <= time && time <= until
+        };
+        self.blind && self.shared.heartbeat.pauses.iter().rev().take(8).any(|pause| is_near(&pause))
+    }
+}

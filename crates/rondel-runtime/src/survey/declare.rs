@@ -1,0 +1,265 @@
+//! Declarations of the topics of a survey, in the language of specifications.
+
+use std::fmt::Write as _;
+
+use super::fields::{Field, FieldKind};
+use super::names::{self, is_name};
+use super::{PayloadKind, Survey, Topic};
+use crate::text::counted;
+
+/// A topic as the language can declare it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// The name.
+    pub name: String,
+    /// The declaration with every field that was seen and has a type.
+    pub listed: String,
+    /// The declaration without fields, if the survey may lack some: their types then follow from their uses.
+    pub open: Option<String>,
+    /// The names of the fields of messages that are single values.
+    pub fields: Vec<String>,
+}
+
+/// Declares the topics of a survey, at most so many. `knows` returns whether the definition of a message type is known.
+/// Also returns what was left out, in words.
+pub fn declarations(
+    survey: &Survey,
+    most: usize,
+    knows: impl Fn(&str) -> bool,
+) -> (Vec<Declaration>, Vec<String>) {
+    let (drafted, omitted) = topics(survey, most, knows);
+    let declared = drafted.iter().map(|drafted| {
+        let fields = drafted.topic.fields.fields();
+        let is_whole = drafted.is_typed || !drafted.topic.fields.is_cut() && fields.iter().all(is_listed);
+        let values = fields.iter().filter(|field| field.kind.name().is_some());
+        Declaration {
+            name: drafted.name.clone(),
+            listed: declaration(drafted, Listed::Arrays),
+            open: (!is_whole).then(|| declaration(drafted, Listed::Nothing)),
+            fields: values.map(|field| field.name.clone()).collect(),
+        }
+    });
+    (declared.collect(), omitted)
+}
+
+/// A topic of a draft.
+pub(super) struct Drafted<'s> {
+    pub(super) name: String,
+    /// The address with its network, such as `zenoh:demo/gear`.
+    pub(super) source: String,
+    /// The address as it was seen, which may lack the network.
+    pub(super) seen: &'s str,
+    /// The address as a specification writes it.
+    address: &'s str,
+    pub(super) topic: &'s Topic,
+    /// Whether its messages are of a type whose definition is known by name.
+    pub(super) is_typed: bool,
+}
+
+/// Which fields a declaration lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// None: their types follow from their uses.
+    Nothing,
+    /// Single values.
+    Values,
+    /// Single values, and arrays of them.
+    Arrays,
+}
+
+/// Returns the topics of a survey that can be read, at most so many, and what was left out.
+pub(super) fn topics(
+    survey: &Survey,
+    most: usize,
+    knows: impl Fn(&str) -> bool,
+) -> (Vec<Drafted<'_>>, Vec<String>) {
+    let (mut usable, mut omitted) = (Vec::new(), Vec::new());
+    for (source, topic) in survey.topics() {
+        match unusable(topic, &knows) {
+            Some(reason) => omitted.push(format!("{}: {reason}", topic.name.as_deref().unwrap_or(source))),
+            None => usable.push((source, topic)),
+        }
+    }
+    if usable.len() > most {
+        omitted.push(format!(
+            "{}, as a draft has at most {most}",
+            counted((usable.len() - most) as u64, "further topic", "further topics")
+        ));
+        usable.truncate(most);
+    }
+    if survey.unlisted() > 0 {
+        omitted.push(format!("{} on further topics", counted(survey.unlisted(), "message", "messages")));
+    }
+    let names =
+        names::topics(usable.iter().map(|(source, topic)| topic.name.as_deref().unwrap_or(plain(source))));
+    let drafted = usable.iter().zip(names).map(|(&(source, topic), name)| Drafted {
+        name,
+        source: with_network(source),
+        seen: source,
+        address: topic.name.as_deref().unwrap_or(plain(source)),
+        topic,
+        is_typed: topic.kind() == Some(PayloadKind::Cdr) && topic.message_type.as_deref().is_some_and(&knows),
+    });
+    (drafted.collect(), omitted)
+}
+
+/// Why a topic cannot be read, if it cannot.
+fn unusable(topic: &Topic, knows: impl Fn(&str) -> bool) -> Option<String> {
+    let kind = topic.kind();
+    match (kind, &topic.message_type) {
+        (None, _) => Some("no message came".to_owned()),
+        (Some(PayloadKind::Cdr), None) => {
+            Some("its messages are CDR of a type that is not announced".to_owned())
+        }
+        (Some(PayloadKind::Cdr), Some(message_type)) if !knows(message_type) && !topic.is_described() => {
+            Some(format!(
+                "the definition of its type {message_type} is not known; name its file with --schemas"
+            ))
+        }
+        (Some(kind @ (PayloadKind::Text | PayloadKind::Other | PayloadKind::Empty)), _) => {
+            Some(format!("its payloads ({}) cannot be decoded", kind.name()))
+        }
+        _ => None,
+    }
+}
+
+/// An address without its network.
+fn plain(source: &str) -> &str {
+    match source.split_once(':') {
+        Some((network, rest)) if ["zenoh", "dds", "mqtt", "ros2"].contains(&network) => rest,
+        _ => source,
+    }
+}
+
+/// An address with a network; a recording does not always name one.
+fn with_network(source: &str) -> String {
+    if plain(source).len() < source.len() {
+        return source.to_owned();
+    }
+    let source = source.trim_matches('/');
+    // A key has no empty parts and no wildcards.
+    let is_key = !source.is_empty() && !source.contains("//") && !source.contains(['*', '$', '#', '?']);
+    format!("zenoh:{}", if is_key { source.to_owned() } else { names::name_like(source) })
+}
+
+/// The declaration of a topic.
+pub(super) fn declaration(drafted: &Drafted<'_>, listed: Listed) -> String {
+    let Drafted { name, topic, address, is_typed, .. } = drafted;
+    let address = if address == name { String::new() } else { format!(" {}", in_language(address)) };
+    let message_type = topic.message_type.as_deref().filter(|_| *is_typed);
+    let message_type = message_type
+        .map(|name| match name.contains("::") {
+            true => format!(" : {}", in_language(name)),
+            false => format!(" : {name}"),
+        })
+        .unwrap_or_default();
+    let has_schema = !is_typed && listed != Listed::Nothing;
+    let schema = if has_schema { schema(topic.fields.fields(), listed, 1) } else { String::new() };
+    let schema = if schema.is_empty() { schema } else { format!(" {schema}") };
+    format!("topic {name}{address}{message_type}{schema}")
+}
+
+/// Whether a declaration can list a field with all that it contains.
+fn is_listed(field: &Field) -> bool {
+    match field.kind {
+        FieldKind::Array => field.element.name().is_some(),
+        FieldKind::Mixed => false,
+        _ => field.fields.iter().all(is_listed),
+    }
+}
+
+/// The schema of fields, in braces; empty without fields.
+fn schema(fields: &[Field], listed: Listed, depth: usize) -> String {
+    let indent = "    ".repeat(depth);
+    let mut members = Vec::new();
+    for field in fields {
+        let element = field.element.name().filter(|_| field.kind == FieldKind::Array);
+        let kind = match (field.kind.name(), element) {
+            (Some(kind), _) => kind.to_owned(),
+            (None, Some(element)) if listed == Listed::Arrays => format!("[{element}]"),
+            (None, _) => schema(&field.fields, listed, depth + 1),
+        };
+        if !kind.is_empty() {
+            members.push(format!("{}: {kind}", key(&field.name)));
+        }
+    }
+    let line = members.join(", ");
+    match members.len() {
+        0 => String::new(),
+        _ if line.len() <= 60 && !line.contains('\n') => format!("{{ {line} }}"),
+        _ => {
+            let mut text = "{\n".to_owned();
+            for member in members {
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "{indent}{member},");
+            }
+            text.push_str(&"    ".repeat(depth - 1));
+            text.push('}');
+            text
+        }
+    }
+}
+
+/// A path below a topic.
+pub(super) fn written(path: &[String]) -> String {
+    path.iter().map(|name| key(name)).collect::<Vec<_>>().join(".")
+}
+
+/// A name of a field, in quotes where it needs them.
+pub(super) fn key(name: &str) -> String {
+    if is_name(name) { name.to_owned() } else { in_language(name) }
+}
+
+/// A text of the language, whose escapes are not those of JSON.
+fn in_language(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondel_event::Timestamp;
+
+    fn declared(messages: &[&str]) -> Declaration {
+        let mut survey = Survey::new(10);
+        messages.iter().for_each(|text| survey.message("x/scan", Timestamp::ZERO, text.as_bytes(), None));
+        survey.end();
+        let (mut declared, omitted) = declarations(&survey, 10, |_| false);
+        assert!(omitted.is_empty(), "{omitted:?}");
+        declared.remove(0)
+    }
+
+    #[test]
+    fn arrays_of_values_are_declared() {
+        let scan = declared(&["{\"n\": 1, \"ranges\": [1, 2.5], \"pose\": {\"x\": 1.5}, \"none\": []}"]);
+        assert_eq!((scan.name.as_str(), &scan.fields[..]), ("scan", &["n".to_owned()][..]));
+        let listed = "topic scan \"x/scan\" { n: int, pose: { x: float }, ranges: [float] }";
+        assert_eq!(scan.listed, listed);
+        // Nothing is known of the elements of an array without any.
+        assert_eq!(scan.open.as_deref(), Some("topic scan \"x/scan\""));
+        assert_eq!(declared(&["{\"ranges\": [1, 2.5]}"]).open, None);
+    }
+
+    #[test]
+    fn fields_of_several_types_leave_the_topic_open() {
+        for messages in [
+            &["{\"a\": 1}", "{\"a\": \"x\"}"][..],
+            &["{\"a\": {\"b\": [{\"c\": 1}]}}"],
+            &["{\"a\": [1, \"x\"]}"],
+        ] {
+            let topic = declared(messages);
+            assert_eq!(topic.open.as_deref(), Some("topic scan \"x/scan\""), "{messages:?}");
+            let parsed = rondel_spec::parse(&topic.listed);
+            assert!(!parsed.diagnostics.iter().any(rondel_spec::Diagnostic::is_error), "{}", topic.listed);
+        }
+    }
+}

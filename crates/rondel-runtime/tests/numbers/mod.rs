@@ -1,0 +1,15 @@
+//! Numbers that look random, the same for the same seed (splitmix64). Tests add what they draw.
+
+/// The state, from which the next number follows.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    /// Returns the next number.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+}
