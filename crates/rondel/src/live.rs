@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use rondel_event::{TopicId, Verdict};
 use rondel_net::adapter::{Outage, Problems, Publisher, Subscription};
 use rondel_net::durability::{Schedule, Snapshots};
 use rondel_report::Claim;
-use rondel_runtime::text::{counted, grouped};
+use rondel_runtime::text::grouped;
 use rondel_runtime::{
     AlignmentStatistics, Cause, ChainStatistics, Clock, Pause, Session, SessionPlan, Summary,
 };
@@ -20,16 +20,17 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
+use crate::discover::{self, Learning, Unread};
 use crate::losses::{Unconfirmed, Undelivered, Watcher, outage_json, outage_text};
 use crate::networks::Networks;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{ClockAccount, ClockReceiver, Parts, Pipeline, Simulated, Stop, Traffic};
-use crate::recorder::{Channel, FlightRecorder, FlightSummary, Origin};
+use crate::recorder::{Channel, FlightRecorder, FlightSummary, Origin, warn_of_doubles};
 use crate::reports::claims;
 use crate::resume::Kept;
 use crate::sinks::{Sink, Sinks, publishers};
 use crate::spool::{Spooling, Spools};
-use crate::summary::{Reasons, first_violation, withheld, withheld_verdicts};
+use crate::summary::{Reasons, least_robustness, violations, with_figures, withheld_verdicts};
 use crate::time_text::TimeText;
 use crate::warn;
 
@@ -66,6 +67,9 @@ pub struct Options {
     pub simulated: Option<Simulated>,
 }
 
+/// The subscriptions of a run: those of topics whose types are learnt later follow.
+type Subscriptions = Arc<Mutex<Vec<Box<dyn Subscription>>>>;
+
 /// A deployment that is running.
 pub struct Running {
     networks: Arc<Networks>,
@@ -77,7 +81,9 @@ pub struct Running {
     outlets: Vec<(String, Weak<dyn Publisher>)>,
     losses: Watcher,
     pipeline: Arc<Pipeline>,
-    subscriptions: Vec<Box<dyn Subscription>>,
+    subscriptions: Subscriptions,
+    /// The learning of types that were not known at the start.
+    learning: Option<Learning>,
     /// The thread that keeps time, if time alone decides verdicts.
     keeper: Option<JoinHandle<()>>,
     /// The writing of snapshots.
@@ -173,9 +179,14 @@ impl Running {
         let mut all_sinks = Sinks::new(sinks.clone(), writer, stdout);
         all_sinks.diagnose(plan.properties());
         let senders = publishers(sinks.iter().flatten().chain(&released).cloned());
+        let names: Vec<_> =
+            (0..deployment.sources.len() as u32).map(|i| plan.names(TopicId(i)).cloned()).collect();
         let recorder = deployment.record.clone().map(|settings| {
+            warn_of_doubles(&deployment.sources);
             let (channels, folder) = (deployment.sources.iter().map(Channel::of), settings.folder.clone());
-            FlightRecorder::start(settings, channels.collect(), defined(deployment))
+            let offers = networks.offers(deployment.sources.iter().map(|binding| &binding.address))?;
+            let topics = (channels.collect(), names.clone(), offers);
+            FlightRecorder::start(settings, topics, defined(deployment))
                 .map_err(|error| format!("cannot record in {}: {error}", folder.display()))
         });
         let pipeline = Arc::new(Pipeline::new(Parts {
@@ -183,7 +194,7 @@ impl Running {
             clock,
             simulated: options.simulated,
             topics: topics.collect(),
-            names: (0..deployment.sources.len() as u32).map(|i| plan.names(TopicId(i)).cloned()).collect(),
+            names,
             sinks: all_sinks,
             released,
             notices,
@@ -192,15 +203,10 @@ impl Running {
             stop_after: options.count,
             stop: options.stop,
         }));
-        let subscribe = |(i, binding): (usize, &Binding)| {
-            let schema = match binding.input.message_type.as_deref() {
-                Some(MessageType::Cdr(schema)) => Some(schema),
-                _ => None,
-            };
-            networks.subscribe_of(&binding.address, schema, TopicId(i as u32), Arc::clone(&pipeline))
-        };
-        let mut subscriptions: Vec<_> =
-            deployment.sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>()?;
+        let known = (0..).zip(&deployment.sources).filter(|(_, binding)| !discover::is_open(binding));
+        let mut subscriptions: Vec<_> = known
+            .map(|(topic, binding)| subscribe(&networks, topic, binding, &pipeline))
+            .collect::<Result<_, _>>()?;
         if let Some(address) = &deployment.alignment.progress {
             subscriptions.push(networks.subscribe(address, pipeline.progress(), Arc::clone(&pipeline))?);
         }
@@ -215,6 +221,23 @@ impl Running {
         }
         networks.begin();
         let networks = Arc::new(networks);
+        let subscriptions: Subscriptions = Arc::new(Mutex::new(subscriptions));
+        let begin = {
+            let (networks, pipeline) = (Arc::downgrade(&networks), Arc::clone(&pipeline));
+            let subscriptions = Arc::clone(&subscriptions);
+            move |topic: usize, binding: &Binding| {
+                let Some(networks) = networks.upgrade() else { return Ok(()) };
+                let topic = topic as u32;
+                if let Some(message_type) = &binding.input.message_type {
+                    pipeline.learn(TopicId(topic), message_type, Channel::of(binding))?;
+                }
+                let subscription = subscribe(&networks, topic, binding, &pipeline)?;
+                subscriptions.lock().unwrap_or_else(PoisonError::into_inner).push(subscription);
+                Ok(())
+            }
+        };
+        let learning = Learning::start(deployment, Arc::clone(&networks), begin)
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
         let keep_time = {
             let (pipeline, networks) = (Arc::clone(&pipeline), Arc::downgrade(&networks));
             let is_unsure = move || networks.upgrade().is_some_and(|networks| networks.is_unsure());
@@ -241,6 +264,7 @@ impl Running {
             outlets,
             snapshots: snapshots.transpose()?,
             subscriptions,
+            learning,
             keeper: keeper.transpose()?,
             networks,
             pipeline,
@@ -262,9 +286,12 @@ impl Running {
     /// the verdicts blocks.
     pub fn end(self, why: Stop) -> Option<RunSummary> {
         let end = Instant::now() + END;
+        let unread = self.learning.map_or_else(Vec::new, Learning::end);
+        let subscriptions =
+            std::mem::take(&mut *self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
         if why == Stop::Asked {
             let drained = Instant::now() + DRAIN;
-            for subscription in &self.subscriptions {
+            for subscription in &subscriptions {
                 subscription.drain(QUIET, drained.saturating_duration_since(Instant::now()));
             }
         }
@@ -273,7 +300,7 @@ impl Running {
         let deadline = end - LEAVE;
         // On DDS a subscription ends when nothing more waits. Messages may come faster than they are checked.
         let closing = deadline - WAKE;
-        for subscription in &self.subscriptions {
+        for subscription in &subscriptions {
             closed &= subscription.close(closing.saturating_duration_since(Instant::now()));
             let seen = subscription.problems();
             problems.malformed += seen.malformed;
@@ -311,7 +338,7 @@ impl Running {
         }
         // Afterwards: verdicts that were not delivered are not forgotten.
         let kept = self.snapshots.map_or(Ok(()), Snapshots::end);
-        drop(self.subscriptions);
+        drop(subscriptions);
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());
         let recovered = self.networks.recovered();
@@ -341,9 +368,24 @@ impl Running {
             recorded,
             outages,
             refused_participants,
+            unread,
             clock: self.pipeline.clock_account(),
         })
     }
+}
+
+/// Subscribes to the topic of a source whose type is known, or need not be.
+fn subscribe(
+    networks: &Networks,
+    topic: u32,
+    binding: &Binding,
+    pipeline: &Arc<Pipeline>,
+) -> Result<Box<dyn Subscription>, String> {
+    let schema = match binding.input.message_type.as_deref() {
+        Some(MessageType::Cdr(schema)) => Some(schema),
+        _ => None,
+    };
+    networks.subscribe_of(&binding.address, schema, TopicId(topic), Arc::clone(pipeline))
 }
 
 /// Where the properties of a deployment are defined.
@@ -384,6 +426,8 @@ pub struct RunSummary {
     outages: Vec<Outage>,
     /// The participants that DDS Security refused.
     refused_participants: u64,
+    /// The topics that were not read since the types of their publishers cannot be used.
+    unread: Vec<Unread>,
     /// What came on `/clock`, if time was that of a simulation.
     clock: Option<ClockAccount>,
 }
@@ -407,9 +451,10 @@ impl RunSummary {
     /// Whether nothing is known to be lost, neither on the way to the session nor on the way to consumers.
     pub fn is_complete(&self) -> bool {
         self.flushed
+            && self.unread.is_empty()
             && self.traffic.unpublished == 0
             && self.undelivered.count() + self.unconfirmed.count() + self.spools.waiting() == 0
-            && self.summary.lost() + self.problems.lost == 0
+            && self.summary.lost() + self.problems.lost + self.problems.incompatible == 0
             && self.recorded.as_ref().is_none_or(FlightSummary::is_complete)
             // DDS drops what was not acknowledged when a participant is lost; its messages have no numbers.
             && self.outages.iter().all(|outage| outage.network != "dds")
@@ -438,7 +483,7 @@ impl RunSummary {
         let reasons = self.reasons();
         let properties = self.spec.properties.iter().zip(&self.summary.properties).enumerate();
         let properties = properties.map(|(i, (property, statistics))| {
-            withheld(
+            with_figures(
                 json!({
                     "property": property.name,
                     "verdict": statistics.verdict().map(Verdict::as_str),
@@ -465,6 +510,7 @@ impl RunSummary {
             "duplicates": self.problems.duplicates,
             "refused_participants": self.refused_participants,
             "breaks": self.problems.breaks,
+            "unread": self.unread.iter().map(Unread::json).collect::<Vec<_>>(),
             "unmarked": self.problems.unmarked,
             "dropped": lost + self.traffic.unpublished + self.undelivered.count(),
             "lost": self.summary.lost(),
@@ -528,6 +574,9 @@ impl RunSummary {
         if !self.flushed {
             text += "; NOT everything could be handed over in time";
         }
+        for unread in &self.unread {
+            text += &format!("\n  {}", unread.sentence());
+        }
         let mut times = TimeText::default();
         for (topic, account) in self.summary.topics.iter().zip(&self.summary.accounts) {
             if let Some(sentence) = account.sentence(&topic.name, &mut |time| times.text(time)) {
@@ -561,18 +610,17 @@ impl RunSummary {
             let verdict = statistics.verdict().map_or("no event", Verdict::as_str);
             text += &format!("\n  {on}{verdict:<12}{off}  {}", property.name);
             let judged = statistics.judgement().map(|judgement| judgement.text.clone());
-            let violated = statistics.first.as_ref().map(|first| {
+            let violated = violations(statistics).map(|violated| {
                 // The word at the beginning of the line is the last verdict.
-                let last =
-                    if statistics.verdict() == Some(Verdict::Violated) { "" } else { "so at the end, but " };
-                let times = counted(statistics.violations, "time", "times");
-                format!("{last}violated {times}, first {}", first_violation(first))
+                let is_last = statistics.verdict() == Some(Verdict::Violated);
+                format!("{}{violated}", if is_last { "" } else { "so at the end, but " })
             });
             let remarks: Vec<String> = judged
                 .filter(|text| !text.is_empty())
                 .into_iter()
                 .chain(violated)
                 .chain(withheld_verdicts(statistics))
+                .chain(least_robustness(statistics))
                 .collect();
             if !remarks.is_empty() {
                 text += &format!(": {}", remarks.join("; "));

@@ -13,6 +13,7 @@ mod json_schema;
 mod live;
 mod losses;
 mod networks;
+mod offered;
 mod outgoing;
 mod output;
 mod pipeline;

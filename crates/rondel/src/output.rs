@@ -162,9 +162,10 @@ pub fn colour_of(verdict: Verdict) -> &'static str {
 }
 
 /// The format of verdicts and summaries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Lines for people, coloured on a terminal
+    #[default]
     Text,
     /// One JSON object per line
     Json,

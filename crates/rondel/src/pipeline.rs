@@ -10,14 +10,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use rondel_decode::cdr;
+use rondel_decode::{MessageType, cdr};
 use rondel_event::{NameId, Timestamp, TopicId};
 use rondel_net::adapter::{Change, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks, TopicNames};
 
 use crate::console::Console;
-use crate::recorder::{FlightRecorder, FlightSummary};
+use crate::recorder::{Channel, FlightRecorder, FlightSummary};
 use crate::sinks::{self, Sink, Sinks, publishers, release};
 use crate::time_text::TimeText;
 use crate::warn;
@@ -91,6 +91,8 @@ struct State {
     armed: Option<Ticks>,
     /// The simulation whose time it is, if it is one's.
     simulated: Option<Simulated>,
+    /// The types that were not known when the run began.
+    learnt: Vec<(TopicId, Arc<MessageType>)>,
     ended: bool,
     traffic: Traffic,
     undecodable: u64,
@@ -151,6 +153,7 @@ impl Pipeline {
             recorder,
             armed: None,
             simulated,
+            learnt: Vec::new(),
             ended: false,
             traffic: Traffic::default(),
             undecodable: 0,
@@ -171,6 +174,20 @@ impl Pipeline {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere does not make the counts wrong.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over the type of the messages of a topic, which was not known when the run began.
+    ///
+    /// # Errors
+    /// Why the session cannot read them.
+    pub fn learn(&self, topic: TopicId, of: &Arc<MessageType>, channel: Channel) -> Result<(), String> {
+        let state = &mut *self.state();
+        state.session.learn(topic, of).map_err(|error| error.to_string())?;
+        state.learnt.push((topic, Arc::clone(of)));
+        if let Some(recorder) = &mut state.recorder {
+            recorder.learn(topic, channel);
+        }
+        Ok(())
     }
 
     /// The topic number for the subscription to progress markers.
@@ -261,6 +278,9 @@ impl Pipeline {
     /// Notes that messages of these topics were missed: see [`Session::cut_off`].
     pub fn cut_off(&self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
         let state = &mut *self.state();
+        if let Some(recorder) = &mut state.recorder {
+            recorder.cut_off(topics, from, until);
+        }
         state.session.cut_off(topics, from, until);
         state.emit();
     }
@@ -397,7 +417,11 @@ impl Receiver for Pipeline {
         let mut state = self.state();
         let time = if state.is_simulated() { self.clock.now() } else { time };
         // No message need follow, so that it is evaluated at once.
-        if state.session.event(topic, event, holds, time) {
+        let is_read = match change.instance().and_then(|instance| instance.payload()) {
+            Some(instance) => state.session.instance_event(topic, event, instance, time),
+            None => state.session.event(topic, event, holds, time),
+        };
+        if is_read {
             self.flush(&mut state);
             if self.batching {
                 state.release();

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rondel_event::Verdict;
+use rondel_event::{Value, Verdict};
 use rondel_report::{
-    Claim, Collector, Outcome, Place, Recording, Results, Signal, github, html, junit, sarif, svg, tap,
+    Claim, Collector, Judged, Outcome, Place, Recording, Results, Signal, github, html, junit, sarif, svg,
+    tap,
 };
-use rondel_runtime::{Report, Summary, VacuousKind};
+use rondel_runtime::{Course, Extent, PropertyStatistics, Report, Summary, VacuousKind};
 use rondel_spec::SourcePlace;
 
 use crate::output::Output;
@@ -111,9 +112,28 @@ pub struct Reports {
     results: Results,
     /// The verdicts of the recording that is being checked.
     collector: Option<Collector>,
+    /// The robustness of the first property over time, if it is wanted.
+    robustness: Option<Course>,
 }
 
+/// The signal of [`Reports::kept`] with the robustness of the first property.
+pub const ROBUSTNESS: &str = "robustness";
+
 impl Reports {
+    /// Results that are written nowhere; if `robustness`, with that of the first property as a signal.
+    #[cfg(feature = "repl")]
+    pub fn kept(specification: &Specification, robustness: bool) -> Reports {
+        let results = Results::new(&specification.source, claims(specification));
+        let robustness = robustness.then(Course::default);
+        Reports { wanted: Vec::new(), results, collector: None, robustness }
+    }
+
+    /// The results.
+    #[cfg(feature = "repl")]
+    pub fn into_results(self) -> Results {
+        self.results
+    }
+
     /// The reports that are wanted of a specification; none if no report is.
     ///
     /// # Errors
@@ -134,7 +154,7 @@ impl Reports {
             writable.map_err(|reason| Refused { reason, is_misuse: false })?;
         }
         let results = Results::new(&specification.source, claims(specification));
-        Ok(Some(Reports { wanted: wanted.to_vec(), results, collector: None }))
+        Ok(Some(Reports { wanted: wanted.to_vec(), results, collector: None, robustness: None }))
     }
 
     /// Whether standard output belongs to a report.
@@ -150,6 +170,7 @@ impl Reports {
     /// Begins a recording.
     pub fn begin(&mut self) {
         self.collector = Some(Collector::new(self.results.properties.len()));
+        self.robustness = self.robustness.take().map(|_| Course::default());
     }
 
     /// Takes a verdict on the recording.
@@ -157,6 +178,10 @@ impl Reports {
     pub fn take(&mut self, report: &Report<'_>) {
         if let Some(collector) = &mut self.collector {
             collector.take(report);
+        }
+        if let Some(course) = self.robustness.as_mut().filter(|_| report.property().position == 0) {
+            let time = report.about().unwrap_or(report.time()).as_nanos();
+            course.add(time, report.robustness().map(Value::Float));
         }
     }
 
@@ -181,13 +206,20 @@ impl Reports {
             };
             (outcome, remark, vacuous.into_iter().map(|reason| reason.text).collect())
         };
-        let mut properties = collector.finish(summary.span.map(|(_, end)| end), judge);
+        let mut properties = collector.finish(judge);
         for (i, judged) in properties.iter_mut().enumerate() {
             let reasons = summary.vacuous(i);
             judged.is_asserted = summary.properties.get(i).is_some_and(|statistics| statistics.is_asserted);
             judged.is_assert = summary.properties.get(i).is_some_and(|statistics| statistics.is_assert());
+            if let Some(statistics) = summary.properties.get(i) {
+                measure(judged, statistics);
+            }
             judged.only_premise = reasons.iter().all(|reason| reason.kind == VacuousKind::Premise);
         }
+        let course = self.robustness.as_ref().map(|course| rondel_runtime::Signal {
+            name: ROBUSTNESS.to_owned(),
+            values: course.values().collect(),
+        });
         self.results.recordings.push(Recording {
             name: name.to_owned(),
             problem: None,
@@ -197,7 +229,7 @@ impl Reports {
             end: summary.span.map(|(_, end)| end.as_nanos()),
             seconds: ended.seconds,
             properties,
-            signals: ended.signals,
+            signals: ended.signals.into_iter().chain(course.as_ref().map(Signal::from)).collect(),
         });
     }
 
@@ -274,6 +306,17 @@ pub struct Ended {
     pub seconds: f64,
     /// The fields over the whole recording, if they are to be drawn.
     pub signals: Vec<Signal>,
+}
+
+/// Adds for how long a property was violated, and its least robustness.
+fn measure(judged: &mut Judged, statistics: &PropertyStatistics) {
+    judged.least_robustness = statistics.least_robustness.filter(|least| least.is_finite());
+    let Some(violated) = statistics.in_violation() else { return };
+    let nanos = |extent: Extent| i64::try_from(extent.nanos).unwrap_or(i64::MAX);
+    judged.violated_ns = Some(nanos(violated.total));
+    judged.longest_ns = Some(violated.longest.as_ref().map_or(0, |longest| nanos(longest.extent)));
+    judged.longest_from_ns = violated.longest.as_ref().map(|longest| longest.begin.as_nanos());
+    judged.is_at_least = violated.is_at_least;
 }
 
 /// Whether a file can be written where it shall be.

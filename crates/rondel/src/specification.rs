@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rondel_engine::Program;
+#[cfg(feature = "repl")]
+use rondel_spec::{Diagnostic, Span};
 use rondel_spec::{Outcome, ParseOptions, SourcePlace, Sources};
 
 use crate::schemas::Schemas;
@@ -114,12 +116,37 @@ pub fn is_deployment(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
 }
 
+/// Whether a file is a specification, by its name.
+pub fn is_specification(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "rondel" || ending == "rye")
+}
+
+/// Whether a file is a recording, by its name.
+pub fn is_recording(path: &Path) -> bool {
+    let endings = ["jsonl", "ndjson", "mcap", "bag", "db3", "csv", "parquet"];
+    path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known))
+}
+
 /// Says that a deployment stands where a specification should.
 pub fn wants_specification(deployment: &str) -> String {
     format!(
         "{deployment} is a deployment, and this command takes a specification: name the file that stands behind \
          `specification:` in it"
     )
+}
+
+/// Properties, each as a specification of its own, and warnings.
+#[cfg(feature = "repl")]
+pub type Found = (Vec<Specification>, Vec<Diagnostic>);
+
+/// Why properties cannot be used.
+#[cfg(feature = "repl")]
+#[derive(Debug)]
+pub struct Mistakes {
+    /// What is wrong in the text, and warnings.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What the engine refuses for a reason that has no place in the text.
+    pub further: Vec<String>,
 }
 
 /// The specification cannot be used; the reasons have been shown.
@@ -135,6 +162,10 @@ impl Specification {
         let source = path.display().to_string();
         if is_deployment(path) {
             crate::complain(&wants_specification(&source));
+            return Err(Refused);
+        }
+        if is_recording(path) {
+            crate::complain(&format!("{source} is a recording, and a specification should stand here"));
             return Err(Refused);
         }
         let read = if path == Path::new("-") { text_of(std::io::stdin().lock()) } else { read_text(path) };
@@ -185,6 +216,48 @@ impl Specification {
             Syntax::Rye => rondel_spec::parse_rye_with(formula, None, "formula", options),
         };
         Specification::build(reading.complete(outcome), Sources::alone("formula", formula), true)
+    }
+
+    /// Takes each property that is `wanted`, by its name and the place of that in the text, as a specification of its own;
+    /// also returns the warnings. Asserts judge whole recordings, and are left out.
+    ///
+    /// # Errors
+    /// The mistakes.
+    #[cfg(feature = "repl")]
+    pub fn of_properties(
+        sources: &Sources,
+        schemas: &Arc<Schemas>,
+        wanted: impl Fn(&str, Span) -> bool,
+    ) -> Result<Found, Mistakes> {
+        let Outcome { spec, diagnostics } =
+            rondel_spec::parse_sources(sources, &ParseOptions::default(), Some(&**schemas));
+        let Some(whole) = spec else { return Err(Mistakes { diagnostics, further: Vec::new() }) };
+        let mut own = Vec::new();
+        for (i, property) in whole.properties.iter().enumerate() {
+            let place = whole.places.property(i);
+            if property.criterion.is_some() || !place.is_some_and(|place| wanted(&property.name, place)) {
+                continue;
+            }
+            let (spec, _) = whole.part(property);
+            let Ok(program) = Program::compile(&spec) else {
+                let (mut refused, mut further) = (Vec::new(), Vec::new());
+                for refusal in Program::refusals(&spec) {
+                    match refusal.diagnose(&spec) {
+                        Some(diagnostic) => refused.push(diagnostic),
+                        None => further.push(refusal.to_string()),
+                    }
+                }
+                return Err(Mistakes { diagnostics: refused, further });
+            };
+            let (spec, program) = (Arc::new(spec), Arc::new(program));
+            own.push(Specification {
+                checked: rondel_runtime::Specification { spec, program, is_formula: false },
+                schemas: Arc::clone(schemas),
+                source: sources.name().to_owned(),
+                sources: Arc::new(sources.clone()),
+            });
+        }
+        Ok((own, diagnostics))
     }
 
     /// Topics of these names, with nothing to check.

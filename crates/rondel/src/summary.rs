@@ -2,23 +2,84 @@
 
 use std::collections::BTreeMap;
 
-use rondel_event::{TopicId, Verdict};
+use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_runtime::text::{counted, grouped};
-use rondel_runtime::{FirstViolation, PropertyStatistics, Summary, Vacuous, VacuousKind};
+use rondel_runtime::{
+    Extent, FirstViolation, LongestViolation, PropertyStatistics, Summary, Vacuous, VacuousKind,
+};
 use rondel_spec::Spec;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::exit;
 use crate::time_text::TimeText;
 
-/// The place of a first violation: `of [7] at step 168 (time 7.5 s)`.
+/// The place of a first violation: `of [7] at step 168 (time 7.5 s), x = 3`.
 pub fn first_violation(first: &FirstViolation) -> String {
     let of = if first.parameters.is_empty() { String::new() } else { format!("of {} ", first.parameters) };
     let time = TimeText::default().text(first.time);
+    let values: String = first.values.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
     match first.step {
-        Some(step) => format!("{of}at step {} (time {time})", step),
-        None => format!("{of}at time {time}"),
+        Some(step) => format!("{of}at step {} (time {time}){values}", step),
+        None => format!("{of}at time {time}{values}"),
     }
+}
+
+/// How often a property was violated, where first, and for how long: `violated 3 times, first at step 2 (time 2 s);
+/// 1.2 s in total, longest 0.8 s from time 7.5 s`. `None` if it never was.
+pub fn violations(statistics: &PropertyStatistics) -> Option<String> {
+    let first = statistics.first.as_ref()?;
+    let times = counted(statistics.violations, "time", "times");
+    let lasting = lasting(statistics).unwrap_or_default();
+    Some(format!("violated {times}, first {}{lasting}", first_violation(first)))
+}
+
+fn lasting(statistics: &PropertyStatistics) -> Option<String> {
+    let violated = statistics.in_violation()?;
+    let longest = violated.longest.as_ref()?;
+    let is_timed = violated.total.nanos > 0;
+    // Steps are for recordings without times: all of them are then zero.
+    let first = statistics.first.as_ref()?;
+    if !is_timed && [first.time, longest.begin] != [Timestamp::ZERO; 2] {
+        return None;
+    }
+    let least = if violated.is_at_least { "at least " } else { "" };
+    let text = |extent: Extent| match is_timed {
+        true => lasted(extent.nanos),
+        false => counted(extent.steps, "step", "steps"),
+    };
+    match (statistics.violations, is_timed) {
+        // As long as to the next message: of no interest.
+        (1, false) => None,
+        (_, false) if violated.total.steps == 0 => None,
+        (1, true) => Some(format!(", for {least}{}", text(violated.total))),
+        _ => {
+            let LongestViolation { parameters, begin, step, extent } = longest;
+            let of = if parameters.is_empty() { String::new() } else { format!("of {parameters} ") };
+            let from = match step {
+                Some(step) if !is_timed => format!("step {step}"),
+                _ => format!("time {}", TimeText::default().text(*begin)),
+            };
+            let (total, longest) = (text(violated.total), text(*extent));
+            Some(format!("; {least}{total} in total, longest {longest} {of}from {from}"))
+        }
+    }
+}
+
+/// How long something lasted, in seconds with the digits that matter: `1.238 s`, `0.05 s`.
+fn lasted(nanos: u64) -> String {
+    let unit = match nanos {
+        0..1_000_000 => 1,
+        1_000_000..1_000_000_000 => 1_000,
+        _ => 1_000_000,
+    };
+    let nanos = nanos.saturating_add(unit / 2) / unit * unit;
+    format!("{} s", Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)))
+}
+
+/// The least robustness of a property, if it has one that says more than its verdicts.
+pub fn least_robustness(statistics: &PropertyStatistics) -> Option<String> {
+    let least = statistics.least_robustness.filter(|least| least.is_finite())?;
+    Some(format!("least robustness {least}"))
 }
 
 /// What becomes of values that have another type than the specification reads.
@@ -48,15 +109,21 @@ fn claims_in_words(all: usize, asserts: usize) -> String {
 
 /// The verdict of a property over all recordings, and a remark.
 pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
+    let (verdict, remark) = plain_standing(statistics);
+    let parts =
+        Some(remark).filter(|remark| !remark.is_empty()).into_iter().chain(least_robustness(statistics));
+    (verdict, parts.collect::<Vec<_>>().join("; "))
+}
+
+fn plain_standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     if let Some(judgement) = statistics.judgement() {
         (judgement.verdict, judgement.text.clone())
     } else if statistics.is_assert() {
         (Verdict::Inconclusive, "judged at the end of the last part".to_owned())
-    } else if let Some(first) = &statistics.first {
-        let times = counted(statistics.violations, "time", "times");
+    } else if let Some(violated) = violations(statistics) {
         let withheld = statistics.open && statistics.blind.verdicts > 0;
         let why = if withheld { "; inconclusive at the end, messages were not seen" } else { "" };
-        (Verdict::Violated, format!("violated {times}, first {}{why}", first_violation(first)))
+        (Verdict::Violated, format!("{violated}{why}"))
     } else if statistics.undecided() {
         (Verdict::Inconclusive, "never decided".to_owned())
     } else if statistics.open {
@@ -64,7 +131,7 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
         (Verdict::Inconclusive, format!("inconclusive at the end{why}"))
     } else if statistics.unchecked > 0 {
         let messages = counted(statistics.unchecked, "message", "messages");
-        (Verdict::Inconclusive, format!("{messages} with ignored parameters"))
+        (Verdict::Inconclusive, format!("{messages} did not count"))
     } else if statistics.inconclusive > 0 {
         let (at, one, many) =
             if statistics.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
@@ -77,9 +144,45 @@ pub fn standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     }
 }
 
-/// Adds to a property in JSON how many verdicts were withheld, if any were, and to an assert what it measured; a
-/// property that an assert judges is marked.
-pub fn withheld(mut property: Value, statistics: &PropertyStatistics) -> Value {
+/// Adds to a property in JSON its first violation, for how long it was violated, the longest violation and the least
+/// robustness, and how many verdicts were withheld, if any were; to an assert what it measured. A property that an
+/// assert judges is marked.
+pub fn with_figures(mut property: Value, statistics: &PropertyStatistics) -> Value {
+    if !statistics.is_assert() {
+        let seconds = |time: Timestamp| time.as_nanos() as f64 / 1e9;
+        let instance = |parameters: &str| Some(parameters.to_owned()).filter(|text| !text.is_empty());
+        let lasted = |extent: Extent| {
+            let mut lasted = json!({"seconds": extent.nanos as f64 / 1e9});
+            if statistics.by_steps {
+                lasted["steps"] = extent.steps.into();
+            }
+            lasted
+        };
+        property["first"] = statistics.first.as_ref().map_or(Value::Null, |first| {
+            let mut json = json!({
+                "time": seconds(first.time), "step": first.step, "instance": instance(&first.parameters),
+            });
+            if !first.values.is_empty() {
+                let value = |(name, value): &(String, String)| (name.clone(), Value::from(value.as_str()));
+                json["values"] = Value::Object(first.values.iter().map(value).collect());
+            }
+            json
+        });
+        property["in_violation"] = statistics.in_violation().map_or(Value::Null, |violated| {
+            let mut total = lasted(violated.total);
+            total["at_least"] = violated.is_at_least.into();
+            total
+        });
+        let longest = statistics.in_violation().and_then(|violated| violated.longest.as_ref());
+        property["longest"] = longest.map_or(Value::Null, |longest| {
+            let mut lasted = lasted(longest.extent);
+            lasted["time"] = seconds(longest.begin).into();
+            lasted["step"] = longest.step.into();
+            lasted["instance"] = instance(&longest.parameters).into();
+            lasted
+        });
+        property["least_robustness"] = statistics.least_robustness.into();
+    }
     if statistics.blind.verdicts > 0 {
         property["withheld"] = statistics.blind.verdicts.into();
     }

@@ -119,7 +119,7 @@ fn recording(random: &mut Random, kind: Kind) -> String {
 
 /// A text without the times that checks took.
 fn without_durations(text: &str) -> String {
-    let line = |line: &str| match line.split_once("\"seconds\":") {
+    let line = |line: &str| match line.rsplit_once("\"seconds\":") {
         Some((before, rest)) => before.to_owned() + rest.split_once(',').map_or("", |(_, after)| after),
         None if line.contains(" checked against ") => {
             line.rsplit_once(" in ").map_or(line, |(before, _)| before).to_owned()

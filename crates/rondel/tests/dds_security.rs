@@ -186,6 +186,59 @@ mod secure {
         assert!(summary["refused_participants"].as_u64() >= Some(1), "{summary}");
     }
 
+    /// Fast DDS shares no code with the library that Rondel uses. `make test-features` builds the program of the folder
+    /// peers/on-fastdds, which RONDEL_TEST_FASTDDS names.
+    #[test]
+    fn participants_on_fast_dds() {
+        let Some(program) = std::env::var_os("RONDEL_TEST_FASTDDS") else {
+            eprintln!("skipped: RONDEL_TEST_FASTDDS is not set");
+            return;
+        };
+        let (folder, domain) = (Folder::new(), dds_domain());
+        authority(&folder, "ca");
+        authority(&folder, "other");
+        enclave(&folder, "monitor", "ca", &domain);
+        let robot = enclave(&folder, "robot", "ca", &domain);
+        let stranger = enclave(&folder, "stranger", "other", &domain);
+        let peer = |role: &str, enclave: &str, topic: &str, texts: &[&str]| {
+            let mut command = Command::new(&program);
+            command.args([role, &domain, enclave, topic]).args(texts);
+            let mut peer = Process::start(command);
+            peer.wait_stdout("ready");
+            peer
+        };
+        let file = folder.file(
+            "rondel.yaml",
+            format!(
+                "formula: v < 10\ndds: {{ domain: {domain}, interface: lo, security: monitor }}\n\
+                 topics: {{ trace: dds:rt/state }}\nverdicts: {{ to: dds:rt/verdict, emit: every }}\n"
+            ),
+        );
+        let mut run = Process::rondel(["run", &file, "--summary", "json", "--wait-subscribers", "60"]);
+        run.wait_stderr("encrypted, authenticated");
+        let mut verdicts = peer("subscribe", &robot, "rt/verdict", &[]);
+        run.wait_stderr("ready");
+        let mut publisher = peer("publish", &robot, "rt/state", &["{\"v\":1}", "{\"v\":20}", "{\"v\":3}"]);
+        publisher.wait_stdout("sent");
+        let read = |line: &String| {
+            let verdict: serde_json::Value = serde_json::from_str(line).unwrap();
+            verdict["verdict"].as_str().unwrap().to_owned()
+        };
+        let verdicts: Vec<String> = verdicts.take_stdout(3).iter().map(read).collect();
+        assert_eq!(verdicts, ["satisfied", "violated", "satisfied"]);
+        // Without security, and of another authority.
+        let plain = peer("publish", "-", "rt/state", &["{\"v\":300}"]);
+        run.wait_stderr("DDS Security refuses: a participant at 127.0.0.1");
+        let stranger = peer("publish", &stranger, "rt/state", &["{\"v\":400}"]);
+        run.wait_stderr("DDS Security refuses: ");
+        drop((plain, stranger));
+        run.signal("INT");
+        let output = run.finish();
+        let summary = output.stderr.lines().find(|line| line.starts_with('{')).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
+        assert_eq!(summary["received"], 3, "{summary}");
+    }
+
     /// One participant receives and publishes: acknowledgements of verdicts wait while its queue is full.
     #[test]
     fn a_full_queue_stops_no_verdicts() {

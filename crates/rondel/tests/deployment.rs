@@ -587,11 +587,15 @@ fn files_without_end_are_refused() {
     refused(endless, &[("", &["/dev/zero", "more than 16 MiB"]), ("1:16", &["/dev/zero"])]);
     rondel(["validate", "/dev/zero"]).expect_status(2).expect_stderr(&["/dev/zero", "more than 16 MiB"]);
     let folder = Folder::new();
-    let large = folder.path("large.rondel");
-    std::fs::File::create(&large).unwrap().set_len((16 << 20) + 1).unwrap();
-    let words = ["large.rondel", "it has 16,777,217 bytes, and the limit is 16 MiB"];
-    rondel(["validate", &large]).expect_status(2).expect_stderr(&words);
-    rondel(["check", &large, "none.jsonl"]).expect_status(2).expect_stderr(&words);
+    let large = |name| {
+        let path = folder.path(name);
+        std::fs::File::create(&path).unwrap().set_len((16 << 20) + 1).unwrap();
+        path
+    };
+    let limit = "it has 16,777,217 bytes, and the limit is 16 MiB";
+    let words = ["large.rondel", limit];
+    rondel(["validate", &large("large.yaml")]).expect_status(2).expect_stderr(&["large.yaml", limit]);
+    rondel(["check", &large("large.rondel"), "none.jsonl"]).expect_status(2).expect_stderr(&words);
     let file = folder.file("rondel.yaml", "specification: large.rondel\nzenoh: {}\n");
     rondel(["validate", &file]).expect_status(2).expect_stderr(&words);
 }

@@ -318,7 +318,7 @@ fn every_option_is_in_the_reference() {
     let folder = folder("options");
     for subcommand in [
         "check", "run", "test", "explain", "fmt", "lsp", "help", "validate", "demo", "publish", "tap",
-        "topics", "init",
+        "topics", "init", "repl",
     ] {
         assert!(reference.contains(&format!("## rondel {subcommand}")), "nothing about rondel {subcommand}");
         let (status, help, _) = rondel(&folder, &[subcommand, "--help"]);

@@ -138,6 +138,23 @@ fn a_deployment_is_told_from_a_specification() {
 }
 
 #[test]
+fn files_in_the_wrong_place_are_told_apart() {
+    let folder = Folder::new();
+    let spec = folder.file("a.rondel", "topic t { x: float }\nproperty p = t.x > 1\n");
+    let recording = folder.file("a.jsonl", "");
+    for (arguments, message) in [
+        (&["check", &recording, &spec][..], format!("`rondel check {spec} {recording}`")),
+        (&["check", &recording], format!("`rondel check SPECIFICATION {recording}`")),
+        (&["check", "-f", "t.x > 1", &spec, &recording], "--formula stands for one".to_owned()),
+        (&["check", &spec, &spec, &recording], "a check has one specification".to_owned()),
+        (&["validate", &spec], "`validate` takes a deployment".to_owned()),
+        (&["test", &recording], "a specification should stand here".to_owned()),
+    ] {
+        rondel(arguments.iter().copied()).expect_status(2).expect_stderr(&[&message]);
+    }
+}
+
+#[test]
 fn what_is_never_written_is_not_explained() {
     let folder = Folder::new();
     let spec = folder.file(

@@ -52,6 +52,31 @@ fn folder() -> Folder {
 }
 
 #[test]
+fn verdicts_of_an_import_with_a_name_have_that_name() {
+    let folder = folder();
+    let main = folder.file(
+        "specs/named.rondel",
+        "use \"common/topics.rondel\" as common\nlet highest = 3\n\
+         property low = common.gear.report < highest\n\
+         test \"high\" { at 0 s common.gear { report: 25 } expect common.known violated }\n",
+    );
+    let trace = folder.path("trace.jsonl");
+    rondel(["check", &main, &trace]).expect_status(1).expect_parts(&["common.known", "low"]);
+    rondel(["explain", &main])
+        .expect_status(0)
+        .expect_parts(&["topic common.gear  \"/vehicle/gear\"", "property common.known"]);
+    rondel(["test", &main]).expect_status(0).expect_stdout("ok      high\n\n1 test passed, 0 failed\n");
+    let deployment = folder.file(
+        "rondel.yaml",
+        "specification: specs/named.rondel\ntopics:\n  common.gear: zenoh:vehicle/gear\n",
+    );
+    let received = folder.file("received.jsonl", TRACE.replace("/vehicle", "vehicle"));
+    rondel(["check", &deployment, &received]).expect_status(1).expect_parts(&["common.known"]);
+    let shown = rondel(["fmt", "--check", &main]);
+    shown.expect_status(1);
+}
+
+#[test]
 fn every_command_reads_the_imported_files() {
     let folder = folder();
     let (main, trace) = (folder.path("specs/main.rondel"), folder.path("trace.jsonl"));

@@ -30,7 +30,11 @@ fn asked(id: u32, method: &str) -> String {
 }
 
 fn served(input: &str) -> (Finished, Vec<serde_json::Value>) {
-    let finished = rondel_with_input(["lsp"], input.as_bytes());
+    served_with(&[], input)
+}
+
+fn served_with(options: &[&str], input: &str) -> (Finished, Vec<serde_json::Value>) {
+    let finished = rondel_with_input([&["lsp"], options].concat(), input.as_bytes());
     let mut rest = finished.stdout.as_str();
     let mut messages = Vec::new();
     while let Some(after) = rest.strip_prefix("Content-Length: ") {
@@ -133,6 +137,10 @@ fn answered(method: &str, text: &str, more: &str) -> serde_json::Value {
 }
 
 fn answered_at(uri: &str, method: &str, text: &str, more: &str) -> serde_json::Value {
+    answered_with(&[], uri, method, text, more)
+}
+
+fn answered_with(options: &[&str], uri: &str, method: &str, text: &str, more: &str) -> serde_json::Value {
     let at = text.find('|').unwrap();
     let (before, behind) = (&text[..at], &text[at + 1..]);
     let line = before.matches('\n').count();
@@ -140,13 +148,18 @@ fn answered_at(uri: &str, method: &str, text: &str, more: &str) -> serde_json::V
     let request = framed(&format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"textDocument/{method}","params":{{"textDocument":{{"uri":"{uri}"}},"position":{{"line":{line},"character":{character}}}{more}}}}}"#
     ));
-    let (finished, messages) = served(&(opened_at(uri, &format!("{before}{behind}")) + &request));
+    let (finished, messages) =
+        served_with(options, &(opened_at(uri, &format!("{before}{behind}")) + &request));
     finished.expect_status(0);
     messages.into_iter().find(|message| message["id"] == 1).unwrap()
 }
 
 fn hovered(text: &str) -> String {
-    let answer = answered("hover", text, "");
+    hovered_with(&[], text)
+}
+
+fn hovered_with(options: &[&str], text: &str) -> String {
+    let answer = answered_with(options, URI, "hover", text, "");
     answer["result"]["contents"]["value"].as_str().unwrap_or("").to_owned()
 }
 
@@ -186,6 +199,52 @@ fn declarations_and_uses_are_found_across_files() {
 }
 
 #[test]
+fn imports_with_a_name_are_followed() {
+    let folder = Folder::new();
+    let imported = "# The gear.\ntopic gear { report: int }\nlet moves = gear.report > 1\nmachine m { initial off off -> on when moves }\n";
+    folder.file("limits.rondel", imported);
+    let uri = format!("file://{}", folder.path("main.rondel"));
+    let text = "use \"limits.rondel\" as limits\nlet low = limits.moves\nproperty p = limits.mo|ves and low and limits.gear.report > 1\n";
+    let found = answered_at(&uri, "definition", text, "")["result"].clone();
+    assert!(found["uri"].as_str().unwrap().ends_with("/limits.rondel"), "{found}");
+    assert_eq!(found["range"]["start"], serde_json::json!({ "line": 2, "character": 4 }));
+    let refused = answered_at(&uri, "rename", text, r#","newName":"m""#);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("line 3: rename it there"), "{refused}");
+    // It gets another name where it is declared, and an import in the file that names it.
+    let own = imported.replace("moves =", "mo|ves =");
+    let renamed = answered("rename", &own, r#","newName":"drives""#);
+    assert_eq!(renamed["result"]["changes"][URI].as_array().unwrap().len(), 2, "{renamed}");
+    let alias = text.replace("mo|ves", "moves").replace("as limits", "as li|mits");
+    let edits = answered_at(&uri, "rename", &alias, r#","newName":"l""#)["result"]["changes"][&uri].clone();
+    let places: Vec<(u64, u64, u64)> = edits
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|edit| (&edit["range"]["start"], &edit["range"]["end"]["character"]))
+        .map(|(start, end)| {
+            (start["line"].as_u64().unwrap(), start["character"].as_u64().unwrap(), end.as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(places, [(0, 23, 29), (1, 10, 16), (2, 13, 19), (2, 38, 44)]);
+    for (name, reason) in [("low", "declared twice"), ("a.b", "cannot be a name")] {
+        let answer = answered_at(&uri, "rename", &alias, &format!(r#","newName":"{name}""#));
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(reason), "{name}: {answer}");
+    }
+    let offered = |tail: &str| -> Vec<String> {
+        let text = format!("use \"limits.rondel\" as limits\nproperty p = {tail}\n");
+        let answer = answered_at(&uri, "completion", &text, "");
+        let items = answer["result"].as_array().unwrap();
+        items.iter().map(|item| item["label"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(offered("limits.|"), ["gear", "m", "moves"]);
+    assert_eq!(offered("limits.gear.|"), ["report"]);
+    assert_eq!(offered("in(limits.m, |"), ["off", "on"]);
+    let names = offered("l|");
+    assert!(names.contains(&"limits".to_owned()) && !names.contains(&"moves".to_owned()), "{names:?}");
+}
+
+#[test]
 fn renaming_keeps_every_meaning() {
     let text = "topic a \"/a\" { x: int }\nlet low = a.x < 3\nlet high = a.x > 5\nproperty p for each i in a.x = lo|w and i > 1\n";
     let renamed = |text: &str, name: &str| answered("rename", text, &format!(r#","newName":"{name}""#));
@@ -222,6 +281,76 @@ fn renaming_keeps_every_meaning() {
     let bare = text.replace("lo|w", "low").replace("a \"/a\"", "|a");
     let answer = answered("prepareRename", &bare, "");
     assert!(answer["error"]["message"].as_str().unwrap().contains("`topic a \"a\"`"), "{answer}");
+}
+
+#[test]
+fn recordings_show_the_values_of_topics_and_fields() {
+    let folder = Folder::new();
+    let line = |robot: &str, x: f64| {
+        format!(
+            "{{\"topic\":\"/fleet/{robot}/pose\",\"time\":0,\"data\":{{\"x\":{x},\"at\":{{\"mode\":\"dock\"}}}}}}\n"
+        )
+    };
+    let text = [line("r1", 1.5), line("r2", -3.0), line("r2", 2.25)].concat();
+    let drive = folder.file("drive.jsonl", text + "{\"topic\":\"/other\",\"time\":1,\"data\":{\"x\":9}}\n");
+    let spec = "topic pose \"fleet/{robot}/pose\" { x: float, at: { mode: string, y: float } }\n\
+        property p = pose.x < 3 and pose.at.mode == \"a\" and pose.at.y > 0 and pose.robot == \"r1\"\n";
+    let with = ["--recording", &drive];
+    let at = |from: &str, to: &str| hovered_with(&with, &spec.replacen(from, to, 1));
+    for (from, to, expected) in [
+        ("topic pose", "topic |pose", "`drive.jsonl`: 3 messages on 2 topics"),
+        ("pose.x <", "pose.|x <", "`drive.jsonl`: in 3 messages, from -3 to 2.25, last `2.25`"),
+        ("at.mode ==", "at.mo|de ==", "`drive.jsonl`: in 3 messages, last `\"dock\"`"),
+        ("at.y >", "at.|y >", "`drive.jsonl`: in none of 3 messages"),
+    ] {
+        let shown = at(from, to);
+        assert!(shown.contains(expected), "{to}: {shown}");
+    }
+    let other = hovered_with(&with, "topic |lidar { x: float }\nproperty p = lidar.x < 3\n");
+    assert!(other.contains("`drive.jsonl`: the topic never came"), "{other}");
+    // Without a recording, or with one that cannot be read, the rest is shown.
+    assert!(!hovered(&spec.replacen("pose.x <", "pose.|x <", 1)).contains("jsonl"));
+    let missing = folder.path("none.mcap");
+    let shown = hovered_with(&["--recording", &missing], &spec.replacen("pose.x <", "pose.|x <", 1));
+    assert!(shown.contains("pose.x: float") && shown.contains("`none.mcap`: cannot be read"), "{shown}");
+    // The field in the name of the topic.
+    let shown = at("pose.robot", "pose.|robot");
+    assert!(shown.contains("`drive.jsonl`: in the names of topics, `r1`, `r2`"), "{shown}");
+}
+
+#[test]
+fn properties_show_how_they_are_evaluated() {
+    let shown = hovered("topic a { x: int }\nproperty |p = once[0, 60] a.x > 3\n");
+    for part in ["looks back    60 steps", "never: every verdict is certain at once", "memory"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // A property that is wrong has no plan.
+    let shown = hovered("topic a { x: int }\nproperty |p = once[0, 60] a.y > 3\n");
+    assert!(shown.contains("property p") && !shown.contains("looks back"), "{shown}");
+}
+
+#[test]
+fn tests_say_whether_they_pass() {
+    let text = "topic a { x: int }\nproperty p = a.x < 3\n\
+        test \"good\" { at 0 s a { x: 1 } expect p satisfied }\n\n\
+        test \"bad\" { at 0 s a { x: 1 } expect p violated at 0 s expect p violated }\n";
+    let lenses = |text: &str| {
+        let (finished, messages) = served(&(opened(text) + &asked(4, "textDocument/codeLens")));
+        finished.expect_status(0);
+        messages.iter().find(|message| message["id"] == 4).unwrap()["result"].clone()
+    };
+    let shown: Vec<(u64, String)> = lenses(text)
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lens| {
+            let title = lens["command"]["title"].as_str().unwrap().to_owned();
+            (lens["range"]["start"]["line"].as_u64().unwrap(), title)
+        })
+        .collect();
+    let failed = "failed: expected p violated at 0 s, and 1 more";
+    assert_eq!(shown, [(2, "passed".to_owned()), (4, failed.to_owned())]);
+    assert_eq!(lenses(&text.replace("a.x < 3", "a.y < 3")), serde_json::json!([]));
 }
 
 #[test]

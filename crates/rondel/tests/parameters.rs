@@ -1,4 +1,4 @@
-//! Parameters in addresses, `fleet/{robot}/pose`: in recordings of all forms, on Zenoh and on MQTT.
+//! Parameters in addresses, `fleet/{robot}/pose`: in recordings of all forms and on all networks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use broker::Broker;
-use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
+use support::network::{arguments, dds_domain, free_endpoint, independent, python, zenoh, zenoh_listening};
 use support::process::Process;
 use support::{Folder, rondel, rondel_with_input};
 
@@ -101,7 +101,7 @@ fn topics_of_recorded_messages_are_matched() {
         let own = [&["record", "--output", &bag, "--count", "7"], addresses].concat();
         let mut recording = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
         recording.wait_stderr("ready");
-        publish_all(&zenoh("peer", &endpoint), &MESSAGES);
+        publish_all("zenoh", &zenoh("peer", &endpoint), &MESSAGES);
         recording.finish().expect_status(0);
         let said = rondel(["check", &spec, &bag, "--emit", "violations", "--quiet"]);
         said.expect_status(1);
@@ -110,9 +110,9 @@ fn topics_of_recorded_messages_are_matched() {
 }
 
 /// Publishes the messages one after the other.
-fn publish_all(network: &[String], messages: &[(&str, u32, &str, f64)]) {
+fn publish_all(name: &str, network: &[String], messages: &[(&str, u32, &str, f64)]) {
     for (topic, _, field, value) in messages {
-        let to = format!("zenoh:{topic}");
+        let to = format!("{name}:{topic}");
         let message = format!("{{\"{field}\":{value}}}\n");
         let said = rondel_with_input(
             arguments(&["publish", "--to", &to, "--wait", "30"], network),
@@ -132,12 +132,239 @@ fn zenoh_is_asked_for_all_names() {
         [&["run", &spec, "--publish", "stdout", "--emit", "violations", "--count", "6"], &more[..]].concat();
     let mut run = Process::rondel(arguments(&own, &zenoh_listening("peer", &endpoint)));
     run.wait_stderr("ready");
-    // Nobody asks for the battery, and its publisher would wait for somebody.
-    let meant: Vec<_> = MESSAGES.into_iter().filter(|(topic, ..)| !topic.ends_with("battery")).collect();
-    publish_all(&zenoh("peer", &endpoint), &meant);
+    publish_all("zenoh", &zenoh("peer", &endpoint), &meant());
     let finished = run.finish();
     finished.expect_status(0);
     expect_violations(&finished.stdout);
+}
+
+/// The messages but for those of the battery: nobody asks for it, and its publisher would wait for somebody.
+fn meant() -> Vec<(&'static str, u32, &'static str, f64)> {
+    MESSAGES.into_iter().filter(|(topic, ..)| !topic.ends_with("battery")).collect()
+}
+
+#[test]
+fn topics_of_dds_are_found_as_their_publishers_come() {
+    let domain = dds_domain().to_string();
+    let folder = Folder::new();
+    let spec = folder.file("a.rondel", SPEC);
+    let deployment = format!(
+        "specification: a.rondel\ndds: {{ interface: lo, domain: {domain} }}\ntopics:\n  \
+         pose: \"dds:fleet/{{robot}}/pose\"\n  speed: \"dds:fleet/{{robot}}/speed\"\n\
+         record: {{ on: violation, folder: out, before: 60 s, after: 60 s }}\nverdicts: {{ emit: violations, to: stdout }}\n"
+    );
+    let deployment = folder.file("rondel.yaml", deployment);
+    let network = ["--dds-domain".to_owned(), domain, "--dds-interface".to_owned(), "lo".to_owned()];
+    let mut run = Process::rondel(["run", &deployment, "--count", "6"]);
+    run.wait_stderr("ready");
+    // Not meant: a parameter is one segment. Nobody receives it, so that its publisher does not wait.
+    let other = ["publish", "--to", "dds:fleet/r1/arm/pose", "--wait", "0"];
+    let other = rondel_with_input(arguments(&other, &network), b"{\"x\":0}\n");
+    assert!(!other.stderr.contains("panicked"), "{}", other.stderr);
+    publish_all("dds", &network, &meant());
+    let finished = run.finish();
+    finished.expect_status(0).expect_stderr(&["received 6, checked 6"]);
+    expect_violations(&finished.stdout);
+    // Under the names of the topics, which give the parameters again.
+    let files = std::fs::read_dir(folder.path("out")).unwrap();
+    let files: Vec<_> = files.map(|file| file.unwrap().path().display().to_string()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let first = folder.path("first");
+    rondel(["init", "--folder", &first, &files[0]]).expect_status(0);
+    let written = std::fs::read_to_string(format!("{first}/rondel.yaml")).unwrap();
+    assert!(written.contains("dds:fleet/r1/pose"), "{written}");
+    let said = rondel(["check", &spec, &files[0], "--emit", "violations", "--quiet"]);
+    said.expect_status(1);
+    expect_violations(&said.stdout);
+}
+
+/// What robots say, by their names: `r2` says what it must not.
+const SAID: &str = "topic chatter \"/fleet/{robot}/chatter\" : std_msgs/msg/String\n\
+    property short for each r in chatter.robot = chatter.data != \"n 4\"\n";
+
+#[test]
+fn topics_of_ros_2_over_zenoh_are_matched() {
+    let Some(python) = python("parameters: topics_of_ros_2_over_zenoh_are_matched") else { return };
+    let endpoint = free_endpoint();
+    let folder = Folder::new();
+    folder.file("a.rondel", SAID);
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: a.rondel\nros2: {{ middleware: zenoh, domain: 9 }}\nzenoh: {{ mode: router, listen: {endpoint} \
+             }}\ntopics:\n  chatter: \"ros2:/fleet/{{robot}}/chatter\"\nverdicts: {{ emit: violations, to: stdout }}\n"
+        ),
+    );
+    let mut run = Process::rondel(["run", &deployment, "--count", "10"]);
+    run.wait_stderr("ready");
+    for (topic, count) in [("/fleet/r1/chatter", "4"), ("/fleet/r2/chatter", "6")] {
+        let options = [topic, "--count", count, "--domain", "9", "--connect", &endpoint];
+        independent(&python, "ros2_zenoh_publish.py", &options).finish().expect_status(0);
+    }
+    let finished = run.finish();
+    finished.expect_status(0).expect_stderr(&["received 10, checked 10"]);
+    let violated: Vec<&str> = finished.stdout.lines().filter(|line| line.contains("violated")).collect();
+    assert!(violated.len() == 1 && violated[0].contains("r2"), "{}", finished.stdout);
+}
+
+#[test]
+fn topics_of_ros_2_over_dds_are_found() {
+    let Some(python) = python("parameters: topics_of_ros_2_over_dds_are_found") else { return };
+    let domain = dds_domain().to_string();
+    let folder = Folder::new();
+    let spec = folder.file(
+        "a.rondel",
+        "topic chatter \"/fleet/{robot}/chatter\" { n: int }\n\
+         property short for each r in chatter.robot = chatter.n != 4\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: a.rondel\nros2: {{ middleware: dds, domain: {domain} }}\ndds: {{ interface: lo, domain: {domain} }}\n\
+             topics:\n  chatter: {{ source: \"ros2:/fleet/{{robot}}/chatter\", encoding: json }}\n\
+             verdicts: {{ emit: violations, to: stdout }}\n"
+        ),
+    );
+    let bag = folder.path("all.mcap");
+    let publish = || {
+        for (topic, count) in [("rt/fleet/r1/chatter", "4"), ("rt/fleet/r2/chatter", "6")] {
+            let options = [topic, "--domain", &domain, "--count", count];
+            independent(&python, "dds_publish.py", &options).finish().expect_status(0);
+        }
+    };
+    let live_command = ["run", &deployment, "--count", "10"];
+    let recorded = ["record", &deployment, "--output", &bag, "--count", "10"];
+    // One after the other: publishers wait for one subscription only.
+    let [live, _] = [&live_command[..], &recorded].map(|command| {
+        let mut receiving = Process::rondel(command);
+        receiving.wait_stderr("ready");
+        publish();
+        let finished = receiving.finish();
+        finished.expect_status(0).expect_stderr(&["received 10"]);
+        finished
+    });
+    let said = rondel(["check", &spec, &bag, "--emit", "violations", "--quiet"]);
+    said.expect_status(1);
+    // Replayed under the names of its topics.
+    let mut again = Process::rondel(live_command);
+    again.wait_stderr("ready");
+    rondel(["replay", &deployment, &bag, "--as-fast-as-possible", "--wait", "60"]).expect_status(0);
+    let again = again.finish();
+    again.expect_status(0).expect_stderr(&["received 10"]);
+    for shown in [live.stdout, said.stdout, again.stdout] {
+        let violated: Vec<&str> = shown.lines().filter(|line| line.contains("violated")).collect();
+        assert!(violated.len() == 1 && violated[0].contains("r2"), "{shown}");
+    }
+}
+
+/// A publisher of another type, which lacks the field, comes first: the type is that of the next one.
+#[test]
+fn a_type_without_the_fields_is_not_taken() {
+    let Some(python) = python("parameters: a_type_without_the_fields_is_not_taken") else { return };
+    let (folder, domain) = (Folder::new(), dds_domain().to_string());
+    folder.file(
+        "a.rondel",
+        "topic pose \"fleet/{robot}/pose\" { mode: int }\nproperty low for each r in pose.robot = pose.mode < 3\n",
+    );
+    let file = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: a.rondel\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ pose: {{ source: \"dds:fleet/{{robot}}/pose\", encoding: cdr }} }}\nverdicts: {{ to: stdout }}\n"
+        ),
+    );
+    let publisher = |name: &str, kind: &str| {
+        let topic = format!("fleet/{name}/pose");
+        independent(&python, "dds_typed.py", &[&topic, "--kind", kind, "--domain", &domain])
+    };
+    let mut run = Process::rondel(["run", &file, "--count", "2"]);
+    run.wait_stderr("waiting for a publisher of dds:fleet/{robot}/pose, to learn its type");
+    let mut wrong = publisher("r1", "track");
+    run.wait_stderr("has no such field");
+    let mut right = publisher("r2", "pose");
+    right.write(b"wait\n");
+    run.wait_stderr("messages of demo::Pose, as its publisher describes them");
+    right.wait_stdout("matched");
+    right.write(b"write 1 2\n");
+    let finished = run.finish();
+    finished.expect_status(5).expect_stderr(&["received 2, checked 2"]);
+    for publisher in [&mut wrong, &mut right] {
+        publisher.close_input();
+    }
+    wrong.finish();
+    right.finish();
+}
+
+#[test]
+fn tap_prints_the_names_of_topics_that_match() {
+    let folder = Folder::new();
+    let spec = folder.file("a.rondel", SPEC);
+    let (endpoint, domain) = (free_endpoint(), dds_domain().to_string());
+    let on_dds = ["--dds-domain", &domain, "--dds-interface", "lo"].map(str::to_owned).to_vec();
+    let on_zenoh = (zenoh_listening("peer", &endpoint), zenoh("peer", &endpoint));
+    for (network, listening, publishing) in
+        [("zenoh", on_zenoh.0.to_vec(), on_zenoh.1.to_vec()), ("dds", on_dds.clone(), on_dds)]
+    {
+        let addresses =
+            [format!("{network}:fleet/{{robot}}/pose"), format!("{network}:fleet/{{robot}}/speed")];
+        let own = ["tap", &addresses[0], &addresses[1], "--format", "json", "--count", "6"];
+        let mut tap = Process::rondel(arguments(&own, &listening));
+        tap.wait_stderr("ready");
+        publish_all(network, &publishing, &meant());
+        let finished = tap.finish();
+        finished.expect_status(0);
+        assert!(finished.stdout.contains(&format!("\"{network}:fleet/r2/pose\"")), "{}", finished.stdout);
+        let trace = folder.file("tap.jsonl", &finished.stdout);
+        let said = rondel(["check", &spec, &trace, "--emit", "violations", "--quiet"]);
+        said.expect_status(1);
+        expect_violations(&said.stdout);
+    }
+}
+
+/// Nobody names the type: the first publisher of a topic that matches describes it. A topic of another type is counted.
+#[test]
+fn the_type_of_topics_that_match_is_learnt() {
+    let Some(python) = python("parameters: the_type_of_topics_that_match_is_learnt") else { return };
+    let (folder, domain) = (Folder::new(), dds_domain().to_string());
+    folder.file(
+        "a.rondel",
+        "topic pose \"fleet/{robot}/pose\" { number: int }\nproperty low for each r in pose.robot = pose.number < 3\n",
+    );
+    let file = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: a.rondel\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ pose: {{ source: \"dds:fleet/{{robot}}/pose\", encoding: cdr }} }}\nverdicts: {{ emit: violations, to: stdout }}\n"
+        ),
+    );
+    let mut run = Process::rondel(["run", &file]);
+    run.wait_stderr("waiting for a publisher of dds:fleet/{robot}/pose, to learn its type");
+    let publisher = |name: &str, kind: &str| {
+        let topic = format!("fleet/{name}/pose");
+        independent(&python, "dds_typed.py", &[&topic, "--kind", kind, "--domain", &domain])
+    };
+    let mut first = publisher("r1", "pose");
+    first.write(b"wait\n");
+    run.wait_stderr("dds:fleet/{robot}/pose: messages of demo::Pose, as its publisher describes them");
+    let mut second = publisher("r2", "pose");
+    second.write(b"wait\n");
+    for (publisher, command) in [(&mut first, b"write 1 2\n"), (&mut second, b"write 1 5\n")] {
+        publisher.wait_stdout("matched");
+        publisher.write(command);
+        publisher.wait_stdout("wrote");
+    }
+    let other = publisher("r3", "track");
+    run.wait_stderr("the topic is ignored: its type is demo::Track");
+    run.wait_stdout("violated");
+    run.terminate();
+    let finished = run.finish();
+    finished.expect_status(5).expect_stderr(&["received 7, checked 7"]);
+    let violated: Vec<&str> = finished.stdout.lines().filter(|line| line.contains("violated")).collect();
+    assert!(violated.len() == 1 && violated[0].contains("r2"), "{}", finished.stdout);
+    for mut publisher in [first, second, other] {
+        publisher.close_input();
+        publisher.finish();
+    }
 }
 
 #[test]
@@ -224,7 +451,10 @@ fn addresses_that_do_not_fit_are_refused() {
     for (spec, source, reason) in [
         (&spec, "zenoh:fleet/r1/pose", "has to have the parameters"),
         (&spec, "zenoh:fleet/{other}/pose", "has to have the parameters"),
-        (&spec, "dds:fleet/pose", "only Zenoh and MQTT have wildcards"),
+        (&spec, "dds:fleet/pose", "has to have the parameters"),
+        (&spec, "dds:fleet/{other}/pose", "has to have the parameters"),
+        (&spec, "dds:fleet/{robot/pose", "this parameter is not closed"),
+        (&spec, "ros2:/fleet/{robot}{arm}/pose", "nothing separates these parameters"),
         (&plain, "mqtt:fleet/{robot}/pose", "write them in the specification too"),
     ] {
         let said = rondel(["run", spec, "--topic", source, "--publish", "stdout"]);
@@ -234,8 +464,10 @@ fn addresses_that_do_not_fit_are_refused() {
     let said = rondel(["run", &plain, "--topic", "zenoh:fleet/r1/pose", "--publish", "zenoh:a/{b}"]);
     said.expect_status(2);
     assert!(said.stderr.contains("has no parameters"), "{}", said.stderr);
-    let deployment = "specification: a.rondel\nzenoh: {}\nrecord: { folder: out, before: 1 s, after: 1 s }\nverdicts: { to: stdout }\n";
+    let alive = "topic pose \"fleet/{robot}/pose\" { x: float }\nproperty p = alive(pose)\n";
+    folder.file("c.rondel", alive);
+    let deployment = "specification: c.rondel\ndds: {}\ntopics: { pose: \"dds:fleet/{robot}/pose\" }\nverdicts: { to: stdout }\n";
     let said = rondel(["validate", &folder.file("d.yaml", deployment)]);
     said.expect_status(2);
-    assert!(said.stderr.contains("cannot be recorded"), "{}", said.stderr);
+    assert!(said.stderr.contains("name one topic"), "{}", said.stderr);
 }

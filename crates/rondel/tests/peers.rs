@@ -93,6 +93,40 @@ fn hiroz_over_zenoh() {
         .expect_stderr(&["received 18, checked 18, undecodable 0", "chatter: 2 messages lost"]);
 }
 
+/// Of a type that Rondel does not know: the node of the publisher is asked, also by a run that began before it.
+#[test]
+#[ignore = "needs the programs that `make test-peers` builds"]
+fn hiroz_describes_its_type() {
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let peer = Peer { program: "on-hiroz", place: vec!["7".to_owned(), endpoint.clone()] };
+    folder.file(
+        "battery.rondel",
+        "topic battery \"/fleet/battery\" : rover_msgs/msg/Battery\n\
+         property low = battery.charge < 0.65 and battery.codes[1] < 5 and battery.limits.y == -1.0\n\
+         property known = battery.maker == \"rover\" and battery.stamp >= 5 s\n\
+         property odd = battery.loading -> battery.charge > 0.05\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: battery.rondel\nros2: {{ middleware: zenoh, domain: 7, node: /fleet/rondel }}\n\
+             zenoh: {{ mode: router, listen: {endpoint} }}\ntopics: {{ battery: ros2:/fleet/battery }}\n"
+        ),
+    );
+    let mut run = Process::rondel(["run", &deployment, "--count", "10", "--strict"]);
+    run.wait_stderr("waiting for a publisher of ros2:/fleet/battery, to learn its type");
+    let mut publisher = peer.start("publish", "/fleet/battery", "battery", 10);
+    publisher.wait_stdout("sent");
+    publisher.finish().expect_status(0);
+    run.finish().expect_status(1).expect_stderr(&[
+        "ros2:/fleet/battery: messages of rover_msgs/msg/Battery, as its publisher describes them",
+        "received 10, checked 10, undecodable 0",
+        "violated      low: violated 1 time, first at step 5",
+        "satisfied     known",
+        "satisfied     odd",
+    ]);
+}
+
 #[test]
 #[ignore = "needs the programs that `make test-peers` builds"]
 fn ros2_client_over_dds() {

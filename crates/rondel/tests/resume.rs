@@ -282,3 +282,79 @@ fn what_waits_is_there_in_the_next_run() {
     second.expect_status(0);
     assert!(!second.stdout.contains("violated"), "{}", second.stdout);
 }
+
+const BEFORE: &str = "topic a { v: bool, n: int }\n\
+    @time(steps) property kept = once a.v\n\
+    @time(steps) property edited = once[0, 1] a.v\n\
+    property gone = a.n < 5\n";
+const AFTER: &str = "topic a { v: bool, n: int }\n\
+    property new = a.n > 0\n\
+    @time(steps) property edited = once[0, 2] a.v\n\
+    @time(steps) property kept = once a.v\n";
+
+/// What is said of it.
+const SAID: &str = "the specification was edited since the snapshot: `kept` continues with its state; `new` begins anew: \
+    it is new; `edited` begins anew: its formula, or what that refers to, has changed; removed: gone";
+
+#[test]
+fn an_edited_specification_keeps_what_is_the_same() {
+    let folder = Folder::new();
+    let (before, after) = (folder.file("before.rondel", BEFORE), folder.file("after.rondel", AFTER));
+    let name = folder.path("state.snapshot");
+    check(&["--snapshot-to", &name, &before], "{\"topic\":\"a\",\"v\":true,\"n\":1}\n").expect_status(0);
+    let rest = "{\"topic\":\"a\",\"v\":false,\"n\":1}\n";
+    let two = check(&["--resume", &name, "--snapshot-to", &name, "--format", "json", &after], rest);
+    two.expect_status(1).expect_stderr(&[SAID, "2 events checked"]);
+    // What was said before the edit is not said again.
+    assert!(!two.stdout.contains("kept"), "{}", two.stdout);
+    assert!(
+        two.stdout.contains("\"property\":\"edited\",\"time\":0,\"step\":1,\"verdict\":\"violated\""),
+        "{}",
+        two.stdout
+    );
+    let three = check(&["--resume", &name, "--format", "json", &after], rest);
+    three.expect_status(1).expect_stderr(&["3 events checked"]);
+    assert!(!three.stderr.contains("was edited"), "{}", three.stderr);
+    // Nothing is the same.
+    let other = folder.file("other.rondel", AFTER.replace("kept", "other"));
+    check(&["--snapshot-to", &name, &before], rest).expect_status(1);
+    check(&["--resume", &name, &other], rest)
+        .expect_status(2)
+        .expect_stderr(&["no property there has the same meaning"]);
+}
+
+#[test]
+fn a_run_goes_on_with_an_edited_specification() {
+    let folder = Folder::new();
+    let name = folder.path("state.snapshot");
+    let (before, after) = (folder.file("before.rondel", BEFORE), folder.file("after.rondel", AFTER));
+    let part = |spec: &str, input: &str, expected: &[(&str, &str)]| {
+        let endpoint = free_endpoint();
+        let own = ["run", spec, "--emit", "every", "--format", "json", "--topic", "zenoh:demo/state"];
+        let kept = ["--resume", &name, "--snapshot-to", &name];
+        let mut run =
+            Process::rondel(arguments(&[&own[..], &kept].concat(), &zenoh_listening("peer", &endpoint)));
+        run.wait_stderr("ready");
+        let publish = ["publish", "--to", "zenoh:demo/state", "--wait", "60"];
+        rondel_with_input(arguments(&publish, &zenoh("peer", &endpoint)), input.as_bytes()).expect_status(0);
+        let lines = run.take_stdout(3);
+        for (property, verdict) in expected {
+            let is_it = |line: &String| line.contains(property) && line.contains(verdict);
+            assert!(lines.iter().any(is_it), "{lines:?}, not {verdict} {property}");
+        }
+        run.terminate();
+        run.finish()
+    };
+    part(&before, "{\"v\":true,\"n\":1}\n", &[("kept", "\"step\":0,\"verdict\":\"satisfied\"")]);
+    let second = part(
+        &after,
+        "{\"v\":false,\"n\":1}\n",
+        &[
+            // It was final before, and what begins anew has missed nothing.
+            ("kept", "\"step\":1,\"verdict\":\"satisfied\""),
+            ("edited", "\"step\":1,\"verdict\":\"violated\""),
+            ("new", "\"step\":1,\"verdict\":\"satisfied\""),
+        ],
+    );
+    second.expect_stderr(&["the monitor goes on from a snapshot of", SAID]);
+}

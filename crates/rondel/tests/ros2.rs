@@ -317,7 +317,7 @@ fn a_publisher_of_ros_2_over_dds_describes_its_type() {
     let options = ["rt/battery", "--kind", "battery", "--domain", &domain];
     let mut publisher = independent(&python, "dds_typed.py", &options);
     publisher.write(b"wait\n");
-    run.wait_stderr("ready");
+    run.wait_stderr("ros2:/battery: messages of ");
     publisher.wait_stdout("matched");
     publisher.write(b"write 1 5\n");
     run.finish().expect_status(0).expect_stderr(&["received 5, checked 5", "charged: violated 1 time"]);

@@ -60,6 +60,109 @@ fn a_publisher_of_dds_misses_its_deadline_and_is_gone() {
     }
 }
 
+/// A publisher of another program disposes of one instance of two, and unregisters the other one: the properties of these
+/// instances see it, live and in what `tap` writes. Keys of an appendable type in the second version of CDR, and of a
+/// final one in the first, whose key is neither its first nor its only part.
+#[test]
+fn a_disposal_is_seen_by_the_instance_of_its_key() {
+    let Some(python) = python("a_disposal_is_seen_by_the_instance_of_its_key") else { return };
+    for (kind, fields, parameters, instances) in [
+        ("track", "id: int", "id in track.id", ["2", "1"]),
+        ("unit", "name: string, id: int", "name in track.name, id in track.id", ["\"u2\", 2", "\"u1\", 1"]),
+    ] {
+        let (domain, folder) = (dds_domain(), Folder::new());
+        let specification = format!(
+            "topic track \"track\" {{ {fields} }}\n\
+             property kept for each {parameters} = not disposed(track)\n\
+             property held for each {parameters} = not unregistered(track)\n"
+        );
+        folder.file("track.rondel", specification);
+        let deployment = format!(
+            "specification: track.rondel\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ track: {{ source: dds:track, encoding: cdr }} }}\n"
+        );
+        let file = folder.file("rondel.yaml", deployment);
+        let mut publisher =
+            independent(&python, "dds_typed.py", &["track", "--domain", &domain, "--kind", kind]);
+        publisher.wait_stdout("ready");
+        let mut run = Process::rondel(["run", &file]);
+        run.wait_stderr("ready");
+        let mut tap = Process::rondel(["tap", "--format", "json", "--events", &file]);
+        tap.wait_stdout("\"event\":\"alive\"");
+        publisher.write(b"wait 2\n");
+        publisher.wait_stdout("matched");
+        publisher.write(b"write 1,2 1\n");
+        publisher.wait_stdout("wrote 2");
+        publisher.write(b"dispose 2\n");
+        tap.wait_stdout("\"event\":\"disposed\"");
+        run.wait_stdout("violated      kept");
+        publisher.write(b"unregister 1\n");
+        tap.wait_stdout("\"event\":\"unregistered\"");
+        run.wait_stdout("violated      held");
+        run.terminate();
+        let live = run.finish();
+        live.expect_status(0);
+        tap.terminate();
+        let recording = folder.file("track.jsonl", &tap.finish().stdout);
+        let checked = rondel(["check", &folder.path("track.rondel"), &recording]);
+        checked.expect_status(1);
+        for output in [&live, &checked] {
+            for (property, instance) in ["kept", "held"].iter().zip(instances) {
+                let of = |line: &&str| line.contains("violated ") && line.contains(&format!(" {property}["));
+                let lines: Vec<&str> = output.stdout.lines().filter(of).collect();
+                assert_eq!(lines.len(), 1, "{}", output.stdout);
+                assert!(lines[0].contains(&format!("{property}[{instance}]")), "{}", output.stdout);
+            }
+        }
+    }
+}
+
+/// The instances of another program miss their deadlines: the properties of these instances see it, live and in what `tap`
+/// writes. The keys are a number, and a text beside a number.
+#[test]
+fn a_missed_deadline_is_seen_by_the_instance_of_its_key() {
+    let Some(python) = python("a_missed_deadline_is_seen_by_the_instance_of_its_key") else { return };
+    for (kind, fields, parameters, instances) in [
+        ("track", "id: int", "id in track.id", ["1", "2"]),
+        ("unit", "name: string, id: int", "name in track.name, id in track.id", ["\"u1\", 1", "\"u2\", 2"]),
+    ] {
+        let (domain, folder) = (dds_domain(), Folder::new());
+        let specification = format!(
+            "topic track \"track\" {{ {fields} }}\n\
+             property on_time for each {parameters} = not missed_deadline(track)\n"
+        );
+        folder.file("track.rondel", specification);
+        let deployment = format!(
+            "specification: track.rondel\ndds: {{ domain: {domain}, interface: lo }}\n\
+             topics: {{ track: {{ source: dds:track, encoding: cdr, qos: {{ deadline: 300 ms }} }} }}\n"
+        );
+        let file = folder.file("rondel.yaml", deployment);
+        let own = ["track", "--domain", &domain, "--kind", kind, "--deadline", "0.2"];
+        let mut publisher = independent(&python, "dds_typed.py", &own);
+        publisher.wait_stdout("ready");
+        let mut run = Process::rondel(["run", &file]);
+        run.wait_stderr("ready");
+        let mut tap = Process::rondel(["tap", "--format", "json", "--events", &file]);
+        tap.wait_stdout("\"event\":\"alive\"");
+        publisher.write(b"wait 2\n");
+        publisher.wait_stdout("matched");
+        publisher.write(b"write 1,2 1\n");
+        for instance in instances {
+            run.wait_stdout(&format!("violated      on_time[{instance}]"));
+            tap.wait_stdout(&format!("\"id\":{}}}}}", &instance[instance.len() - 1..]));
+        }
+        run.terminate();
+        run.finish().expect_status(0);
+        tap.terminate();
+        let recording = folder.file("track.jsonl", &tap.finish().stdout);
+        let checked = rondel(["check", &folder.path("track.rondel"), &recording]);
+        checked.expect_status(1);
+        let violated =
+            |instance: &&str| checked.stdout.contains(&format!("violated      on_time[{instance}]"));
+        assert!(instances.iter().all(violated), "{}", checked.stdout);
+    }
+}
+
 /// What a network cannot report is said before anything runs.
 #[test]
 fn events_that_never_come_are_refused_or_warned_of() {

@@ -93,6 +93,43 @@ fn a_draft_finds_what_is_different() {
     }
 }
 
+/// What Rondel has recorded is where it was, and a silence at its end is one: `init` writes a deployment that runs, and a
+/// specification that the recording satisfies.
+#[test]
+fn a_draft_of_an_own_recording_has_its_networks_and_its_end() {
+    let Some(python) = python("a_draft_of_an_own_recording_has_its_networks_and_its_end") else { return };
+    let folder = Folder::new();
+    let script = "
+import sys
+from mcap.writer import Writer
+with open(sys.argv[1], 'wb') as file:
+    writer = Writer(file)
+    writer.start(library='rondel test')
+    type = writer.register_schema('demo::Other', 'omgidl', b'module demo { struct Other { unsigned long n; }; };')
+    plant = writer.register_channel('plant/7', 'json', 0, {'rondel.address': 'mqtt:plant/7'})
+    other = writer.register_channel('other', 'cdr', type, {'rondel.address': 'dds+cdr:other'})
+    for i in range(20):
+        writer.add_message(plant, i * 100_000_000, b'{\"v\": 1}', i * 100_000_000, i)
+        writer.add_message(other, i * 100_000_000, bytes([0, 1, 0, 0, 5, 0, 0, 0]), i * 100_000_000, i)
+    writer.add_metadata('rondel', {'until': '6000000000'})
+    writer.finish()
+";
+    let file = folder.path("own.mcap");
+    let written = std::process::Command::new(&python).args(["-c", script, &file]).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let draft = folder.path("draft");
+    rondel(["init", &file, "--folder", &draft]).expect_status(0);
+    let deployment = std::fs::read_to_string(format!("{draft}/rondel.yaml")).unwrap();
+    assert!(deployment.contains("\"mqtt:plant/7\"") && deployment.contains("\"dds:other\""), "{deployment}");
+    rondel(["check", &format!("{draft}/first.rondel"), &file]).expect_status(0);
+    rondel(["validate", &format!("{draft}/rondel.yaml")]).expect_stderr(&[]);
+    // What is listed of a recording that is cut is not all of it.
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    rondel(["topics", &file]).expect_status(3).expect_stderr(&["cut off at byte"]);
+    rondel(["topics", &folder.file("no.txt", "no recording\n")]).expect_status(3);
+}
+
 #[test]
 fn nothing_is_said_with_where_it_was_looked_for() {
     let endpoint = free_endpoint();

@@ -5,10 +5,13 @@ mod checking;
 mod lines;
 mod messages;
 mod parallel;
+#[cfg(feature = "repl")]
+mod results;
 mod summary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use rondel_event::TimeUnit;
@@ -24,7 +27,7 @@ use super::from_deployment;
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format};
 use crate::reports::{Reports, Wanted};
-use crate::specification::{Reading, Specification, is_deployment};
+use crate::specification::{Reading, Specification, is_deployment, is_recording, is_specification};
 use crate::{complain, exit, resume, warn};
 
 /// The number of files that name recordings which are checked as one.
@@ -38,7 +41,7 @@ const MERGED_NAMES: usize = 3;
 /// a message, with columns for time, topic and fields. Each recording is checked
 /// from its own beginning. With a deployment (rondel.yaml) in the place of the specification,
 /// its topics, addresses, times and alignment apply as they do in `rondel run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = super::EXIT_STATUS)]
 pub struct Check {
     /// The specification, or a deployment (.yaml); left out with --formula
@@ -105,7 +108,7 @@ pub struct Check {
     strict: bool,
     /// Resume from a snapshot, with the next part of the recording
     #[arg(long, value_name = "FILE")]
-    resume: Option<PathBuf>,
+    pub(super) resume: Option<PathBuf>,
     /// Write a snapshot at the end of the recording, and leave pending obligations open for the next part
     #[arg(long, value_name = "FILE")]
     snapshot_to: Option<PathBuf>,
@@ -121,12 +124,16 @@ pub struct Check {
     /// Whether the fields are drawn over the whole recording, and no verdicts printed.
     #[arg(skip)]
     draws: bool,
+    /// Ends the check before the end of the recordings once it is true.
+    #[arg(skip)]
+    interrupted: Arc<AtomicBool>,
 }
 
 /// The reaction to a part of a recording that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OnError {
     /// End with status 3
+    #[default]
     Stop,
     /// Skip it and count it
     Skip,
@@ -156,6 +163,10 @@ impl Check {
     pub fn run(mut self) -> u8 {
         if self.formula.is_some() && self.first.as_deref().is_some_and(is_deployment) {
             complain("--formula cannot be used with a deployment file, which names its specification");
+            return exit::USAGE;
+        }
+        if let Some(why) = self.misplaced_file() {
+            complain(&why);
             return exit::USAGE;
         }
         if self.formula.is_some() {
@@ -212,6 +223,36 @@ impl Check {
             },
         };
         Checking::new(&self, plan, printed, specification.schemas, reports).run(restored)
+    }
+
+    /// What is wrong with the order of the files, as far as their names tell.
+    fn misplaced_file(&self) -> Option<String> {
+        let first = self.first.as_deref()?;
+        let specification = self.traces.iter().map(PathBuf::as_path).find(|file| is_specification(file));
+        if self.formula.is_some() {
+            let file = Some(first).filter(|file| is_specification(file)).or(specification)?;
+            return Some(format!(
+                "{} is a specification, and --formula stands for one: leave one of them out",
+                shown(file)
+            ));
+        }
+        match (is_recording(first), specification) {
+            (true, Some(file)) => Some(format!(
+                "{0} is a recording and {1} a specification: name the specification first, \
+                 `rondel check {1} {0}`",
+                shown(first),
+                shown(file)
+            )),
+            (true, None) => Some(format!(
+                "{0} is a recording: name the specification before it, `rondel check SPECIFICATION {0}`",
+                shown(first)
+            )),
+            (false, Some(file)) => Some(format!(
+                "{} is a specification, and a recording should stand here: a check has one specification",
+                shown(file)
+            )),
+            (false, None) => None,
+        }
     }
 
     /// The recordings to check, each from its own beginning.
@@ -327,17 +368,7 @@ impl Check {
     /// The sessions to run, of the deployment, or of the specification and the options; which of their verdicts to
     /// print; the specification; and whether time is that of a simulation.
     fn plan(&self) -> Result<(SessionPlan, rondel_runtime::Emit, Specification, bool), u8> {
-        let options = Options {
-            // A report contains what caused a violation.
-            explain: self.explain || !self.report.is_empty(),
-            signals: if self.report.is_empty() { 0 } else { Judged::MOST_VIOLATIONS as u32 },
-            courses: self.draws,
-            // Recorded times of arrival set the clock.
-            clock: Arc::new(ManualClock::default()),
-            // A deployment has its limit; a recording by itself has none.
-            largest_message: usize::MAX,
-            ..Options::default()
-        };
+        let options = self.options();
         if let Some(file) = self.first.as_deref().filter(|file| is_deployment(file)) {
             let given = [
                 (self.formula.is_some(), "--formula"),
@@ -363,6 +394,13 @@ impl Check {
         let loaded =
             Specification::from_arguments(self.first.as_ref(), self.formula.as_deref(), &self.reading);
         let specification = loaded.map_err(|_| exit::USAGE)?;
+        let (plan, printed) = self.plan_of(&specification)?;
+        Ok((plan, printed, specification, false))
+    }
+
+    /// The sessions that check a specification, and which of their verdicts to print.
+    fn plan_of(&self, specification: &Specification) -> Result<(SessionPlan, rondel_runtime::Emit), u8> {
+        let options = self.options();
         if let Some(field) = &self.time_field {
             for topic in specification.spec.declared() {
                 check_time_field(topic, field).map_err(|error| {
@@ -383,7 +421,22 @@ impl Check {
         let printed = self.emit.map_or(options.emit, Into::into);
         let emit = self.emitted(printed);
         let plan = SessionPlan::of(specification.checked(), Options { inputs, alignment, emit, ..options });
-        Ok((plan, printed, specification, false))
+        Ok((plan, printed))
+    }
+
+    /// The options of the sessions but for how messages are read.
+    fn options(&self) -> Options {
+        Options {
+            // A report contains what caused a violation.
+            explain: self.explain || !self.report.is_empty(),
+            signals: if self.report.is_empty() { 0 } else { Judged::MOST_VIOLATIONS as u32 },
+            courses: self.draws,
+            // Recorded times of arrival set the clock.
+            clock: Arc::new(ManualClock::default()),
+            // A deployment has its limit; a recording by itself has none.
+            largest_message: usize::MAX,
+            ..Options::default()
+        }
     }
 
     /// The verdicts that sessions emit so that these can be printed: reports need every change.

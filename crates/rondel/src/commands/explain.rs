@@ -1,13 +1,12 @@
 //! `rondel explain`: how a specification will be evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::Args;
 use rondel_engine::{Evaluation, Memory, Program};
-use rondel_event::{Read, TopicId};
+use rondel_event::{Read, TopicEvent, TopicId};
 use rondel_runtime::text::counted;
 use rondel_runtime::{formula, looks_ahead};
 use rondel_spec::{Expr, ExprId, Machine, Property, Slice, Spec, State, TimeModel as Model};
@@ -66,6 +65,20 @@ struct Plan<'a> {
     users: Vec<Vec<usize>>,
 }
 
+/// How a property or an assert of this name is evaluated by itself, a line for each fact; `None` if there is none.
+#[cfg(feature = "lsp")]
+pub(super) fn planned(spec: &Spec, name: &str) -> Option<String> {
+    let property = spec.properties.iter().find(|property| property.name == name)?;
+    // Its formula stands in the specification.
+    let shown = |(what, _): &(&str, String)| !matches!(*what, "formula" | "states" | "transition" | "time");
+    let rows = Alone::new(spec, property).rows(None).into_iter().filter(shown);
+    Some(table(&rows.collect::<Vec<_>>()))
+}
+
+fn table(rows: &[(&str, String)]) -> String {
+    rows.iter().map(|(what, value)| format!("  {what:<12}  {value}\n")).collect()
+}
+
 /// A property of the plan by itself.
 struct Alone {
     spec: Spec,
@@ -90,7 +103,7 @@ impl Alone {
     }
 
     fn written(&self, node: ExprId) -> String {
-        shorten(&formula::written(&self.spec, node, self.property().time))
+        shorten(&formula::written(&self.spec, node, self.property()))
     }
 
     fn topic(&self, topic: TopicId) -> &str {
@@ -164,9 +177,17 @@ impl<'a> Plan<'a> {
             let what = match &field.read {
                 Read::Value(value_type) => value_type.to_string(),
                 Read::Presence => "presence".to_owned(),
+                Read::Elements(quantifier, _) if quantifier.is_measure() => {
+                    format!("{} of its elements", quantifier.as_str())
+                }
                 Read::Elements(..) => "conditions on its elements".to_owned(),
                 Read::Length => "length".to_owned(),
             };
+            // Only the key tells to which instance an event belongs.
+            let is_event = TopicEvent::named(&field.path.to_string()).is_some();
+            if self.spec.events_of(TopicId(topic as u32)).is_some() && !is_event {
+                continue;
+            }
             let (name, what) = match self.spec.event_text(TopicId(topic as u32), &field.path) {
                 Some(event) if field.read == Read::Presence => (event, "event".to_owned()),
                 Some(event) => (event, what),
@@ -183,91 +204,11 @@ impl<'a> Plan<'a> {
     }
 
     fn property(&self, i: usize, own: &Alone) -> String {
-        let (property, alone) = (own.property(), own.program.as_ref());
+        let property = own.property();
         let keyword = if property.criterion.is_some() { "assert" } else { "property" };
-        let mut text = format!("\n{keyword} {}\n", property.name);
-        let mut line = |what: &str, value: &str| {
-            // Writing to a String does not fail.
-            let _ = writeln!(text, "  {what:<12}  {value}");
-        };
-        match &property.criterion {
-            None => line("formula", &own.written(property.formula)),
-            Some(criterion) => {
-                let judged = criterion.property.and_then(|judged| self.spec.properties.get(judged as usize));
-                let judged =
-                    judged.map(|judged| format!("verdicts of {}, and decides instead of it", judged.name));
-                line("judges", judged.as_deref().unwrap_or("its own formula"));
-                line("verdict", "one, at the end of the run");
-            }
-        }
-        if let Some(machine) = own.spec.machines.iter().find(|machine| machine.name == property.name) {
-            line("states", &states(machine));
-            machine.transitions.iter().for_each(|transition| line("transition", &transition.text));
-        }
-        line(
-            "time",
-            match property.time {
-                Model::Steps => "steps: bounds count events",
-                Model::Points => "points: bounds are times between events",
-                Model::Dense if property.linear => {
-                    "dense: bounds are times, and numbers are interpolated linearly between events"
-                }
-                Model::Dense => {
-                    "dense: bounds are times, and the property has a truth value between events too"
-                }
-            },
-        );
-        let mut topics: Vec<&str> =
-            own.spec.topics_of(property.formula).into_iter().map(|topic| own.topic(topic)).collect();
-        // The events of a topic have its name.
-        let mut seen = std::collections::HashSet::new();
-        topics.retain(|topic| seen.insert(*topic));
-        let reads = if topics.is_empty() { "nothing".to_owned() } else { topics.join(", ") };
-        line("reads", &reads);
-        if let Some(slice) = own.slice() {
-            line("for each", &own.parameters(slice));
-        }
-        let memory = alone.and_then(|program| program.memory().into_iter().next());
-        line("evaluated", &own.moments(&topics, memory.as_ref()));
-        for clock in own.clocks(&topics).iter().take(SHARED) {
-            line("clock", clock);
-        }
-        for plan in own.quantifiers().iter().take(SHARED) {
-            line("quantifiers", plan);
-        }
-        let next: Vec<String> = alone
-            .map_or(&[][..], |program| program.waits_for(0))
-            .iter()
-            .map(|(topic, path)| formula::field(&own.spec, *topic, path))
-            .collect();
-        let waits = match own.wait(property.formula) {
-            (_, true) => Some("until it is certain, without a limit".to_owned()),
-            (0, false) => None,
-            (longest, false) => Some(format!("at most {}", span(longest, property.time))),
-        };
-        line(
-            "waits",
-            &match (waits, next.is_empty()) {
-                (None, true) => "never: every verdict is certain at once".to_owned(),
-                (Some(waits), true) => waits,
-                (None, false) => format!("for the next {}", next.join(" and ")),
-                (Some(waits), false) => format!("{waits}, and then for the next {}", next.join(" and ")),
-            },
-        );
-        match own.reach(property.formula) {
-            (_, true) => line("looks back", "to the beginning"),
-            (0, false) => {}
-            (longest, false) => line("looks back", &span(longest, property.time)),
-        }
-        if property.robust {
-            line("robustness", "yes");
-        }
-        if let Some(memory) = &memory {
-            line("memory", &kept(memory));
-        }
-        if let Some(alone) = alone {
-            line("size", &counted(alone.node_count() as u64, "instruction", "instructions"));
-        }
+        let judged = property.criterion.as_ref().and_then(|criterion| criterion.property);
+        let judged = judged.and_then(|judged| self.spec.properties.get(judged as usize));
+        let mut rows = own.rows(judged.map(|judged| judged.name.as_str()));
         let shared = self.shared(own);
         for node in shared.iter().take(SHARED) {
             let users = &self.users[own.nodes[node.index()].index()];
@@ -278,12 +219,12 @@ impl<'a> Plan<'a> {
             if more > 0 {
                 names += &format!(" and {}", counted(more, "other", "others"));
             }
-            line("shares", &format!("{}  with {names}", own.written(*node)));
+            rows.push(("shares", format!("{}  with {names}", own.written(*node))));
         }
         if shared.len() > SHARED {
-            line("", &format!("and {} more", shared.len() - SHARED));
+            rows.push(("", format!("and {} more", shared.len() - SHARED)));
         }
-        text
+        format!("\n{keyword} {}\n{}", property.name, table(&rows))
     }
 
     /// The largest parts that a property shares with others.
@@ -306,6 +247,90 @@ impl<'a> Plan<'a> {
 }
 
 impl Alone {
+    /// What is said of it, each with its heading; `judged` is the property whose verdicts an assert judges.
+    fn rows(&self, judged: Option<&str>) -> Vec<(&'static str, String)> {
+        let (property, alone) = (self.property(), self.program.as_ref());
+        let mut rows = Vec::new();
+        let mut line = |what: &'static str, value: &str| rows.push((what, value.to_owned()));
+        match &property.criterion {
+            None => line("formula", &self.written(property.formula)),
+            Some(_) => {
+                let judged = judged.map(|name| format!("verdicts of {name}, and decides instead of it"));
+                line("judges", judged.as_deref().unwrap_or("its own formula"));
+                line("verdict", "one, at the end of the run");
+            }
+        }
+        if let Some(machine) = self.spec.machines.iter().find(|machine| machine.name == property.name) {
+            line("states", &states(machine));
+            machine.transitions.iter().for_each(|transition| line("transition", &transition.text));
+        }
+        line(
+            "time",
+            match property.time {
+                Model::Steps => "steps: bounds count events",
+                Model::Points => "points: bounds are times between events",
+                Model::Dense if property.linear => {
+                    "dense: bounds are times, and numbers are interpolated linearly between events"
+                }
+                Model::Dense => {
+                    "dense: bounds are times, and the property has a truth value between events too"
+                }
+            },
+        );
+        let mut topics: Vec<&str> =
+            self.spec.topics_of(property.formula).into_iter().map(|topic| self.topic(topic)).collect();
+        // The events of a topic have its name.
+        let mut seen = std::collections::HashSet::new();
+        topics.retain(|topic| seen.insert(*topic));
+        let reads = if topics.is_empty() { "nothing".to_owned() } else { topics.join(", ") };
+        line("reads", &reads);
+        if let Some(slice) = self.slice() {
+            line("for each", &self.parameters(slice));
+        }
+        let memory = alone.and_then(|program| program.memory().into_iter().next());
+        line("evaluated", &self.moments(&topics, memory.as_ref()));
+        for clock in self.clocks(&topics).iter().take(SHARED) {
+            line("clock", clock);
+        }
+        for plan in self.quantifiers().iter().take(SHARED) {
+            line("quantifiers", plan);
+        }
+        let next: Vec<String> = alone
+            .map_or(&[][..], |program| program.waits_for(0))
+            .iter()
+            .map(|(topic, path)| formula::field(&self.spec, *topic, path))
+            .collect();
+        let waits = match self.wait(property.formula) {
+            (_, true) => Some("until it is certain, without a limit".to_owned()),
+            (0, false) => None,
+            (longest, false) => Some(format!("at most {}", span(longest, property.time))),
+        };
+        line(
+            "waits",
+            &match (waits, next.is_empty()) {
+                (None, true) => "never: every verdict is certain at once".to_owned(),
+                (Some(waits), true) => waits,
+                (None, false) => format!("for the next {}", next.join(" and ")),
+                (Some(waits), false) => format!("{waits}, and then for the next {}", next.join(" and ")),
+            },
+        );
+        match self.reach(property.formula) {
+            (_, true) => line("looks back", "to the beginning"),
+            (0, false) => {}
+            (longest, false) => line("looks back", &span(longest, property.time)),
+        }
+        if property.robust {
+            line("robustness", "yes");
+        }
+        if let Some(memory) = &memory {
+            line("memory", &kept(memory));
+        }
+        if let Some(alone) = alone {
+            line("size", &counted(alone.node_count() as u64, "instruction", "instructions"));
+        }
+        rows
+    }
+
     /// The time points at which it is evaluated, if it reads these topics.
     fn moments(&self, topics: &[&str], memory: Option<&Memory>) -> String {
         let mut text = match self.slice() {
@@ -394,7 +419,9 @@ impl Alone {
         let key = |key: &rondel_spec::Key| {
             let place =
                 |(topic, path): &(TopicId, rondel_event::Path)| format!("{}.{path}", self.topic(*topic));
-            let places: Vec<String> = key.fields.iter().map(place).collect();
+            // Events carry the same fields.
+            let fields = key.fields.iter().filter(|(topic, _)| self.spec.events_of(*topic).is_none());
+            let places: Vec<String> = fields.map(place).collect();
             format!("{}: {} in ({})", key.name, key.value_type, places.join(", "))
         };
         let mut text = slice.keys.iter().map(key).collect::<Vec<_>>().join("; ");

@@ -3,7 +3,9 @@
 //! Requests are answered one after the other, so a request is always answered before its cancellation is read.
 
 mod completion;
+mod lenses;
 mod protocol;
+mod recordings;
 mod view;
 
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use rondel_spec::{Diagnostic, ParseOptions, Severity, Sources, Span};
 use serde_json::{Value, json};
 
 use self::protocol::{Lines, MAX_MESSAGE, Received, read, write};
+use self::recordings::Recordings;
 use self::view::View;
 use crate::schemas::Schemas;
 use crate::specification::files;
@@ -29,6 +32,9 @@ pub struct Lsp {
     /// Definitions of message types: files, or folders of them
     #[arg(long, value_name = "PATH")]
     schemas: Vec<PathBuf>,
+    /// A recording whose values are shown beside topics and fields: it is read again when it changes (may be repeated)
+    #[arg(long, value_name = "TRACE")]
+    recording: Vec<PathBuf>,
 }
 
 /// The longest specification that is parsed, in bytes.
@@ -44,14 +50,16 @@ const REQUEST_FAILED: i64 = -32803;
 impl Lsp {
     /// Serves until standard input closes or the editor says `exit`, and returns the exit status.
     pub fn run(self) -> u8 {
-        let schemas = match Schemas::read(&self.schemas) {
-            Ok(schemas) => schemas,
-            Err(error) => {
+        // Recordings add their own.
+        let (schemas, recorded) = match (Schemas::read(&self.schemas), Schemas::read(&self.schemas)) {
+            (Ok(schemas), Ok(recorded)) => (schemas, recorded),
+            (Err(error), _) | (_, Err(error)) => {
                 complain(&error);
                 return exit::USAGE;
             }
         };
-        let mut server = Server { documents: HashMap::new(), schemas, shut_down: false };
+        let recordings = Recordings::open(&self.recording, recorded);
+        let mut server = Server { documents: HashMap::new(), schemas, recordings, shut_down: false };
         let mut input = BufReader::new(io::stdin().lock());
         let mut output = io::stdout().lock();
         loop {
@@ -81,6 +89,7 @@ impl Lsp {
 struct Server {
     documents: HashMap<String, String>,
     schemas: Schemas,
+    recordings: Recordings,
     shut_down: bool,
 }
 
@@ -115,6 +124,7 @@ impl Server {
                     "referencesProvider": true,
                     "documentHighlightProvider": true,
                     "documentSymbolProvider": true,
+                    "codeLensProvider": { "resolveProvider": false },
                     "renameProvider": { "prepareProvider": true },
                     "completionProvider": { "triggerCharacters": [".", "@"] },
                 },
@@ -125,7 +135,11 @@ impl Server {
                 Ok(Value::Null)
             }
             "textDocument/formatting" => self.document(params).map(|(_, text)| formatted(text)),
-            "textDocument/hover" => self.asked(params, |view| Ok(view.hover(params))),
+            "textDocument/hover" => {
+                self.recordings.look();
+                self.asked(params, |view| Ok(view.hover(params, &self.recordings)))
+            }
+            "textDocument/codeLens" => self.asked(params, |view| Ok(view.lenses())),
             "textDocument/definition" => self.asked(params, |view| Ok(view.definition(params))),
             "textDocument/references" => self.asked(params, |view| Ok(view.references(params))),
             "textDocument/documentHighlight" => self.asked(params, |view| Ok(view.highlights(params))),
@@ -184,7 +198,8 @@ impl Server {
     fn keep(&mut self, uri: &str, text: &Value) -> Vec<Value> {
         let Some(text) = text.as_str() else { return Vec::new() };
         if text.len() > MAX_TEXT {
-            self.documents.remove(uri);
+            // It has no names, and is no error to ask about.
+            self.documents.insert(uri.to_owned(), String::new());
             let reason = format!("specifications beyond {MAX_TEXT} bytes are not checked: split this file");
             return vec![published(uri, vec![refused(&reason)])];
         }

@@ -1,6 +1,8 @@
 //! The subcommands, one file each.
 
 mod check;
+#[cfg(any(feature = "lsp", feature = "repl"))]
+mod completing;
 mod completions;
 mod demo;
 mod explain;
@@ -8,10 +10,13 @@ mod fmt;
 mod help;
 mod init;
 mod listen;
+#[cfg(feature = "lsp")]
 mod lsp;
 mod plot;
 mod publish;
 mod record;
+#[cfg(feature = "repl")]
+mod repl;
 mod replay;
 mod run;
 mod selecting;
@@ -71,7 +76,10 @@ enum Command {
     Test(test::Test),
     Explain(explain::Explain),
     Plot(plot::Plot),
+    #[cfg(feature = "repl")]
+    Repl(repl::Repl),
     Fmt(fmt::Fmt),
+    #[cfg(feature = "lsp")]
     Lsp(lsp::Lsp),
     Validate(validate::Validate),
     Demo(demo::Demo),
@@ -104,7 +112,10 @@ impl Arguments {
             Command::Test(test) => test.run(),
             Command::Explain(explain) => explain.run(),
             Command::Plot(plot) => plot.run(),
+            #[cfg(feature = "repl")]
+            Command::Repl(repl) => repl.run(),
             Command::Fmt(fmt) => fmt.run(),
+            #[cfg(feature = "lsp")]
             Command::Lsp(lsp) => lsp.run(),
             Command::Validate(validate) => validate.run(),
             Command::Demo(demo) => demo.run(),

@@ -4,27 +4,27 @@ mod summary;
 mod tape;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use rondel_event::{Timestamp, TopicId};
-use rondel_net::adapter::{Problems, Sample, now};
-use rondel_net::observe::{Observation, Observed, Observer};
-use rondel_net::{dds, ros2};
+use rondel_net::adapter::{Problems, Subscription, now};
+use rondel_net::ros2;
 use rondel_recording::Compression;
 use rondel_runtime::Input;
 
 use super::from_deployment;
 use super::listen::{Listening, named_deployment, only_listens};
 use crate::deployment::{self, Address, Binding, Deployment};
+use crate::discover::{self, Learning};
 use crate::losses::{Seen, Undelivered};
 use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
 use crate::pipeline::{Stop, sentence};
-use crate::recorder::{Channel, Disk, Job, Place};
-use crate::{complain, discover, exit, say, signals, warn};
-use tape::{Named, Tape};
+use crate::recorder::{Channel, Disk, Job, Place, warn_of_doubles};
+use crate::{complain, exit, say, signals, warn};
+use tape::{Names, Tape};
 
 /// How long messages may wait for those that fill a segment.
 const SEAL: Duration = Duration::from_millis(100);
@@ -166,32 +166,42 @@ impl Record {
         let asked = signals::listen(move || _ = asking.send(Stop::Asked))
             .map_err(|e| network(format!("cannot listen for signals: {e}")))?;
         discover::types(&mut deployment, || asked.yet())?;
-        for binding in &mut deployment.sources {
-            // With wildcards each message is kept under the name of its topic, which gives the parameters again.
-            binding.address = binding.address.subscribed().into_owned();
-        }
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
-        let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
+        let networks = Arc::new(crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?);
         let mut names: Vec<String> =
             deployment.specification.spec.declared().iter().map(|topic| topic.name.clone()).collect();
         // The specification does not know the topic of the time.
         names.extend(sources.iter().skip(names.len()).map(|binding| binding.address.to_string()));
         let channels: Vec<Channel> = sources.iter().map(Channel::of).collect();
-        let disk = Disk::start(channels.clone())
+        let offers = networks.offers(sources.iter().map(|binding| &binding.address)).map_err(network)?;
+        let disk = Disk::start(channels.clone(), offers)
             .map_err(|error| network(format!("cannot start a thread: {error}")))?;
         disk.send(Job::Begin(Box::new(place), Vec::new(), Timestamp::from_nanos(i64::MIN)));
         let (memory, count) = (self.memory.unwrap_or(MEMORY), self.count.unwrap_or(u64::MAX));
-        let tape = Arc::new(Tape::new(channels, disk, memory, (count, stop)));
-        let (mut subscriptions, mut observations) = (Vec::new(), Vec::new());
-        for (i, binding) in sources.iter().enumerate() {
-            match observe(&networks, i, binding, &tape).map_err(network)? {
-                Some(observation) => observations.push(observation),
-                None => subscriptions.push(subscribe(&networks, i, binding, &tape).map_err(network)?),
-            }
+        warn_of_doubles(sources);
+        // Of a pattern each message is kept under the name of its topic, which gives the parameters again.
+        let patterns = sources.iter().map(|binding| Names::of(&binding.address)).collect();
+        let tape = Arc::new(Tape::new((channels, patterns), disk, memory, (count, stop)));
+        let mut subscriptions = Vec::new();
+        for (i, binding) in sources.iter().enumerate().filter(|(_, binding)| !discover::is_open(binding)) {
+            subscriptions.push(subscribe(&networks, i, binding, &tape).map_err(network)?);
         }
         networks.begin();
-        let addresses = sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>();
-        say(&format!("ready: {}", addresses.join(", ")));
+        let subscriptions = Arc::new(Mutex::new(subscriptions));
+        let begin = {
+            let (networks, tape) = (Arc::downgrade(&networks), Arc::clone(&tape));
+            let subscriptions = Arc::clone(&subscriptions);
+            move |topic: usize, binding: &Binding| {
+                let Some(networks) = networks.upgrade() else { return Ok(()) };
+                tape.learn(TopicId(topic as u32), Channel::of(binding));
+                let subscription = subscribe(&networks, topic, binding, &tape)?;
+                subscriptions.lock().unwrap_or_else(PoisonError::into_inner).push(subscription);
+                Ok(())
+            }
+        };
+        let learning = Learning::start(&deployment, Arc::clone(&networks), begin)
+            .map_err(|error| network(format!("cannot start a thread: {error}")))?;
+        say(&format!("ready{}", discover::read_now(&deployment)));
         let undelivered = Undelivered::default();
         let mut seen = Seen::new(&undelivered, names.clone());
         let (mut looks, mut failed) = (0, false);
@@ -210,6 +220,9 @@ impl Record {
                 break;
             }
         }
+        let unread = learning.map_or_else(Vec::new, Learning::end);
+        let subscriptions =
+            std::mem::take(&mut *subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
         let mut problems = Problems::default();
         let drained = Instant::now() + DRAIN;
         if asked.yet() {
@@ -226,14 +239,24 @@ impl Record {
             problems.incompatible += seen.incompatible;
             problems.duplicates += seen.duplicates;
         }
-        drop((subscriptions, observations));
-        let (mut end, outages) = (tape.end(problems, until), networks.outages());
+        drop(subscriptions);
+        let outages = networks.outages();
+        for outage in &outages {
+            let missed = (0..).zip(sources).filter(|(_, binding)| binding.address.is_missed(outage));
+            let topics: Vec<TopicId> = missed.map(|(topic, _)| TopicId(topic)).collect();
+            if !topics.is_empty() {
+                tape.cut_off(&topics, outage.from, outage.until);
+            }
+        }
+        let mut end = tape.end(problems, until, unread);
         for (topic, recovered) in networks.recovered() {
             if let Some(account) = end.accounts.get_mut(topic.index()) {
                 account.recovered = recovered.count;
             }
         }
-        networks.close_within(CLOSE);
+        if let Some(networks) = Arc::into_inner(networks) {
+            networks.close_within(CLOSE);
+        }
         say(&match self.summary {
             Format::Text => end.text(&names, &outages),
             Format::Json => end.json(&names, &outages),
@@ -271,50 +294,12 @@ fn subscribe(
     topic: usize,
     binding: &Binding,
     tape: &Arc<Tape>,
-) -> Result<Box<dyn rondel_net::adapter::Subscription>, String> {
-    let id = TopicId(topic as u32);
-    match &binding.address {
-        Address::Dds(name, topic_type, qos) if dds::is_pattern(name) => {
-            let tape = Arc::clone(tape);
-            let named = move |name: &str| Arc::new(Named { tape: Arc::clone(&tape), name: name.to_owned() });
-            networks.subscribe_matching((name, topic_type, qos), id, named)
-        }
-        address => {
-            let schema = match binding.input.message_type.as_deref() {
-                Some(rondel_decode::MessageType::Cdr(schema)) => Some(schema),
-                _ => None,
-            };
-            networks.subscribe_of(address, schema, id, Arc::clone(tape))
-        }
-    }
-}
-
-/// Observes a pattern on Zenoh or MQTT, so that each message has the name of its topic; `None` for other addresses.
-fn observe(
-    networks: &Networks,
-    topic: usize,
-    binding: &Binding,
-    tape: &Arc<Tape>,
-) -> Result<Option<Observation>, String> {
-    let is_plain = matches!(binding.address.encoding(), rondel_net::address::Encoding::Of(_));
-    let tape = Arc::clone(tape);
-    let observer = move || -> Observer {
-        let id = TopicId(topic as u32);
-        Arc::new(move |observed: Observed<'_>| {
-            let Observed { topic, payload, source_time, origin } = observed;
-            let sample = Sample::new(payload, source_time, None).with_origin(origin);
-            tape.take(id, Some(topic), &[sample]);
-        })
+) -> Result<Box<dyn Subscription>, String> {
+    let schema = match binding.input.message_type.as_deref() {
+        Some(rondel_decode::MessageType::Cdr(schema)) => Some(schema),
+        _ => None,
     };
-    match &binding.address {
-        Address::Zenoh(key, _) if is_plain && key.contains('*') => {
-            networks.observe_zenoh(key, &observer()).map(Some)
-        }
-        Address::Mqtt(filter, ..) if is_plain && filter.contains(['+', '#']) => {
-            networks.observe_mqtt(filter, &observer()).map(Some)
-        }
-        _ => Ok(None),
-    }
+    networks.subscribe_of(&binding.address, schema, TopicId(topic as u32), Arc::clone(tape))
 }
 
 fn split_size(text: &str) -> Result<u64, &'static str> {

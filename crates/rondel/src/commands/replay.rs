@@ -1,7 +1,6 @@
 //! `rondel replay`: publishes the messages of a recording at their times.
 
 mod lines;
-mod offered;
 mod player;
 mod summary;
 mod targets;
@@ -25,7 +24,7 @@ use crate::networks::{self, NetworkArguments, NetworkSettings};
 use crate::outgoing::Outgoing;
 use crate::output::Format;
 use crate::recorded_types::type_name;
-use crate::recorder::VERDICTS;
+use crate::recorder::{EVENTS, VERDICTS};
 use crate::schemas::Schemas;
 use crate::signals::Asked;
 use crate::specification::is_deployment;
@@ -445,8 +444,8 @@ impl Replay {
             return Err(format!("--map {name}=…: no topic of the recording has this name; it has {all}"));
         }
         let is_chosen = |topic: &RecordedTopic| match wanted.is_empty() {
-            // Verdicts of the flight recorder are no messages of the system.
-            true => topic.name != VERDICTS,
+            // Verdicts and events of the flight recorder are no messages of the system.
+            true => ![VERDICTS, EVENTS].contains(&topic.name.as_str()),
             false => wanted.iter().any(|name| is_named(name, &topic.name)),
         };
         Ok(topics.iter().map(is_chosen).collect())

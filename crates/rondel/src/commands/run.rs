@@ -403,11 +403,7 @@ fn run(
             return exit::NETWORK;
         }
     };
-    say(&format!(
-        "ready after {} ms: {}",
-        started.elapsed().as_millis(),
-        deployment.sources.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(", ")
-    ));
+    say(&format!("ready after {} ms{}", started.elapsed().as_millis(), discover::read_now(deployment)));
     let (why, failed) = wait(&running, stopped);
     let Some(summary) = running.end(why) else {
         complain("a subscriber of the verdicts does not accept them: the last verdicts are lost");

@@ -5,6 +5,8 @@ use rondel_event::Timestamp;
 use rondel_recording::{End, RecordedTopic};
 use rondel_runtime::text::counted;
 
+use crate::time_text::TimeText;
+
 /// What is said where a pattern of `--topics` means no topic.
 const PATTERNS: &str = "; patterns are `*` for one level between slashes and `**` for any number, `$*` for a part of a \
                         level (`/od$*`), or `+` and a last `#` as in MQTT";
@@ -75,13 +77,29 @@ fn limit(text: &str, first: Timestamp) -> Option<Timestamp> {
 
 /// What the recorder of a recording knows to be missing in it, in words.
 pub(super) fn missing(end: &End) -> String {
-    let End { lost, refused, unwritten, .. } = *end;
+    let &End { lost, refused, unwritten, unread, .. } = end;
     let reasons = [(lost, "lost before it"), (refused, "refused"), (unwritten, "not written")];
     let reasons: Vec<String> = reasons
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, how)| counted(*count, how, how))
         .collect();
-    let messages = counted(end.missing(), "message", "messages");
-    format!("the recording is not complete: its recorder missed {messages} ({})", reasons.join(", "))
+    let mut parts = Vec::new();
+    if !reasons.is_empty() {
+        let messages = counted(end.missing(), "message", "messages");
+        parts.push(format!("missed {messages} ({})", reasons.join(", ")));
+    }
+    if unread > 0 {
+        parts.push(format!(
+            "could not read {}",
+            counted(unread, "publisher or topic", "publishers or topics")
+        ));
+    }
+    let cut_offs = end.cut_offs.all();
+    if let Some(first) = cut_offs.first() {
+        let times = counted(cut_offs.len() as u64, "time", "times");
+        let from = TimeText::default().text(first.from);
+        parts.push(format!("was cut off from a network {times}, first at {from}"));
+    }
+    format!("the recording is not complete: its recorder {}", parts.join(", "))
 }

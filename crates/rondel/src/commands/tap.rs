@@ -5,14 +5,14 @@ mod printer;
 mod view;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use rondel_decode::Encoding;
 use rondel_decode::json::JsonForm;
 use rondel_event::{Read, TimeUnit, TopicId, ValueType};
-use rondel_net::adapter::Problems;
+use rondel_net::adapter::{Outage, Problems};
 use rondel_net::dds;
 use rondel_runtime::Input;
 use rondel_runtime::text::counted;
@@ -21,15 +21,17 @@ use super::from_deployment;
 use super::listen::{Listening, named_deployment, only_listens};
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment, time_source, time_unit};
+use crate::discover::{self, Learning};
 use crate::live::{Options, Running};
 use crate::losses::{Seen, Undelivered, outage_text};
 use crate::networks::NetworkArguments;
 use crate::output::Format;
 use crate::pipeline::{self, Simulated, Stop, sentence};
 use crate::sinks::Sink;
+use crate::specification::Specification;
 use crate::spool::Spools;
 use crate::time_text::TimeText;
-use crate::{complain, discover, exit, say, signals, terminal};
+use crate::{complain, exit, say, signals, terminal, warn};
 use printer::{Printer, Reading, Screen};
 use view::{Form, View};
 
@@ -189,8 +191,7 @@ impl Tap {
         let readings = self.readings(form, &deployment)?;
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;
         let networks = crate::networks::open(networks, *exit_on_unreachable, || asked.yet())?;
-        let addresses =
-            sources.iter().map(|binding| binding.address.to_string()).collect::<Vec<_>>().join(", ");
+        let ready = format!("ready{}", discover::read_now(&deployment));
         if self.aligned {
             let screen = Screen::new(view, out, stop.clone());
             let (clock, simulation) = pipeline::clock(deployment.clock.is_some());
@@ -214,7 +215,7 @@ impl Tap {
             let running =
                 Running::start(&deployment, (&plan, session), clock, networks, options, || asked.yet())
                     .map_err(network)?;
-            say(&format!("ready: {addresses}"));
+            say(&ready);
             let Some(summary) = running.end(stopped.recv().unwrap_or(Stop::Asked)) else {
                 return Err(network("standard output does not accept data: messages are lost".to_owned()));
             };
@@ -226,20 +227,54 @@ impl Tap {
         let count = self.count.unwrap_or(u64::MAX);
         let printer = Printer::new((view, out), topics, (sources, readings), self.once, count, stop);
         let printer = Arc::new(printer.with_events(self.events));
+        let asks_for_none = |address: &Address| match address {
+            Address::Dds(_, _, qos) => qos.deadline.is_none(),
+            Address::Ros2(topic, _) => topic.qos.deadline.is_none(),
+            _ => false,
+        };
+        if self.events && deployment.sources.iter().any(|binding| asks_for_none(&binding.address)) {
+            warn(
+                "no deadline is asked for, so that `missed_deadline` is not recorded; a deployment asks for one with \
+                 `qos: {deadline: 100 ms}`",
+            );
+        }
+        let networks = Arc::new(networks);
         let subscribe = |(i, binding): (usize, &Binding)| {
             let topic = TopicId(i as u32);
             match &binding.address {
                 Address::Dds(name, topic_type, qos) if dds::is_pattern(name) => {
                     let printer = Arc::clone(&printer);
-                    let named = move |name: &str| Arc::new(printer.named(format!("dds:{name}")));
-                    networks.subscribe_matching((name, topic_type, qos), topic, named)
+                    let select =
+                        move |name: &str| Some((Arc::new(printer.named(format!("dds:{name}"))), None));
+                    networks.subscribe_matching((name, topic_type, qos), None, topic, select)
                 }
                 address => networks.subscribe(address, topic, Arc::clone(&printer)),
             }
         };
-        let subscriptions: Vec<_> =
-            sources.iter().enumerate().map(subscribe).collect::<Result<_, _>>().map_err(network)?;
-        say(&format!("ready: {addresses}"));
+        let is_read = |(_, binding): &(usize, &Binding)| form == Form::Raw || !discover::is_open(binding);
+        let known = sources.iter().enumerate().filter(is_read);
+        let subscriptions: Vec<_> = known.map(subscribe).collect::<Result<_, _>>().map_err(network)?;
+        let subscriptions = Arc::new(Mutex::new(subscriptions));
+        let learning = if form == Form::Raw {
+            None
+        } else {
+            let (networks_of, printer) = (Arc::downgrade(&networks), Arc::clone(&printer));
+            let (subscriptions, largest) = (Arc::clone(&subscriptions), deployment.limits.message);
+            let specification = deployment.specification.clone();
+            let begin = move |topic: usize, binding: &Binding| {
+                let Some(networks) = networks_of.upgrade() else { return Ok(()) };
+                let id = TopicId(topic as u32);
+                let form = json_form(form, reads_names(&specification, topic, binding));
+                let reading = Reading::new(id, binding, form, largest);
+                printer.learn(id, reading.map_err(|error| error.to_string())?);
+                let subscription = networks.subscribe(&binding.address, id, Arc::clone(&printer))?;
+                subscriptions.lock().unwrap_or_else(PoisonError::into_inner).push(subscription);
+                Ok(())
+            };
+            Learning::start(&deployment, Arc::clone(&networks), begin)
+                .map_err(|error| network(format!("cannot start a thread: {error}")))?
+        };
+        say(&ready);
         // What nobody reads is counted below.
         let undelivered = Undelivered::default();
         let mut seen = Seen::new(&undelivered, printer.names().to_vec());
@@ -251,6 +286,9 @@ impl Tap {
             ));
             notices.for_each(|notice| crate::warn(&sentence(&notice)));
         }
+        let unread = learning.map_or_else(Vec::new, Learning::end);
+        let subscriptions =
+            std::mem::take(&mut *subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
         let drained = Instant::now() + DRAIN;
         let closed = drained + CLOSE;
         let mut problems = Problems::default();
@@ -275,7 +313,9 @@ impl Tap {
             accounts[topic.index()].1.recovered = recovered.count;
         }
         let outages = networks.outages();
-        networks.close();
+        if let Some(networks) = Arc::into_inner(networks) {
+            networks.close();
+        }
         let Problems { malformed, empty, lost, duplicates, .. } = problems;
         let of_network = [
             (malformed, "malformed"),
@@ -287,7 +327,7 @@ impl Tap {
         let of_network: String = of_network
             .map(|(count, what)| format!(", {} {what}", counted(*count, "message", "messages")))
             .collect();
-        let unread = match dropped.count() {
+        let unprinted = match dropped.count() {
             0 => String::new(),
             count => format!(
                 ", {} dropped because nobody read standard output",
@@ -301,14 +341,20 @@ impl Tap {
                 counted(count, "instance was", "instances were")
             ),
         };
-        say(&format!("{received}{of_network}{events}{unread}"));
+        say(&format!("{received}{of_network}{events}{unprinted}"));
+        // Nothing in what was printed tells that messages are missing.
+        let is_missed =
+            |outage: &Outage| deployment.sources.iter().any(|binding| binding.address.is_missed(outage));
+        let was_cut_off = outages.iter().any(is_missed);
         let mut time = |time| times.text(time);
         let losses = accounts.iter().filter_map(|(name, account)| account.sentence(name, &mut time));
         let losses: Vec<String> = losses.collect();
         let outages = outages.iter().map(|outage| outage_text(outage, &mut times));
+        unread.iter().for_each(|unread| say(&format!("  {}", unread.sentence())));
         missing.into_iter().chain(losses).chain(outages).for_each(|sentence| say(&format!("  {sentence}")));
         let lost: u64 = accounts.iter().map(|(_, account)| account.lost).sum();
-        Ok(status(failure, dropped.count() + lost + problems.lost == 0))
+        let is_complete = unread.is_empty() && !was_cut_off && dropped.count() + lost + problems.lost == 0;
+        Ok(status(failure, is_complete))
     }
 }
 
@@ -325,10 +371,7 @@ impl Tap {
                 // Nothing is looked into.
                 binding.input = Input::default();
             }
-            let of = match form {
-                Form::Json => JsonForm { names: reads_names(deployment, i), ..JsonForm::EXACT },
-                Form::Raw | Form::Text => JsonForm::READABLE,
-            };
+            let of = json_form(form, reads_names(&deployment.specification, i, &binding));
             Reading::new(TopicId(i as u32), &binding, of, largest).map_err(|error| {
                 complain(&format!("{}: {error}", binding.address));
                 exit::USAGE
@@ -338,11 +381,19 @@ impl Tap {
     }
 }
 
+/// The form of messages that are not JSON.
+fn json_form(form: Form, names: bool) -> JsonForm {
+    match form {
+        Form::Json => JsonForm { names, ..JsonForm::EXACT },
+        Form::Raw | Form::Text => JsonForm::READABLE,
+    }
+}
+
 /// Whether the specification reads names of enumerations, as it does without a definition of the type.
-fn reads_names(deployment: &Deployment, topic: usize) -> bool {
-    let outline = deployment.sources[topic].input.message_type.as_ref().and_then(|of| of.outline().ok());
+fn reads_names(specification: &Specification, topic: usize, binding: &Binding) -> bool {
+    let outline = binding.input.message_type.as_ref().and_then(|of| of.outline().ok());
     let Some(outline) = outline else { return false };
-    let projections = deployment.specification.program.projections();
+    let projections = specification.program.projections();
     projections.get(topic).is_some_and(|projection| {
         projection
             .fields

@@ -9,7 +9,7 @@ use rondel_event::{Path, Segment, Timestamp, Value, Verdict};
 use rondel_runtime::testing::{self, Came, Outcome};
 use rondel_runtime::text::{counted, grouped, parameters_text};
 use rondel_runtime::{Options, SessionPlan, formula};
-use rondel_spec::{Expectation, Expr, ExprId, Test as SpecTest};
+use rondel_spec::{Expectation, Expr, ExprId, Spec, Test as SpecTest};
 use serde_json::json;
 
 use super::explain::with_guards;
@@ -132,16 +132,7 @@ impl Shown<'_> {
     }
 
     fn expected(&self, expectation: &Expectation) -> String {
-        let Expectation { property, keys, never, verdict, at, .. } = expectation;
-        let mut text =
-            self.specification.spec.properties[*property as usize].name.clone() + &parameters_text(keys);
-        text += if *never { " never " } else { " " };
-        text += verdict.as_str();
-        if let Some(at) = at {
-            // Writing to a String does not fail.
-            let _ = write!(text, " at {at} s");
-        }
-        text
+        expected(&self.specification.spec, expectation)
     }
 
     fn text(&self) -> String {
@@ -322,6 +313,19 @@ impl Shown<'_> {
     }
 }
 
+/// What an expectation says.
+pub(super) fn expected(spec: &Spec, expectation: &Expectation) -> String {
+    let Expectation { property, keys, never, verdict, at, .. } = expectation;
+    let mut text = spec.properties[*property as usize].name.clone() + &parameters_text(keys);
+    text += if *never { " never " } else { " " };
+    text += verdict.as_str();
+    if let Some(at) = at {
+        // Writing to a String does not fail.
+        let _ = write!(text, " at {at} s");
+    }
+    text
+}
+
 /// The value of a parameter in JSON.
 fn json_of(value: &Value) -> serde_json::Value {
     match value {
@@ -339,6 +343,10 @@ fn carries(json: &str, path: &Path) -> bool {
     let step = |value: &serde_json::Value, segment: &Segment| match segment {
         Segment::Key(key) => value.get(&**key).cloned(),
         Segment::Index(index) => value.get(*index as usize).cloned(),
+        Segment::FromEnd(index) => {
+            let elements = value.as_array()?;
+            elements.get(elements.len().checked_sub(*index as usize)?).cloned()
+        }
     };
     let found = path.0.iter().try_fold(message, |value, segment| step(&value, segment));
     found.is_some_and(|value| !value.is_null())

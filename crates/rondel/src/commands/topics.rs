@@ -1,5 +1,7 @@
 //! `rondel topics`: lists the topics of a network or a recording. What it looks at, `rondel init` looks at, too.
 
+pub mod recorded;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -11,14 +13,12 @@ use rondel_net::adapter::now;
 use rondel_net::observe::{Observation, Observed, Observer, matches_dds, ros2_on_dds};
 use rondel_net::ros2::keys::{DataKey, subscription_key};
 use rondel_net::{dds, ros2};
-use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, TraceReader};
-use rondel_runtime::survey::{self, RecordedSurvey, Survey};
+use rondel_runtime::survey::{self, Survey};
 use rondel_runtime::text::counted;
 
 use crate::deployment::Address;
 use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
-use crate::recorded_types::encoding;
 use crate::schemas::Schemas;
 use crate::specification::is_deployment;
 use crate::{complain, exit, say, signals, warn};
@@ -67,6 +67,8 @@ pub struct Seen {
     pub origin: String,
     /// The recording, if it was one.
     pub recording: Option<PathBuf>,
+    /// Whether a part of it could not be read, which was said.
+    pub is_damaged: bool,
 }
 
 impl Topics {
@@ -89,7 +91,7 @@ impl Topics {
             count => format!("{} in {}", counted(count, "topic", "topics"), seen.origin),
         });
         survey::unlisted(survey).iter().for_each(|sentence| warn(sentence));
-        exit::SATISFIED
+        if seen.is_damaged { exit::TRACE } else { exit::SATISFIED }
     }
 }
 
@@ -137,81 +139,10 @@ impl Look {
             ));
             return Err(exit::USAGE);
         }
-        let survey = match rondel_recording::open(file).map_err(|error| unread(&error))? {
-            Opened::Lines(reader) => self.lines(file, reader)?,
-            Opened::Messages(recording) => self.messages(recording, schemas)?,
-        };
-        Ok(Seen { survey, origin: file.display().to_string(), recording: Some(file.to_owned()) })
-    }
-
-    /// The messages of a recording.
-    fn messages(
-        &self,
-        mut recording: Box<dyn Recording>,
-        schemas: Option<&Arc<Mutex<Schemas>>>,
-    ) -> Result<Survey, u8> {
-        let mut survey = Survey::new(self.limit as usize);
-        let topics = recording.topics().to_vec();
-        let addresses: Vec<String> = topics.iter().map(recorded_address).collect();
-        for (recorded, address) in topics.iter().zip(&addresses) {
-            let Some(topic) = survey.topic(address) else { continue };
-            topic.name = Some(recorded.name.clone());
-            let Some(schema) = &recorded.schema else { continue };
-            topic.message_type = Some(schema.name.clone());
-            let Some(encoding) = encoding(recorded).filter(|encoding| encoding.needs_schema()) else {
-                continue;
-            };
-            let Some(schemas) = schemas else { continue };
-            match schemas.lock().unwrap_or_else(PoisonError::into_inner).recorded(schema, encoding) {
-                Ok(message_type) => topic.describe(Arc::new(message_type)),
-                Err(error) => warn(&format!("{}: {error}", recorded.name)),
-            }
-        }
-        recording.select(Selection::of_topics(vec![true; topics.len()]));
-        let mut unreadable = (0, None);
-        loop {
-            match recording.next() {
-                Ok(Some(message)) => {
-                    survey.message(&addresses[message.topic], message.log_time, message.payload, None);
-                }
-                Ok(None) => break,
-                Err(error @ RecordingError::Row { .. }) => {
-                    unreadable.0 += 1;
-                    unreadable.1.get_or_insert(error);
-                }
-                // What can be read is looked at.
-                Err(error @ RecordingError::Damage { .. }) => warn(&error.to_string()),
-                Err(error @ RecordingError::Cut { .. }) => {
-                    warn(&format!("{error}; it is looked at up to there"));
-                    break;
-                }
-                Err(error) => return Err(unread(&error)),
-            }
-        }
-        if let (rows, Some(first)) = unreadable {
-            let rows = counted(rows, "row is", "rows are");
-            warn(&format!("{rows} left out; the first is {first}"));
-        }
-        survey.end();
-        Ok(survey)
-    }
-
-    /// The lines of a recording.
-    fn lines(&self, file: &Path, mut reader: TraceReader) -> Result<Survey, u8> {
-        let mut survey = RecordedSurvey::new(self.limit as usize);
-        while let Some(piece) = reader.lines().map_err(|error| unread(&error))? {
-            let end = piece.end;
-            piece.text[piece.start..end]
-                .split_inclusive(|byte| *byte == b'\n')
-                .for_each(|line| survey.line(line));
-            reader.used(end);
-        }
-        let (survey, unreadable) = survey.end();
-        if unreadable > 0 {
-            let lines = counted(unreadable, "line", "lines");
-            warn(&format!("{}: {lines} could not be read as messages and are left out", file.display()));
-        }
-        Ok(survey)
+        let empty = Survey::new(self.limit as usize);
+        let recorded::Surveyed { survey, is_damaged, .. } = recorded::survey(file, empty, schemas, u64::MAX)?;
+        let origin = file.display().to_string();
+        Ok(Seen { survey, origin, recording: Some(file.to_owned()), is_damaged })
     }
 
     /// The patterns on each network.
@@ -319,25 +250,18 @@ impl Look {
         };
         let places: Vec<String> = patterns.iter().map(said).collect();
         let time = counted(self.seconds.into(), "second", "seconds");
-        Ok(Seen { survey, origin: format!("{time} at {}", places.join(", ")), recording: None })
+        Ok(Seen {
+            survey,
+            origin: format!("{time} at {}", places.join(", ")),
+            recording: None,
+            is_damaged: false,
+        })
     }
 }
 
 /// Whether a pattern is one of a network.
 fn is_address(text: &str) -> bool {
     text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt"].contains(&network))
-}
-
-/// Returns the address of a recorded topic: one of ROS 2 by its type, otherwise the name alone.
-fn recorded_address(topic: &RecordedTopic) -> String {
-    let is_ros2 = topic.schema.as_ref().is_some_and(|schema| schema.name.contains("/msg/"));
-    if is_ros2 && topic.encoding == "cdr" { format!("ros2:{}", topic.name) } else { topic.name.clone() }
-}
-
-/// Says why a recording cannot be read; returns the exit status.
-fn unread(error: &dyn std::fmt::Display) -> u8 {
-    complain(&error.to_string());
-    exit::TRACE
 }
 
 /// A look at networks.
@@ -461,7 +385,7 @@ impl Looking<'_> {
         let of = Address::Dds(end.topic.clone(), dds::TopicType::Raw(raw), dds::TopicQos::default());
         let limit = until.saturating_duration_since(Instant::now()).min(DESCRIBED);
         let Ok(Some(dds::DiscoveredType { schema: Ok(schema), .. })) =
-            self.networks.discovered_type(&of, limit)
+            self.networks.discovered_type(&of, limit, |_| true)
         else {
             return;
         };

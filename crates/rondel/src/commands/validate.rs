@@ -10,6 +10,7 @@ use rondel_runtime::text::counted;
 
 use crate::deployment::{self, Deployment};
 use crate::recorder::FlightSettings;
+use crate::specification::is_specification;
 use crate::spool::SpoolSettings;
 use crate::summary::declared_claims;
 use crate::{complain, discover, exit, warn};
@@ -27,6 +28,15 @@ pub struct Validate {
 impl Validate {
     /// Checks, and returns the exit status.
     pub fn run(self) -> u8 {
+        if is_specification(&self.file) {
+            complain(&format!(
+                "{0} is a specification, and `validate` takes a deployment that names it: write `specification: {0}` \
+                 into a file such as `{1}`",
+                self.file.display(),
+                deployment::default_file().display()
+            ));
+            return exit::USAGE;
+        }
         let Ok(deployment) = Deployment::validate(&self.file) else { return exit::USAGE };
         let plan = deployment.plan(Options::default());
         let is_open = deployment.sources.iter().any(discover::is_open);

@@ -48,6 +48,13 @@ pub fn unheard(spec: &Spec, sources: &[Binding]) -> Vec<Unheard> {
                 );
                 (text, false)
             }
+            None if address.pattern().is_some() => {
+                let text = format!(
+                    "`{event_name}({name})` cannot be told: {address} stands for several topics, whose events have no \
+                     parameters; name one topic"
+                );
+                (text, true)
+            }
             None if event == TopicEvent::MissedDeadline && deadline.is_none() => {
                 let text = format!(
                     "`{event_name}({name})` can never be true, because topic '{name}' has no deadline: set one with \

@@ -190,6 +190,8 @@ impl Deployment {
             exactly,
             ids: self.ids || exactly,
             blind: self.blind,
+            // Live they come from publishers, in recordings beside the messages; lines need none.
+            types_later: true,
             // A recording has the pauses of whoever recorded it.
             // A simulation notices by itself that the process did not run.
             paused_after: (options.live && self.clock.is_none()).then_some(PAUSED_AFTER),
@@ -353,17 +355,6 @@ fn deployment(
         sources.push(binding);
         items.push(item);
         topic_settings.push(settings);
-    }
-    let named = sources.iter().find(|binding| binding.address.pattern().is_some());
-    if let (Some(item), Some(binding)) = (record_item, named) {
-        // Its channel would be named after the address, and the parameters would be lost.
-        mistakes.at(
-            item,
-            format!(
-                "messages of {} cannot be recorded, as its address has parameters: leave `record` out",
-                binding.address
-            ),
-        );
     }
     places.extend(alignment_places);
     if let Some(spec) = spec.filter(|spec| spec.declared().len() == sources.len()) {

@@ -181,7 +181,7 @@ pub fn dds_name(name: &str, schema: Option<&Schema>) -> String {
 /// Checks the parameters of an address against those of the topic that it is the source of.
 ///
 /// # Errors
-/// That they differ, or that the network has no wildcards that could stand for them.
+/// That they differ.
 fn check_parameters(topic: &Topic, address: &Address) -> Result<(), String> {
     let names = |pattern: Option<AddressPattern>| -> BTreeSet<String> {
         pattern.iter().flat_map(AddressPattern::parameters).map(str::to_owned).collect()
@@ -189,13 +189,6 @@ fn check_parameters(topic: &Topic, address: &Address) -> Result<(), String> {
     let (wanted, given) = (names(topic.pattern()), names(address.pattern()));
     if wanted.is_empty() && given.is_empty() {
         return Ok(());
-    }
-    if matches!(address, Address::Dds(..) | Address::Ros2(..)) {
-        return Err(format!(
-            "{address} cannot be the source of '{}', whose address \"{}\" has parameters: only Zenoh and MQTT have \
-             wildcards, which stand for them",
-            topic.name, topic.address
-        ));
     }
     let listed = |names: &BTreeSet<String>| {
         names.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ")

@@ -142,10 +142,14 @@ impl State {
     fn begin_anew(&mut self, notice: Notice) {
         self.notices.take(std::iter::once(notice), &mut self.sinks.stdout);
         let Some(simulated) = &mut self.simulated else { return };
-        let next = match simulated.plan.start() {
+        let mut next = match simulated.plan.start() {
             Ok(next) => next,
             Err(error) => return warn(&format!("checking cannot begin anew: {error}")),
         };
+        for (topic, message_type) in &self.learnt {
+            // The session before could read it.
+            _ = next.learn(*topic, message_type);
+        }
         self.session.finish();
         let mut before = self.session.summary();
         if let Some(mut first) = simulated.before.take() {

@@ -1,14 +1,22 @@
-//! Topics as recordings describe them: name, encoding, and the definition of the type.
+//! Topics as recordings describe them: name, encoding, definition of the type, and what their publishers offer.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rondel_decode::{Encoding, MessageType};
+use rondel_net::offers::{Offer, Offers, ros2_name};
+use rondel_net::ros2::{Qos, QosOverrides, qos};
 use rondel_recording::RecordedSchema;
 
-use crate::deployment::Binding;
+use crate::deployment::{Address, Binding};
+use crate::offered::{PROFILES, TYPE_HASH, written};
 
 /// What a recording of Rondel notes about a topic: its address.
 pub const ADDRESS: &str = "rondel.address";
+
+/// How long after its start a recording waits for the network to tell about a publisher whose messages are there.
+const TOLD: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// A topic as a recording describes it.
 #[derive(Clone, Debug)]
@@ -21,31 +29,127 @@ pub struct Channel {
     pub schema: Option<Arc<RecordedSchema>>,
     /// What else is noted about it.
     pub metadata: Vec<(String, String)>,
+    /// Where it is on the network.
+    source: Option<Source>,
+}
+
+/// A topic on a network.
+#[derive(Clone, Debug)]
+struct Source {
+    address: Address,
+    /// Its name, if the address is a pattern.
+    name: Option<String>,
+    /// The hash of its type in ROS 2.
+    type_hash: Option<String>,
 }
 
 impl Channel {
-    /// The topic of a source.
+    /// The topic of a source. A topic of ROS 2 on DDS has its name in ROS 2: `/odom` for `dds:rt/odom`.
     pub fn of(binding: &Binding) -> Channel {
         let text = binding.address.to_string();
-        let name = text.split_once(':').map_or(text.as_str(), |(_, name)| name);
+        let name = text.split_once(':').map_or(text.as_str(), |(_, name)| name).to_owned();
         let encoding = match binding.input.encoding {
             Encoding::Flatbuffers => "flatbuffer",
             other => other.name(),
         };
-        let schema = binding.input.message_type.as_deref().and_then(schema);
-        let metadata = vec![(ADDRESS.to_owned(), text.clone())];
-        Channel { name: name.to_owned(), encoding, schema: schema.map(Arc::new), metadata }
+        let message_type = binding.input.message_type.as_deref();
+        let type_hash = match message_type {
+            Some(MessageType::Cdr(schema)) if schema.ros_name().is_some() => schema.rihs01(),
+            _ => None,
+        };
+        let schema = message_type.and_then(schema).map(Arc::new);
+        let metadata = vec![(ADDRESS.to_owned(), text)];
+        let source = Some(Source { address: binding.address.clone(), name: None, type_hash });
+        let mut channel = Channel { name, encoding, schema, metadata, source };
+        channel.name = channel.recorded(&channel.name);
+        channel
     }
 
-    /// The same for another topic.
+    /// A topic that is on no network.
+    pub fn own(name: &str, schema: RecordedSchema) -> Channel {
+        let (name, schema) = (name.to_owned(), Some(Arc::new(schema)));
+        Channel { name, encoding: "json", schema, metadata: Vec::new(), source: None }
+    }
+
+    /// Whether it stands for all topics that match a pattern.
+    pub fn is_pattern(&self) -> bool {
+        self.name.contains(['*', '+', '#', '?', '{'])
+    }
+
+    /// The same for another topic, by its name on the network.
     pub fn named(&self, name: &str) -> Channel {
-        Channel { name: name.to_owned(), ..self.clone() }
+        let is_of_ros2 = matches!(&self.source, Some(Source { address: Address::Ros2(..), .. }));
+        // Keys of Zenoh begin without one.
+        let with_slash = (is_of_ros2 && !name.starts_with('/')).then(|| format!("/{name}"));
+        let name = with_slash.as_deref().unwrap_or(name);
+        let source = self.source.clone().map(|source| Source { name: Some(name.to_owned()), ..source });
+        Channel { name: self.recorded(name), source, ..self.clone() }
     }
 
     /// Whether its messages are those of ROS 2.
     pub fn is_ros2(&self) -> bool {
         self.schema.as_ref().is_some_and(|schema| schema.encoding.starts_with("ros2"))
     }
+
+    /// The name in the recording of a topic on the network.
+    fn recorded(&self, name: &str) -> String {
+        let is_dds = matches!(&self.source, Some(Source { address: Address::Dds(..), .. }));
+        let own = if is_dds && self.is_ros2() { ros2_name(name) } else { None };
+        own.unwrap_or_else(|| name.to_owned())
+    }
+
+    /// What is noted about the topic with what its publishers offer, as the network tells until a second after `start`.
+    pub fn noted(&self, offers: &mut Offers, start: Instant) -> Vec<(String, String)> {
+        let mut metadata = self.metadata.clone();
+        let Some(Source { address, name, type_hash }) = &self.source else { return metadata };
+        let mut found = offers.of(address, name.as_deref());
+        while found.is_empty() && offers.is_watching(address) && start.elapsed() < TOLD {
+            std::thread::sleep(AGAIN);
+            offers.look();
+            found = offers.of(address, name.as_deref());
+        }
+        let mut profiles: Vec<QosOverrides> = found.iter().map(|offer| offer.qos).collect();
+        if profiles.is_empty() {
+            profiles.extend(wanted(address));
+        }
+        let mut different = Vec::new();
+        for profile in profiles {
+            if !different.contains(&profile) {
+                different.push(profile);
+            }
+        }
+        if !different.is_empty() {
+            metadata.push((PROFILES.to_owned(), written(&different)));
+        }
+        let stated = found.iter().find_map(|Offer { type_hash, .. }| type_hash.map(|hash| hash.to_string()));
+        if let Some(hash) = stated.or_else(|| type_hash.clone()) {
+            metadata.push((TYPE_HASH.to_owned(), hash));
+        }
+        metadata
+    }
+}
+
+/// The quality of service that a deployment sets for a topic: it is that of the publishers as far as is known.
+fn wanted(address: &Address) -> Option<QosOverrides> {
+    let set = match address {
+        Address::Ros2(topic, _) => topic.qos,
+        Address::Dds(_, _, qos) => QosOverrides {
+            reliability: qos.reliability.map(|reliability| match reliability {
+                rondel_net::dds::Reliability::Reliable => qos::Reliability::Reliable,
+                rondel_net::dds::Reliability::BestEffort => qos::Reliability::BestEffort,
+            }),
+            durability: qos.durability.map(|durability| match durability {
+                rondel_net::dds::Durability::Volatile => qos::Durability::Volatile,
+                _ => qos::Durability::TransientLocal,
+            }),
+            depth: qos.depth.map(u64::from),
+            deadline: qos.deadline,
+            lease: qos.lease,
+            ..QosOverrides::default()
+        },
+        _ => return None,
+    };
+    (set != QosOverrides::default()).then(|| Qos::DEFAULT.with(&set).into())
 }
 
 /// The definition of a type as recordings have it, if a language of theirs can say it.

@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rondel_event::Timestamp;
-use rondel_recording::{Compression, McapWriter, MessageHead, WriterOptions};
+use rondel_net::offers::Offers;
+use rondel_recording::{Compression, McapWriter, MessageHead, SplitPart, WriterOptions};
 use rondel_runtime::text::counted;
 
 use super::channels::Channel;
@@ -33,8 +34,8 @@ pub enum Job {
     Write(Arc<Segment>, Timestamp),
     /// End the file, with these notes about it.
     End(Vec<(String, String)>),
-    /// A topic that is new.
-    Channel(u32, Channel),
+    /// A topic that is new, or whose type was not known before.
+    Channel(u32, Box<Channel>),
 }
 
 /// Where files are written.
@@ -110,16 +111,26 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Starts the thread. `channels` are the topics by their numbers; further ones may follow.
+    /// Starts the thread. `channels` are the topics by their numbers; further ones may follow. `offers` are those of
+    /// their publishers.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(channels: Vec<Channel>) -> io::Result<Disk> {
+    pub fn start(channels: Vec<Channel>, offers: Offers) -> io::Result<Disk> {
         let (jobs, waiting) = mpsc::sync_channel(WAITING);
         let (finished, done) = mpsc::channel();
         let status = Arc::new(Status::default());
         let channels = (0..).zip(channels).collect();
-        let mut work = Work { channels, status: Arc::clone(&status), open: None, noted: 0 };
+        let (own, publishers) = (Arc::clone(&status), Publishers { offers, start: Instant::now() });
+        let mut work = Work {
+            channels,
+            publishers,
+            status: own,
+            open: None,
+            noted: 0,
+            recording: rondel_net::adapter::now().as_nanos(),
+            part: 0,
+        };
         let run = move || {
             work.run(&waiting);
             // Nobody waits any more if the end took too long.
@@ -164,10 +175,21 @@ impl Disk {
 
 struct Work {
     channels: HashMap<u32, Channel>,
+    publishers: Publishers,
     status: Arc<Status>,
     open: Option<Open>,
     /// The messages that are lost and noted in a file.
     noted: u64,
+    /// The recording, by the time at which it began, and the number of its next part.
+    recording: i64,
+    part: u32,
+}
+
+/// The publishers of topics.
+struct Publishers {
+    offers: Offers,
+    /// When they began to be watched.
+    start: Instant,
 }
 
 /// The file that is open.
@@ -188,26 +210,31 @@ struct Open {
     /// Messages that the file has no channel for.
     refused: u64,
     flushed: Instant,
+    /// Whether it has nothing but topics of ROS 2.
+    is_ros2: bool,
 }
 
 impl Work {
     fn run(&mut self, jobs: &Receiver<Job>) {
         loop {
-            let job = match jobs.recv_timeout(CHUNK_AGE) {
+            let job = jobs.recv_timeout(CHUNK_AGE);
+            // Before it is written: whoever sent messages was announced before them.
+            self.publishers.offers.look();
+            let job = match job {
                 Ok(job) => job,
                 Err(RecvTimeoutError::Timeout) => {
                     self.flush();
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.finish(&[]);
+                    self.finish(&[], false);
                     return;
                 }
             };
             match job {
-                Job::Channel(topic, channel) => drop(self.channels.insert(topic, channel)),
+                Job::Channel(topic, channel) => drop(self.channels.insert(topic, *channel)),
                 Job::Begin(place, segments, from) => {
-                    self.finish(&[]);
+                    self.finish(&[], false);
                     self.begin(*place);
                     for segment in segments {
                         self.write(&segment, from, Timestamp::from_nanos(i64::MAX));
@@ -219,7 +246,7 @@ impl Work {
                         self.flush();
                     }
                 }
-                Job::End(notes) => self.finish(&notes),
+                Job::End(notes) => self.finish(&notes, false),
             }
         }
     }
@@ -241,7 +268,7 @@ impl Work {
             };
             if open.is_over(kept.arrival) {
                 let (place, number) = (open.place.clone(), open.number + 1);
-                self.finish(&[]);
+                self.finish(&[], true);
                 match Open::create(&place, number, self.channels.values()) {
                     Ok(next) => self.open = Some(next),
                     Err(error) => self.status.failed(&error),
@@ -251,7 +278,7 @@ impl Work {
                 self.status.lose(1);
                 continue;
             };
-            if let Err(error) = open.message(&kept, &self.channels) {
+            if let Err(error) = open.message(&kept, &self.channels, &mut self.publishers) {
                 let file = open.writer.path().display().to_string();
                 self.status.failed(&format!("cannot write {file}: {error}"));
             }
@@ -292,7 +319,8 @@ impl Work {
         (open.counted, open.lost) = (written, lost);
     }
 
-    fn finish(&mut self, notes: &[(String, String)]) {
+    /// Ends the file, if one is open; `goes_on` if the recording does in another.
+    fn finish(&mut self, notes: &[(String, String)], goes_on: bool) {
         let Some(open) = &mut self.open else { return };
         let file = open.writer.path().to_owned();
         if let Err(error) = open.writer.flush() {
@@ -307,7 +335,16 @@ impl Work {
                 self.noted = lost;
             }
         }
+        if open.place.is_split() {
+            let part = SplitPart { recording: self.recording, number: self.part, is_last: !goes_on };
+            notes.push(("part".to_owned(), part.text()));
+            self.part += 1;
+        }
         let noted = if notes.is_empty() { Ok(()) } else { open.writer.metadata("rondel", &notes) };
+        // By this rosbag2 knows that qualities of service are numbers.
+        let form = [("serialized_metadata".to_owned(), String::new())];
+        let noted =
+            noted.and_then(|()| if open.is_ros2 { open.writer.metadata("rosbag2", &form) } else { Ok(()) });
         // Without its notes it must not look complete: then it has no end either.
         if let Err(error) = noted.and_then(|()| open.writer.finish()) {
             self.status.failed(&format!("cannot finish {}: {error}", file.display()));
@@ -344,14 +381,10 @@ impl Open {
         mut number: u32,
         mut channels: impl Iterator<Item = &'c Channel>,
     ) -> Result<Open, String> {
-        let profile = if channels.all(|channel| channel.is_ros2() || channel.name.starts_with("rondel/")) {
-            "ros2"
-        } else {
-            ""
-        };
+        let is_ros2 = channels.all(|channel| channel.is_ros2() || channel.name.starts_with("rondel/"));
         let options = WriterOptions {
             compression: place.compression,
-            profile: profile.to_owned(),
+            profile: if is_ros2 { "ros2" } else { "" }.to_owned(),
             library: concat!("rondel ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..WriterOptions::default()
         };
@@ -388,6 +421,7 @@ impl Open {
             lost: 0,
             refused: 0,
             flushed: Instant::now(),
+            is_ros2,
         })
     }
 
@@ -399,19 +433,25 @@ impl Open {
         size.is_some_and(|size| self.writer.size() >= size) || time.is_some_and(|time| lasts >= time)
     }
 
-    fn message(&mut self, kept: &Kept<'_>, channels: &HashMap<u32, Channel>) -> io::Result<()> {
+    fn message(
+        &mut self,
+        kept: &Kept<'_>,
+        channels: &HashMap<u32, Channel>,
+        publishers: &mut Publishers,
+    ) -> io::Result<()> {
         let Kept { topic, arrival, source, origin, payload } = *kept;
         self.first.get_or_insert(arrival);
         // Publishers number their messages each for itself: they have channels of their own, so that a gap shows.
-        let publishers = self.publishers.get(&topic).copied().unwrap_or(0);
+        let count = self.publishers.get(&topic).copied().unwrap_or(0);
         let mut publisher = origin.map(|origin| origin.publisher);
-        if !self.ids.contains_key(&(topic, publisher)) && publishers >= PUBLISHERS {
+        if !self.ids.contains_key(&(topic, publisher)) && count >= PUBLISHERS {
             publisher = None;
         }
         let id = match self.ids.get(&(topic, publisher)) {
             Some(id) => *id,
             None => {
-                let Some(id) = channels.get(&topic).and_then(|channel| self.define(channel)) else {
+                let Some(id) = channels.get(&topic).and_then(|channel| self.define(channel, publishers))
+                else {
                     self.refused += 1;
                     return Err(io::Error::other("a file has no room for more topics"));
                 };
@@ -434,12 +474,13 @@ impl Open {
         self.writer.message(&head, payload)
     }
 
-    fn define(&mut self, channel: &Channel) -> Option<u16> {
+    fn define(&mut self, channel: &Channel, publishers: &mut Publishers) -> Option<u16> {
         let schema = match &channel.schema {
             None => 0,
             Some(schema) => self.writer.schema(schema)?,
         };
-        self.writer.channel(&channel.name, channel.encoding, schema, &channel.metadata)
+        let metadata = channel.noted(&mut publishers.offers, publishers.start);
+        self.writer.channel(&channel.name, channel.encoding, schema, &metadata)
     }
 }
 

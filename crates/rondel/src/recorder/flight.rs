@@ -1,20 +1,23 @@
 //! The flight recorder: keeps the last messages, and writes them to a file when a property turns violated.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rondel_event::{Timestamp, TopicId, Verdict};
+use rondel_event::{NameId, Timestamp, TopicId, Verdict};
 use rondel_net::adapter::{Sample, now};
-use rondel_recording::{Compression, RecordedSchema};
-use rondel_runtime::Report;
+use rondel_net::offers::Offers;
+use rondel_recording::{Compression, CutOff, CutOffs, RecordedSchema};
 use rondel_runtime::text::{counted, size};
+use rondel_runtime::{Report, TopicNames};
 use serde_json::{Value, json};
 
 use super::channels::Channel;
 use super::disk::{Disk, Job, Place, Status, file_name};
+use super::events::{self, Violations};
 use super::ring::{Kept, Ring};
 use crate::folder::check_writable;
 use crate::warn;
@@ -23,6 +26,10 @@ use crate::warn;
 const LONGEST: i64 = 10;
 /// Stands for the verdicts among the topics.
 const VERDICTS_TOPIC: u32 = u32::MAX;
+/// Stands for the events among the topics.
+const EVENTS_TOPIC: u32 = u32::MAX - 1;
+/// Topics that addresses with parameters may find.
+const TOPICS: usize = 10_000;
 /// The name of their topic.
 pub const VERDICTS: &str = "rondel/verdicts";
 
@@ -51,6 +58,15 @@ impl FlightSettings {
     }
 }
 
+/// The topics that addresses with parameters have found.
+struct FoundTopics {
+    /// The names of each topic whose address has parameters.
+    names: Vec<Option<Arc<TopicNames>>>,
+    numbers: BTreeMap<(TopicId, NameId), u32>,
+    /// The number of the next one.
+    next: u32,
+}
+
 /// Where the properties are defined.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
@@ -65,6 +81,11 @@ pub struct FlightRecorder {
     ring: Ring,
     disk: Disk,
     incident: Option<Incident>,
+    lasting: Violations,
+    /// The topics as files describe them, and when their messages were missed.
+    channels: Vec<Channel>,
+    cut_offs: CutOffs,
+    found: FoundTopics,
     text: Vec<u8>,
     /// Messages that were not kept, since the memory was used up.
     refused: u64,
@@ -88,20 +109,22 @@ struct Incident {
 }
 
 impl FlightRecorder {
-    /// Starts to keep the messages of these topics.
+    /// Starts to keep the messages of these topics, with what their publishers offer.
     ///
     /// # Errors
     /// The folder cannot be made or written to, or a thread not be started.
     pub fn start(
         settings: FlightSettings,
-        channels: Vec<Channel>,
+        (channels, names, offers): (Vec<Channel>, Vec<Option<Arc<TopicNames>>>, Offers),
         origin: Origin,
     ) -> io::Result<FlightRecorder> {
         std::fs::create_dir_all(&settings.folder)?;
         // Better now than with the first violation.
         check_writable(&settings.folder).map_err(io::Error::other)?;
-        let disk = Disk::start(channels)?;
-        disk.send(Job::Channel(VERDICTS_TOPIC, verdicts()));
+        let found = FoundTopics { names, next: channels.len() as u32, numbers: BTreeMap::new() };
+        let disk = Disk::start(channels.clone(), offers)?;
+        disk.send(Job::Channel(VERDICTS_TOPIC, Box::new(verdicts())));
+        disk.send(Job::Channel(EVENTS_TOPIC, Box::new(events::channel())));
         let ring = Ring::new(settings.memory);
         Ok(FlightRecorder {
             settings,
@@ -109,6 +132,10 @@ impl FlightRecorder {
             ring,
             disk,
             incident: None,
+            lasting: Violations::default(),
+            channels,
+            cut_offs: CutOffs::default(),
+            found,
             text: Vec::new(),
             refused: 0,
             violations: 0,
@@ -118,12 +145,51 @@ impl FlightRecorder {
         })
     }
 
+    /// Takes over how a topic is described once its type is known.
+    pub fn learn(&mut self, topic: TopicId, channel: Channel) {
+        self.disk.send(Job::Channel(topic.0, Box::new(channel.clone())));
+        if let Some(place) = self.channels.get_mut(topic.index()) {
+            *place = channel;
+        }
+    }
+
+    /// Notes that messages of these topics were missed since a time, and up to another if that has come; those of a pattern
+    /// stand for all.
+    pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
+        let channels = topics.iter().filter_map(|topic| self.channels.get(topic.index()));
+        let is_pattern = channels.clone().any(Channel::is_pattern);
+        let topics = channels.filter(|_| !is_pattern).map(|channel| channel.name.clone()).collect();
+        self.cut_offs.note(CutOff { from, until, topics });
+    }
+
     /// Keeps a message that arrived at this time.
     #[inline]
     pub fn keep(&mut self, topic: TopicId, sample: &Sample<'_>, arrival: Timestamp) {
-        let Sample { payload, source_time: source, origin, .. } = *sample;
+        let Sample { payload, source_time: source, origin, name, .. } = *sample;
         self.last = arrival;
-        self.push(Kept { topic: topic.0, arrival, source, origin, payload });
+        let number = match name {
+            None => Some(topic.0),
+            Some(name) => self.found.numbers.get(&(topic, name)).copied().or_else(|| self.find(topic, name)),
+        };
+        match number {
+            Some(topic) => self.push(Kept { topic, arrival, source, origin, payload }),
+            None => self.refuse("there are too many topics"),
+        }
+    }
+
+    /// Describes a topic that an address with parameters has found, and returns its number.
+    #[cold]
+    fn find(&mut self, topic: TopicId, name: NameId) -> Option<u32> {
+        let text = self.found.names.get(topic.index())?.as_ref()?.name(name)?;
+        if self.found.numbers.len() >= TOPICS {
+            return None;
+        }
+        let channel = self.channels.get(topic.index())?.named(&text);
+        let number = self.found.next;
+        self.found.next += 1;
+        self.found.numbers.insert((topic, name), number);
+        self.disk.send(Job::Channel(number, Box::new(channel)));
+        Some(number)
     }
 
     #[inline]
@@ -132,7 +198,7 @@ impl FlightRecorder {
             self.seal(kept.arrival);
         }
         if self.ring.push(kept).is_err() {
-            self.refuse();
+            self.refuse_for_memory();
         }
     }
 
@@ -142,14 +208,15 @@ impl FlightRecorder {
     }
 
     #[cold]
-    fn refuse(&mut self) {
+    fn refuse_for_memory(&mut self) {
+        self.refuse(&format!("{} of memory are used up", size(self.settings.memory)));
+    }
+
+    #[cold]
+    fn refuse(&mut self, why: &str) {
         self.refused += 1;
         if self.refused == 1 {
-            let memory = size(self.settings.memory);
-            warn(&format!(
-                "the flight recorder cannot keep a message: {memory} of memory are used up; further ones are only \
-                 counted"
-            ));
+            warn(&format!("the flight recorder cannot keep a message: {why}; further ones are only counted"));
         }
     }
 
@@ -165,6 +232,13 @@ impl FlightRecorder {
         }
     }
 
+    /// Seals the open segment, and passes on what is in it up to a time.
+    fn pass_on(&mut self, until: Timestamp) {
+        if let Some(segment) = self.ring.seal(self.begin(until)) {
+            self.disk.send(Job::Write(segment, until));
+        }
+    }
+
     /// Takes a verdict; if a property turns violated, what was kept is written to a file.
     pub fn take(&mut self, report: &Report<'_>) {
         let (now, mut text) = (now(), std::mem::take(&mut self.text));
@@ -176,6 +250,15 @@ impl FlightRecorder {
         if report.verdict() == Verdict::Violated && report.changed() {
             self.violated(&report.property().name, now);
         }
+        if let Some(event) = self.lasting.take(report, now) {
+            self.event(&event, now);
+        }
+    }
+
+    /// Keeps an event that ends at this time.
+    fn event(&mut self, event: &Value, now: Timestamp) {
+        let text = event.to_string().into_bytes();
+        self.push(Kept { topic: EVENTS_TOPIC, arrival: now, source: None, origin: None, payload: &text });
     }
 
     fn violated(&mut self, property: &str, now: Timestamp) {
@@ -235,6 +318,22 @@ impl FlightRecorder {
         let Some(incident) = self.incident.take() else { return };
         let Incident { property, first, until, violations, reach, refused } = incident;
         let FlightSettings { before, after, .. } = self.settings;
+        // What lasts has its event in this file, up to its end.
+        let end = until.min(now);
+        let events = self.lasting.end(end);
+        for event in &events {
+            let text = event.to_string().into_bytes();
+            if !self.ring.fits(&text) {
+                self.pass_on(end);
+            }
+            let kept = Kept { topic: EVENTS_TOPIC, arrival: end, source: None, origin: None, payload: &text };
+            if self.ring.push(kept).is_err() {
+                self.refuse_for_memory();
+            }
+        }
+        if !events.is_empty() {
+            self.pass_on(end);
+        }
         let note = |name: &str, value: String| (name.to_owned(), value);
         let mut notes = vec![
             note("property", property),
@@ -243,9 +342,11 @@ impl FlightRecorder {
             note("before", seconds(before)),
             note("after", seconds(after)),
             note("not_kept", (self.refused - refused).to_string()),
-            note("until", until.min(now).as_nanos().to_string()),
+            note("until", end.as_nanos().to_string()),
         ];
         notes.extend(reach.map(|reach| note("reaches_back", seconds(reach))));
+        let missed = self.cut_offs.within(earlier(first, before), end);
+        notes.extend((!missed.is_empty()).then(|| note("cut_offs", missed.text())));
         self.disk.send(Job::End(notes));
     }
 
@@ -395,8 +496,7 @@ fn verdicts() -> Channel {
         encoding: "jsonschema".to_owned(),
         data: schema.to_string().into_bytes(),
     };
-    let name = VERDICTS.to_owned();
-    Channel { name, encoding: "json", schema: Some(Arc::new(schema)), metadata: Vec::new() }
+    Channel::own(VERDICTS, schema)
 }
 
 fn earlier(time: Timestamp, nanos: i64) -> Timestamp {

@@ -6,10 +6,28 @@
 
 mod channels;
 mod disk;
+mod events;
 mod flight;
 mod ring;
 
+use crate::deployment::Binding;
+use crate::warn;
+
 pub use channels::{ADDRESS, Channel};
 pub use disk::{Disk, Job, Place, Status};
+pub use events::EVENTS;
 pub use flight::{FlightRecorder, FlightSettings, FlightSummary, Origin, VERDICTS};
 pub use ring::{Kept, Ring};
+
+/// Warns of sources whose messages are recorded twice: a check would count them twice.
+pub fn warn_of_doubles(sources: &[Binding]) {
+    for (i, one) in sources.iter().enumerate() {
+        let is_double = |other: &&Binding| other.address.meets(&one.address);
+        if let Some(other) = sources.iter().skip(i + 1).find(is_double) {
+            warn(&format!(
+                "what is published on both {} and {} is recorded twice, and a check of the recording counts it twice",
+                one.address, other.address
+            ));
+        }
+    }
+}

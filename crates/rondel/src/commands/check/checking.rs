@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_event::Verdict;
-use rondel_recording::Opened;
+use rondel_recording::{Opened, SplitPart};
 use rondel_report::Signal;
 use rondel_runtime::text::counted;
 use rondel_runtime::{Emit, Session, SessionPlan, Summary};
@@ -254,9 +255,11 @@ impl<'a> Checking<'a> {
         self.found.summary.merge(summary);
     }
 
-    /// Whether nobody would see the rest: standard output is closed, and no file with a report depends on it.
+    /// Whether the check is interrupted, or nobody would see the rest: standard output is closed, and no file with a
+    /// report depends on it.
     pub(super) fn has_ended(&self) -> bool {
-        self.out.is_closed() && !self.outlives_output()
+        let is_interrupted = self.options.interrupted.load(Ordering::Relaxed);
+        is_interrupted || self.out.is_closed() && !self.outlives_output()
     }
 
     /// Whether the check goes on without standard output: its results go to files. What a snapshot contains must have
@@ -285,7 +288,7 @@ impl<'a> Checking<'a> {
                 if let Some(reports) = &mut self.reports {
                     reports.take(&report);
                 }
-                if all || report.verdict() == Verdict::Violated {
+                if !self.options.draws && (all || report.verdict() == Verdict::Violated) {
                     writer.write(&report, text);
                 }
             }
@@ -294,7 +297,7 @@ impl<'a> Checking<'a> {
             {
                 self.out.write(format!("{name}\n").as_bytes());
             }
-            if !self.options.draws && self.reports.as_ref().is_none_or(|reports| !reports.take_output()) {
+            if self.reports.as_ref().is_none_or(|reports| !reports.take_output()) {
                 self.out.write(text);
             }
             text.clear();
@@ -340,6 +343,14 @@ impl<'a> Checking<'a> {
 
     fn finish(mut self, elapsed: Duration) -> u8 {
         let stopped = !self.found.unread.is_empty();
+        // With snapshots the parts are checked one after the other.
+        let is_one_by_one = self.options.resume.is_some() || self.options.snapshot_to.is_some();
+        let parts = if is_one_by_one { &[][..] } else { &self.found.parts };
+        for sentence in SplitPart::missing(parts) {
+            warn(&sentence);
+            // Whether what is there satisfies something does not tell about the rest.
+            self.found.unusable |= self.plan.withholds();
+        }
         for sentence in unstamped(&self.found.summary) {
             warn(&sentence);
         }

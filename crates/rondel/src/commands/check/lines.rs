@@ -138,7 +138,9 @@ impl Checking<'_> {
                 if piece.is_decoded && run.lines.admit(&mut piece.decoded) {
                     for part in piece.decoded.parts() {
                         if part.is_decoded() {
+                            let begin = at;
                             at = run.session.push_part(&mut run.lines, part);
+                            run.session.look_at(piece.text.get(begin..at).unwrap_or_default());
                             self.emit(&mut run.session, &mut run.writer, &mut run.reported, &mut run.text);
                         } else {
                             let end = part.end();

@@ -10,7 +10,8 @@ use indicatif::ProgressBar;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Field, NameId, Origin, Read as ReadAs, Timestamp, TopicId, ValueType};
 use rondel_recording::{
-    Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField, shown,
+    CutOff, End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
+    shown,
 };
 use rondel_runtime::text::counted;
 use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
@@ -20,7 +21,7 @@ use super::{Check, OnError};
 use crate::commands::selecting::{is_named, missing, no_such_topic, span};
 use crate::output::VerdictWriter;
 use crate::recorded_types::{encoding, type_name};
-use crate::recorder::VERDICTS;
+use crate::recorder::{EVENTS, VERDICTS};
 use crate::schemas::Schemas;
 use crate::specification::is_deployment;
 use crate::time_text::TimeText;
@@ -78,7 +79,7 @@ impl Reading {
             // A deployment names the topic of its formula.
             true if is_named_by_deployment => plan.topic_in_recording(&topic.name),
             // Verdicts of the flight recorder are no messages.
-            true => (topic.name != VERDICTS).then_some(TopicId(0)),
+            true => (![VERDICTS, EVENTS].contains(&topic.name.as_str())).then_some(TopicId(0)),
             false => plan.topic_in_recording(&topic.name),
         };
         let topics: Vec<Option<TopicId>> =
@@ -279,6 +280,8 @@ impl Checking<'_> {
         let mut first_undecodable: Option<Undecodable> = None;
         let bar = self.progress_bar(recording.progress().size);
         let mut outcome = Ok(());
+        let recorded = recording.end();
+        let mut cut_offs = CutOffTimes::new(&recorded, recording.topics(), &topics);
         let mut count = 0_u64;
         let mut skipped: (u64, Option<String>) = (0, None);
         loop {
@@ -293,6 +296,7 @@ impl Checking<'_> {
                         origin: counts.then_some(origin),
                         name: names[topic],
                     };
+                    cut_offs.pass(log_time, &clock, &mut session);
                     clock.set(log_time);
                     let pushed = if undecodable.contains_key(&topic) {
                         session.push_undecodable(target, stamp);
@@ -349,9 +353,13 @@ impl Checking<'_> {
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        let recorded = recording.end();
         let is_whole = outcome.is_ok() && !self.out.is_closed();
-        if let Some(until) = recorded.until.filter(|_| is_whole && passes) {
+        if let Some(until) = recorded.until {
+            cut_offs.pass(until.min(last), &clock, &mut session);
+        }
+        // Messages that came at the end and are in no file would be taken for a silence.
+        let is_told = is_whole && passes && recorded.unwritten == 0;
+        if let Some(until) = recorded.until.filter(|_| is_told) {
             // The last messages count at the times at which they came.
             session.flush();
             clock.set(until.min(last));
@@ -362,7 +370,15 @@ impl Checking<'_> {
                     break;
                 }
             }
+            session.end_now();
         }
+        let is_missing = recorded.is_missing() && self.plan.withholds();
+        if is_missing {
+            // They could change how asserts turn out.
+            session.broke_off();
+            self.found.is_missing = true;
+        }
+        self.found.parts.extend(&recorded.parts);
         self.end(&mut session, &mut writer, &mut reported, &mut outcome);
         let unread = recording.topics().iter().zip(&topics).filter(|(_, target)| target.is_none());
         let others = unread.map(|(topic, _)| (topic.name.clone(), topic.messages.unwrap_or(0))).collect();
@@ -371,7 +387,7 @@ impl Checking<'_> {
         if let (count, Some(first)) = skipped {
             remarks.push(format!("skipped {}; the first is {first}", counted(count, "row", "rows")));
         }
-        if recorded.missing() > 0 {
+        if !recorded.is_complete() {
             remarks.push(missing(&recorded));
         }
         if let Some(Undecodable { count, first }) = first_undecodable {
@@ -382,7 +398,7 @@ impl Checking<'_> {
         for (topic, account) in self.plan.specification().spec.topics.iter().zip(&accounts) {
             remarks.extend(account.sentence(&topic.name, &mut |time| TimeText::default().text(time)));
         }
-        let is_incomplete = recorded.missing() > 0;
+        let is_incomplete = !recorded.is_complete();
         let read = Read { remarks, others, is_whole: outcome.is_ok(), is_incomplete };
         self.account(&name, (&session, started), "message", read);
         outcome
@@ -470,6 +486,46 @@ impl Check {
         let more =
             if lines.len() > 1 { format!(", as {} more have", lines.len() - 1) } else { String::new() };
         Err(format!("{option} is for MCAP files, bags and tables, but {} has JSON lines{more}", shown(first)))
+    }
+}
+
+/// The times in which the recorder was cut off from a network, as reading comes to them.
+struct CutOffTimes {
+    /// When each begins or ends, by the clock of the recorder: from when on, until when if that is known, and the topics.
+    changes: Vec<(Timestamp, Timestamp, Option<Timestamp>, Vec<TopicId>)>,
+    next: usize,
+}
+
+impl CutOffTimes {
+    fn new(recorded: &End, all: &[RecordedTopic], targets: &[Option<TopicId>]) -> CutOffTimes {
+        let mut changes = Vec::new();
+        for CutOff { from, until, topics } in recorded.cut_offs.all() {
+            let is_meant = |topic: &RecordedTopic| topics.is_empty() || topics.contains(&topic.name);
+            let meant = all.iter().zip(targets).filter(|(topic, _)| is_meant(topic));
+            let mut missed: Vec<TopicId> = meant.filter_map(|(_, target)| *target).collect();
+            missed.sort_unstable();
+            missed.dedup();
+            if !missed.is_empty() {
+                changes.push((*from, *from, None, missed.clone()));
+                changes.extend(until.map(|until| (until, *from, Some(until), missed)));
+            }
+        }
+        changes.sort_by_key(|(at, ..)| *at);
+        CutOffTimes { changes, next: 0 }
+    }
+
+    /// Takes those that begin or end before a message of this time into account, as a live run does.
+    #[inline]
+    fn pass(&mut self, time: Timestamp, clock: &ManualClock, session: &mut Session) {
+        while let Some((at, from, until, topics)) = self.changes.get(self.next)
+            && *at <= time
+        {
+            clock.set(*at);
+            // What came before is older than what was missed.
+            session.note_count();
+            session.cut_off(topics, *from, *until);
+            self.next += 1;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rondel_event::Verdict;
+use rondel_recording::SplitPart;
 use rondel_runtime::{PropertyStatistics, Summary};
 
 use super::checking::{Checking, Stopped};
@@ -39,6 +40,10 @@ pub(super) struct Found {
     /// Whether one of several recordings has no message, one has messages on other topics only, a topic of one never
     /// carried its time, or a recorder knows of messages that are missing.
     pub(super) unusable: bool,
+    /// Whether a recorder knows of messages that are missing, at no time that it could tell.
+    pub(super) is_missing: bool,
+    /// The parts of recordings that were split.
+    pub(super) parts: Vec<SplitPart>,
     /// The topics that the specification does not read.
     pub(super) unused: Unused,
     /// For the reports.
@@ -89,6 +94,8 @@ impl Found {
             damaged,
             cut,
             unusable,
+            is_missing,
+            parts,
             unused,
             recordings,
             rows,
@@ -101,6 +108,8 @@ impl Found {
         self.damaged += damaged;
         self.cut.extend(cut);
         self.unusable |= unusable;
+        self.is_missing |= is_missing;
+        self.parts.extend(parts);
         for (topic, count) in unused {
             *self.unused.entry(topic).or_default() += count;
         }

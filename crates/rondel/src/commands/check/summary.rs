@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, Verdict};
 use rondel_runtime::text::counted;
-use rondel_runtime::{AlignmentStatistics, ChainStatistics, Summary};
+use rondel_runtime::{AlignmentStatistics, ChainStatistics, PropertyStatistics, Summary};
 
 use super::checking::Checking;
 use super::parallel::Row;
 use crate::output::{Format, colour_of};
-use crate::summary::{claims, standing, withheld};
+use crate::summary::{claims, standing, with_figures};
 use crate::time_text::TimeText;
 
 impl Checking<'_> {
@@ -26,10 +26,10 @@ impl Checking<'_> {
         let reasons = self.reasons();
         let verdicts = self.plan.properties().iter().zip(properties).enumerate();
         let verdicts = verdicts.map(|(i, (property, statistics))| {
-            withheld(
+            with_figures(
                 serde_json::json!({
                     "property": property.name,
-                    "verdict": standing(statistics).0.as_str(),
+                    "verdict": self.standing_of(statistics).0.as_str(),
                     "violations": statistics.violations,
                     "vacuous": reasons.json(i),
                 }),
@@ -61,6 +61,16 @@ impl Checking<'_> {
             "alignment": alignment.as_ref().map(AlignmentStatistics::json),
         })
         .to_string()
+    }
+
+    /// How a property turned out: not satisfied where its recorder says that messages are missing.
+    fn standing_of(&self, statistics: &PropertyStatistics) -> (Verdict, String) {
+        match standing(statistics) {
+            (Verdict::Satisfied, _) if self.found.is_missing => {
+                (Verdict::Inconclusive, "no violation in what is there; messages are missing".to_owned())
+            }
+            standing => standing,
+        }
     }
 
     /// Lines of text.
@@ -110,7 +120,7 @@ impl Checking<'_> {
         let colour = self.colour && self.options.format == Format::Text;
         let reasons = self.reasons();
         for (i, (property, statistics)) in all.iter().zip(properties).enumerate() {
-            let (verdict, mut detail) = standing(statistics);
+            let (verdict, mut detail) = self.standing_of(statistics);
             if statistics.is_asserted {
                 detail += if detail.is_empty() { "its asserts decide" } else { "; its asserts decide" };
             }

@@ -1,9 +1,10 @@
 //! What may be written at a place of a document.
 
-use rondel_spec::{FUNCTIONS, SymbolKind, WORDS, attributes, declaration_words, meaning};
+use rondel_spec::{SymbolKind, attributes, declaration_words, meaning};
 use serde_json::{Value, json};
 
 use super::view::View;
+use crate::commands::completing::{belongs, in_text_or_comment, path_before, words};
 
 const FUNCTION: u32 = 3;
 const FIELD: u32 = 5;
@@ -19,7 +20,6 @@ impl View<'_> {
         if in_text_or_comment(line) {
             return json!([]);
         }
-        let belongs = |c: char| c.is_alphanumeric() || c == '_';
         let head = line.trim_end_matches(belongs);
         let item =
             |label: &str, kind: u32, detail: &str| json!({ "label": label, "kind": kind, "detail": detail });
@@ -27,12 +27,11 @@ impl View<'_> {
             let described = |(name, form): (&str, String)| item(name, ATTRIBUTE, &form.replace('`', ""));
             return attributes().map(described).collect();
         }
-        if let Some(path) = head.strip_suffix('.') {
-            let start = path.trim_end_matches(|c: char| belongs(c) || matches!(c, '.' | '[' | ']')).len();
-            if path.trim_start() == "use std" {
+        if let Some(path) = path_before(head) {
+            if head.trim_start() == "use std." {
                 return json!([item("patterns", 9, "specification patterns by name")]);
             }
-            let members = self.outline.members(&path[start..]);
+            let members = self.outline.members(path);
             return members.iter().map(|(name, detail)| item(name, FIELD, detail)).collect();
         }
         if let Some(machine) = machine_of(head) {
@@ -44,13 +43,7 @@ impl View<'_> {
         if head.trim().is_empty() {
             items.extend(declaration_words().map(|word| worded(word, KEYWORD)));
         }
-        items.extend(FUNCTIONS.iter().map(|row| worded(row.name, FUNCTION)));
-        for row in WORDS {
-            let is_call = |word: &str| row.call.contains(&format!("{word}("));
-            items.extend(
-                row.names.iter().map(|word| worded(word, if is_call(word) { FUNCTION } else { KEYWORD })),
-            );
-        }
+        items.extend(words().map(|(word, is_call)| worded(word, if is_call { FUNCTION } else { KEYWORD })));
         // `min` is a function of two values, and one over a window.
         items.dedup_by(|a, b| a["label"] == b["label"]);
         Value::Array(items)
@@ -64,7 +57,13 @@ impl View<'_> {
         let declaration = starts.filter(|start| *start <= offset).max();
         for symbol in self.outline.symbols() {
             let local = Some(symbol.whole.start) == declaration;
+            // What an import with a name declares stands behind that name.
+            if !symbol.module.is_empty() {
+                continue;
+            }
+            let is_own = symbol.whole.start >= self.start;
             let kind = match symbol.kind {
+                SymbolKind::Import if is_own => 9,
                 SymbolKind::Topic => 22,
                 SymbolKind::Definition if symbol.detail.is_empty() => 6,
                 SymbolKind::Definition => FUNCTION,
@@ -92,7 +91,7 @@ impl View<'_> {
         let of_machine = |owner: Option<usize>| owner.and_then(|owner| symbols.get(owner));
         let states = symbols.iter().filter(|symbol| {
             symbol.kind == SymbolKind::State
-                && of_machine(symbol.owner).is_some_and(|owner| owner.name == machine)
+                && of_machine(symbol.owner).is_some_and(|owner| owner.full_name() == machine)
         });
         states.map(|state| json!({ "label": state.name, "kind": 20, "detail": state.detail })).collect()
     }
@@ -102,23 +101,6 @@ impl View<'_> {
 fn worded(word: &str, kind: u32) -> Value {
     let (call, doc) = meaning(word).unwrap_or((word, ""));
     json!({ "label": word, "kind": kind, "detail": call.replace('`', ""), "documentation": doc })
-}
-
-/// Whether a place behind this part of a line is in a text in quotes or in a comment.
-fn in_text_or_comment(line: &str) -> bool {
-    let (mut quoted, mut escaped, mut last) = (false, false, ' ');
-    for c in line.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '#' if !quoted => return true,
-            '/' if !quoted && last == '/' => return true,
-            _ => {}
-        }
-        last = c;
-    }
-    quoted
 }
 
 /// The machine whose states stand behind this part of a line: `in(m, off, `.
@@ -135,22 +117,6 @@ fn machine_of(head: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_and_comments_are_left_alone() {
-        for (line, expected) in [
-            ("property p = a.", false),
-            ("property p = a.t == \"b", true),
-            ("property p = a.t == \"b\" and ", false),
-            ("property p = a.t == \"\\\"b", true),
-            ("# once", true),
-            ("property p = a.x // once", true),
-            ("topic a \"/b//c\" ", false),
-            ("property p = a.x / 2", false),
-        ] {
-            assert_eq!(in_text_or_comment(line), expected, "{line}");
-        }
-    }
 
     #[test]
     fn states_follow_the_machine() {

@@ -6,8 +6,10 @@ use std::path::Path;
 use rondel_spec::{Diagnostic, Outline, ParseOptions, Sources, Span, Symbol, SymbolKind, is_name, meaning};
 use serde_json::{Value, json};
 
+use super::super::explain::planned;
 use super::loaded;
 use super::protocol::Lines;
+use super::recordings::Recordings;
 use crate::schemas::Schemas;
 
 /// The most lines of a declaration that are shown.
@@ -19,11 +21,11 @@ pub(super) struct View<'d> {
     /// Its own text.
     pub(super) text: &'d str,
     /// With the texts of its imports, in which its own begins at `start`.
-    sources: &'d Sources,
+    pub(super) sources: &'d Sources,
     pub(super) start: usize,
     pub(super) outline: Outline,
-    lines: Lines<'d>,
-    schemas: &'d Schemas,
+    pub(super) lines: Lines<'d>,
+    pub(super) schemas: &'d Schemas,
 }
 
 impl<'d> View<'d> {
@@ -59,10 +61,18 @@ impl<'d> View<'d> {
         Some(json!({ "uri": uri_of_path(path), "range": Lines::new(text).range(span) }))
     }
 
-    pub(super) fn hover(&self, params: &Value) -> Value {
+    pub(super) fn hover(&self, params: &Value, recordings: &Recordings) -> Value {
         let offset = self.offset(params);
         let (text, range) = match self.symbol(params) {
-            Some((_, symbol, span)) => (self.described(symbol), self.range(span)),
+            Some((_, symbol, span)) => {
+                let more = match symbol.kind {
+                    SymbolKind::Topic => recordings.described(&self.called(symbol), None),
+                    SymbolKind::Field => self.field(symbol, recordings),
+                    SymbolKind::Property | SymbolKind::Machine | SymbolKind::Chain => self.plan(symbol),
+                    _ => String::new(),
+                };
+                (self.described(symbol) + &more, self.range(span))
+            }
             None => {
                 let word = word_at(self.text, offset);
                 let written = self.text.get(word.start..word.end).unwrap_or("");
@@ -72,6 +82,30 @@ impl<'d> View<'d> {
             }
         };
         json!({ "contents": { "kind": "markdown", "value": text }, "range": range })
+    }
+
+    /// The names by which recordings may know a topic.
+    fn called<'s>(&'s self, topic: &'s Symbol) -> Vec<&'s str> {
+        let declaration = self.sources.text().get(topic.whole.start..topic.whole.end).unwrap_or("");
+        let mut parts = declaration.split('"');
+        let is_address = parts.next().is_some_and(|before| !before.contains('{'));
+        let address = parts.next().filter(|_| is_address);
+        address.into_iter().chain([topic.name.as_str()]).collect()
+    }
+
+    /// What recordings have of a field.
+    fn field(&self, field: &Symbol, recordings: &Recordings) -> String {
+        let topic = field.owner.and_then(|owner| self.outline.symbols().get(owner));
+        let Some(topic) = topic.filter(|topic| topic.kind == SymbolKind::Topic) else { return String::new() };
+        let path = field.name.strip_prefix(&format!("{}.", topic.name)).unwrap_or(&field.name);
+        recordings.described(&self.called(topic), Some(path))
+    }
+
+    /// How a property is evaluated, if nothing in the specification is wrong.
+    fn plan(&self, symbol: &Symbol) -> String {
+        let outcome = rondel_spec::parse_sources(self.sources, &ParseOptions::default(), Some(self.schemas));
+        let planned = outcome.spec.and_then(|spec| planned(&spec, &symbol.full_name()));
+        planned.map_or(String::new(), |plan| format!("\n\n```text\n{}```", plan))
     }
 
     /// A symbol in Markdown: its declaration, or the line that says what it is, and the comment above it.
@@ -155,6 +189,7 @@ impl<'d> View<'d> {
                 SymbolKind::Variable | SymbolKind::Parameter => 13,
                 SymbolKind::Chain => 24,
                 SymbolKind::Test => 6,
+                SymbolKind::Import => 2,
             },
             "range": self.range(own)?,
             "selectionRange": selection,

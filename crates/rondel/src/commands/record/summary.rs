@@ -9,6 +9,7 @@ use rondel_runtime::Account;
 use rondel_runtime::text::{counted, size};
 use serde_json::json;
 
+use crate::discover::Unread;
 use crate::exit;
 use crate::losses::{outage_json, outage_text};
 use crate::recorder::Status;
@@ -23,6 +24,10 @@ pub(super) struct Ended {
     pub(super) refused: u64,
     /// The topics that patterns found.
     pub(super) topics: usize,
+    /// The topics that were not read since the types of their publishers cannot be used.
+    pub(super) unread: Vec<Unread>,
+    /// Whether messages may have been missed of which nothing else tells.
+    pub(super) was_cut_off: bool,
     pub(super) is_done: bool,
 }
 
@@ -44,7 +49,11 @@ impl Ended {
     pub(super) fn status(&self, failed: bool) -> u8 {
         if self.status.failure().is_some() || !self.is_done || self.unwritten() > 0 {
             exit::TRACE
-        } else if failed || self.lost() + self.refused() + self.problems.incompatible > 0 {
+        } else if failed
+            || !self.unread.is_empty()
+            || self.lost() + self.refused() + self.problems.incompatible > 0
+            || self.was_cut_off
+        {
             exit::NETWORK
         } else {
             exit::SATISFIED
@@ -72,6 +81,9 @@ impl Ended {
                 0 => format!("\n  {name}: NO MESSAGE"),
                 received => format!("\n  {name}: {}", counted(received, "message", "messages")),
             };
+        }
+        for unread in &self.unread {
+            text += &format!("\n  {}", unread.sentence());
         }
         let mut times = TimeText::default();
         for (name, account) in names.iter().zip(&self.accounts) {
@@ -103,6 +115,7 @@ impl Ended {
             "incompatible": self.problems.incompatible,
             "written": self.status.written.load(Ordering::Relaxed),
             "unwritten": self.unwritten(),
+            "unread": self.unread.iter().map(Unread::json).collect::<Vec<_>>(),
             "files": files.iter().map(file).collect::<Vec<_>>(),
             "topics": topics.collect::<Vec<_>>(),
             "outages": outages.iter().map(outage_json).collect::<Vec<_>>(),

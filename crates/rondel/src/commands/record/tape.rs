@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use rondel_event::{Origin, Timestamp, TopicId};
+use rondel_event::{AddressPattern, NameId, Origin, Timestamp, TopicId};
 use rondel_net::adapter::{Problems, Receiver, Sample, now};
+use rondel_net::dds;
+use rondel_recording::{CutOff, CutOffs};
 use rondel_runtime::{Accounts, Notice, SystemClock};
 
 use super::summary::Ended;
+use crate::deployment::Address;
+use crate::discover::Unread;
 use crate::pipeline::Stop;
 use crate::recorder::{Channel, Disk, Job, Kept, Ring};
 use crate::warn;
@@ -18,8 +22,39 @@ const TOPICS: usize = 10_000;
 /// How long files may take to be finished.
 const FINISH: Duration = Duration::from_secs(30);
 
+/// Stands for topics beyond them.
+const MANY: NameId = NameId(u32::MAX);
+
 /// The messages that are being recorded.
-pub(super) struct Tape(Mutex<State>);
+pub(super) struct Tape {
+    state: Mutex<State>,
+    patterns: Vec<Names>,
+}
+
+/// The names of the topics that a source stands for.
+pub(super) enum Names {
+    /// It is one topic.
+    One,
+    /// Those that wildcards match.
+    Wild,
+    /// Those that match an address with parameters.
+    Parameters(AddressPattern),
+}
+
+impl Names {
+    pub(super) fn of(address: &Address) -> Names {
+        if let Some(pattern) = address.pattern() {
+            return Names::Parameters(pattern.without_slash());
+        }
+        let is_wild = match address {
+            Address::Zenoh(key, _) => key.contains('*'),
+            Address::Mqtt(filter, ..) => filter.contains(['+', '#']),
+            Address::Dds(name, ..) => dds::is_pattern(name),
+            Address::Ros2(..) | Address::Stdout => false,
+        };
+        if is_wild { Names::Wild } else { Names::One }
+    }
+}
 
 struct State {
     ring: Ring,
@@ -27,58 +62,63 @@ struct State {
     accounts: Accounts,
     clock: SystemClock,
     channels: Vec<Channel>,
-    /// The topics that patterns found, with their numbers.
-    found: HashMap<String, u32>,
+    /// For each source the topics that its pattern found, with their numbers.
+    found: Vec<HashMap<String, NameId>>,
+    /// The number of the next one.
+    next: u32,
     received: u64,
     /// Messages that found no room in memory, or are on more topics than there may be.
     refused: u64,
     count: u64,
     /// When the wanted number of messages was complete.
     until: Option<Timestamp>,
+    /// When messages were missed.
+    cut_offs: CutOffs,
     stop: mpsc::Sender<Stop>,
 }
 
 impl Tape {
     pub(super) fn new(
-        channels: Vec<Channel>,
+        (channels, patterns): (Vec<Channel>, Vec<Names>),
         disk: Disk,
         memory: usize,
         (count, stop): (u64, mpsc::Sender<Stop>),
     ) -> Tape {
-        Tape(Mutex::new(State {
+        let state = Mutex::new(State {
             ring: Ring::new(memory),
             disk,
             accounts: Accounts::new(channels.len()),
             clock: SystemClock,
+            found: channels.iter().map(|_| HashMap::new()).collect(),
+            next: channels.len() as u32,
             channels,
-            found: HashMap::new(),
             received: 0,
             refused: 0,
             count,
             until: None,
+            cut_offs: CutOffs::default(),
             stop,
-        }))
+        });
+        Tape { state, patterns }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere does not make the counts wrong.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes messages of a source; of a pattern, `name` is their topic.
-    pub(super) fn take(&self, topic: TopicId, name: Option<&str>, samples: &[Sample<'_>]) {
+    fn take(&self, topic: TopicId, samples: &[Sample<'_>]) {
         let state = &mut *self.state();
-        let Some(number) = name.map_or(Some(topic.0), |name| state.named(topic, name)) else {
-            state.refuse(samples.len() as u64, "there are too many topics");
-            return;
-        };
         for sample in samples {
             if state.received >= state.count {
                 return;
             }
             state.received += 1;
             state.accounts.receive(topic, sample.origin, &state.clock);
-            state.keep(number, sample);
+            match sample.name {
+                Some(MANY) => state.refuse(1, "there are too many topics"),
+                name => state.keep(name.map_or(topic.0, |NameId(number)| number), sample),
+            }
             if state.received == state.count {
                 state.until = Some(sample.arrival());
             }
@@ -87,6 +127,25 @@ impl Tape {
         if state.received >= state.count {
             // Nobody waits any more when the run is ending already.
             let _ = state.stop.send(Stop::Count);
+        }
+    }
+
+    /// Notes that messages of these topics were missed since a time, and up to another if that has come; those of a pattern
+    /// stand for all.
+    pub(super) fn cut_off(&self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
+        let state = &mut *self.state();
+        let channels = topics.iter().filter_map(|topic| state.channels.get(topic.index()));
+        let is_pattern = channels.clone().any(Channel::is_pattern);
+        let topics = channels.filter(|_| !is_pattern).map(|channel| channel.name.clone()).collect();
+        state.cut_offs.note(CutOff { from, until, topics });
+    }
+
+    /// Takes over how a topic is described once its type is known.
+    pub(super) fn learn(&self, topic: TopicId, channel: Channel) {
+        let state = &mut *self.state();
+        state.disk.send(Job::Channel(topic.0, Box::new(channel.clone())));
+        if let Some(place) = state.channels.get_mut(topic.index()) {
+            *place = channel;
         }
     }
 
@@ -105,40 +164,51 @@ impl Tape {
     }
 
     /// Ends recording; messages were taken up to a time.
-    pub(super) fn end(&self, problems: Problems, until: Timestamp) -> Ended {
+    pub(super) fn end(&self, problems: Problems, until: Timestamp, unread: Vec<Unread>) -> Ended {
         let state = &mut *self.state();
         state.seal();
         let accounts = state.accounts.all();
         let lost: u64 = accounts.iter().map(|account| account.lost).sum();
         let note = |name: &str, value: u64| (name.to_owned(), value.to_string());
-        let notes = vec![
+        let mut notes = vec![
             note("received", state.received),
             note("lost", lost + problems.lost),
             note("refused", state.refused + problems.malformed),
             ("until".to_owned(), state.until.unwrap_or(until).as_nanos().to_string()),
         ];
+        let not_read = unread.len() as u64 + problems.incompatible;
+        notes.extend((not_read > 0).then(|| note("unread", not_read)));
+        let missed = std::mem::take(&mut state.cut_offs);
+        let was_cut_off = !missed.is_empty();
+        notes.extend(was_cut_off.then(|| ("cut_offs".to_owned(), missed.text())));
         state.disk.send(Job::End(notes));
         let is_done = state.disk.end(FINISH);
         let status = Arc::clone(state.disk.status());
-        let (received, refused, topics) = (state.received, state.refused, state.found.len());
-        Ended { accounts, problems, status, received, refused, topics, is_done }
+        let (received, refused, topics) = (state.received, state.refused, state.topics());
+        Ended { accounts, problems, status, received, refused, topics, unread, was_cut_off, is_done }
     }
 }
 
 impl State {
     /// The number of a topic that a pattern found.
-    fn named(&mut self, of: TopicId, name: &str) -> Option<u32> {
-        if let Some(number) = self.found.get(name) {
+    fn named(&mut self, of: TopicId, name: &str) -> Option<NameId> {
+        if let Some(number) = self.found.get(of.index())?.get(name) {
             return Some(*number);
         }
-        if self.found.len() >= TOPICS {
-            return None;
+        if self.topics() >= TOPICS {
+            return Some(MANY);
         }
-        let number = (self.channels.len() + self.found.len()) as u32;
         let channel = self.channels.get(of.index())?.named(name);
-        self.found.insert(name.to_owned(), number);
-        self.disk.send(Job::Channel(number, channel));
-        Some(number)
+        let number = self.next;
+        self.next += 1;
+        self.found.get_mut(of.index())?.insert(name.to_owned(), NameId(number));
+        self.disk.send(Job::Channel(number, Box::new(channel)));
+        Some(NameId(number))
+    }
+
+    /// How many topics patterns found.
+    fn topics(&self) -> usize {
+        self.next as usize - self.channels.len()
     }
 
     fn keep(&mut self, topic: u32, sample: &Sample<'_>) {
@@ -171,18 +241,25 @@ impl State {
 
 impl Receiver for Tape {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        self.take(topic, None, samples);
+        self.take(topic, samples);
     }
-}
 
-/// Takes the messages of one topic of a pattern.
-pub(super) struct Named {
-    pub(super) tape: Arc<Tape>,
-    pub(super) name: String,
-}
+    fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
+        self.cut_off(&[topic], from, until);
+    }
 
-impl Receiver for Named {
-    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        self.tape.take(topic, Some(&self.name), samples);
+    fn wants_names(&self, topic: TopicId) -> bool {
+        self.patterns.get(topic.index()).is_some_and(|names| !matches!(names, Names::One))
+    }
+
+    fn number(&self, topic: TopicId, name: &str) -> Option<NameId> {
+        match self.patterns.get(topic.index())? {
+            Names::Parameters(pattern)
+                if pattern.captures(name.strip_prefix('/').unwrap_or(name)).is_none() =>
+            {
+                None
+            }
+            _ => self.state().named(topic, name),
+        }
     }
 }

@@ -161,7 +161,7 @@ impl Summary {
             })
         };
         let left_out = |left: &LeftOut| json!({"topic": left.topic, "reason": left.reason});
-        let End { lost, refused, unwritten, .. } = self.recorded;
+        let &End { lost, refused, unwritten, unread, .. } = &self.recorded;
         let seconds = |nanos: i64| nanos as f64 / 1e9;
         json!({
             "messages": messages,
@@ -177,7 +177,7 @@ impl Summary {
             "unordered": unordered,
             "unreadable_parts": damaged,
             "events": self.events,
-            "missing": {"lost": lost, "refused": refused, "unwritten": unwritten},
+            "missing": {"lost": lost, "refused": refused, "unwritten": unwritten, "unread": unread, "cut_offs": self.recorded.cut_offs.all().len()},
             "topics": self.topics.iter().map(topic).collect::<Vec<_>>(),
             "clock": self.clock.and_then(|clock| self.sent(clock)).map(|sent| sent.published),
             "left_out": self.left_out.iter().map(left_out).collect::<Vec<_>>(),

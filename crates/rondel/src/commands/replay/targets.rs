@@ -9,18 +9,15 @@ use rondel_net::ros2::{self, QosOverrides, TypeHash};
 use rondel_recording::RecordedTopic;
 use rondel_runtime::SessionPlan;
 
-use super::offered::offered;
 use crate::commands::selecting::is_named;
 use crate::deployment::{Address, Binding, Encoding, dds_name, has_key};
+use crate::offered::{PROFILES, TYPE_HASH, offered};
 use crate::recorded_types::{encoding, message_type, type_name};
 use crate::recorder::ADDRESS;
 use crate::schemas::Schemas;
 
 /// The names of the networks.
 const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
-/// What recorders of ROS 2 note about a topic.
-const PROFILES: &str = "offered_qos_profiles";
-const TYPE_HASH: &str = "topic_type_hash";
 
 /// Where messages of a topic are published.
 #[derive(Clone, Debug)]
@@ -148,7 +145,11 @@ impl Targets<'_> {
         }
         match &self.destination {
             Destination::Below(place) => {
-                let address = place.address(name, own_network == place.network)?;
+                let is_own = own_network == place.network;
+                // A topic of ROS 2 on DDS was recorded by its name there.
+                let on_dds = format!("rt{name}");
+                let is_renamed = is_own && place.network == "dds" && name.starts_with('/');
+                let address = place.address(if is_renamed { &on_dds } else { name }, is_own)?;
                 self.typed(address, false, topic).map(Some)
             }
             Destination::Deployment(plan, sources) => {
@@ -317,8 +318,15 @@ fn of_topic(address: &Address, name: &str) -> Result<Address, String> {
             Address::Mqtt(topic, *settings, *encoding)
         }
         Address::Dds(pattern, topic_type, qos) if dds::is_pattern(pattern) => {
-            dds::check_topic(name).map_err(|error| error.to_string())?;
-            Address::Dds(name.to_owned(), topic_type.clone(), qos.clone())
+            // A topic of ROS 2 was recorded by its name there.
+            let name = if name.starts_with('/') { format!("rt{name}") } else { name.to_owned() };
+            dds::check_topic(&name).map_err(|error| error.to_string())?;
+            Address::Dds(name, topic_type.clone(), qos.clone())
+        }
+        Address::Ros2(topic, encoding) if topic.name.pattern().is_some() => {
+            let name = format!("/{}", name.trim_start_matches('/'));
+            let name = ros2::TopicName::parse(&name).map_err(|error| error.to_string())?;
+            Address::Ros2(Box::new(ros2::Topic { name, ..(**topic).clone() }), *encoding)
         }
         other => other.clone(),
     })

@@ -1,11 +1,12 @@
 //! Printing messages on standard output.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use rondel_decode::json::JsonForm;
 use rondel_decode::{Decoder, DecoderError, Encoding, MessageWriter};
-use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
-use rondel_net::adapter::{Change, Drops, PublishError, Publisher, Receiver, Sample};
+use rondel_event::{AddressPattern, Block, Layout, NameId, Projection, Timestamp, TopicId};
+use rondel_net::adapter::{Change, Drops, PublishError, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Account, Accounts, Notice, SystemClock, TimeSource};
 
@@ -14,6 +15,9 @@ use crate::console::Console;
 use crate::deployment::Binding;
 use crate::pipeline::Stop;
 use crate::warn;
+
+/// Names of topics that are told apart.
+const NAMES: usize = 10_000;
 
 /// Standard output with a view that writes messages.
 struct Paper {
@@ -63,7 +67,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads messages as `binding` says, and shows them in this form.
+    /// Reads messages as `binding` says, and shows them in this form. If their type is still to be learnt, they cannot be
+    /// read.
     ///
     /// # Errors
     /// A time field that the type does not have.
@@ -74,6 +79,11 @@ impl Reading {
         largest: usize,
     ) -> Result<Reading, DecoderError> {
         let input = &binding.input;
+        if input.awaits_type() {
+            let (fields, time) = (Projection::default(), input.time.field());
+            let decoder = Decoder::awaiting(input.encoding, topic, &fields, time, input.time_unit);
+            return Ok(Reading { decoder, writer: None, largest });
+        }
         let writer = (input.encoding != Encoding::Json)
             .then(|| MessageWriter::new(input.encoding, input.message_type.clone(), form));
         let decoder = input.decoder(topic, &Projection::default())?;
@@ -86,6 +96,8 @@ pub struct Printer {
     state: Mutex<State>,
     topics: Vec<String>,
     times: Vec<TimeSource>,
+    /// For each topic whose address has parameters its network and the names that match.
+    patterns: Vec<Option<(String, AddressPattern)>>,
     once: bool,
     count: u64,
     /// Whether events of topics are printed.
@@ -94,6 +106,10 @@ pub struct Printer {
 
 struct State {
     paper: Paper,
+    /// The topics that match addresses with parameters, as they are shown, by their numbers.
+    names: Vec<Arc<str>>,
+    /// Their numbers, by the topic of the address and their names on the network.
+    numbers: Vec<HashMap<String, NameId>>,
     readings: Vec<Reading>,
     block: Block,
     /// The last message as JSON, if it came in another encoding.
@@ -121,6 +137,8 @@ impl Printer {
     ) -> Printer {
         let state = State {
             paper: Paper::new(view, out, stop),
+            names: Vec::new(),
+            numbers: topics.iter().map(|_| HashMap::new()).collect(),
             readings,
             json: Vec::new(),
             block: Block::new(Layout { topics: topics.len(), ..Layout::default() }),
@@ -132,7 +150,13 @@ impl Printer {
             clock: SystemClock,
         };
         let times = bindings.iter().map(|binding| binding.input.time.clone()).collect();
-        Printer { state: Mutex::new(state), topics, times, once, count, events: false }
+        let pattern = |binding: &Binding| {
+            let text = binding.address.to_string();
+            let network = text.split([':', '+']).next().unwrap_or_default().to_owned();
+            Some((network, binding.address.pattern()?.without_slash()))
+        };
+        let patterns = bindings.iter().map(pattern).collect();
+        Printer { state: Mutex::new(state), topics, times, patterns, once, count, events: false }
     }
 
     /// Prints events of topics as well, if `events`.
@@ -142,6 +166,13 @@ impl Printer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over how the messages of a topic are read, once their type is known.
+    pub fn learn(&self, topic: TopicId, reading: Reading) {
+        if let Some(place) = self.state().readings.get_mut(topic.index()) {
+            *place = reading;
+        }
     }
 
     /// A printer for one topic of a pattern.
@@ -166,13 +197,20 @@ impl Printer {
     }
 
     /// Prints what a network reports of a topic beside its messages, if that is wanted. It counts as no message.
-    fn print_event(&self, name: &str, change: Change<'_>, time: Timestamp) {
+    fn print_event(&self, topic: TopicId, name: &str, change: Change<'_>, time: Timestamp) {
         if !self.events {
             return;
         }
         let (event, holds) = change.event();
-        let paper = &mut self.state().paper;
-        paper.view.event(name, event.written(holds), time, &mut paper.text);
+        let State { paper, readings, json, .. } = &mut *self.state();
+        json.clear();
+        if let Some((payload, is_message)) = change.instance().and_then(|instance| instance.payload())
+            && let Some(Reading { writer: Some(writer), largest, .. }) = readings.get(topic.index())
+        {
+            // An instance whose key cannot be read has none.
+            _ = writer.write_key(payload, is_message, *largest, json);
+        }
+        paper.view.event(name, (event.written(holds), json), (time, now()), &mut paper.text);
         paper.print(false);
     }
 
@@ -266,11 +304,39 @@ impl State {
 
 impl Receiver for Printer {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
-        self.print(topic, &self.topics[topic.index()], samples);
+        // All of one call have one name.
+        let number = samples.first().and_then(|sample| sample.name);
+        let name = number.and_then(|NameId(number)| self.state().names.get(number as usize).cloned());
+        self.print(topic, name.as_deref().unwrap_or(&self.topics[topic.index()]), samples);
+    }
+
+    fn wants_names(&self, topic: TopicId) -> bool {
+        self.patterns.get(topic.index()).is_some_and(Option::is_some)
+    }
+
+    fn number(&self, topic: TopicId, name: &str) -> Option<NameId> {
+        let state = &mut *self.state();
+        let numbers = state.numbers.get_mut(topic.index())?;
+        if let Some(number) = numbers.get(name) {
+            return Some(*number);
+        }
+        let (network, pattern) = self.patterns.get(topic.index())?.as_ref()?;
+        let own = name.strip_prefix('/').unwrap_or(name);
+        pattern.captures(own)?;
+        // Names beyond are shown as the address.
+        let number = NameId(state.names.len() as u32);
+        if state.names.len() < NAMES {
+            let slash = if network == "ros2" || own.len() < name.len() { "/" } else { "" };
+            let shown = format!("{network}:{slash}{own}");
+            state.paper.view.make_room(&shown);
+            state.names.push(shown.into());
+            numbers.insert(name.to_owned(), number);
+        }
+        Some(number)
     }
 
     fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
-        self.print_event(&self.topics[topic.index()], change, time);
+        self.print_event(topic, &self.topics[topic.index()], change, time);
     }
 }
 
@@ -285,8 +351,8 @@ impl Receiver for Named {
         self.printer.print(topic, &self.name, samples);
     }
 
-    fn changed(&self, _: TopicId, change: Change<'_>, time: Timestamp) {
-        self.printer.print_event(&self.name, change, time);
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+        self.printer.print_event(topic, &self.name, change, time);
     }
 }
 

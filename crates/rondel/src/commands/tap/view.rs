@@ -119,23 +119,39 @@ impl View {
         out.push(b'\n');
     }
 
-    /// Appends an event of a topic, with its line break; nothing where payloads are printed as they are.
-    pub fn event(&mut self, topic: &str, event: &str, time: Timestamp, out: &mut Vec<u8>) {
+    /// Appends an event of a topic with the key of its instance, an object or nothing, and its line break; nothing where
+    /// payloads are printed as they are.
+    pub fn event(
+        &mut self,
+        topic: &str,
+        (event, key): (&str, &[u8]),
+        (time, arrival): (Timestamp, Timestamp),
+        out: &mut Vec<u8>,
+    ) {
         match self.form {
             Form::Raw => return,
             Form::Json => {
                 out.extend_from_slice(b"{\"topic\":");
                 quote(topic, out);
-                for name in ["time", "arrival"] {
+                for (name, time) in [("time", time), ("arrival", arrival)] {
                     out.extend_from_slice(format!(",\"{name}\":").as_bytes());
                     write_seconds(time, out);
                 }
-                out.extend_from_slice(format!(",\"event\":\"{event}\"}}").as_bytes());
+                out.extend_from_slice(format!(",\"event\":\"{event}\"").as_bytes());
+                if !key.is_empty() {
+                    out.extend_from_slice(b",\"key\":");
+                    out.extend_from_slice(key);
+                }
+                out.push(b'}');
             }
             Form::Text => {
                 self.time(Some(time), out);
                 self.topic(topic, self.width, out);
                 out.extend_from_slice(format!("  {event}").as_bytes());
+                if !key.is_empty() {
+                    out.push(b' ');
+                    one_line(key, out);
+                }
             }
         }
         out.push(b'\n');

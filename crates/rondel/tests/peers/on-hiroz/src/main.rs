@@ -74,6 +74,22 @@ struct Verdict {
     id: String,
 }
 
+/// A type that nobody else knows: its node describes it.
+#[derive(Debug, Serialize, Deserialize, MessageTypeInfo)]
+#[ros_msg(type_name = "rover_msgs/msg/Battery")]
+struct Battery {
+    stamp: Time,
+    charge: f32,
+    maker: String,
+    codes: Vec<u16>,
+    limits: Vector3,
+    loading: bool,
+}
+
+impl ZMessage for Battery {
+    type Serdes = SerdeCdrSerdes<Battery>;
+}
+
 impl ZMessage for Text {
     type Serdes = SerdeCdrSerdes<Text>;
 }
@@ -98,7 +114,8 @@ fn join(domain: u16, endpoint: &str) -> ZNode {
         .disable_multicast_scouting()
         .build()
         .unwrap();
-    context.create_node("hiroz").with_namespace("/fleet").build().unwrap()
+    let node = context.create_node("hiroz").with_namespace("/fleet");
+    node.with_type_description_service().build().unwrap()
 }
 
 async fn publish<M>(node: &ZNode, topic: &str, qos: QosProfile, count: u32, message: impl Fn(u32) -> M)
@@ -146,6 +163,17 @@ async fn main() {
                 Twist { linear, angular: Vector3 { z: -f64::from(i), ..Vector3::default() } }
             };
             publish(&node, &topic, qos, count, twist).await;
+        }
+        (true, "battery") => {
+            let battery = |i: u32| Battery {
+                stamp: Time { sec: 5, nanosec: i },
+                charge: i as f32 / 10.0,
+                maker: "rover".to_owned(),
+                codes: vec![7, i as u16],
+                limits: Vector3 { y: -1.0, ..Vector3::default() },
+                loading: i % 2 == 1,
+            };
+            publish(&node, &topic, qos, count, battery).await;
         }
         (false, "string") => subscribe(&node, &topic, qos, count, |text: Text| text.data),
         (false, "verdict") => {

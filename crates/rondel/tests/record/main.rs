@@ -3,8 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
-#[path = "../../rondel-net/tests/broker/mod.rs"]
+#[path = "../../../rondel-net/tests/broker/mod.rs"]
 mod broker;
+mod flight;
+mod noted;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use broker::Broker;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::network::{arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh};
 use support::process::Process;
 use support::{Finished, Folder, rondel, rondel_with_input};
@@ -223,6 +226,139 @@ with AnyReader([Path(sys.argv[1])]) as reader:
 ";
     let read = Command::new(&python).args(["-c", script, &file]).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let seen = ros2_topics(&python, &file);
+    assert_eq!(seen[0][3..], json!(["UNKNOWN", 0, "RELIABLE", "VOLATILE", null]).as_array().unwrap()[..]);
+}
+
+/// The topics of a recording of ROS 2 as PyPI's `rosbags` and `mcap-ros2-support` read them, after they have read every
+/// message: name, type, whether the hash is that of the type, history, depth, reliability, durability and deadline of
+/// each publisher, in the form of rosbag2 before version 9.
+fn ros2_topics(python: &Path, file: &str) -> Vec<Vec<Value>> {
+    let script = "
+import json, sys
+from pathlib import Path
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.highlevel import AnyReader
+with open(sys.argv[1], 'rb') as file:
+    reader = make_reader(file, decoder_factories=[DecoderFactory()])
+    assert reader.get_header().profile == 'ros2'
+    decoded = [message for _, _, _, message in reader.iter_decoded_messages()]
+    assert [m.metadata for m in reader.iter_metadata() if m.name == 'rosbag2'] == [{'serialized_metadata': ''}]
+    hashes = {}
+    for channel in reader.get_summary().channels.values():
+        hashes[channel.topic] = channel.metadata['topic_type_hash']
+        text = channel.metadata.get('offered_qos_profiles', '')
+        assert 'avoid_ros_namespace_conventions: false' in text and not set(text) & set('{}\"'), text
+with AnyReader([Path(sys.argv[1])]) as reader:
+    read = [reader.deserialize(raw, c.msgtype) for c, _, raw in reader.messages()]
+    assert len(read) == len(decoded) > 0
+    for c in sorted(reader.connections, key=lambda c: c.topic):
+        right = hashes[c.topic] == reader.typestore.hash_rihs01(c.msgtype)
+        own = [c.topic, c.msgtype, right]
+        for q in c.ext.offered_qos_profiles:
+            forever = q.deadline.sec == 9223372036 and q.deadline.nsec == 854775807
+            deadline = None if forever else q.deadline.sec + q.deadline.nsec / 1e9
+            own += [q.history.name, q.depth, q.reliability.name, q.durability.name, deadline]
+        print(json.dumps(own))
+";
+    let read = Command::new(python).args(["-c", script, file]).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let text = String::from_utf8(read.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A topic of ROS 2 on DDS has its name and type in ROS 2, from its publisher or from a folder, and what its publisher
+/// offers; the replay offers the same.
+#[test]
+fn what_publishers_on_dds_offer_is_recorded_and_replayed() {
+    let Some(python) = python("what_publishers_on_dds_offer_is_recorded_and_replayed") else { return };
+    let (domain, folder) = (dds_domain(), Folder::new());
+    std::fs::create_dir_all(folder.path("rover_msgs/msg")).unwrap();
+    folder.file("rover_msgs/msg/Battery.msg", "float64 charge\n");
+    let options = ["rt/rover/battery", "--kind", "battery", "--domain", &domain, "--transient-local", "3"];
+    let mut publisher =
+        independent(&python, "dds_typed.py", &[&options[..], &["--deadline", "0.5"]].concat());
+    let known = ["--type", "rover_msgs/msg/Battery", "--schemas", &folder.path(".")];
+    let record = |file: &str, own: &[&str]| {
+        let own = [&["record", "dds+cdr:rt/rover/battery", "-o", file, "--count", "3"], own].concat();
+        Process::rondel(arguments(&own, &dds(&domain)))
+    };
+    let files = ["discovered", "known"].map(|name| folder.path(&format!("{name}.mcap")));
+    let mut recording = [record(&files[0], &[]), record(&files[1], &known)];
+    for record in &mut recording {
+        record.wait_stderr("ready");
+    }
+    publisher.write(b"wait 2\nwrite 1 3\n");
+    let expected = |history: &str, depth: u64| {
+        let name = ["/rover/battery", "rover_msgs/msg/Battery"];
+        vec![json!([name[0], name[1], true, history, depth, "RELIABLE", "TRANSIENT_LOCAL", 0.5])]
+    };
+    for (record, file) in recording.into_iter().zip(&files) {
+        record.finish().expect_status(0);
+        assert_eq!(json!(ros2_topics(&python, file)), json!(expected("UNKNOWN", 0)));
+    }
+    publisher.close_input();
+    publisher.finish();
+    // The deployment of the address on DDS reads what has the name in ROS 2.
+    folder.file(
+        "battery.rondel",
+        "topic battery \"battery\" : rover_msgs/msg/Battery\nproperty low = battery.charge < 0.15\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: battery.rondel\nschemas: [.]\ndds: {{ interface: lo, domain: {domain} }}\n\
+             topics: {{ battery: \"dds:rt/rover/battery\" }}\n"
+        ),
+    );
+    rondel(["check", &deployment, &files[0]]).expect_status(1);
+    // It goes back to its address.
+    let again = folder.path("again.mcap");
+    let mut second = record(&again, &known);
+    second.wait_stderr("ready");
+    let replay = rondel(arguments(&["replay", &files[0], "--wait", "60"], &dds(&domain)));
+    replay.expect_status(0).expect_stderr(&["/rover/battery -> dds:rt/rover/battery: 3 messages"]);
+    second.finish().expect_status(0);
+    assert_eq!(json!(ros2_topics(&python, &again)), json!(expected("UNKNOWN", 0)));
+}
+
+/// The same over Zenoh, where publishers tell everything: of a type that ROS 2 has, and of one that a node describes.
+#[test]
+fn what_publishers_on_zenoh_offer_is_recorded() {
+    let Some(python) = python("what_publishers_on_zenoh_offer_is_recorded") else { return };
+    let (endpoint, folder) = (free_endpoint(), Folder::new());
+    let options = ["/battery", "--domain", "9", "--mode", "router", "--listen", &endpoint, "--count", "4"];
+    let mut node = independent(&python, "ros2_zenoh_described.py", &options);
+    node.wait_stdout("ready");
+    folder.file(
+        "all.rondel",
+        "topic battery \"/battery\" : rover_msgs/msg/Battery\ntopic chatter \"/chatter\" : std_msgs/msg/String\n\
+         property charged = battery.charge < 1 or chatter.data == \"\"\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: all.rondel\nros2: {{ middleware: zenoh, domain: 9 }}\n\
+             zenoh: {{ mode: client, connect: {endpoint} }}\n\
+             topics: {{ battery: \"ros2:/battery\", chatter: \"ros2:/chatter\" }}\n"
+        ),
+    );
+    let file = folder.path("all.mcap");
+    let mut record = Process::rondel(["record", &deployment, "-o", &file, "--count", "9"]);
+    record.wait_stderr("ready");
+    let options = ["/chatter", "--domain", "9", "--mode", "client", "--connect", &endpoint];
+    let own = ["--keep", "5", "--count", "5"];
+    let chatter = independent(&python, "ros2_zenoh_publish.py", &[&options[..], &own].concat());
+    chatter.finish().expect_status(0);
+    record.finish().expect_status(0);
+    node.close_input();
+    node.finish();
+    let expected = json!([
+        ["/battery", "rover_msgs/msg/Battery", true, "KEEP_LAST", 10, "RELIABLE", "VOLATILE", null],
+        ["/chatter", "std_msgs/msg/String", true, "KEEP_LAST", 5, "RELIABLE", "TRANSIENT_LOCAL", null],
+    ]);
+    assert_eq!(json!(ros2_topics(&python, &file)), expected);
 }
 
 #[test]
@@ -325,195 +461,6 @@ fn a_disk_that_fails_is_said_and_counted() {
     record.finish().expect_status(3).expect_stderr(&["received 20 messages", "lost"]);
 }
 
-/// A deployment on Zenoh with a flight recorder.
-fn flight(folder: &Folder, endpoint: &str, record: &str) -> String {
-    folder.file(
-        "spec.rondel",
-        "topic speed \"t/speed\" { v: float }\n\n@severity(critical) @time(steps) property limited = speed.v < 9\n",
-    );
-    folder.file(
-        "rondel.yaml",
-        format!(
-            "specification: spec.rondel\nzenoh: {{ mode: client, connect: {endpoint} }}\n\
-             topics: {{ speed: \"zenoh:t/speed\" }}\nrecord: {{ {record} }}\n"
-        ),
-    )
-}
-
-/// The files in a folder, by name.
-fn files(folder: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
-}
-
-/// Whether a file of violations has its end.
-fn is_finished(file: &Path) -> bool {
-    let listed = rondel(["topics", file.to_str().unwrap()]);
-    file.to_string_lossy().ends_with("-limited.mcap")
-        && listed.status == Some(0)
-        && !listed.stderr.contains("cut off")
-}
-
-fn speeds(network: &[String], values: &[u32]) {
-    let text: String = values.iter().map(|v| format!("{{\"v\":{v}}}\n")).collect();
-    let publish = arguments(&["publish", "--to", "zenoh:t/speed", "--wait", "60"], network);
-    rondel_with_input(publish, text.as_bytes()).expect_status(0);
-}
-
-#[test]
-fn a_violation_leaves_a_file() {
-    let endpoint = free_endpoint();
-    let _router = router(&endpoint);
-    let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
-    let deployment = flight(&folder, &endpoint, "on: violation, before: 60 s, after: 300 ms, keep: 2");
-    let evidence = folder.path("evidence");
-    std::fs::create_dir(&evidence).unwrap();
-    folder.file("evidence/notes.mcap", "mine");
-    let mut run = Process::rondel(["run", &deployment, "--explain", "--summary", "json"]);
-    run.wait_stderr("ready");
-    speeds(&network, &[1, 2, 3]);
-    assert_eq!(files(&evidence).len(), 1, "nothing is written before a violation");
-    speeds(&network, &[4, 11, 5, 12]);
-    // The file ends, although nothing comes.
-    let newest = || files(&evidence).into_iter().rfind(|file| is_finished(file));
-    wait(|| newest().is_some());
-    let first = newest().unwrap();
-    let checked = rondel(["check", "-e", "every", "--format", "json", &deployment, first.to_str().unwrap()]);
-    assert_eq!(checked.expect_status(1).stdout.lines().count(), 7, "{}", checked.stdout);
-    if let Some(python) = python("a_violation_leaves_a_file") {
-        let seen = topics(&python, &first);
-        let of = |name: &str| seen.iter().filter(|topic| topic.0 == name).map(|topic| topic.4).sum::<u64>();
-        assert_eq!((of("t/speed"), of("rondel/verdicts")), (7, 4), "{seen:?}");
-        let script = "
-import json, sys
-from mcap.reader import make_reader
-with open(sys.argv[1], 'rb') as file:
-    reader = make_reader(file)
-    logs = [(schema, json.loads(message.data), message.log_time) for schema, channel, message in reader.iter_messages(topics=['rondel/verdicts'])]
-    schema = json.loads(logs[0][0].data)
-    assert logs[0][0].name == 'foxglove.Log' and schema['type'] == 'object', schema
-    for _, log, time in logs:
-        assert set(schema['required']) <= set(log) <= set(schema['properties']), log
-        assert log['timestamp']['sec'] * 10**9 + log['timestamp']['nsec'] == time
-    violated = [log for _, log, _ in logs if log['level'] == 5]
-    assert len(violated) == 2 and violated[0]['line'] == 3 and violated[0]['file'].endswith('spec.rondel'), violated
-    assert violated[0]['verdict']['evidence'][-1]['values']['speed.v'] == 11, violated
-    assert {'key': 'severity', 'value': 'critical'} in violated[0]['metadata']
-    notes = [m.metadata for m in reader.iter_metadata()]
-    assert notes[0]['property'] == 'limited' and notes[0]['violations'] == '2', notes
-";
-        let read = Command::new(&python).args(["-c", script]).arg(&first).output().unwrap();
-        assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    }
-    // Further violations: only so many files are kept, and others are left alone.
-    for _ in 0..2 {
-        let before = newest();
-        speeds(&network, &[1, 13]);
-        wait(|| newest() != before && files(&evidence).len() <= 3);
-    }
-    // SIGTERM within `after`.
-    wait(|| !first.exists());
-    speeds(&network, &[1, 14]);
-    run.terminate();
-    let finished = run.finish();
-    finished.expect_status(0);
-    let summary: Value = serde_json::from_str(finished.stderr.lines().last().unwrap()).unwrap();
-    let recorded = &summary["recorded"];
-    assert_eq!((&recorded["lost"], &recorded["failure"]), (&0.into(), &Value::Null), "{recorded}");
-    assert!(recorded["violations"].as_u64().unwrap() >= 5, "{recorded}");
-    let kept = files(&evidence);
-    assert_eq!(kept.len(), 3, "{kept:?}");
-    let last = rondel(["check", "-q", &deployment, kept[1].to_str().unwrap()]);
-    assert!(matches!(last.status, Some(0 | 1)) && !last.stderr.contains("cut off"), "{}", last.stderr);
-}
-
-/// A violation that time brings is one on the recordings too: on the flight recorder's file, and on that of `record`.
-#[test]
-fn silence_is_recorded() {
-    let endpoint = free_endpoint();
-    let _router = router(&endpoint);
-    let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
-    let deployment =
-        flight(&folder, &endpoint, "on: violation, before: 60 s, after: 0 s, keep: 2, folder: e");
-    folder.file("spec.rondel", "topic speed \"t/speed\" { v: float }\nproperty alive = age(speed) < 1 s\n");
-    let all = folder.path("all.mcap");
-    let mut run = Process::rondel(["run", &deployment]);
-    let mut record = Process::rondel(["record", &deployment, "-o", &all]);
-    run.wait_stderr("ready");
-    record.wait_stderr("ready");
-    speeds(&network, &[1, 2]);
-    run.wait_stdout("violated");
-    record.terminate();
-    record.finish().expect_status(0);
-    run.terminate();
-    run.finish().expect_status(0);
-    let [file] = &files(&folder.path("e"))[..] else { panic!("{:?}", files(&folder.path("e"))) };
-    for file in [all.as_str(), file.to_str().unwrap()] {
-        rondel(["check", &deployment, file]).expect_status(1);
-    }
-}
-
-/// Only the message that violates, and what the deployment of a formula writes is what it reads.
-#[test]
-fn the_message_that_violates_is_in_the_file() {
-    let endpoint = free_endpoint();
-    let _router = router(&endpoint);
-    let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
-    let deployment = folder.file(
-        "rondel.yaml",
-        format!(
-            "formula: v < 9\nzenoh: {{ mode: client, connect: {endpoint} }}\n\
-             topics: {{ trace: \"zenoh:t/speed\" }}\n\
-             record: {{ on: violation, before: 0 s, after: 0 s, folder: e, keep: 2 }}\n"
-        ),
-    );
-    let mut run = Process::rondel(["run", &deployment, "--summary", "json"]);
-    run.wait_stderr("ready");
-    let mut seen = Vec::new();
-    for _ in 0..4 {
-        speeds(&network, &[1, 11]);
-        wait(|| files(&folder.path("e")).last().is_some_and(|file| !seen.contains(file)));
-        let newest = files(&folder.path("e")).pop().unwrap();
-        // The next violation ends it, or the end of the run.
-        seen.push(newest);
-    }
-    run.terminate();
-    let finished = run.finish();
-    let summary: Value = serde_json::from_str(finished.stderr.lines().last().unwrap()).unwrap();
-    let recorded = &summary["recorded"];
-    let listed: Vec<&str> =
-        recorded["files"].as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap()).collect();
-    let kept = files(&folder.path("e"));
-    let named: Vec<&str> = kept.iter().map(|file| file.to_str().unwrap()).collect();
-    assert_eq!((listed, &recorded["removed"]), (named, &2.into()), "{recorded}");
-    for file in &kept {
-        let checked = rondel(["check", &deployment, file.to_str().unwrap()]);
-        checked.expect_status(1);
-    }
-}
-
-#[test]
-fn a_small_memory_reaches_back_less() {
-    let endpoint = free_endpoint();
-    let _router = router(&endpoint);
-    let (folder, network) = (Folder::new(), zenoh("client", &endpoint));
-    let deployment =
-        flight(&folder, &endpoint, "on: violation, before: 60 s, after: 0 s, memory: 1 MiB, folder: e");
-    let mut run = Process::rondel(["run", &deployment]);
-    run.wait_stderr("ready");
-    let many: String = (0..3000).map(|i| format!("{{\"v\":1,\"x\":\"{:500}\"}}\n", i)).collect();
-    let publish = arguments(&["publish", "--to", "zenoh:t/speed", "--wait", "60"], &network);
-    rondel_with_input(publish, (many + "{\"v\":20}\n").as_bytes()).expect_status(0);
-    run.wait_stderr("the flight recorder reaches back");
-    run.terminate();
-    run.finish().expect_status(0).expect_stderr(&["1 file reaches back less than 60 s", "1 MiB of memory"]);
-    let [file] = &files(&folder.path("e"))[..] else { panic!("{:?}", files(&folder.path("e"))) };
-    let checked = rondel(["check", "-e", "violations", &deployment, file.to_str().unwrap()]);
-    checked.expect_status(1);
-}
-
 /// What does not fit the publishers, and topics without messages, are named.
 #[test]
 fn what_never_came_is_said() {
@@ -537,7 +484,7 @@ fn what_never_came_is_said() {
 fn wrong_settings_are_refused() {
     let folder = Folder::new();
     let refused = |record: &str, said: &str| {
-        let deployment = flight(&folder, "tcp/127.0.0.1:1", record);
+        let deployment = flight::deployment(&folder, "tcp/127.0.0.1:1", record);
         rondel(["validate", &deployment]).expect_status(2).expect_stderr(&[said]);
     };
     refused("before: 1 s", "`record` needs `on: violation`");
@@ -548,13 +495,13 @@ fn wrong_settings_are_refused() {
     refused("on: violation, memory: 10 kB", "`memory` must be a whole number with a unit, from 1 MiB");
     refused("on: violation, directory: x", "write `folder`");
     folder.file("taken", "");
-    let taken = flight(&folder, "tcp/127.0.0.1:1", "on: violation, folder: taken/x");
+    let taken = flight::deployment(&folder, "tcp/127.0.0.1:1", "on: violation, folder: taken/x");
     for command in ["validate", "run"] {
         rondel([command, &taken])
             .expect_status(3)
             .expect_stderr(&["cannot record in the folder", "is not a folder"]);
     }
-    let deployment = flight(&folder, "tcp/127.0.0.1:1", "on: violation, folder: new/e");
+    let deployment = flight::deployment(&folder, "tcp/127.0.0.1:1", "on: violation, folder: new/e");
     let fine = rondel(["validate", &deployment]);
     assert!(
         fine.expect_status(0).stdout.contains("10 s before a violation and 5 s after it"),

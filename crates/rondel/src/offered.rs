@@ -1,10 +1,16 @@
-//! The quality of service that publishers offered, as recorders of ROS 2 note it: `offered_qos_profiles`.
+//! What publishers offered, as recorders of ROS 2 note it: quality of service and hash of the type.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use rondel_net::ros2::qos::{Durability, History, INFINITE, Liveliness, Reliability};
 use rondel_net::ros2::{QosOverrides, Ros2Error};
 use saphyr::{LoadableYamlNode as _, Yaml};
+
+/// The metadata of a channel with the quality of service of its publishers.
+pub const PROFILES: &str = "offered_qos_profiles";
+/// The metadata of a channel with the hash of its type.
+pub const TYPE_HASH: &str = "topic_type_hash";
 
 /// How many messages are kept for later subscriptions where the recorder did not know it.
 const DEPTH: u64 = 10;
@@ -16,7 +22,7 @@ const ALL: u64 = 1000;
 ///
 /// # Errors
 /// Why it is no such list.
-pub(super) fn offered(text: &str) -> Result<Option<QosOverrides>, String> {
+pub fn offered(text: &str) -> Result<Option<QosOverrides>, String> {
     let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
     let Some(list) = documents.first().filter(|list| !list.is_null()) else { return Ok(None) };
     let list = list.as_sequence().ok_or("it is no list")?;
@@ -26,6 +32,34 @@ pub(super) fn offered(text: &str) -> Result<Option<QosOverrides>, String> {
         all = Some(all.map_or(own, |all| strongest(&all, &own)));
     }
     Ok(all)
+}
+
+/// Writes a list of profiles as rosbag2 does before version 9 of its metadata, with the numbers of ROS 2.
+pub fn written<'q>(profiles: impl IntoIterator<Item = &'q QosOverrides>) -> String {
+    let mut text = String::new();
+    for profile in profiles {
+        let QosOverrides { reliability, durability, history, depth, deadline, lifespan, liveliness, lease } =
+            profile;
+        let word = |number: Option<&'static str>, unknown: &'static str| number.unwrap_or(unknown);
+        let duration = |duration: &Option<Duration>| {
+            let (sec, nsec) = duration.map_or(INFINITE, |d| (d.as_secs(), u64::from(d.subsec_nanos())));
+            format!("\n    sec: {sec}\n    nsec: {nsec}")
+        };
+        let _ = writeln!(
+            text,
+            "- history: {}\n  depth: {}\n  reliability: {}\n  durability: {}\n  deadline:{}\n  lifespan:{}\n  \
+             liveliness: {}\n  liveliness_lease_duration:{}\n  avoid_ros_namespace_conventions: false",
+            word(history.map(History::number), "3"),
+            depth.unwrap_or(0),
+            word(reliability.map(Reliability::number), "3"),
+            word(durability.map(Durability::number), "3"),
+            duration(deadline),
+            duration(lifespan),
+            word(liveliness.map(Liveliness::number), "4"),
+            duration(lease),
+        );
+    }
+    text
 }
 
 fn profile_of(profile: &Yaml<'_>) -> Result<QosOverrides, String> {
@@ -120,6 +154,24 @@ mod tests {
         assert_eq!(text(kept), "reliable, transient_local, keep_last 10");
         // The stronger of two publishers.
         assert_eq!(text(&format!("{numbers}{names}")), "reliable, transient_local, keep_last 1");
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let second = Duration::from_millis(1500);
+        let all = QosOverrides {
+            deadline: Some(second),
+            lifespan: Some(second),
+            liveliness: Some(Liveliness::ManualByTopic),
+            lease: Some(second),
+            ..Qos::ROSOUT.into()
+        };
+        let unknown = QosOverrides { history: None, depth: None, ..Qos::SENSOR_DATA.into() };
+        for qos in [all, unknown, Qos::DEFAULT.into()] {
+            assert_eq!(offered(&written([&qos])), Ok(Some(qos)), "{}", written([&qos]));
+        }
+        assert_eq!(offered(&written([&unknown, &all])), Ok(Some(strongest(&unknown, &all))));
+        assert_eq!(written(&[]), "");
     }
 
     #[test]

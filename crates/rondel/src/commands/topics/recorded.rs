@@ -1,0 +1,148 @@
+//! What topics and fields a recording has.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, TraceReader};
+use rondel_runtime::survey::{RecordedSurvey, Survey};
+use rondel_runtime::text::counted;
+
+use crate::recorded_types::encoding;
+use crate::recorder::ADDRESS;
+use crate::schemas::Schemas;
+use crate::{complain, exit, warn};
+
+/// A survey with a recording.
+pub struct Surveyed {
+    /// The survey.
+    pub survey: Survey,
+    /// Whether the recording has no further messages.
+    #[cfg_attr(not(any(feature = "lsp", feature = "repl")), allow(dead_code))]
+    pub is_whole: bool,
+    /// Whether a part of it could not be read, which was said.
+    pub is_damaged: bool,
+}
+
+/// Adds a recording to a survey, up to so many bytes of messages.
+///
+/// # Errors
+/// The exit status, after the reason was shown.
+pub fn survey(
+    file: &Path,
+    survey: Survey,
+    schemas: Option<&Arc<Mutex<Schemas>>>,
+    most: u64,
+) -> Result<Surveyed, u8> {
+    match rondel_recording::open(file).map_err(|error| unread(&error))? {
+        Opened::Lines(reader) => lines(file, reader, survey, most),
+        Opened::Messages(recording) => messages(recording, survey, schemas, most),
+    }
+}
+
+/// The messages of a recording.
+fn messages(
+    mut recording: Box<dyn Recording>,
+    mut survey: Survey,
+    schemas: Option<&Arc<Mutex<Schemas>>>,
+    most: u64,
+) -> Result<Surveyed, u8> {
+    let topics = recording.topics().to_vec();
+    let addresses: Vec<String> = topics.iter().map(recorded_address).collect();
+    for (recorded, address) in topics.iter().zip(&addresses) {
+        let Some(topic) = survey.topic(address) else { continue };
+        topic.name = Some(recorded.name.clone());
+        let Some(schema) = &recorded.schema else { continue };
+        topic.message_type = Some(schema.name.clone());
+        let Some(encoding) = encoding(recorded).filter(|encoding| encoding.needs_schema()) else {
+            continue;
+        };
+        let Some(schemas) = schemas else { continue };
+        match schemas.lock().unwrap_or_else(PoisonError::into_inner).recorded(schema, encoding) {
+            Ok(message_type) => topic.describe(Arc::new(message_type)),
+            Err(error) => warn(&format!("{}: {error}", recorded.name)),
+        }
+    }
+    recording.select(Selection::of_topics(vec![true; topics.len()]));
+    let mut unreadable = (0, None);
+    let (mut read, mut is_damaged) = (0, false);
+    while read < most {
+        match recording.next() {
+            Ok(Some(message)) => {
+                survey.message(&addresses[message.topic], message.log_time, message.payload, None);
+                read = read.saturating_add(message.payload.len() as u64);
+            }
+            Ok(None) => break,
+            Err(error @ RecordingError::Row { .. }) => {
+                unreadable.0 += 1;
+                unreadable.1.get_or_insert(error);
+            }
+            // What can be read is looked at.
+            Err(error @ RecordingError::Damage { .. }) => {
+                warn(&error.to_string());
+                is_damaged = true;
+            }
+            Err(error @ RecordingError::Cut { .. }) => {
+                warn(&format!("{error}; it is looked at up to there"));
+                is_damaged = true;
+                break;
+            }
+            Err(error) => return Err(unread(&error)),
+        }
+    }
+    if let (rows, Some(first)) = unreadable {
+        let rows = counted(rows, "row is", "rows are");
+        warn(&format!("{rows} left out; the first is {first}"));
+    }
+    survey.end_at(recording.end().until.filter(|_| read < most));
+    Ok(Surveyed { survey, is_whole: read < most, is_damaged })
+}
+
+/// The lines of a recording.
+fn lines(file: &Path, mut reader: TraceReader, survey: Survey, most: u64) -> Result<Surveyed, u8> {
+    let mut survey = RecordedSurvey::after(survey);
+    let mut read = 0;
+    while read < most
+        && let Some(piece) = reader.lines().map_err(|error| unread(&error))?
+    {
+        let end = piece.end;
+        let text = &piece.text[piece.start..end];
+        text.split_inclusive(|byte| *byte == b'\n').for_each(|line| survey.line(line));
+        read = read.saturating_add(text.len() as u64);
+        reader.used(end);
+    }
+    let (survey, unreadable) = survey.end();
+    if unreadable > 0 {
+        let lines = counted(unreadable, "line", "lines");
+        warn(&format!("{}: {lines} could not be read as messages and are left out", file.display()));
+    }
+    // Nothing of it is a recording.
+    let is_damaged = unreadable > 0 && survey.topics().len() == 0;
+    Ok(Surveyed { survey, is_whole: read < most, is_damaged })
+}
+
+/// Returns the address of a recorded topic: that which its recorder noted, one of ROS 2 by its type, otherwise the name alone.
+fn recorded_address(topic: &RecordedTopic) -> String {
+    let noted = topic.metadata.iter().find(|(name, _)| name == ADDRESS).map(|(_, address)| address);
+    let address = noted.and_then(|noted| {
+        let (network, own) = noted.split_once(':')?;
+        // Of a pattern the topic has a name of its own, in ROS 2 if it is one there; the encoding is known otherwise.
+        let is_pattern = own.contains(['*', '+', '#', '?', '$', '{']);
+        let is_of_ros2 = network == "dds" && topic.name.starts_with('/');
+        match (is_pattern, is_of_ros2) {
+            (true, true) => None,
+            (true, false) => Some(format!("{}:{}", network.split('+').next().unwrap_or(network), topic.name)),
+            (false, _) => Some(format!("{}:{own}", network.split('+').next().unwrap_or(network))),
+        }
+    });
+    if let Some(address) = address {
+        return address;
+    }
+    let is_ros2 = topic.schema.as_ref().is_some_and(|schema| schema.name.contains("/msg/"));
+    if is_ros2 && topic.encoding == "cdr" { format!("ros2:{}", topic.name) } else { topic.name.clone() }
+}
+
+/// Says why a recording cannot be read; returns the exit status.
+fn unread(error: &dyn std::fmt::Display) -> u8 {
+    complain(&error.to_string());
+    exit::TRACE
+}

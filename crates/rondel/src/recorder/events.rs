@@ -1,0 +1,113 @@
+//! Violations as events: spans of time with the members of `foxglove.Event`.
+
+use std::collections::HashMap;
+
+use rondel_event::{Timestamp, Verdict};
+use rondel_recording::RecordedSchema;
+use rondel_runtime::Report;
+use rondel_runtime::text::value_text;
+use serde_json::{Value, json};
+
+use super::channels::Channel;
+
+/// The name of the topic of events.
+pub const EVENTS: &str = "rondel/events";
+
+/// Violations that last at the same time; the event of a further one ends with its first verdict.
+const LASTING: usize = 10_000;
+
+/// The violations that have not ended, by property and parameters.
+#[derive(Debug, Default)]
+pub(super) struct Violations(HashMap<(u32, String), Violation>);
+
+#[derive(Debug)]
+struct Violation {
+    start: Timestamp,
+    /// When the last verdict on it came.
+    last: Timestamp,
+    /// What is known of it, without its end.
+    metadata: Vec<(&'static str, String)>,
+}
+
+impl Violations {
+    /// Takes a verdict that came at this time. Returns the event of a violation that ends with it.
+    pub(super) fn take(&mut self, report: &Report<'_>, now: Timestamp) -> Option<Value> {
+        let is_violated = report.verdict() == Verdict::Violated;
+        if !is_violated && self.0.is_empty() {
+            return None;
+        }
+        let property = report.property();
+        let values = property.parameters.iter().zip(report.parameters());
+        let parameters = values.map(|(name, value)| format!("{name}={}", value_text(value)));
+        let key = (property.position, parameters.collect::<Vec<_>>().join(", "));
+        if !is_violated {
+            return self.0.remove(&key).map(|own| own.event(now, true));
+        }
+        if !report.changed() {
+            // One that is not there has its event already, in a file that has ended.
+            if let Some(own) = self.0.get_mut(&key) {
+                own.last = now;
+            }
+            return None;
+        }
+        let mut metadata = vec![("property", property.name.clone())];
+        let others = [("severity", &property.severity), ("requirement", &property.requirement)];
+        metadata.extend(others.iter().filter_map(|(key, value)| Some((*key, (*value).clone()?))));
+        if !key.1.is_empty() {
+            metadata.push(("parameters", key.1.clone()));
+        }
+        metadata.push(("verdict", report.verdict().as_str().to_owned()));
+        let new = Violation { start: now, last: now, metadata };
+        if self.0.len() >= LASTING && !self.0.contains_key(&key) {
+            return Some(new.event(now, false));
+        }
+        // If its end was not emitted, it lasted until its last verdict as far as is known.
+        self.0.insert(key, new).map(|before| before.event(before.last, false))
+    }
+
+    /// Ends all events at a time. Returns them in the order in which they began.
+    pub(super) fn end(&mut self, now: Timestamp) -> Vec<Value> {
+        let mut all: Vec<Violation> = self.0.drain().map(|(_, violation)| violation).collect();
+        all.sort_by_key(|violation| violation.start);
+        all.iter().map(|violation| violation.event(now.max(violation.start), false)).collect()
+    }
+}
+
+impl Violation {
+    /// The event; `is_over` if a verdict has ended the violation.
+    fn event(&self, end: Timestamp, is_over: bool) -> Value {
+        let time = |time: Timestamp| {
+            let nanos = time.as_nanos();
+            json!({"sec": nanos.div_euclid(1_000_000_000), "nsec": nanos.rem_euclid(1_000_000_000)})
+        };
+        let entry = |(key, value): &(&str, String)| json!({"key": key, "value": value});
+        let ended = ("ended", is_over.to_string());
+        let metadata: Vec<Value> = self.metadata.iter().chain([&ended]).map(entry).collect();
+        json!({"start_time": time(self.start), "end_time": time(end), "metadata": metadata})
+    }
+}
+
+/// The topic of events.
+pub(super) fn channel() -> Channel {
+    let time = json!({
+        "type": "object",
+        "title": "time",
+        "properties": {"sec": {"type": "integer", "minimum": 0}, "nsec": {"type": "integer", "minimum": 0}},
+    });
+    let text = json!({"type": "string"});
+    let entry = json!({"type": "object", "properties": {"key": text, "value": text}});
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "foxglove.Event",
+        "description": "A violation of a property, from the verdict that reports it to the one that ends it",
+        "type": "object",
+        "properties": {
+            "start_time": time,
+            "end_time": time,
+            "metadata": {"type": "array", "items": entry},
+        },
+        "required": ["start_time", "end_time", "metadata"],
+    });
+    let (name, data) = ("foxglove.Event".to_owned(), schema.to_string().into_bytes());
+    Channel::own(EVENTS, RecordedSchema { name, encoding: "jsonschema".to_owned(), data })
+}
