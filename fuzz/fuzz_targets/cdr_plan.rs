@@ -17,12 +17,13 @@ const TYPES: [&str; 3] = ["@final", "@appendable", "@mutable"];
 const LAYOUT: Layout = Layout { topics: 1, bools: 4, ints: 3, floats: 2, strings: 3 };
 
 fn types(extensibility: &str) -> String {
+    let shape = if extensibility == "@mutable" { extensibility } else { "" };
     format!(
         "@bit_bound(8) enum Color {{ RED, @value(5) GREEN }};
         struct Time {{ long sec; unsigned long nanosec; }};
         @appendable struct Inner {{ octet a; double b; @optional string c; }};
         @mutable struct Other {{ short a; string b; }};
-        union Shape switch (long) {{ case 1: float r; case 2: sequence<Inner> s; default: string t; }};
+        {shape} union Shape switch (long) {{ case 1: float r; case 2: sequence<Inner> s; default: string t; }};
         {extensibility} struct Root {{
             Time t; boolean b; Color c; string s; wstring w; sequence<Inner> e; double n[2][3]; Inner i[2];
             sequence<sequence<octet>> o; Shape u; Other m; @optional double x; sequence<double, 4> l; uint64 z;
@@ -40,7 +41,12 @@ fn projection() -> Projection {
     };
     let value =
         |text: &str, value_type, slot| Field { path: path(text), read: Read::Value(value_type), slot };
-    let above = Condition { path: path("b"), test: Test::Number(Comparison::Greater, 3.0) };
+    let condition = |alternative, comparison| Condition {
+        alternative,
+        path: path("b"),
+        test: Test::Number(comparison, 3.0),
+    };
+    let conditions = vec![condition(0, Comparison::Greater), condition(1, Comparison::LessOrEqual)];
     Projection {
         fields: vec![
             value("b", ValueType::Bool, Slot::Bool(0)),
@@ -52,11 +58,7 @@ fn projection() -> Projection {
             value("u.s.0.a", ValueType::Int, Slot::Int(0)),
             value("m.a", ValueType::Int, Slot::Int(1)),
             value("z", ValueType::Int, Slot::Int(2)),
-            Field {
-                path: path("e"),
-                read: Read::Elements(Quantifier::Any, vec![above]),
-                slot: Slot::Bool(1),
-            },
+            Field { path: path("e"), read: Read::Elements(Quantifier::Any, conditions), slot: Slot::Bool(1) },
             Field { path: path("x"), read: Read::Presence, slot: Slot::Bool(2) },
             Field { path: path("o"), read: Read::Presence, slot: Slot::Bool(3) },
         ],

@@ -24,7 +24,12 @@ fn projection() -> Projection {
         Path(text.split('.').map(segment).collect())
     };
     let field = |text: &str, read, slot| Field { path: path(text), read, slot };
-    let above = Condition { path: Path::keys(["x"]), test: Test::Number(Comparison::Greater, 3.0) };
+    let condition = |alternative, comparison| Condition {
+        alternative,
+        path: Path::keys(["x"]),
+        test: Test::Number(comparison, 3.0),
+    };
+    let outside = vec![condition(0, Comparison::Greater), condition(1, Comparison::NotEqual)];
     let value = Read::Value;
     Projection {
         fields: vec![
@@ -37,8 +42,8 @@ fn projection() -> Projection {
             field("u.Text.text", value(ValueType::String), Slot::String(1)),
             field("u_type", value(ValueType::String), Slot::String(2)),
             field("rm.1.gear", value(ValueType::String), Slot::String(3)),
-            field("rm", Read::Elements(Quantifier::Any, vec![above.clone()]), Slot::Bool(1)),
-            field("rv", Read::Elements(Quantifier::All, vec![above]), Slot::Bool(2)),
+            field("rm", Read::Elements(Quantifier::Any, outside.clone()), Slot::Bool(1)),
+            field("rv", Read::Elements(Quantifier::All, outside), Slot::Bool(2)),
             field("rs", Read::Length, Slot::Int(0)),
             field("s", Read::Length, Slot::Int(1)),
             field("st", value(ValueType::Time), Slot::Int(2)),

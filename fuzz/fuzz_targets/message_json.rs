@@ -21,6 +21,8 @@ const IDL: &str = "module a {
     @final struct Inner { string name; octet raw[2][3]; wchar letter; boolean b; double d; };
     @appendable struct Base { sequence<Inner> inner; wstring text; };
     @mutable struct Outer { @optional Shape shape; sequence<sequence<long, 4>> rows; unsigned long long large; Base base; };
+    @mutable union Part switch (short) { case 1: string text; case 2: @id(9) double number; };
+    struct Whole { sequence<Part> parts; };
 };";
 
 fn types() -> Vec<(Encoding, Option<Arc<MessageType>>)> {

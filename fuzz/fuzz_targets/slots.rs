@@ -17,9 +17,14 @@ pub fn projection() -> Projection {
         slot,
     };
     let elements = |quantifier, slot| {
+        let condition =
+            |alternative, key: &str, test| Condition { alternative, path: Path::keys([key]), test };
         let conditions = vec![
-            Condition { path: Path::keys(["k"]), test: Test::Equals(Value::String("c".into())) },
-            Condition { path: Path::keys(["v"]), test: Test::Number(Comparison::Greater, 3.0) },
+            condition(0, "k", Test::Equals(Value::String("c".into()))),
+            condition(0, "v", Test::Number(Comparison::Greater, 3.0)),
+            condition(1, "k", Test::OtherText("c".into())),
+            condition(1, "v", Test::Number(Comparison::NotEqual, 3.0)),
+            condition(2, "k", Test::Equals(Value::Bool(false))),
         ];
         Field { path: Path::keys(["e"]), read: Read::Elements(quantifier, conditions), slot }
     };

@@ -6,8 +6,9 @@
 use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use rondel_engine::{Monitor, Program};
+use rondel_engine::{KEY_HASHES, Monitor, Program};
 use rondel_event::{Block, Slot, Timestamp, TopicId};
+use rondel_spec::Spec;
 
 const TOPICS: &str =
     "topic t { b: bool, s: string, x: float, n: int } topic u { b: bool, s: string, x: float, n: int }";
@@ -26,13 +27,21 @@ const ALL: [&str; 10] = [
     "@linear property p = (once[1 s, 3 s] t.x < u.x + 1) and (t.s == 'a' or t.b) and eventually[0, 2 s] u.x > 2",
 ];
 
-/// The programs, each with a snapshot after some events.
-fn programs() -> &'static [(Arc<Program>, Vec<u8>)] {
-    static PROGRAMS: OnceLock<Vec<(Arc<Program>, Vec<u8>)>> = OnceLock::new();
+/// A program with a snapshot after some events, a part of it, and an edited specification.
+struct Given {
+    program: Arc<Program>,
+    snapshot: Vec<u8>,
+    part: Vec<u8>,
+    edited: Spec,
+}
+
+/// All of them.
+fn programs() -> &'static [Given] {
+    static PROGRAMS: OnceLock<Vec<Given>> = OnceLock::new();
     PROGRAMS.get_or_init(|| ALL.iter().map(|text| of(text)).collect())
 }
 
-fn of(property: &str) -> (Arc<Program>, Vec<u8>) {
+fn of(property: &str) -> Given {
     let spec = rondel_spec::parse(&format!("{TOPICS} {property}")).spec.unwrap();
     let program = Arc::new(Program::compile(&spec).unwrap());
     let mut monitor = Monitor::new(Arc::clone(&program));
@@ -53,19 +62,25 @@ fn of(property: &str) -> (Arc<Program>, Vec<u8>) {
         }
     }
     monitor.step(&block);
-    (program, monitor.snapshot())
+    let edited = format!("{TOPICS} {property} property further = once[0, 1 s] u.b");
+    Given {
+        program,
+        snapshot: monitor.snapshot(),
+        part: monitor.snapshot_part(0..KEY_HASHES / 2),
+        edited: rondel_spec::parse(&edited).spec.unwrap(),
+    }
 }
 
 /// The sum that stands behind the rest.
 fn sum(bytes: &[u8]) -> [u8; 8] {
-    let start = 0xcbf2_9ce4_8422_2325_u64;
-    let sum = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(start, sum).to_le_bytes()
+    rondel_event::snapshot::sum(bytes).to_le_bytes()
 }
 
 fuzz_target!(|input: &[u8]| {
     let Some((&which, changes)) = input.split_first() else { return };
-    let (program, good) = &programs()[usize::from(which) % ALL.len()];
+    let Given { program, snapshot, part, edited } = &programs()[usize::from(which) % ALL.len()];
+    let is_part = usize::from(which) / ALL.len() % 3 == 2;
+    let good = if is_part { part } else { snapshot };
     let mut bytes = good.clone();
     // The head says whose it is, and is compared as a whole.
     let body = 28..bytes.len() - 8;
@@ -76,6 +91,12 @@ fuzz_target!(|input: &[u8]| {
     let end = body.end;
     let sum = sum(&bytes[..end]);
     bytes[end..].copy_from_slice(&sum);
-    let restored = Monitor::restore(Arc::clone(program), &bytes);
-    assert!(restored.is_ok() || bytes != *good);
+    let is_restored = if is_part {
+        Monitor::restore_parts(Arc::clone(program), &[&bytes]).is_ok()
+    } else if usize::from(which) / ALL.len() % 3 == 1 {
+        Monitor::continue_edited(edited, &bytes).unwrap().is_ok()
+    } else {
+        Monitor::restore(Arc::clone(program), &bytes).is_ok()
+    };
+    assert!(is_restored || bytes != *good);
 });
