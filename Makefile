@@ -71,9 +71,12 @@ test-peers: setup .venv/peers ## other programs: ROS 2 nodes on hiroz and ros2-c
 	cargo build --locked --manifest-path $(PEERS)/Cargo.toml --target-dir $(TARGET)/peers
 	RONDEL_TEST_PEERS=$(abspath $(TARGET))/peers/debug cargo test --workspace --locked --test peers -- --ignored
 
-test-features: setup ## test what the usual build leaves out: DDS Security (needs libssl-dev and openssl), .proto files, Parquet
-	cargo test --workspace --locked --features rondel/dds-security,rondel/proto,rondel/parquet --test dds_security --test typed --test protobuf --test parquet --test tables
-	cargo test --workspace --locked --features rondel/dds-security,rondel/proto,rondel/parquet --lib dds::
+test-features: setup ## test what the usual build leaves out: DDS Security (also with Fast DDS), .proto files, Parquet
+	@scripts/setup features
+	@mkdir -p $(TARGET)/peers
+	c++ -std=c++17 -O1 -o $(TARGET)/peers/on-fastdds $(PEERS)/on-fastdds/main.cpp -lfastrtps -lfastcdr -lpthread
+	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds cargo test --workspace --locked --features rondel/dds-security,rondel/proto,rondel/parquet --test dds_security --test typed --test protobuf --test parquet --test tables
+	cargo test --workspace --exclude rondel-bench --locked --features rondel/dds-security,rondel/proto,rondel/parquet --lib dds::
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)
 	cargo build --release --locked --package rondel --package rondel-bench
@@ -93,8 +96,8 @@ test-containers: ## build the image, run the deployments in containers, count ve
 test-bridge: ## compare the verdicts with and without Eclipse's bridge between DDS and Zenoh (needs root)
 	scripts/test-bridge
 
-test-fresh: ## run `make demo` and `make test` in a container of plain Debian (needs root)
-	scripts/test-fresh
+test-fresh: ## run `make demo` and `make test` in a container of plain Debian (needs root; FRESH=demo for a part)
+	scripts/test-fresh $(FRESH)
 
 fuzz: setup ## fuzz every parser, 10 s each (FUZZ_SECONDS=60 for a minute)
 	scripts/fuzz $(or $(FUZZ_SECONDS),10)

@@ -14,7 +14,8 @@ async function start() {
   }
   const settings = vscode.workspace.getConfiguration("rondel");
   const schemas = settings.get("schemas", []).flatMap((path) => ["--schemas", path]);
-  const server = { command: settings.get("command", "rondel"), args: ["lsp", ...schemas] };
+  const recordings = settings.get("recordings", []).flatMap((path) => ["--recording", path]);
+  const server = { command: settings.get("command", "rondel"), args: ["lsp", ...schemas, ...recordings] };
   client = new library.LanguageClient("rondel", "Rondel", server, {
     documentSelector: [{ language: "rondel" }],
   });
