@@ -207,11 +207,9 @@ impl Batch<'_> {
                 };
                 for &(_, relation) in &future.givens {
                     let plan = section.relations.get(relation as usize).and_then(|r| r.plan.ask.as_deref());
-                    let asking =
-                        of(relation).and_then(|(k, reference)| sides.relations.asking_mut(k, reference));
-                    if let Some((ask, asking)) = plan.zip(asking) {
-                        asking.begin();
-                        asking.advance(ask, now);
+                    let state = of(relation).and_then(|(k, reference)| sides.relations.get_mut(k, reference));
+                    if let Some((ask, state)) = plan.zip(state) {
+                        state.pass(ask, now);
                     }
                 }
                 let Some(pending) = sides.pending.get_mut(k, records[word][row]) else { return };

@@ -53,8 +53,8 @@ impl Relations {
         self.get(relation, reference)?.asking()
     }
 
-    pub(super) fn asking_mut(&mut self, relation: usize, reference: u64) -> Option<&mut Asking> {
-        self.pools.get_mut(relation)?.get_mut(reference)?.asking_mut()
+    pub(super) fn get_mut(&mut self, relation: usize, reference: u64) -> Option<&mut RelationState> {
+        self.pools.get_mut(relation)?.get_mut(reference)
     }
 
     /// The time at which a formula changes by itself in dense time, if nothing else happens.

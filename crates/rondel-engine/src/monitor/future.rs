@@ -144,9 +144,8 @@ impl Monitor {
             for &(_, relation) in &future.givens {
                 let plan = section.relations.get(relation as usize).and_then(|r| r.plan.ask.as_deref());
                 let state = serial.state.relations.get_mut(relation as usize);
-                if let Some((ask, asking)) = plan.zip(state.and_then(|state| state.asking_mut())) {
-                    asking.begin();
-                    asking.advance(ask, now);
+                if let Some((ask, state)) = plan.zip(state) {
+                    state.pass(ask, now);
                 }
             }
             if future.plan.time == TimeModel::Dense {

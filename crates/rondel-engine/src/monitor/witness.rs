@@ -13,6 +13,8 @@ use crate::monitor::program::Program;
 pub(crate) enum Named {
     /// By relations: the formula.
     Relation(ExprId),
+    /// By relations that are asked of tuples, as it looks ahead: each with its section.
+    Asked(Vec<(usize, usize)>),
     /// By value: for each variable the column in the messages of each topic.
     ByValue(Vec<(VariableId, Vec<Column>)>),
 }
@@ -71,7 +73,9 @@ impl Program {
     }
 
     fn named_part(&self, node: ExprId) -> Option<Named> {
-        let quantifier = self.quantifiers().iter().find(|quantifier| quantifier.node == node)?;
+        let Some(quantifier) = self.quantifiers().iter().find(|quantifier| quantifier.node == node) else {
+            return self.asked_of(node);
+        };
         let Evaluation::ByValue(places) = &quantifier.evaluation else {
             return Some(Named::Relation(node));
         };
@@ -85,6 +89,20 @@ impl Program {
         let places =
             places.iter().map(|(variable, places)| (*variable, places.iter().filter_map(slot).collect()));
         Some(Named::ByValue(places.collect()))
+    }
+}
+
+impl Program {
+    /// What is asked of tuples for a formula that looks ahead, at the time points of the formula itself.
+    fn asked_of(&self, node: ExprId) -> Option<Named> {
+        let mut asked = Vec::new();
+        for (i, section) in self.sections.iter().enumerate() {
+            let its = section.relations.iter().enumerate();
+            let its =
+                its.filter(|(_, of)| of.node == node && of.plan.ask.is_some() && !of.plan.named.is_empty());
+            asked.extend(its.map(|(k, _)| (i, k)));
+        }
+        (!asked.is_empty()).then_some(Named::Asked(asked))
     }
 }
 
@@ -123,6 +141,22 @@ impl Monitor {
                     };
                     if let Some(found) = found {
                         out.extend(found.values.iter().cloned());
+                        return;
+                    }
+                }
+                Named::Asked(places) => {
+                    let found = places.iter().find_map(|(section, relation)| {
+                        let of = self.program.sections.get(*section)?.relations.get(*relation)?;
+                        let state = self.sections.get(*section)?.state.relations.get(*relation)?;
+                        let place = match of.model {
+                            _ if report.after => return None,
+                            TimeModel::Steps => report.step.saturating_sub(report.back) as i64,
+                            _ => report.about.unwrap_or(report.time).as_nanos(),
+                        };
+                        state.answer(&of.plan, place, report.row.filter(|_| report.about.is_none()))
+                    });
+                    if let Some(found) = found {
+                        out.extend(found);
                         return;
                     }
                 }

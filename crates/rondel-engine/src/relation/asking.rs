@@ -20,7 +20,11 @@ use super::plan::{Ask, Left, Op, Part, Plan};
 use super::state::{Keyed, PartState, Tick};
 use super::table::Table;
 use super::term::Source;
+use super::witness::Answers;
 use crate::future::{Decision, Pending, RailDecision, Range, Scratch};
+
+/// The rail of what is certain.
+const CERTAIN: usize = 0;
 
 /// Something that has become certain about a moment.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +57,8 @@ struct Wait {
 /// A moment that is not decided.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Open {
+    /// In steps its number, otherwise its time.
+    place: i64,
     /// So many tuples are still asked, on each rail.
     waits: [u32; 2],
     /// Which rails are decided.
@@ -90,6 +96,9 @@ pub(crate) struct Asking {
     room: Scratch,
     #[serde(skip)]
     decisions: Vec<Decision>,
+    /// The tuples that made moments hold.
+    #[serde(skip)]
+    answers: Answers,
     #[serde(skip)]
     truths: Vec<u8>,
     #[serde(skip)]
@@ -185,6 +194,18 @@ impl Asking {
     pub(crate) fn begin(&mut self) {
         self.news.clear();
         self.row = 0;
+        self.answers.begin();
+    }
+
+    /// The tuples that made moments hold, the last ones.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// The tuples that make the moments to come hold are kept; the next one is the event in this row of the block.
+    #[inline(always)]
+    pub(crate) fn keep_answers(&mut self, row: Option<usize>) {
+        self.answers.keep(row);
     }
 
     /// The news of the rows, in order.
@@ -258,10 +279,10 @@ impl Asking {
         (model, time): (TimeModel, i64),
     ) {
         let Some((ask, earlier, own, look)) = split(plan, parts, tick) else { return };
-        self.start();
+        self.start(time);
         let Some(table) = &mut own.table else { return };
         if model == TimeModel::Points {
-            self.pass(ask, time);
+            self.pass(ask, table, time);
         }
         self.take(&look, earlier, table);
         let mut looked_at = std::mem::take(&mut self.looked_at);
@@ -273,14 +294,14 @@ impl Asking {
             let (room, out) = (&mut self.room, &mut self.decisions);
             wait.pending.noted_point(&ask.formula, (time, self.number), &self.truths, room, out);
             self.count();
-            self.settle();
+            self.settle(table.tuple(row));
             self.put(&look, row, wait, table.tuple(row));
         }
         looked_at.clear();
         self.looked_at = looked_at;
         if model == TimeModel::Steps {
             // There is one step at each number: nothing more comes at this one.
-            self.pass(ask, time.saturating_add(1));
+            self.pass(ask, table, time.saturating_add(1));
         }
         self.finish();
     }
@@ -294,9 +315,9 @@ impl Asking {
         (time, taken_back): (i64, bool),
     ) {
         let Some((ask, earlier, own, look)) = split(plan, parts, tick) else { return };
-        self.start();
+        self.start(time);
         let Some(table) = &mut own.table else { return };
-        self.pass(ask, time);
+        self.pass(ask, table, time);
         // What was seen of the time after the last moment was no such time.
         let before = std::mem::take(&mut self.looked_at);
         if taken_back {
@@ -339,26 +360,27 @@ impl Asking {
             let (room, out) = (&mut self.room, &mut self.decisions);
             pending.moment(&ask.formula, (time, self.number), (at, after), room, out);
             self.count();
-            self.settle();
+            self.settle(table.tuple(row));
             self.put(&look, row, wait, table.tuple(row));
         }
         self.looked_at = looked_at;
         self.finish();
     }
 
-    /// Lets time pass without a moment.
-    pub(crate) fn advance(&mut self, ask: &Ask, now: i64) {
+    /// Lets time pass without a moment. The part is that of the tuples.
+    pub(super) fn advance(&mut self, ask: &Ask, part: &PartState, now: i64) {
+        let Some(table) = &part.table else { return };
         self.room.rails.get_or_insert_default();
-        self.pass(ask, now);
+        self.pass(ask, table, now);
         self.close();
     }
 
-    fn start(&mut self) {
+    fn start(&mut self, place: i64) {
         self.number += 1;
         self.room.rails.get_or_insert_default();
         self.row += 1;
         self.is_asking = true;
-        self.open.push_back(Open::default());
+        self.open.push_back(Open { place, ..Open::default() });
     }
 
     /// All is known of this moment that is.
@@ -396,11 +418,11 @@ impl Asking {
         }
         look.truths(tuple, &mut self.truths);
         if let Some(rails) = look.at_once(&self.truths, &mut self.ranges.0) {
-            return self.answer(rails);
+            return self.answer(rails, tuple);
         }
         if self.asked >= 2 * Asking::LIMIT {
             self.lost = self.lost.saturating_add(1);
-            return self.answer([false, true]);
+            return self.answer([false, true], tuple);
         }
         let row = known.unwrap_or_else(|| table.insert(tuple)) as usize;
         if self.waits.len() <= row {
@@ -434,10 +456,10 @@ impl Asking {
     }
 
     /// What is asked of a tuple at this moment is certain at once.
-    fn answer(&mut self, rails: [bool; 2]) {
+    fn answer(&mut self, rails: [bool; 2], tuple: &[u64]) {
         self.count();
         for (rail, value) in rails.into_iter().enumerate() {
-            self.told(RailDecision { tag: self.number, rail, value, axis: i128::MIN });
+            self.told(RailDecision { tag: self.number, rail, value, axis: i128::MIN }, tuple);
         }
     }
 
@@ -482,7 +504,7 @@ impl Asking {
     }
 
     /// Lets time pass up to a time for those to whom it brings something.
-    fn pass(&mut self, ask: &Ask, now: i64) {
+    fn pass(&mut self, ask: &Ask, table: &Table, now: i64) {
         while let Some(&Reverse((due, row))) = self.due.peek() {
             let wait = self.waits.get_mut(row as usize).and_then(Option::take);
             let Some(mut wait) = wait else {
@@ -501,7 +523,7 @@ impl Asking {
             }
             wait.due = None;
             wait.pending.advance(&ask.formula, now, &mut self.room, &mut self.decisions);
-            self.settle();
+            self.settle(table.tuple(row));
             if wait.pending.rests(&ask.formula, &mut self.room).is_some() {
                 self.free(row, wait);
                 continue;
@@ -511,24 +533,29 @@ impl Asking {
         }
     }
 
-    /// Takes in what has been decided.
-    fn settle(&mut self) {
+    /// Takes in what has been decided of a tuple.
+    fn settle(&mut self, tuple: &[u64]) {
         self.decisions.clear();
         let mut rails = self.room.rails.take().unwrap_or_default();
         // Of the time between moments nothing is asked.
-        rails.iter().filter(|decision| decision.tag > 0).for_each(|decision| self.told(*decision));
+        rails.iter().filter(|decision| decision.tag > 0).for_each(|decision| self.told(*decision, tuple));
         rails.clear();
         self.room.rails = Some(rails);
     }
 
-    fn told(&mut self, RailDecision { tag: moment, rail, value, axis }: RailDecision) {
+    fn told(&mut self, RailDecision { tag: moment, rail, value, axis }: RailDecision, tuple: &[u64]) {
         self.asked = self.asked.saturating_sub(1);
+        let is_now = moment == self.number && self.is_asking;
         let Some(open) = self.open_at(moment) else { return };
         open.waits[rail] = open.waits[rail].saturating_sub(1);
         if value {
+            if rail == CERTAIN && !open.told[rail] {
+                let place = open.place;
+                self.answers.add(place, is_now, tuple);
+            }
             self.tell(moment, axis, rail, true);
         }
-        if moment != self.number || !self.is_asking {
+        if !is_now {
             self.conclude(moment, axis);
         }
     }

@@ -252,9 +252,14 @@ impl RelationState {
                     let tuples = waiting.iter().flat_map(|(_, _, tuple)| tuple.iter().copied().enumerate());
                     tuples.for_each(&mut mark);
                 }
-                // What is counted is in the tables of both sides.
+                // What is counted is in the tables of both sides, and what is asked of tuples in that of them.
                 Own::Nothing | Own::Watch(_) | Own::Since(_) | Own::Counts(_) => {}
             }
+        }
+        if let (Some(asking), Some(part)) = (&self.asking, plan.parts.last()) {
+            let is_text = |column: usize| part.is_text.get(column) == Some(&true);
+            let texts_of = asking.answers().values().filter(|(column, _)| is_text(*column));
+            texts_of.for_each(|(_, value)| texts.mark(value));
         }
         texts.sweep();
     }

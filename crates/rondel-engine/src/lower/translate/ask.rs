@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rondel_event::Comparison;
 use rondel_spec::{Bounds, Expr, ExprId};
 
-use super::relation::not_monitorable;
+use super::relation::{not_monitorable, with_names};
 use super::{Translator, Truth};
 use crate::CompileError;
 use crate::future::Formula;
@@ -48,19 +48,20 @@ impl Translator<'_> {
         draft: &mut Draft<'_>,
     ) -> Result<u32, CompileError> {
         match self.spec.nodes[id.index()] {
-            Expr::Exists(_, body) => self.some(id, &[(body, true)], draft, 0),
+            Expr::Exists(_, body) => self.some((id, true), &[(body, true)], draft, 0),
             Expr::ForAll(_, body) => {
-                let fails = self.some(id, &[(body, false)], draft, 0)?;
+                let fails = self.some((id, true), &[(body, false)], draft, 0)?;
                 Ok(draft.add(Formula::Not(fails)))
             }
             _ => Err(not_monitorable(Refusal::of(id, "it is not a quantifier", DIVIDE))),
         }
     }
 
-    /// Some values of all variables meet all of these formulas and negations.
+    /// Some values of all variables meet all of these formulas and negations. `is_own` is whether that is asked at the time
+    /// point of the whole itself: then they are named if it is violated.
     fn some(
         &mut self,
-        whole: ExprId,
+        (whole, is_own): (ExprId, bool),
         literals: &[(ExprId, bool)],
         draft: &mut Draft<'_>,
         depth: usize,
@@ -93,9 +94,9 @@ impl Translator<'_> {
         match rest[..] {
             [] => {}
             [(id, positive)] if draft.looks(id) => {
-                all.push(self.one(whole, (id, positive), draft, depth + 1)?);
+                all.push(self.one((whole, is_own), (id, positive), draft, depth + 1)?);
             }
-            _ => all.push(self.asked(whole, &rest, draft)?),
+            _ => all.push(self.asked((whole, is_own), &rest, draft)?),
         }
         let mut root = None;
         for one in all {
@@ -107,7 +108,7 @@ impl Translator<'_> {
     /// A single formula that looks ahead, or its negation: the quantifier goes inside.
     fn one(
         &mut self,
-        whole: ExprId,
+        (whole, is_own): (ExprId, bool),
         (id, positive): (ExprId, bool),
         draft: &mut Draft<'_>,
         depth: usize,
@@ -119,30 +120,30 @@ impl Translator<'_> {
         };
         match (self.spec.nodes[id.index()].clone(), positive) {
             (Expr::Or(x, y), true) | (Expr::And(x, y), false) => {
-                let either = [x, y].map(|x| self.some(whole, &[(x, positive)], draft, depth));
+                let either = [x, y].map(|x| self.some((whole, is_own), &[(x, positive)], draft, depth));
                 let [x, y] = either;
                 Ok(draft.add(Formula::Or(x?, y?)))
             }
             (Expr::Compare(comparison, x, y), _) => {
                 let equal = (comparison == Comparison::Equal) == positive;
-                let both = self.some(whole, &[(x, true), (y, equal)], draft, depth)?;
-                let neither = self.some(whole, &[(x, false), (y, !equal)], draft, depth)?;
+                let both = self.some((whole, is_own), &[(x, true), (y, equal)], draft, depth)?;
+                let neither = self.some((whole, is_own), &[(x, false), (y, !equal)], draft, depth)?;
                 Ok(draft.add(Formula::Or(both, neither)))
             }
             (Expr::Eventually(bounds, x), true) | (Expr::Always(bounds, x), false) => {
-                let right = self.some(whole, &[(x, positive)], draft, depth)?;
+                let right = self.some((whole, false), &[(x, positive)], draft, depth)?;
                 Ok(draft.add(until(&bounds, None, right)))
             }
             (Expr::Until(bounds, x, y), true) if scope.is_closed(x) => {
                 let left = self.closed(whole, x, draft)?;
-                let right = self.some(whole, &[(y, true)], draft, depth)?;
+                let right = self.some((whole, false), &[(y, true)], draft, depth)?;
                 Ok(draft.add(until(&bounds, Some(left), right)))
             }
             (Expr::Next(x), _) => {
-                let x = self.some(whole, &[(x, positive)], draft, depth)?;
+                let x = self.some((whole, false), &[(x, positive)], draft, depth)?;
                 Ok(draft.add(Formula::Next(x)))
             }
-            _ => self.asked(whole, &[(id, positive)], draft),
+            _ => self.asked((whole, is_own), &[(id, positive)], draft),
         }
     }
 
@@ -154,7 +155,7 @@ impl Translator<'_> {
     /// What is asked of tuples, or is known at once.
     fn asked(
         &mut self,
-        whole: ExprId,
+        (whole, is_own): (ExprId, bool),
         literals: &[(ExprId, bool)],
         draft: &mut Draft<'_>,
     ) -> Result<u32, CompileError> {
@@ -164,6 +165,7 @@ impl Translator<'_> {
             self.asks += 1;
             let plan =
                 self.with_compiler(whole, |compiler| compiler.ask(whole, literals, draft.ahead, number))?;
+            let plan = if is_own { with_names(&self.scope(), plan) } else { plan };
             let sides = self.planned(whole, plan)?;
             // It is always evaluated; what it says is told otherwise.
             draft.pasts.push((whole, Truth::of(sides, sides)));

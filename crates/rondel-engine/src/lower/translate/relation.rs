@@ -107,14 +107,7 @@ impl<'a> Translator<'a> {
         }
         let one = certain == possible;
         // Whether the formula is certainly false, or what it denies certainly true, is what a violation rests on.
-        let names = |plan: Plan| {
-            let typed = |variable: &VariableId| Some((*variable, scope.type_of(*variable)?));
-            let variables = plan.roots.iter().flat_map(|root| &plan.parts[root.part.index()].variables);
-            let mut named: Vec<_> = variables.filter_map(typed).collect();
-            named.sort_unstable_by_key(|(variable, _)| variable.0);
-            named.dedup();
-            Plan { named, ..plan }
-        };
+        let names = |plan| with_names(&scope, plan);
         let is_negated = certain.negated;
         let (certain, possible) = match (one, is_negated) {
             (true, _) => (names(certain), possible),
@@ -198,4 +191,14 @@ impl Scope<'_> {
 
 pub(super) fn not_monitorable(Refusal { node, variable, why, help }: Refusal) -> CompileError {
     CompileError::NotMonitorable { node, variable, why, help }
+}
+
+/// A plan that names the values because of which it holds.
+pub(super) fn with_names(scope: &Scope<'_>, plan: Plan) -> Plan {
+    let typed = |variable: &VariableId| Some((*variable, scope.type_of(*variable)?));
+    let variables = plan.roots.iter().flat_map(|root| &plan.parts[root.part.index()].variables);
+    let mut named: Vec<_> = variables.filter_map(typed).collect();
+    named.sort_unstable_by_key(|(variable, _)| variable.0);
+    named.dedup();
+    Plan { named, ..plan }
 }

@@ -5,8 +5,9 @@ use rondel_spec::{TimeModel, VariableId};
 
 use super::{PartState, Plan, RelationState, Tick};
 use crate::relation::asking::Asking;
+use crate::relation::plan::Ask;
 use crate::relation::term::Source;
-use crate::relation::witness::Witness;
+use crate::relation::witness::{Witness, named_values};
 
 /// Twice as far, and one more, is a place.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
@@ -113,7 +114,30 @@ impl RelationState {
     /// Where the values are to be named: the next moment is the event in this row of the block.
     #[inline(always)]
     pub(crate) fn witnesses_at(&mut self, row: Option<usize>) {
-        self.witnesses.at(row);
+        match &mut self.asking {
+            Some(asking) => asking.keep_answers(row),
+            None => self.witnesses.at(row),
+        }
+    }
+
+    /// The values because of which the formula, which looks ahead, is false at a place: in steps the number of an event,
+    /// otherwise a time. With a row, at the event in that row of the block of the last call.
+    pub(crate) fn answer(
+        &self,
+        plan: &Plan,
+        place: i64,
+        row: Option<u8>,
+    ) -> Option<Vec<(VariableId, Value)>> {
+        let tuple = self.asking()?.answers().at(place, row)?;
+        Some(named_values(plan, &plan.parts.last()?.variables, &tuple, &self.texts))
+    }
+
+    /// Lets time pass for what is asked of tuples, without a moment.
+    pub(crate) fn pass(&mut self, ask: &Ask, now: i64) {
+        if let (Some(asking), Some(part)) = (&mut self.asking, self.parts.last()) {
+            asking.begin();
+            asking.advance(ask, part, now);
+        }
     }
 
     /// Takes the values because of which the formula came to be false: when (the number of an event in steps,

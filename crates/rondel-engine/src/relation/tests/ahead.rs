@@ -12,7 +12,8 @@ use super::definition::{Definition, Message, Valuation};
 use super::random::{ahead_spec, trace};
 use super::runner;
 use super::write;
-use crate::{CompileError, Monitor, Program};
+use crate::monitor::witness::parts;
+use crate::{CompileError, Monitor, Program, Report};
 
 /// On both rails what a truth is for the worse and for the better.
 type Range = [[bool; 2]; 2];
@@ -244,19 +245,19 @@ fn program_is_dense(program: &Program) -> bool {
     program.sections.iter().any(|section| section.moments == crate::exec::section::Moments::Dense)
 }
 
-/// Whether it could be monitored.
-fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
+/// The program of a formula that may look ahead, if it can be monitored, and for every node whether it looks ahead.
+fn program_of(spec: &Spec, model: TimeModel) -> Option<(Arc<Program>, Vec<bool>)> {
     let root = ExprId(spec.nodes.len() as u32 - 1);
     if model == TimeModel::Dense && spec.nodes.iter().any(|node| matches!(node, Expr::Next(_))) {
         // In dense time nothing is next.
-        return false;
+        return None;
     }
     let property = Property { time: model, ..Property::new("p", root) };
     let property = Property { attributes: vec![("unbounded".into(), String::new())], ..property };
     let whole = Spec { properties: vec![property], ..spec.clone() };
     let program = match Program::compile(&whole) {
         Ok(program) => Arc::new(program),
-        Err(CompileError::NotMonitorable { .. }) => return false,
+        Err(CompileError::NotMonitorable { .. }) => return None,
         Err(error) => panic!("{error}"),
     };
     let mut ahead: Vec<bool> = Vec::new();
@@ -264,6 +265,13 @@ fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
         let own = matches!(expr, Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..));
         ahead.push(own || expr.operands().any(|operand| ahead[operand.index()]));
     }
+    Some((program, ahead))
+}
+
+/// Whether it could be monitored.
+fn assert_agreement(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> bool {
+    let root = ExprId(spec.nodes.len() as u32 - 1);
+    let Some((program, ahead)) = program_of(spec, model) else { return false };
     let definition = Definition::new(spec, trace, model);
     let end = trace[trace.len() - 1].time + 7;
     let defined = |knows_spans| defined(&definition, &ahead, end, knows_spans);
@@ -335,4 +343,89 @@ fn what_looks_ahead_agrees_with_the_definitions() {
         let (tried, monitored) = count.get();
         assert!(3 * monitored > tried, "only {monitored} of {tried} in {model}");
     }
+}
+
+/// Checks the values of every violation; returns how many had some, and how many had none.
+fn assert_witnesses(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[usize]) -> [u32; 2] {
+    let Some((program, ahead)) = program_of(spec, model) else { return [0; 2] };
+    let definition = Definition::new(spec, trace, model);
+    let root = ExprId(spec.nodes.len() as u32 - 1);
+    let end = trace[trace.len() - 1].time + 7;
+    let unit = if model == TimeModel::Dense { 2 } else { 1 };
+    let known = Known { positions: definition.positions.len(), passed: unit * end };
+    let whole = Ahead { definition: &definition, ahead, known };
+    let mut counts = [0; 2];
+    let mut check = |monitor: &Monitor, block: Option<&Block>, reports: &[Report], at: usize| {
+        for report in reports.iter().filter(|report| report.verdict == Verdict::Violated && report.changed) {
+            let mut values = Vec::new();
+            monitor.write_witness(report, block, &mut values);
+            // Without values there is none to name, or no formula fails because of one.
+            if values.is_empty() {
+                counts[1] += u32::from(!parts(spec, root).is_empty());
+                continue;
+            }
+            counts[0] += 1;
+            let own = report.row.filter(|_| report.about.is_none()).map(|row| at + usize::from(row));
+            let place = match model {
+                TimeModel::Steps => (report.step - report.back) as i64,
+                TimeModel::Points => report.about.unwrap_or(report.time).as_nanos(),
+                TimeModel::Dense => 2 * report.about.unwrap_or(report.time).as_nanos(),
+            };
+            let valuation: Valuation = values.iter().cloned().collect();
+            let violates = parts(spec, root).into_iter().any(|(mut node, positive)| {
+                // Behind the quantifiers whose values are named.
+                while let Expr::Exists(variable, body) | Expr::ForAll(variable, body) =
+                    &spec.nodes[node.index()]
+                    && valuation.contains_key(variable)
+                {
+                    node = *body;
+                }
+                let verdict_at = |i: usize| verdict(whole.range(node, &valuation, i));
+                let wanted = if positive { Verdict::Violated } else { Verdict::Satisfied };
+                let positions = definition.positions.iter().enumerate();
+                let mut its = positions.filter(|(_, position)| match own {
+                    Some(_) => position.message == own,
+                    None => position.message.is_some() && position.place == place,
+                });
+                its.any(|(i, _)| verdict_at(i) == Some(wanted))
+            });
+            assert!(violates, "{values:?} at {report:?} of {} {trace:?}", spec.print(root));
+        }
+    };
+    let mut monitor = Monitor::new(Arc::clone(&program));
+    let mut block = Block::new(program.layout());
+    let mut at = 0;
+    for &cut in cuts.iter().cycle() {
+        let now = &trace[at..(at + cut).min(trace.len())];
+        block.clear();
+        now.iter().for_each(|message| write(&program, &mut block, message));
+        let reports = monitor.step(&block).to_vec();
+        check(&monitor, Some(&block), &reports, at);
+        at += now.len();
+        if at == trace.len() {
+            break;
+        }
+    }
+    let reports = monitor.advance(Timestamp::from_nanos(end)).to_vec();
+    check(&monitor, None, &reports, at);
+    counts
+}
+
+#[test]
+fn named_values_violate_by_the_definitions() {
+    let mut runner = runner(3000);
+    let cuts = proptest::collection::vec(1..5_usize, 1..4);
+    let counts = std::cell::Cell::new([0; 2]);
+    let result = runner.run(&(ahead_spec(), trace(), 0..3_usize, cuts), |(spec, trace, model, cuts)| {
+        let model = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
+        let [named, unnamed] = assert_witnesses(&spec, &trace, model, &cuts);
+        let [all_named, all_unnamed] = counts.get();
+        counts.set([all_named + named, all_unnamed + unnamed]);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    let [named, unnamed] = counts.get();
+    assert!(named > 100 && named > unnamed, "{named} violations named their values, {unnamed} did not");
 }
