@@ -43,7 +43,6 @@ pub(crate) fn tell(
     if sliced.section.has_levels {
         note_levels(moment, &sliced.section, noted);
     }
-    let Told { block, times, position } = told;
     let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
     let asks = every;
     let every = if every && at_event { moment.rows } else { 0 };
@@ -54,41 +53,22 @@ pub(crate) fn tell(
     }
     // The key of a row is written once.
     let (mut written, mut keys_of_rows): (Rows, _) = (0, [ReportKey::NONE; Block::CAPACITY]);
-    let mut report = |row: usize, property: u32, outcome: &Outcome| {
+    let mut key_of = |row: usize| {
         if written >> row & 1 == 0 {
             written |= 1 << row;
             keys_of_rows[row] = keys.add(|words| moment.write_key(row, words));
         }
-        let (event, order, time) = match moment.place {
-            Place::Rows => (Some(row), at(row), 0),
-            Place::Shared(row) => (Some(row), at(row), 0),
-            Place::Time | Place::Span => {
-                let time = moment.times[row];
-                let is_span = u32::from(moment.place == Place::Span);
-                (None, before(times.partition_point(|&event| event <= time)) + is_span, time)
-            }
-        };
-        let time = match (event, block) {
-            (Some(row), Some(block)) => block.time(row),
-            _ => Timestamp::from_nanos(time),
-        };
-        Report {
-            property,
-            verdict: outcome.verdict(row),
-            changed: outcome.changed >> row & 1 == 1,
-            row: event.map(|row| row as u8),
-            step: event.map_or(step_before(position, order), |row| position + row as u64),
-            at_event: event.is_some(),
-            time,
-            about: None,
-            after: moment.place == Place::Span,
-            back: 0,
-            robustness: None,
-            withheld: crate::exec::report::Withheld::No,
-            key: Some(keys_of_rows[row]),
-            order,
-        }
+        keys_of_rows[row]
     };
+    // Apart from the many reports, which follow.
+    if moment.ended != 0 {
+        for (&property, outcome) in sliced.section.properties.iter().zip(moment.outcomes) {
+            for_each(outcome.violated & moment.ended, |row| {
+                let (key, (_, order, time)) = (key_of(row), place(moment, told, row));
+                noted.ended.push(Ended { property, key, time, order });
+            });
+        }
+    }
     let (past, ahead) = moment.outcomes.split_at(sliced.section.properties.len().min(moment.outcomes.len()));
     let properties = &sliced.section.properties;
     in_order(
@@ -99,7 +79,7 @@ pub(crate) fn tell(
         |row, i, outcome| {
             let i = i as usize;
             let robustness = moment.robustness(&sliced.section, i, row, outcome.verdict(row));
-            Report { robustness, ..report(row, properties[i], outcome) }
+            report(moment, told, (row, properties[i], outcome), (key_of(row), robustness))
         },
     );
     for ((outcome, future), driven) in ahead.iter().zip(&sliced.section.futures).zip(moment.driven) {
@@ -111,19 +91,55 @@ pub(crate) fn tell(
             |_| every,
             moment.rows,
             reports,
-            |row, property, outcome| report(row, property, outcome),
+            |row, property, outcome| report(moment, told, (row, property, outcome), (key_of(row), None)),
         );
-    }
-    let ending = if moment.ended != 0 { &properties[..] } else { &[] };
-    for (&property, outcome) in ending.iter().zip(past) {
-        for_each(outcome.violated & moment.ended, |row| {
-            let Report { time, key, order, .. } = report(row, property, outcome);
-            noted.ended.extend(key.map(|key| Ended { property, key, time, order }));
-        });
     }
     for &Unfinished { row, property, was_open } in moment.unfinished {
         let open = Outcome { changed: if was_open { 0 } else { Rows::MAX }, ..Outcome::default() };
-        reports.push(report(row, property, &open));
+        reports.push(report(moment, told, (row, property, &open), (key_of(row), None)));
+    }
+}
+
+/// The row of the event of a moment, if there is one, the place among the reports, and the time.
+#[inline(always)]
+fn place(moment: &Moment<'_>, told: Told<'_>, row: usize) -> (Option<usize>, u32, Timestamp) {
+    let at_event = |row| (Some(row), at(row), told.block.map_or(Timestamp::ZERO, |block| block.time(row)));
+    match moment.place {
+        Place::Rows => at_event(row),
+        Place::Shared(row) => at_event(row),
+        Place::Time | Place::Span => {
+            let time = moment.times[row];
+            let is_span = u32::from(moment.place == Place::Span);
+            let order = before(told.times.partition_point(|&event| event <= time)) + is_span;
+            (None, order, Timestamp::from_nanos(time))
+        }
+    }
+}
+
+/// Made in place: thousands of them may come of one event.
+#[inline(always)]
+fn report(
+    moment: &Moment<'_>,
+    told: Told<'_>,
+    (row, property, outcome): (usize, u32, &Outcome),
+    (key, robustness): (ReportKey, Option<f64>),
+) -> Report {
+    let (event, order, time) = place(moment, told, row);
+    Report {
+        property,
+        verdict: outcome.verdict(row),
+        changed: outcome.changed >> row & 1 == 1,
+        row: event.map(|row| row as u8),
+        step: event.map_or(step_before(told.position, order), |row| told.position + row as u64),
+        at_event: event.is_some(),
+        time,
+        about: None,
+        after: moment.place == Place::Span,
+        back: 0,
+        robustness,
+        withheld: crate::exec::report::Withheld::No,
+        key: Some(key),
+        order,
     }
 }
 
