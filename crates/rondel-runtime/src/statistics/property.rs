@@ -17,20 +17,36 @@ use crate::text::{parameters_text, value_text};
 /// Where a verdict holds at every step until the next, steps are counted. A property with parameters, one
 /// with future operators, and one that changes between events too have no such steps: their verdicts are
 /// counted.
+// What a change of the verdict reads and writes comes first, within one line of the cache: thousands of properties may
+// change with one message.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub struct PropertyStatistics {
     /// The number of steps at which it was inconclusive, or of times it became inconclusive.
     pub inconclusive: u64,
     /// How often it became violated.
     pub violations: u64,
-    /// The first violation.
-    pub first: Option<Box<FirstViolation>>,
+    /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
+    /// reported in another order.
+    about: Option<(Timestamp, bool)>,
+    /// The step since which the last verdict holds. The steps from there on are not counted yet.
+    since: u64,
+    /// For how long it was violated.
+    violated: Violations,
     /// The last verdict.
     pub last: Option<Verdict>,
     /// Whether a recording ended with it inconclusive.
     pub open: bool,
     /// Whether steps are counted.
     pub by_steps: bool,
+    /// Whether it was ever satisfied or violated.
+    decided: bool,
+    /// Whether the recording has ended, so that an inconclusive verdict stays.
+    over: bool,
+    /// Whether an assert has an assertion, below.
+    is_assert: bool,
+    /// The first violation.
+    pub first: Option<FirstViolation>,
     /// Whether it has parameters.
     pub by_key: bool,
     /// The messages that did not count: their parameters were too many or too long, an event named no instance, or a deadline
@@ -43,22 +59,13 @@ pub struct PropertyStatistics {
     /// The least robustness that was evaluated: at messages, and where anything changed between them. `None` without
     /// robustness.
     pub least_robustness: Option<f64>,
-    /// For how long it was violated.
-    violated: Violations,
     /// The variables that its quantifiers bind.
     variables: Vec<(VariableId, String)>,
     /// What an assert has measured; none for a property.
     assertion: Option<Box<Assertion>>,
-    /// Whether it was ever satisfied or violated.
-    decided: bool,
-    /// The time that the last verdict is about, and whether it was reported later. Verdicts may be
-    /// reported in another order.
-    about: Option<(Timestamp, bool)>,
-    /// Whether the recording has ended, so that an inconclusive verdict stays.
-    over: bool,
-    /// The step since which the last verdict holds. The steps from there on are not counted yet.
-    since: u64,
 }
+
+const _: () = assert!(std::mem::offset_of!(PropertyStatistics, first) <= 64);
 
 /// The first violation of a property.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +95,7 @@ impl PropertyStatistics {
             violated: violated(p),
             variables: if quantifies { variables(spec, p.formula) } else { Vec::new() },
             by_key: p.slice.is_some() && p.criterion.is_none(),
+            is_assert: p.criterion.is_some(),
             assertion: Assertion::of(spec, p),
             ..PropertyStatistics::default()
         };
@@ -106,8 +114,8 @@ impl PropertyStatistics {
         if !report.changed {
             return;
         }
-        if let Some(assertion) = &mut self.assertion {
-            assertion.add(report);
+        if self.is_assert {
+            self.assertion.iter_mut().for_each(|assertion| assertion.add(report));
             return;
         }
         if self.by_steps {
@@ -133,7 +141,9 @@ impl PropertyStatistics {
                 step: (report.at_event && report.about.is_none()).then_some(report.step),
                 time: report.about.unwrap_or(report.time),
             };
-            self.first.get_or_insert_with(|| Box::new(first()));
+            if self.violations == 1 {
+                self.first.get_or_insert_with(first);
+            }
         }
     }
 
@@ -215,7 +225,7 @@ impl PropertyStatistics {
 
     /// Whether it is an assert.
     pub fn is_assert(&self) -> bool {
-        self.assertion.is_some()
+        self.is_assert
     }
 
     /// Closes the statistics of a recording that ended there, in which this many instances are inconclusive.
@@ -325,7 +335,7 @@ impl PropertyStatistics {
         SavedStatistics {
             inconclusive: self.inconclusive,
             violations: self.violations,
-            first: self.first.as_deref().map(first),
+            first: self.first.as_ref().map(first),
             last: self.last.map(|verdict| verdict.as_str().to_owned()),
             open: self.open,
             decided: self.decided,
@@ -349,8 +359,11 @@ impl PropertyStatistics {
         let time = Timestamp::from_nanos;
         (self.inconclusive, self.violations, self.open) = (inconclusive, violations, open);
         (self.decided, self.since) = (decided, since);
-        self.first = first.map(|(parameters, step, at, values)| {
-            Box::new(FirstViolation { parameters, step, time: time(at), values })
+        self.first = first.map(|(parameters, step, at, values)| FirstViolation {
+            parameters,
+            step,
+            time: time(at),
+            values,
         });
         let all = [Verdict::Satisfied, Verdict::Violated, Verdict::Inconclusive];
         self.last = all.into_iter().find(|verdict| last.as_deref() == Some(verdict.as_str()));
