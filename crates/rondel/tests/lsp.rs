@@ -306,6 +306,19 @@ fn recordings_show_the_values_of_topics_and_fields() {
         let shown = at(from, to);
         assert!(shown.contains(expected), "{to}: {shown}");
     }
+    let part = |level: u32| format!("{{\"level\":{level},\"bits\":[1,{level}]}}");
+    let parts = format!("{{\"topic\":\"state\",\"time\":0,\"parts\":[{},{}]}}\n", part(2), part(7));
+    let parts = folder.file("parts.jsonl", parts);
+    let spec_of_parts = "topic state { parts: [{ level: int, bits: [int] }] }\n\
+        property q = any p in state.parts: p.level > 3\n";
+    for (from, to, expected) in [
+        ("p.level", "p.|level", "in 2 elements, of the first 16 of each array, from 2 to 7, last `7`"),
+        ("state.parts", "state.|parts", "in 1 message"),
+        ("bits: [int]", "b|its: [int]", "in 2 elements"),
+    ] {
+        let shown = hovered_with(&["--recording", &parts], &spec_of_parts.replacen(from, to, 1));
+        assert!(shown.contains(expected), "{to}: {shown}");
+    }
     let other = hovered_with(&with, "topic |lidar { x: float }\nproperty p = lidar.x < 3\n");
     assert!(other.contains("`drive.jsonl`: the topic never came"), "{other}");
     // Without a recording, or with one that cannot be read, the rest is shown.

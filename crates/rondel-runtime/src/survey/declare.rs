@@ -162,7 +162,7 @@ pub(super) fn declaration(drafted: &Drafted<'_>, listed: Listed) -> String {
 /// Whether a declaration can list a field with all that it contains.
 fn is_listed(field: &Field) -> bool {
     match field.kind {
-        FieldKind::Array => field.element.name().is_some(),
+        FieldKind::Array => field.element().name().is_some(),
         FieldKind::Mixed => false,
         _ => field.fields.iter().all(is_listed),
     }
@@ -173,7 +173,7 @@ fn schema(fields: &[Field], listed: Listed, depth: usize) -> String {
     let indent = "    ".repeat(depth);
     let mut members = Vec::new();
     for field in fields {
-        let element = field.element.name().filter(|_| field.kind == FieldKind::Array);
+        let element = field.element().name().filter(|_| field.kind == FieldKind::Array);
         let kind = match (field.kind.name(), element) {
             (Some(kind), _) => kind.to_owned(),
             (None, Some(element)) if listed == Listed::Arrays => format!("[{element}]"),

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-/// Fields of a topic that are listed; further ones are counted.
+/// Fields of a topic that are listed, and as many of the elements of arrays; that there are more is noted.
 pub const FIELDS: usize = 64;
 /// Levels of nested objects.
 const DEPTH: usize = 8;
 /// Different values that are remembered.
 pub(super) const VALUES: usize = 5;
 /// Elements of an array that are looked at, its first ones.
-const ELEMENTS: usize = 16;
+pub const ELEMENTS: usize = 16;
 /// Characters of a name or of a remembered text.
 const LONGEST: usize = 40;
 
@@ -91,8 +91,8 @@ pub struct Field {
     pub last: Option<Value>,
     /// The fields of an object, in the order in which they were seen.
     pub fields: Vec<Field>,
-    /// The type of the elements of an array.
-    pub element: FieldKind,
+    /// What the first elements of an array are, all of them as one field; `messages` are so many elements.
+    pub elements: Option<Box<Field>>,
     /// The values, unless there were too many.
     values: Option<Vec<Value>>,
 }
@@ -101,15 +101,22 @@ pub struct Field {
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     root: Field,
+    room: Room,
+}
+
+/// How many fields are listed.
+#[derive(Clone, Debug, Default)]
+struct Room {
     listed: usize,
+    of_elements: usize,
+    /// Whether there were more, besides those of elements.
     omitted: bool,
 }
 
 impl Fields {
     /// Adds a message.
     pub(super) fn add(&mut self, message: &Value) {
-        let Fields { root, listed, omitted } = self;
-        root.add(message, DEPTH, (listed, omitted));
+        self.root.add(message, DEPTH, false, &mut self.room);
     }
 
     /// Adds the members of a message one by one.
@@ -124,12 +131,12 @@ impl Fields {
 
     /// Whether there were more fields, or deeper ones, than are listed.
     pub fn is_cut(&self) -> bool {
-        self.omitted
+        self.room.omitted
     }
 }
 
 impl Field {
-    fn add(&mut self, value: &Value, depth: usize, (listed, omitted): (&mut usize, &mut bool)) {
+    fn add(&mut self, value: &Value, depth: usize, is_element: bool, room: &mut Room) {
         let kind = FieldKind::of(value);
         self.kind = self.kind.with(kind);
         self.messages += u64::from(kind != FieldKind::Unknown);
@@ -145,12 +152,13 @@ impl Field {
             self.last = is_short.then(|| value.clone());
         }
         if let Value::Array(elements) = value {
-            let kinds = elements.iter().take(ELEMENTS).map(FieldKind::of);
-            self.element = kinds.fold(self.element, FieldKind::with);
+            let all = self.elements.get_or_insert_default();
+            elements.iter().take(ELEMENTS).for_each(|one| all.add(one, depth.saturating_sub(1), true, room));
         }
         let (FieldKind::Object, Value::Object(members)) = (kind, value) else { return };
         for (name, member) in members {
             let position = self.fields.iter().position(|field| field.name == *name);
+            let listed = if is_element { &mut room.of_elements } else { &mut room.listed };
             let position = match position {
                 Some(position) => position,
                 None if *listed < FIELDS && depth > 0 && is_shown(name) => {
@@ -163,12 +171,17 @@ impl Field {
                     self.fields.len() - 1
                 }
                 None => {
-                    *omitted = true;
+                    room.omitted |= !is_element;
                     continue;
                 }
             };
-            self.fields[position].add(member, depth - 1, (listed, omitted));
+            self.fields[position].add(member, depth - 1, is_element, room);
         }
+    }
+
+    /// The type of the elements of an array.
+    pub fn element(&self) -> FieldKind {
+        self.elements.as_ref().map_or(FieldKind::Unknown, |elements| elements.kind)
     }
 
     fn note(&mut self, value: &Value) {
@@ -221,6 +234,27 @@ mod tests {
         assert_eq!((b.fields[0].kind, b.fields[0].messages, b.fields[1].kind), (Bool, 1, Time));
         assert_eq!((d.few_values(), a.few_values()), (Some(&[json!("x")][..]), None));
         assert!(!fields.is_cut());
+    }
+
+    #[test]
+    fn elements_are_one_field() {
+        let mut fields = Fields::default();
+        fields.add(&json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}));
+        fields.add(&json!({"a": [{"x": -2}], "b": [null]}));
+        let [a, b] = fields.fields() else { panic!() };
+        let elements = a.elements.as_ref().unwrap();
+        let [x, y] = &elements.fields[..] else { panic!() };
+        assert_eq!((a.element(), elements.messages, b.element()), (FieldKind::Object, 3, FieldKind::Unknown));
+        assert_eq!((x.range, x.messages, &x.last), (Some((-2.0, 3.0)), 3, &Some(json!(-2))));
+        assert_eq!(y.elements.as_ref().unwrap().element(), FieldKind::Float);
+        // They do not count among the fields.
+        let mut wide = Fields::default();
+        let element: Value = (0..100).map(|i| (format!("f{i}"), json!(i))).collect();
+        wide.add(&json!({"a": [element], "b": 1}));
+        let [a, _] = wide.fields() else { panic!() };
+        assert_eq!((a.elements.as_ref().unwrap().fields.len(), wide.is_cut()), (FIELDS, false));
+        let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
+        wide.add(&json!({"a": deep}));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use rondel_event::Timestamp;
 
 pub use declare::{Declaration, declarations};
 pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
-pub use fields::{FIELDS, Field, FieldKind};
+pub use fields::{ELEMENTS, FIELDS, Field, FieldKind};
 pub use guess::PayloadKind;
 pub use pace::Pace;
 pub use recorded::RecordedSurvey;

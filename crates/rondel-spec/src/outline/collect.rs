@@ -12,6 +12,7 @@ use crate::diagnostic::Span;
 use crate::sources::Sources;
 use crate::spec::{Schema, SchemaType};
 use crate::syntax::ast::{Ast, BoundKind, Content, ContentKind, ForEach, Name, NodeKind, Test};
+use crate::syntax::elements::ElementsSyntax;
 use crate::syntax::{self, Mark, ast};
 
 pub(super) fn outline(sources: &Sources, types: Option<&dyn Definitions>) -> Outline {
@@ -304,7 +305,12 @@ impl<'a> Collector<'a> {
             })
             .collect();
         for (index, node) in ast.nodes.iter().enumerate() {
-            let scope = if ast.expanded.contains(&index) { 0 } else { scopes[index] };
+            let is_expanded = ast.expanded.contains(&index);
+            // The name of an element is declared once, in the definition.
+            if is_expanded && matches!(node.kind, NodeKind::Elements(_)) {
+                continue;
+            }
+            let scope = if is_expanded { 0 } else { scopes[index] };
             self.node(&node.kind, node.span, scope, &variables);
         }
         for node in ast.definitions.iter().flat_map(|definition| &definition.nodes) {
@@ -364,8 +370,13 @@ impl<'a> Collector<'a> {
     /// Adds the uses of a topic and of the fields of a path in it.
     fn path(&mut self, topic: &Name, steps: &[(Segment, Span)]) {
         self.global(topic);
-        let Some(symbol) = self.globals.get(topic.text.as_str()).copied() else { return };
-        let mut path = String::new();
+        if let Some(symbol) = self.globals.get(topic.text.as_str()).copied() {
+            self.fields_of(symbol, &mut String::new(), steps);
+        }
+    }
+
+    /// Adds the uses of the fields of a path behind another path in a topic.
+    fn fields_of(&mut self, symbol: usize, path: &mut String, steps: &[(Segment, Span)]) {
         for (step, span) in steps {
             match step {
                 Segment::Key(key) => {
@@ -378,6 +389,28 @@ impl<'a> Collector<'a> {
                     }
                 }
                 Segment::Index(_) | Segment::FromEnd(_) => path.push_str("[]"),
+            }
+        }
+    }
+
+    /// Adds the name of an element, and the uses of it and of its fields in the conditions.
+    fn elements(&mut self, ElementsSyntax { array, steps, element, tests, .. }: &ElementsSyntax) {
+        self.path(array, steps);
+        let Some(element) = element else { return };
+        let topic = self.globals.get(array.text.as_str()).copied();
+        let mut path = String::new();
+        if let Some(topic) = topic {
+            self.fields_of(topic, &mut path, steps);
+            path.push_str("[]");
+        }
+        let detail = format!("element {}", element.text);
+        let symbol = self.add(SymbolKind::Parameter, element, None, detail);
+        self.outline.symbols[symbol].doc.clear();
+        for test in tests {
+            let name = Span::new(test.span.start, test.span.start + element.text.len());
+            self.add_use(name, &element.text, symbol);
+            if let Some(topic) = topic {
+                self.fields_of(topic, &mut path.clone(), &test.steps);
             }
         }
     }
@@ -396,7 +429,7 @@ impl<'a> Collector<'a> {
             | NodeKind::AtomField(name, steps) => {
                 self.path(name, steps);
             }
-            NodeKind::Elements(elements) => self.path(&elements.array, &elements.steps),
+            NodeKind::Elements(elements) => self.elements(elements),
             NodeKind::On(name)
             | NodeKind::Event(_, name)
             | NodeKind::Samples(name)

@@ -38,7 +38,8 @@ test \"t\" { at 0 s gear { report: 1, pose: { x: 2 } } expect q violated }
 6:55 gear 1:7 Topic|6:60 report 1:22 Field|6:69 n 6:29 Variable|6:74 n 6:29 Variable|6:79 gear 1:7 Topic|\
 6:84 report 1:22 Field|6:97 on 6:47 State|6:104 limit 2:7 Constant|7:10 q 7:10 Property|7:17 m 6:9 Machine|\
 7:20 on 6:47 State|7:34 x 7:34 Parameter|7:37 gear 1:7 Topic|7:42 report 1:22 Field|7:50 x 7:34 Parameter|\
-7:53 pose 1:35 Field|7:58 x 1:43 Field|8:10 r 8:10 Property|8:23 gear 1:7 Topic|8:28 scans 1:55 Field|\
+7:53 pose 1:35 Field|7:58 x 1:43 Field|8:10 r 8:10 Property|8:18 s 8:18 Parameter|8:23 gear 1:7 Topic|8:28 scans 1:55 Field|\
+8:35 s 8:18 Parameter|8:37 r 1:65 Field|\
 9:14 p 5:10 Property|10:19 gear 1:7 Topic|10:26 report 1:22 Field|10:37 pose 1:35 Field|\
 10:45 x 1:43 Field|10:61 q 7:10 Property";
     let found = uses(text);
@@ -73,6 +74,22 @@ fn members_are_fields_of_objects_and_elements() {
     for none in ["t.a.b", "t.a.b[0]", "t.a.d", "t.z", "z", "", "t.a[0]"] {
         assert_eq!(names(none), "", "{none}");
     }
+}
+
+#[test]
+fn fields_of_elements_are_used_in_their_conditions() {
+    let text = "topic t { a: [{ on: bool, v: [int] }] }\n\
+        let low(x: float) = any e in t.a: e.v[0] < 3 or not e.on\n\
+        property p = low(1) and low(2) and all e in t.a: (e.on and e.v[0] in (1, 2))";
+    let outline = Outline::of(&Sources::alone("a.rondel", text), None);
+    let used = |of: &str, name: &str| -> usize {
+        let (symbol, _) = outline.at(text.find(of).unwrap()).unwrap();
+        assert_eq!(outline.symbols()[symbol].name, name);
+        outline.uses(symbol).count()
+    };
+    // Their declaration, and in conditions; what is called twice is written once.
+    assert_eq!([used("on:", "a[].on"), used("v:", "a[].v"), used("a: [", "a")], [3, 3, 3]);
+    assert_eq!([used("e in t.a: e", "e"), used("e in t.a: (", "e")], [3, 3]);
 }
 
 #[test]

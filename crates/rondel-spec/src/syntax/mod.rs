@@ -10,7 +10,7 @@ mod data;
 mod definition;
 mod each;
 mod element_advice;
-mod elements;
+pub(crate) mod elements;
 mod expression;
 mod expression_advice;
 mod forms;

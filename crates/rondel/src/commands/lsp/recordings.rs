@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rondel_event::AddressPattern;
-use rondel_runtime::survey::{Field, Survey, TOPICS, Topic};
+use rondel_runtime::survey::{ELEMENTS, Field, Survey, TOPICS, Topic};
 use rondel_runtime::text::counted;
 use serde_json::Value;
 
@@ -65,10 +65,6 @@ impl Recordings {
     /// What the recordings have of a topic with one of these names, or of a field of it, in Markdown: a line for each.
     pub(super) fn described(&self, names: &[&str], field: Option<&str>) -> String {
         let mut text = String::new();
-        if field.is_some_and(|path| path.contains("[]")) {
-            // Elements of arrays are not looked into.
-            return text;
-        }
         for Seen { file, survey, is_whole, is_read, .. } in &self.all {
             let what = match (found(survey, names).next(), field) {
                 _ if !is_read => "cannot be read".to_owned(),
@@ -170,6 +166,7 @@ fn parameter_text(survey: &Survey, names: &[&str], field: &str) -> Option<String
 }
 
 fn field_text<'s>(topics: impl Iterator<Item = &'s Topic> + Clone, path: &str) -> String {
+    let is_element = path.contains("[]");
     let fields: Vec<&Field> = topics.clone().filter_map(|topic| at(topic.fields.fields(), path)).collect();
     let latest = topics.clone().max_by_key(|topic| topic.pace.last());
     let last = latest.and_then(|topic| at(topic.fields.fields(), path));
@@ -179,6 +176,9 @@ fn field_text<'s>(topics: impl Iterator<Item = &'s Topic> + Clone, path: &str) -
         return format!("in none of {}", counted(messages, "message", "messages"));
     }
     let mut text = match carried == messages {
+        _ if is_element => {
+            format!("in {}, of the first {ELEMENTS} of each array", counted(carried, "element", "elements"))
+        }
         true => format!("in {}", counted(messages, "message", "messages")),
         false => format!("in {carried} of {}", counted(messages, "message", "messages")),
     };
@@ -192,10 +192,14 @@ fn field_text<'s>(topics: impl Iterator<Item = &'s Topic> + Clone, path: &str) -
     text
 }
 
-/// The field at a path of names: `stamp.sec`.
+/// The field at a path of names: `stamp.sec`, `parts[].level`.
 fn at<'f>(fields: &'f [Field], path: &str) -> Option<&'f Field> {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
-    let field = fields.iter().find(|field| field.name == name)?;
+    let own = name.trim_end_matches("[]");
+    let mut field = fields.iter().find(|field| field.name == own)?;
+    for _ in 0..(name.len() - own.len()) / 2 {
+        field = field.elements.as_deref()?;
+    }
     rest.map_or(Some(field), |rest| at(&field.fields, rest))
 }
 
