@@ -171,8 +171,14 @@ fn topics_on_dds_have_types_and_publishers() {
     let domain = dds_domain();
     let network = dds(&domain);
     let publisher = publisher("dds:plant/state", &network);
+    let by_parameter = ["topics", "dds:{place}/state", "--for", "3", "--format", "json"];
+    let mut found = Process::rondel(arguments(&by_parameter, &network));
+    found.wait_stderr("looking at dds:{place}/state for 3 seconds");
     let listed = rondel(arguments(&["topics", "--for", "4", "--format", "json"], &network));
     listed.expect_status(0).expect_stderr(&["1 topic in 4 seconds at dds:* (domain "]);
+    let found = found.finish();
+    found.expect_status(0);
+    assert_eq!(json(&found.stdout)["topics"][0]["address"], "dds:plant/state", "{}", found.stdout);
     let topic = &json(&listed.stdout)["topics"][0];
     assert_eq!((&topic["address"], &topic["publishers"]), (&"dds:plant/state".into(), &1.into()), "{topic}");
     assert_eq!(topic["type"], "std_msgs::msg::dds_::String_", "{topic}");

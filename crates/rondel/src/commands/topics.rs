@@ -170,12 +170,12 @@ impl Look {
             exit::USAGE
         };
         let address = |text: &String| match text.strip_prefix("dds:") {
-            Some(pattern) => dds::check_pattern(pattern)
+            Some(pattern) if !pattern.contains(['{', '}']) => dds::check_pattern(pattern)
                 .map(|()| {
                     Address::Dds(pattern.to_owned(), dds::TopicType::default(), dds::TopicQos::default())
                 })
                 .map_err(|error| error.to_string()),
-            None => Address::parse(text),
+            _ => Address::parse(text).map(|address| address.subscribed().into_owned()),
         };
         let addresses = patterns.iter().map(address).collect::<Result<Vec<_>, _>>().map_err(usage)?;
         let (stop, stopped) = mpsc::channel();
