@@ -513,6 +513,21 @@ impl Serial {
         })
     }
 
+    /// The least robustness of a property in the rows that were evaluated last, so many from the first: of those in which it
+    /// has levels that are known.
+    pub(crate) fn least_level(&self, section: &Section, property: usize, rows: usize) -> Option<f64> {
+        let Margin::Levels([sides, _]) = section.robust[property]? else { return None };
+        let columns = sides.map(|column| &self.registers.columns.floats[column as usize]);
+        let (mut lowest, mut is_known) = (f64::INFINITY, false);
+        for (least, greatest) in columns[0].iter().zip(columns[1]).take(rows) {
+            let knows = least == greatest;
+            is_known |= knows;
+            lowest = if knows && *least < lowest { *least } else { lowest };
+        }
+        // Adding zero makes a negative zero a positive one.
+        is_known.then_some(lowest + 0.0)
+    }
+
     /// Takes note that a robustness is told. Whether it is another than the one that was told last.
     #[inline]
     pub(crate) fn tells(&mut self, property: usize, level: Option<f64>) -> bool {

@@ -45,12 +45,7 @@ impl Noted {
     #[inline(never)]
     pub(crate) fn levels(&mut self, serial: &Serial, section: &Section, rows: usize) {
         for (formula, &property) in section.properties.iter().enumerate() {
-            if has_levels(section.robust[formula]) {
-                for row in 0..rows {
-                    let level = serial.robustness(section, formula, row, 0, Verdict::Inconclusive);
-                    self.level(property, level);
-                }
-            }
+            self.level(property, serial.least_level(section, formula, rows));
         }
     }
 
