@@ -100,6 +100,13 @@ fn what_is_damaged_is_named() {
     std::fs::remove_file(&path).unwrap();
 }
 
+#[test]
+fn what_is_claimed_is_not_believed() {
+    // A dictionary of some bytes with 100,000,000 entries, found by the fuzz target.
+    let (_, wrong) = read(&mut open(&written("claims")).unwrap());
+    assert!(wrong.iter().any(|wrong| wrong.to_string().contains(" claims ")), "{wrong:?}");
+}
+
 /// Numbers that look random.
 struct Random(u64);
 

@@ -4,6 +4,7 @@
 
 mod chunks;
 mod columns;
+mod pages;
 mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use csv::ByteRecord;
-use parquet::column::reader::ColumnReader;
+use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use crate::recording::{RecordingError, WantedField};
 use chunks::Chunks;
 use columns::Column;
+use pages::Pages;
 use values::Cells;
 
 /// The most rows that are read at a time.
@@ -41,6 +43,8 @@ pub(super) struct ParquetRows {
     /// Of the row group that is read: the readers of its columns, and how many rows are to come.
     readers: Vec<Option<ColumnReader>>,
     rows_left: usize,
+    /// The elements of lists in the pages that were read for a column and some rows.
+    elements: Arc<AtomicU64>,
     /// The rows at a time.
     step: usize,
     /// The rows that were read, by column; the next one of them, and how many there are.
@@ -89,6 +93,7 @@ impl ParquetRows {
             is_header: true,
             next_group: 0,
             rows_left: 0,
+            elements: Arc::default(),
             step: ROWS,
             cells,
             next_row: 0,
@@ -227,9 +232,16 @@ impl ParquetRows {
         let mut size: u64 = 0;
         for column in 0..self.columns.len() {
             let reader = if self.needed[column] {
-                let claimed = group.metadata().column(column).uncompressed_size();
+                let place = group.metadata().column(column);
+                let descriptor = place.column_descr_ptr();
+                // The elements of a list may take no bytes, but their levels do when they are read.
+                let levels = if descriptor.max_rep_level() > 0 { place.num_values() } else { 0 };
+                let claimed = place.uncompressed_size().saturating_add(levels.saturating_mul(4));
                 size = size.saturating_add(u64::try_from(claimed).unwrap_or(0));
-                Some(guarded(|| group.get_column_reader(column)).map_err(|error| failed(column, error))?)
+                let pages = guarded(|| group.get_column_page_reader(column));
+                let pages = pages.map_err(|error| failed(column, error))?;
+                let pages = Pages::new(pages, &descriptor, &self.elements);
+                Some(get_column_reader(descriptor, Box::new(pages)))
             } else {
                 None
             };
@@ -246,6 +258,7 @@ impl ParquetRows {
         let most = self.rows_left.min(self.step);
         for (i, reader) in self.readers.iter_mut().enumerate() {
             let Some(reader) = reader else { continue };
+            self.elements.store(0, Ordering::Relaxed);
             let read = guarded(|| self.cells[i].fill(reader, &self.columns[i], most))
                 .map_err(|error| (i, said(&error)))?;
             if read != most {
