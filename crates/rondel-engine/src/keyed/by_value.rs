@@ -12,8 +12,9 @@ use crate::exec::inner::{Inner, InnerPlan};
 use crate::exec::section::Section;
 use crate::ir::graph::{FieldId, Wire};
 use crate::keyed::keys::{KeyPlan, for_each};
+use crate::keyed::plan::{SlicePlan, Sliced};
 use crate::keyed::saved::SavedInstances;
-use crate::keyed::{Events, Instances, Moment, SlicePlan, Sliced};
+use crate::keyed::{Events, Instances, Moment};
 use crate::ops::rows::RowView;
 use crate::ops::words::{gather, low, spread};
 

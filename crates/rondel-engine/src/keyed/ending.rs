@@ -5,9 +5,10 @@ use rondel_event::{Block, Rows};
 use crate::exec::report::Outcome;
 use crate::exec::section::{Moments, Section};
 use crate::keyed::keys::for_each;
+use crate::keyed::plan::Sliced;
 use crate::keyed::record::BITS;
 use crate::keyed::table::TEMPLATE;
-use crate::keyed::{Instances, Place, Sliced, Tell, lowest};
+use crate::keyed::{Instances, Place, Tell, lowest};
 
 /// A machine that was in no final state when its instance ended.
 #[derive(Clone, Copy, Debug)]

@@ -22,11 +22,13 @@ pub(crate) mod keys;
 mod lanes;
 pub(crate) mod moved;
 mod parallel;
+pub(crate) mod plan;
 pub(crate) mod record;
 mod relations;
 mod robust;
 pub(crate) mod saved;
 mod sides;
+mod status;
 pub(crate) mod table;
 mod waiting;
 
@@ -34,11 +36,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType, Verdict};
+use rondel_event::{Block, Rows, Value, Verdict};
 
-use crate::exec::memory::{Memory, of_machine};
 use crate::exec::report::Outcome;
-use crate::exec::report::SliceStatus;
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::serial::Serial;
 use crate::exec::state::Registers;
@@ -48,15 +48,15 @@ use crate::keyed::ahead::{Ahead, Told};
 use crate::keyed::batch::Batch;
 use crate::keyed::by_itself::ByItself;
 use crate::keyed::ending::Unfinished;
-use crate::keyed::keys::{KeptKey, KeyPlan, Keys, for_each};
+use crate::keyed::keys::{Keys, for_each};
 use crate::keyed::lanes::Lanes;
-use crate::keyed::record::{BITS, Layout, UNPLANNED};
+use crate::keyed::plan::{SlicePlan, Sliced};
+use crate::keyed::record::UNPLANNED;
 use crate::keyed::relations::Relations;
 use crate::keyed::robust::Measured;
 use crate::keyed::sides::Sides;
-use crate::keyed::table::{FOUND, TEMPLATE, Table};
+use crate::keyed::table::{TEMPLATE, Table};
 use crate::keyed::waiting::Waits;
-use crate::machine::{MachinePlan, MachineState};
 use crate::ops::columns::rows_where;
 
 /// After so many events records are looked through.
@@ -75,66 +75,6 @@ pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
 
 /// More records than this cannot be numbered.
 const MAX_LIMIT: u64 = 1 << 30;
-
-/// How a section is divided by key.
-#[derive(Clone, Debug)]
-pub(crate) struct SlicePlan {
-    pub(crate) keys: KeyPlan,
-    /// The topics that its properties read and whose messages concern all instances.
-    pub(crate) shared: Vec<TopicId>,
-    /// The topics of events with keys, and the slots that tell an event of one instance.
-    pub(crate) events: Vec<(TopicId, Vec<Slot>)>,
-    /// How many instances there may be at a time.
-    pub(crate) limit: u64,
-}
-
-impl SlicePlan {
-    /// The rows with events of a topic as a whole, which have no key.
-    pub(crate) fn whole(&self, block: &Block) -> Rows {
-        let of_one = |slots: &[Slot]| slots.iter().fold(0, |rows, slot| rows | block.present(*slot));
-        self.events.iter().fold(0, |rows, (topic, slots)| rows | block.topic_rows(*topic) & !of_one(slots))
-    }
-
-    /// The rows that concern all instances; `whole` are those of [`SlicePlan::whole`].
-    pub(crate) fn shared_rows(&self, block: &Block, whole: Rows) -> Rows {
-        let is_of_events = |topic: &TopicId| self.events.iter().any(|(of, _)| of == topic);
-        self.shared.iter().fold(0, |rows, topic| {
-            let of_topic = block.topic_rows(*topic);
-            rows | if is_of_events(topic) { of_topic & whole } else { of_topic }
-        })
-    }
-}
-
-/// A section that is divided by key. If its instances end at a condition, that is the formula after those
-/// of the properties.
-#[derive(Clone, Debug)]
-pub(crate) struct Sliced {
-    pub(crate) section: Arc<Section>,
-    pub(crate) plan: Arc<SlicePlan>,
-}
-
-impl Sliced {
-    /// Whether instances end at a condition.
-    fn ends(&self) -> bool {
-        self.section.formulas.len() > self.section.properties.len()
-    }
-
-    /// What an instance keeps.
-    pub(crate) fn memory(&self) -> Memory {
-        let Sliced { section, plan } = self;
-        let record = Layout::new(section).words * size_of::<u64>();
-        // A key of several words is beside the record. A text may be short enough to be one; nobody knows yet.
-        let beside = if plan.keys.is_word() { 0 } else { size_of::<KeptKey>() };
-        let machines: usize = section.initial.machines.iter().map(of_machine).sum();
-        let memory = section.memory_beside();
-        Memory {
-            by_key: true,
-            bytes: record + FOUND + beside + machines,
-            texts: memory.texts + usize::from(plan.keys.types.contains(&ValueType::String)),
-            ..memory
-        }
-    }
-}
 
 /// What a slice did not take.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -325,92 +265,6 @@ impl Instances {
             leaps: 0,
             plan: Arc::clone(plan),
         }
-    }
-
-    /// How many there are.
-    pub(crate) fn live(&self) -> u64 {
-        self.table.live().into()
-    }
-
-    /// The keys of all instances.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u64]> {
-        let live = (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number));
-        live.map(|number| self.table.key(number))
-    }
-
-    /// How many events were left out because there were as many instances as allowed, or their key was too long.
-    pub(crate) fn refused(&self) -> [u64; 2] {
-        [self.refusals.beyond_limit, self.refusals.too_long]
-    }
-
-    /// How it is at the moment.
-    pub(crate) fn status<'a>(&'a self, sliced: &'a Sliced) -> SliceStatus<'a> {
-        let heap = self.changes.capacity() * size_of::<Reverse<(i64, u32)>>();
-        SliceStatus {
-            properties: &sliced.section.properties,
-            instances: self.live(),
-            bytes: self.table.bytes() + heap,
-            unkeyed: self.refusals.unkeyed,
-            unnamed: self.refusals.unnamed,
-            refused: self.refusals.beyond_limit,
-            first_refused: self.refusals.first.as_deref(),
-            full: self.refusals.by_bytes.then_some(self.room.limit),
-            too_long: self.refusals.too_long,
-        }
-    }
-
-    /// The machines of all instances, each with its plan.
-    pub(crate) fn machines<'a>(
-        &'a self,
-        sliced: &'a Sliced,
-    ) -> impl Iterator<Item = (&'a MachinePlan, &'a MachineState)> {
-        let live = (0..self.table.used()).filter(|&number| self.table.is_live(number));
-        let places = sliced.section.machines.iter().zip(&self.table.layout.places.machines);
-        live.flat_map(move |number| {
-            let record = self.table.record(number);
-            let machines = &self.table.sides.machines;
-            places.clone().filter_map(move |(plan, &word)| Some((plan, machines.get(record[word as usize])?)))
-        })
-    }
-
-    /// Adds for every property how many instances are inconclusive.
-    pub(crate) fn waiting(&self, sliced: &Sliced, waiting: &mut [u64]) {
-        let sides = if sliced.section.moments == Moments::Dense { 4 } else { 2 };
-        let first = self.table.layout.places.verdicts as usize;
-        for number in (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number)) {
-            let record = self.table.record(number);
-            let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
-            for (i, &property) in sliced.section.properties.iter().enumerate() {
-                // Neither satisfied nor violated.
-                let verdict = first + sides * i;
-                waiting[property as usize] += u64::from(bit(verdict) == 0 && bit(verdict + 1) == 0);
-            }
-        }
-    }
-
-    /// The premises that were not certainly true in any instance, as [`Monitor::untried`](crate::Monitor::untried).
-    pub(crate) fn untried<'a>(&'a self, sliced: &'a Sliced) -> impl Iterator<Item = (u32, u32)> + 'a {
-        self.untried.of(&sliced.section.premises)
-    }
-
-    /// Whether the verdicts at all events are asked for.
-    pub(crate) fn report_every(&mut self, every: bool) {
-        self.ahead.every = every;
-    }
-
-    /// How many verdicts were given up because too many were waited for.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.table.sides.lost()
-    }
-
-    /// How many samples there was no room for.
-    pub(crate) fn dropped_samples(&self) -> u64 {
-        self.table.sides.dropped_samples()
-    }
-
-    /// When time will bring something by itself at the earliest.
-    pub(crate) fn next_change(&self) -> Option<i64> {
-        self.changes.peek().map(|Reverse((due, _))| *due)
     }
 
     /// Takes the events of a block, and tells the verdicts. Those at events come in their order. Gives the rows

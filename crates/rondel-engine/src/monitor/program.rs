@@ -11,7 +11,7 @@ use crate::chain::ChainPlan;
 use crate::exec::memory::Memory;
 use crate::exec::section::{Moments, Section};
 use crate::ir::instruction::Instruction;
-use crate::keyed::Sliced;
+use crate::keyed::plan::Sliced;
 use crate::linear::LinearPlan;
 use crate::lower::assemble::Ordered;
 use crate::lower::binding::Binding;

@@ -9,7 +9,8 @@ use crate::exec::section::Section;
 use crate::keyed::ahead::{self, EVENT};
 use crate::keyed::ending::Unfinished;
 use crate::keyed::keys::for_each;
-use crate::keyed::{Moment, Place, Sliced};
+use crate::keyed::plan::Sliced;
+use crate::keyed::{Moment, Place};
 use crate::monitor::noted::{Ended, Noted, has_levels};
 use crate::monitor::{at, before, step_before};
 

@@ -37,7 +37,7 @@ impl Monitor {
         let program = std::sync::Arc::clone(&self.program);
         let Monitor { doubts, reports, keys, instances, asked, times, noted, .. } = self;
         let events = block.map(|block| {
-            let of = |sliced: &crate::keyed::Sliced| {
+            let of = |sliced: &crate::keyed::plan::Sliced| {
                 let mut keys = Keys::new();
                 let whole = sliced.plan.whole(block);
                 let keyed = keys.read(&sliced.plan.keys, block, block.rows() & !whole);

@@ -278,7 +278,7 @@ impl Program {
                     _ => Vec::new(),
                 });
                 let is_its =
-                    |sliced: &crate::keyed::Sliced| sliced.section.all_properties().any(|own| own == i);
+                    |sliced: &crate::keyed::plan::Sliced| sliced.section.all_properties().any(|own| own == i);
                 ReachPlan {
                     slots: slots.collect(),
                     holds: ReachPlan::held(&reach),
