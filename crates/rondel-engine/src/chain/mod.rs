@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use rondel_event::{Block, Rows, Slot, TopicId, Value, ValueType};
 use serde::{Deserialize, Serialize};
 
-use crate::ir::graph::ChainColumn;
+use crate::ir::node::ChainColumn;
 
 pub use figures::{ChainFigures, Distribution};
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::state::State;
 use crate::ir::found::{NOBODYS, take};
-use crate::ir::graph::Wire;
 use crate::ir::instruction::Instruction as I;
+use crate::ir::wire::Wire;
 
 /// The lists of a [`State`], in this order.
 #[derive(Clone, Copy, Debug)]

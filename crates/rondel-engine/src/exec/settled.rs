@@ -17,9 +17,9 @@ use rondel_event::{Block, Rows, Slot};
 
 use crate::exec::section::{Moments, Section};
 use crate::exec::state::State;
-use crate::ir::graph::{NodeId, Wire};
 use crate::ir::instruction::Instruction;
 use crate::ir::truth::{Rails, Truth};
+use crate::ir::wire::{NodeId, Wire};
 
 /// The part of a section that is left.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use rondel_event::Rows;
 
 use crate::exec::section::Section;
 use crate::exec::state::ValueState;
-use crate::ir::graph::Kind;
 use crate::ir::instruction::Instruction;
+use crate::ir::node::Kind;
 use crate::ops::columns::Columns;
 use crate::ops::columns::{self, split};
 use crate::ops::functions;

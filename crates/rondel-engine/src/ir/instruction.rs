@@ -1,8 +1,8 @@
 use rondel_event::Slot;
 use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
-use crate::ir::graph::ChainColumn;
-use crate::ir::graph::Wire;
+use crate::ir::node::ChainColumn;
+use crate::ir::wire::Wire;
 
 /// One step of a program. The `i`-th instruction computes the `i`-th word; those with `out` also
 /// the column of that number, and their word says in which rows that succeeded.

@@ -4,7 +4,7 @@
 use rondel_event::Rows;
 use serde::{Deserialize, Serialize};
 
-use crate::ir::graph::{Sides, Wire};
+use crate::ir::wire::{Sides, Wire};
 
 /// The premise of an implication.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,6 @@
-use crate::ir::graph::{Graph, Node, NodeId};
+use crate::ir::graph::Graph;
+use crate::ir::node::Node;
+use crate::ir::wire::NodeId;
 
 /// The nodes that a program runs, in order.
 pub(crate) struct Schedule {

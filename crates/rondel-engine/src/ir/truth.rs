@@ -1,6 +1,6 @@
 //! Truths of three values as pairs of wires.
 
-use crate::ir::graph::{Sides, Wire};
+use crate::ir::wire::{Sides, Wire};
 
 /// A three-valued truth: where it is certainly true, and where possibly. The two are equal if it is
 /// never unknown.

@@ -10,7 +10,8 @@ use rondel_spec::TimeModel;
 
 use crate::exec::inner::{Inner, InnerPlan};
 use crate::exec::section::Section;
-use crate::ir::graph::{FieldId, Wire};
+use crate::ir::node::FieldId;
+use crate::ir::wire::Wire;
 use crate::keyed::keys::{KeyPlan, for_each};
 use crate::keyed::plan::{SlicePlan, Sliced};
 use crate::keyed::saved::SavedInstances;

@@ -10,8 +10,8 @@ use rondel_event::{Rows, Slot, TopicId};
 
 use crate::exec::run::Step;
 use crate::exec::values;
-use crate::ir::graph::Kind;
 use crate::ir::instruction::Instruction;
+use crate::ir::node::Kind;
 use crate::keyed::keys::{self, KeptKey, KeyPlan, Keys, for_each, read_text};
 use crate::keyed::lanes::Words;
 use crate::keyed::record::{KEY, Layout, POSITION, Truths};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rondel_event::{Field, Layout, Path, Projection, Quantifier, Read, Slot, TopicId, ValueType};
 
-use crate::ir::graph::Node;
+use crate::ir::node::Node;
 use crate::lower::translate::FieldRead;
 
 /// Which columns of a block the fields have, in all sections.

@@ -6,7 +6,9 @@ use std::hash::{Hash, Hasher};
 use rondel_event::{StableHasher, TopicId};
 use rondel_spec::{BinaryOp, ChainId, MachineId, Spec};
 
-use crate::ir::graph::{Graph, Node, NodeId, Relation, Sides, Wire};
+use crate::ir::graph::Graph;
+use crate::ir::node::{Node, Relation};
+use crate::ir::wire::{NodeId, Sides, Wire};
 use crate::linear::Form;
 use crate::lower::translate::{FieldRead, Sources};
 use crate::relation::plan::Plan;

@@ -5,7 +5,7 @@ use regex::bytes::Regex;
 use rondel_event::{Block, Comparison, Rows, Value, ValueType};
 use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
-use crate::ir::graph::{NodeId, Wire};
+use crate::ir::wire::{NodeId, Wire};
 use crate::ops::columns::Columns;
 
 /// An expression. Its value is none where it is unknown.

@@ -18,7 +18,8 @@ use std::collections::VecDeque;
 
 use rondel_event::{Block, Rows};
 
-use crate::ir::graph::{Kind, Measure, Wire};
+use crate::ir::node::{Kind, Measure};
+use crate::ir::wire::Wire;
 use crate::ops::columns::Values;
 use crate::ops::extreme::Greatest;
 use crate::ops::stamps::{Blind, Stamps, age};

@@ -6,8 +6,9 @@ use rondel_spec::{BinaryOp, ChainId, ChainMeasure, Expr, ExprId, TimeModel};
 use super::measured::mirrored;
 use super::{Column, Rails, Translator, Truth, Values};
 use crate::CompileError;
-use crate::ir::graph::ChainColumn;
-use crate::ir::graph::{Constant, Kind, Node, Sides, Wire};
+use crate::ir::node::ChainColumn;
+use crate::ir::node::{Constant, Kind, Node};
+use crate::ir::wire::{Sides, Wire};
 
 impl Translator<'_> {
     fn chain_column(

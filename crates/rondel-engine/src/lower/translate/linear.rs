@@ -7,7 +7,8 @@ use rondel_spec::{BinaryOp, Expr, ExprId, Spec, TimeModel, UnaryOp};
 
 use super::{FieldId, Rails, Translator, Truth};
 use crate::CompileError;
-use crate::ir::graph::{Node, Sides, Wire};
+use crate::ir::node::Node;
+use crate::ir::wire::{Sides, Wire};
 use crate::linear::Form;
 use crate::lower::error;
 

@@ -5,7 +5,8 @@ use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel, UnaryOp};
 
 use super::{Column, Meaning, Operands, Translator, Truth, Values, values};
 use crate::CompileError;
-use crate::ir::graph::{Constant, Kind, Measure, Node, NodeId, Relation, Sides, Wire};
+use crate::ir::node::{Constant, Kind, Measure, Node, Relation};
+use crate::ir::wire::{NodeId, Sides, Wire};
 
 impl Translator<'_> {
     pub(super) fn window(

@@ -23,9 +23,11 @@ use rondel_spec::{Bounds, Expr, ExprId, Kernel, MachineId, Spec, TimeModel, Vari
 
 use crate::CompileError;
 use crate::future::{Future, RobustFuture};
-use crate::ir::graph::{FieldId, Graph, Node, NodeId, Relation, Sides, Wire};
+use crate::ir::graph::Graph;
+use crate::ir::node::{FieldId, Node, Relation};
 use crate::ir::premise::Premise;
 use crate::ir::truth::{Rails, Truth};
+use crate::ir::wire::{NodeId, Sides, Wire};
 use crate::lower::error;
 use crate::lower::quantifier::Quantifier;
 use crate::relation::literal::Scope;

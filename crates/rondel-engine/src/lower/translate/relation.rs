@@ -8,7 +8,8 @@ use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
 
 use super::{Meaning, Translator, Truth};
 use crate::CompileError;
-use crate::ir::graph::{Node, Sides};
+use crate::ir::node::Node;
+use crate::ir::wire::Sides;
 use crate::relation::literal::{Refusal, Scope};
 use crate::relation::plan::{Plan, Rail};
 use crate::relation::safe::Compiler;

@@ -11,7 +11,8 @@ use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, TimeModel, UnaryOp};
 
 use super::{Column, Meaning, Rails, Translator, Truth, Values, values};
 use crate::CompileError;
-use crate::ir::graph::{Constant, Kind, Node, NodeId, Reach, Wire};
+use crate::ir::node::{Constant, Kind, Node, Reach};
+use crate::ir::wire::{NodeId, Wire};
 use crate::lower::error;
 use crate::ops::window::LIMIT;
 

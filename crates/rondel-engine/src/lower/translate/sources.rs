@@ -1,6 +1,8 @@
 //! What the nodes of machines and of quantified formulas stand for. The graph has their numbers only.
 
-use crate::ir::graph::{Graph, Node, NodeId, Wire};
+use crate::ir::graph::Graph;
+use crate::ir::node::Node;
+use crate::ir::wire::{NodeId, Wire};
 use crate::keyed::by_value::Source as ByValue;
 use crate::relation::source::Relation;
 

@@ -5,7 +5,8 @@ use rondel_spec::{BinaryOp, ExprId, FunctionId, UnaryOp, binary_type};
 
 use super::{Column, Meaning, Rails, Translator, Truth, Values};
 use crate::CompileError;
-use crate::ir::graph::{Constant, FieldId, Kind, Node, Relation, Wire};
+use crate::ir::node::{Constant, FieldId, Kind, Node, Relation};
+use crate::ir::wire::Wire;
 
 /// The kind of column for values of this type.
 pub(super) fn kind(value_type: ValueType) -> Kind {
@@ -122,7 +123,7 @@ impl Translator<'_> {
     }
 
     /// Arithmetic on integers can fail; its word says where it did not.
-    fn known_result(&mut self, kind: Kind, node: crate::ir::graph::NodeId, operands: Wire) -> Wire {
+    fn known_result(&mut self, kind: Kind, node: crate::ir::wire::NodeId, operands: Wire) -> Wire {
         match kind {
             Kind::Int => self.graph.and(operands, Wire::of(node)),
             Kind::Float | Kind::Text => operands,
