@@ -10,6 +10,7 @@ mod linear;
 mod machine;
 mod measured;
 mod operands;
+mod past;
 mod relation;
 mod robust;
 mod sources;
@@ -19,7 +20,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use rondel_event::{Comparison, Path, Read, TopicId, Value, ValueType};
-use rondel_spec::{Bounds, Expr, ExprId, Kernel, MachineId, Spec, TimeModel, VariableId, pattern};
+use rondel_spec::{Expr, ExprId, Kernel, MachineId, Spec, TimeModel, VariableId, pattern};
 
 use crate::CompileError;
 use crate::future::{Future, RobustFuture};
@@ -33,6 +34,7 @@ use crate::lower::quantifier::Quantifier;
 use crate::relation::literal::Scope;
 use crate::relation::plan::Keep;
 use future::look_ahead;
+
 pub(crate) use linear::{Lines, groups};
 pub(crate) use machine::MachineSource;
 use operands::Operands;
@@ -511,101 +513,6 @@ impl<'a> Translator<'a> {
                 self.key(*key, *value_type)
             }
             _ => return Err(CompileError::Unsupported { node: id, what: "this operator" }),
-        })
-    }
-
-    /// What is true only at its row.
-    fn update(&self, wire: Wire) -> Truth {
-        let after = if self.model == TimeModel::Dense { Wire::FALSE } else { wire };
-        Truth { at: Rails::both(wire), after: Rails::both(after) }
-    }
-
-    /// A monotone operator: on each rail alone, and only once if there is but one.
-    fn by_rail<const N: usize>(
-        &mut self,
-        operands: [Truth; N],
-        mut operator: impl FnMut(&mut Graph, [Sides; N]) -> Sides,
-    ) -> Truth {
-        let certain = operator(&mut self.graph, operands.map(Truth::certain));
-        let possible = operator(&mut self.graph, operands.map(Truth::possible));
-        Truth::of(certain, possible)
-    }
-
-    fn previously(&mut self, x: Truth) -> Truth {
-        let model = self.model;
-        self.by_rail([x], |graph, [x]| match model {
-            TimeModel::Dense => graph.dense_previously(x),
-            TimeModel::Steps | TimeModel::Points => lasting(graph.previously(x.at)),
-        })
-    }
-
-    fn once(&mut self, bounds: Bounds, x: Truth) -> Truth {
-        self.since(bounds, Truth::lasting(Rails::both(Wire::TRUE)), x)
-    }
-
-    fn since(&mut self, Bounds { lower, upper }: Bounds, p: Truth, q: Truth) -> Truth {
-        let model = self.model;
-        self.by_rail([p, q], |graph, [p, q]| match model {
-            TimeModel::Steps => lasting(graph.bounded_since(p.at, q.at, lower, upper)),
-            TimeModel::Points => lasting(graph.points_since(p.at, q.at, lower, upper)),
-            TimeModel::Dense => graph.dense_since(p, q, lower, upper),
-        })
-    }
-
-    /// The value just before the most recent message of a set of topics.
-    fn prev(&mut self, meaning: Meaning, set: SetId) -> Meaning {
-        if set == 0 {
-            return meaning;
-        }
-        let clock = self.clock(set);
-        // From the second message on there is a value before the most recent one.
-        let any = self.graph.ever(clock);
-        let not_first = self.graph.previously(any);
-        let tick = self.graph.and(clock, not_first);
-        match meaning {
-            Meaning::Truth(truth) => {
-                let before = self.previously(truth);
-                let certain = self.latch(tick, clock, before.at.certain);
-                // Nothing stands for "not impossible" before the first row either.
-                let impossible = self.latch(tick, clock, !before.at.possible);
-                Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }))
-            }
-            Meaning::Values(Values { at, after, value_type }) => {
-                let kind = values::kind(value_type);
-                let mut latched = |column: Column| {
-                    let known = self.graph.previously(column.known);
-                    let known = self.latch(tick, clock, known);
-                    Column { node: self.graph.add(Node::Latch(kind, column.node, clock)), known }
-                };
-                let (row, span) = (latched(at), latched(after));
-                if row == span || self.model != TimeModel::Dense {
-                    return Meaning::Values(Values::lasting(row, value_type));
-                }
-                // Whether there was time between that message and the row before.
-                let together = self.graph.wire(Node::Together);
-                let empty = self.latch(tick, clock, together);
-                let column = self.select(Rails::both(empty), row, span, value_type);
-                Meaning::Values(Values::lasting(column, value_type))
-            }
-        }
-    }
-
-    /// What is taken at a tick lasts until the clock ticks again, which takes anew.
-    fn latch(&mut self, tick: Wire, clock: Wire, before: Wire) -> Wire {
-        let taken = self.graph.and(tick, before);
-        self.graph.since(!clock, taken)
-    }
-
-    /// The rows of a set of topics. Every event that is seen comes on some topic that is seen.
-    fn clock(&mut self, set: SetId) -> Wire {
-        let topics = &self.sets[set];
-        // In the dense model there are rows without an event.
-        if topics.len() == self.topics && self.model != TimeModel::Dense {
-            return Wire::TRUE;
-        }
-        topics.iter().fold(Wire::FALSE, |clock, &topic| {
-            let on = self.graph.wire(Node::On(topic));
-            self.graph.or(clock, on)
         })
     }
 

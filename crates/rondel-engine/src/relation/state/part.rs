@@ -1,0 +1,343 @@
+//! A part of a plan at a tick.
+
+use super::{Keyed, Own, PartState, Tick};
+use crate::relation::apart;
+use crate::relation::batch::Batch;
+use crate::relation::chain;
+use crate::relation::plan::{Op, Part, PartId, Rail, Side};
+use crate::relation::since::Since;
+use crate::relation::table::Table;
+use crate::relation::term::Source;
+
+impl PartState {
+    /// What is taken for it, if it is not known any more which tuples it has.
+    #[inline(always)]
+    pub(crate) fn vague(&self, part: &Part) -> Option<Rail> {
+        part.vague.filter(|_| self.is_vague)
+    }
+
+    pub(super) fn step<S: Source>(
+        &mut self,
+        part: &Part,
+        parts: &[Part],
+        earlier: &[PartState],
+        tick: &Tick<'_, S>,
+    ) {
+        let out_of = |of: &PartId| &earlier[of.index()].out;
+        if !matches!(part.op, Op::Bind(_)) {
+            self.out.clear();
+        }
+        if matches!(part.op, Op::Ask { .. }) {
+            return;
+        }
+        if part.vague.is_some() {
+            let mut is_vague = false;
+            match &part.op {
+                // Of the others it is found out for each tuple.
+                Op::Chain { of, .. } => is_vague = earlier[of.index()].is_vague,
+                op => op.for_each_operand(|part, _| is_vague |= earlier[part.index()].is_vague),
+            }
+            // What lasts may have been built up from what is not known.
+            self.is_vague = is_vague || part.lasts && self.is_vague;
+            if is_vague || self.is_vague && !part.forgets() {
+                return;
+            }
+        }
+        let mut is_settled = false;
+        match &part.op {
+            Op::Bind(_) | Op::Ask { .. } => {}
+            Op::Unit => self.out.push(&[], 1),
+            Op::Chain { of, stages, output, is_first } => {
+                let how = chain::Plan { stages, output, is_first: *is_first };
+                self.is_vague = chain::run(out_of(of), &how, earlier, parts, tick, &mut self.out);
+            }
+            Op::Union(of) if !part.lasts => {
+                of.iter().for_each(|of| self.out.extend(out_of(of)));
+                self.out.consolidate();
+            }
+            Op::Project(of, columns) if !part.lasts => {
+                for (tuple, weight) in out_of(of).iter() {
+                    self.out.push_columns(tuple, columns, weight);
+                }
+                self.out.consolidate();
+            }
+            Op::Union(of) => {
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                for of in of {
+                    out_of(of).iter().for_each(|(tuple, weight)| count(table, tuple, weight));
+                }
+                settle(table, &mut self.out);
+            }
+            Op::Project(of, columns) => {
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                for (tuple, weight) in out_of(of).iter() {
+                    count(table, Keyed::new(tuple, columns).key(), weight);
+                }
+                settle(table, &mut self.out);
+            }
+            Op::Previously(of) => self.previously(out_of(of), part.lasts, tick.is_span),
+            Op::Changes(of) => {
+                let Own::Next(before) = &mut self.own else { return };
+                let now = out_of(of);
+                if !before.is_empty() || !now.is_empty() {
+                    self.out.extend(now);
+                    before.iter().for_each(|(tuple, _)| self.out.push(tuple, -1));
+                    self.out.consolidate();
+                    before.clear();
+                    before.extend(now);
+                }
+            }
+            Op::Scan(of) => {
+                let table = earlier[of.index()].table.as_ref();
+                let tuples = table.into_iter().flat_map(Table::present);
+                tuples.for_each(|tuple| self.out.push(tuple, 1));
+            }
+            Op::Delay(of, by) => self.delay(out_of(of), *by, tick.now),
+            Op::Join(left, right, output) => {
+                let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
+                let mut pair = Vec::new();
+                let mut emit = |a: &[u64], b: &[u64], weight: i8| {
+                    pair.clear();
+                    let value = |&(of_b, c): &(bool, u32)| if of_b { b[c as usize] } else { a[c as usize] };
+                    pair.extend(output.iter().map(value));
+                    self.out.push(&pair, weight);
+                };
+                product(a, b, left, right, |a, b, weight| emit(a, b, weight));
+                self.out.consolidate();
+            }
+            Op::Apart { sides, columns, output } => {
+                let Own::Counts(counts) = &mut self.own else { return };
+                let sides = [&sides[0], &sides[1]];
+                let of_sides = sides.map(|side| &earlier[side.part.index()]);
+                let before = self.size;
+                self.size += counts.step(sides, *columns, of_sides);
+                if before <= 0 && self.size > 0 {
+                    apart::first(sides, *columns, of_sides, output, &mut self.out);
+                }
+                return;
+            }
+            Op::Without(left, right) => {
+                let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
+                a.out.iter().for_each(|(tuple, weight)| self.out.push(tuple, weight));
+                product(a, b, left, right, |a, _, weight| self.out.push(a, -weight));
+                self.out.consolidate();
+            }
+            Op::Select(of, conditions) => {
+                let context = tick.context();
+                let passes = |tuple: &[u64]| conditions.iter().all(|c| context.holds(c, tuple));
+                let Own::Watch(watch) = &mut self.own else {
+                    for (tuple, weight) in out_of(of).iter().filter(|(tuple, _)| passes(tuple)) {
+                        self.out.push(tuple, weight);
+                    }
+                    self.finish(part, false);
+                    return;
+                };
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                let set = |table: &mut Table, tuple: &[u64], present| {
+                    if present {
+                        let row = table.insert(tuple);
+                        table.touch(row);
+                        table.meta(row).present = true;
+                    } else if let Some(row) = table.find(tuple) {
+                        table.touch(row);
+                        table.meta(row).present = false;
+                    }
+                };
+                for (tuple, weight) in out_of(of).iter() {
+                    set(table, tuple, weight > 0 && passes(tuple));
+                }
+                if watch.has_changed(tick.source, tick.is_first) {
+                    let all = earlier[of.index()].table.as_ref();
+                    all.into_iter()
+                        .flat_map(Table::present)
+                        .for_each(|tuple| set(table, tuple, passes(tuple)));
+                }
+                settle(table, &mut self.out);
+            }
+            Op::Since { lower, upper, left, right, most } => {
+                is_settled = true;
+                let (Some(table), Own::Since(own)) = (&mut self.table, &mut self.own) else { return };
+                let since = Since { lower: *lower, upper: *upper, left, right: *right, most: *most };
+                since.step(own, table, earlier, parts, tick);
+                settle(table, &mut self.out);
+                self.is_vague |= part.vague.is_some() && own.forgotten > 0;
+            }
+            Op::Lasting(of, upper) => {
+                is_settled = true;
+                let Some(table) = &mut self.table else { return };
+                for (tuple, weight) in out_of(of).iter() {
+                    let row = table.insert(tuple);
+                    table.touch(row);
+                    let meta = table.meta(row);
+                    (meta.present, meta.time, meta.count) = (false, tick.before, u32::from(weight > 0));
+                    table.unlink(row);
+                    if weight > 0 {
+                        table.link_last(row);
+                    }
+                }
+                // It did not hold at the tick of its time, which must be beyond the bound.
+                let beyond = upper.map_or(i64::MIN + 1, |upper| tick.now.saturating_sub(upper));
+                while let Some((row, _)) = table.first().filter(|(_, meta)| meta.time < beyond) {
+                    table.touch(row);
+                    table.meta(row).present = true;
+                    table.unlink(row);
+                }
+                settle(table, &mut self.out);
+            }
+        }
+        self.finish(part, is_settled);
+    }
+
+    /// Counts the tuples, and keeps them for those that look them up.
+    pub(super) fn finish(&mut self, part: &Part, is_settled: bool) {
+        if !part.lasts {
+            self.size = self.out.len() as i64;
+            return;
+        }
+        if self.out.is_empty() {
+            return;
+        }
+        self.size += self.out.balance();
+        let Some(table) = self.table.as_mut().filter(|_| !is_settled) else { return };
+        for (tuple, weight) in self.out.iter() {
+            if weight > 0 {
+                let row = table.insert(tuple);
+                table.meta(row).present = true;
+            } else if let Some(row) = table.find(tuple) {
+                table.remove(row);
+            }
+        }
+    }
+
+    pub(super) fn previously(&mut self, of: &Batch, lasts: bool, is_span: bool) {
+        let Own::Next(next) = &mut self.own else { return };
+        // In the time after a moment it is what its operand is.
+        match (lasts, is_span) {
+            (_, false) => {
+                std::mem::swap(&mut self.out, next);
+                next.clear();
+                next.extend(of);
+            }
+            (false, true) => {
+                next.clear();
+                next.extend(of);
+                self.out.extend(of);
+            }
+            (true, true) => {
+                self.out.extend(next);
+                self.out.extend(of);
+                self.out.consolidate();
+                next.clear();
+            }
+        }
+    }
+
+    pub(super) fn delay(&mut self, of: &Batch, by: i64, now: i64) {
+        let Own::Delayed(waiting) = &mut self.own else { return };
+        for (tuple, weight) in of.iter() {
+            waiting.push_back((now, weight, tuple.into()));
+        }
+        while waiting.front().is_some_and(|(time, ..)| time.saturating_add(by) <= now) {
+            if let Some((_, weight, tuple)) = waiting.pop_front() {
+                self.out.push(&tuple, weight);
+            }
+        }
+        self.out.consolidate();
+    }
+
+    /// From here on all is done on trial.
+    pub(super) fn try_out(&mut self) {
+        self.table.iter_mut().for_each(Table::try_out);
+        let own = match &mut self.own {
+            Own::Nothing => Own::Nothing,
+            Own::Next(next) => Own::Next(next.clone()),
+            Own::Watch(watch) => Own::Watch(watch.clone()),
+            Own::Since(since) => Own::Since(since.try_out()),
+            Own::Counts(counts) => {
+                counts.tables().into_iter().for_each(Table::try_out);
+                Own::Nothing
+            }
+            Own::Delayed(waiting) => {
+                waiting.try_out();
+                Own::Nothing
+            }
+        };
+        self.before = Some(Box::new((self.size, self.is_vague, own)));
+    }
+
+    pub(super) fn confirm(&mut self) {
+        self.before = None;
+        self.table.iter_mut().for_each(Table::confirm);
+        match &mut self.own {
+            Own::Since(since) => since.confirm(),
+            Own::Delayed(waiting) => waiting.confirm(),
+            Own::Counts(counts) => {
+                counts.tables().into_iter().for_each(Table::confirm);
+            }
+            Own::Nothing | Own::Next(_) | Own::Watch(_) => {}
+        }
+    }
+
+    pub(super) fn take_back(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        let (size, is_vague, own) = *before;
+        (self.size, self.is_vague) = (size, is_vague);
+        self.table.iter_mut().for_each(Table::take_back);
+        match (&mut self.own, own) {
+            (Own::Since(since), Own::Since(before)) => since.take_back(before),
+            (Own::Delayed(waiting), _) => waiting.take_back(),
+            (Own::Counts(counts), _) => {
+                counts.tables().into_iter().for_each(Table::take_back);
+            }
+            (own, before) => *own = before,
+        }
+    }
+}
+
+/// Adds to how often a tuple is derived.
+fn count(table: &mut Table, tuple: &[u64], weight: i8) {
+    let row = table.insert(tuple);
+    table.touch(row);
+    let meta = table.meta(row);
+    meta.count = meta.count.saturating_add_signed(weight.into());
+    meta.present = meta.count > 0;
+}
+
+fn settle(table: &mut Table, out: &mut Batch) {
+    table.settle(|tuple, weight| out.push(tuple, weight), |meta| meta.count > 0);
+}
+
+/// The changes of a product: what has changed on one side with all that the other side has now; where
+/// both have changed that counts it twice, and once is taken back.
+fn product(
+    a: &PartState,
+    b: &PartState,
+    left: &Side,
+    right: &Side,
+    mut emit: impl FnMut(&[u64], &[u64], i8),
+) {
+    let (Some(table_a), Some(table_b)) = (&a.table, &b.table) else { return };
+    for (tuple, weight) in a.out.iter() {
+        let key = Keyed::new(tuple, &left.columns);
+        table_b.tuples(right.access, key.key()).for_each(|other| emit(tuple, other, weight));
+    }
+    for (tuple, weight) in b.out.iter() {
+        let key = Keyed::new(tuple, &right.columns);
+        table_a.tuples(left.access, key.key()).for_each(|other| emit(other, tuple, weight));
+    }
+    if a.out.is_empty() || b.out.is_empty() {
+        return;
+    }
+    let agree = |x: &[u64], y: &[u64]| {
+        let mut columns = left.columns.iter().zip(&right.columns);
+        columns.all(|(&c, &d)| x[c as usize] == y[d as usize])
+    };
+    for (x, weight) in a.out.iter() {
+        for (y, other) in b.out.iter().filter(|(y, _)| agree(x, y)) {
+            emit(x, y, -weight * other);
+        }
+    }
+}
