@@ -15,11 +15,21 @@ async function start() {
   const settings = vscode.workspace.getConfiguration("rondel");
   const schemas = settings.get("schemas", []).flatMap((path) => ["--schemas", path]);
   const recordings = settings.get("recordings", []).flatMap((path) => ["--recording", path]);
-  const server = { command: settings.get("command", "rondel"), args: ["lsp", ...schemas, ...recordings] };
+  const command = settings.get("command", "rondel");
+  const server = { command, args: ["lsp", ...schemas, ...recordings] };
   client = new library.LanguageClient("rondel", "Rondel", server, {
     documentSelector: [{ language: "rondel" }],
   });
-  await client.start();
+  try {
+    await client.start();
+  } catch (error) {
+    client = undefined;
+    const reason = error instanceof Error ? error.message : String(error);
+    vscode.window.showErrorMessage(
+      `Rondel: \`${command} lsp\` does not start, so there are colours only. ` +
+        `The setting rondel.command names the program. (${reason})`,
+    );
+  }
 }
 
 async function stop() {

@@ -149,4 +149,8 @@ fn the_grammar_of_editors_has_all_words() {
     let known = |word: &&str| colored.iter().any(|part| part == word || part.strip_prefix('b') == Some(word));
     let missing: Vec<&&str> = lists.iter().copied().flatten().filter(|word| !known(word)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    assert!(grammar.contains("(?:#|//).*$"), "comments begin with `#` or `//`");
+    // Without this flag names have no letters, and nothing is completed.
+    let words = include_str!("../../../../editors/vscode/language-configuration.json");
+    assert!(words.contains("[\\\\p{L}_][\\\\p{L}\\\\p{N}_]*\", \"flags\": \"u\""), "{words}");
 }
