@@ -5,6 +5,7 @@
 mod chunks;
 mod columns;
 mod pages;
+mod thrift;
 mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

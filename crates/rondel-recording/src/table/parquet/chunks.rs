@@ -1,7 +1,7 @@
 //! Parts of a Parquet file, with limits for what pages claim.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Take};
+use std::io::{Cursor, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,10 +9,16 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::thrift;
+
 /// The largest page, decompressed, in bytes. Writers make pages of one MiB.
-const PAGE: u64 = 256 << 20;
+const PAGE: i64 = 256 << 20;
 /// The largest header of a page, in bytes.
 const HEADER: u64 = 1 << 20;
+/// The bytes of a header that are read first: as good as all are shorter.
+const FIRST: u64 = 512;
+/// The bytes at the end of a file: the size of the list of columns and row groups, and what marks the format.
+const END: u64 = 8;
 
 /// A file of which parts are read.
 pub(super) struct Chunks {
@@ -43,22 +49,37 @@ impl Length for Chunks {
 }
 
 impl ChunkReader for Chunks {
-    type T = Take<BufReader<File>>;
+    type T = Cursor<Vec<u8>>;
 
-    /// What begins at a place: a page with its header.
+    /// What begins at a place: the header of a page, or the last bytes of the file.
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let mut reader = BufReader::with_capacity(4096, self.at(start)?);
+        let mut file = self.at(start)?;
         if !self.has_pages.load(Ordering::Relaxed) {
-            return Ok(reader.take(self.size));
+            return Ok(Cursor::new(read(&mut file, END)?));
         }
-        // Behind a header that the library has looked at already comes the page itself.
-        let claimed = page_size(reader.fill_buf()?).unwrap_or(0);
-        if claimed > PAGE {
+        let mut claimed = 0;
+        let mut size = |header: &[u8]| {
+            thrift::length(header, |number, value| {
+                // The sizes of the page as it is, and compressed.
+                if number == 2 || number == 3 {
+                    claimed = claimed.max(value);
+                }
+            })
+        };
+        let mut header = read(&mut file, FIRST)?;
+        let mut end = size(&header);
+        if end.is_none() && header.len() as u64 == FIRST {
+            header.extend(read(&mut file, HEADER - FIRST)?);
+            end = size(&header);
+        }
+        // Behind a header that the library has looked at already it asks for the page, and reads nothing here.
+        header.truncate(end.unwrap_or(0));
+        if end.is_some() && claimed > PAGE {
             let reason =
                 format!("the page at byte {start} claims {claimed} bytes, more than {} MiB", PAGE >> 20);
             return Err(ParquetError::General(reason));
         }
-        Ok(reader.take(HEADER))
+        Ok(Cursor::new(header))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -71,36 +92,18 @@ impl ChunkReader for Chunks {
         if bytes.len() != length {
             return Err(ParquetError::EOF(format!("the file ends within {length} bytes at byte {start}")));
         }
+        let is_list = !self.has_pages.load(Ordering::Relaxed) && length as u64 != END;
+        if is_list && thrift::length(&bytes, |_, _| {}).is_none() {
+            return Err(ParquetError::General(format!("what begins at byte {start} is no list of columns")));
+        }
         self.consumed.fetch_add(length as u64, Ordering::Relaxed);
         Ok(bytes.into())
     }
 }
 
-/// The larger size that the header of a page claims: its first fields are the type and both sizes, in Thrift's compact
-/// form.
-fn page_size(header: &[u8]) -> Option<u64> {
-    let (mut rest, mut numbers) = (header, [0_u64; 3]);
-    for number in &mut numbers {
-        // One field further, a number of 32 bits.
-        rest = rest.strip_prefix(b"\x15")?;
-        let mut shift = 0;
-        loop {
-            let (byte, after) = rest.split_first()?;
-            rest = after;
-            *number |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                break;
-            }
-            if shift > 28 {
-                return None;
-            }
-        }
-        // Even numbers are twice what is meant, odd ones are negative.
-        if *number & 1 == 1 {
-            return None;
-        }
-        *number /= 2;
-    }
-    Some(numbers[1].max(numbers[2]))
+/// Reads so many bytes, or up to the end of the file.
+fn read(file: &mut File, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(FIRST as usize);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
