@@ -12,6 +12,8 @@ mod integral;
 mod moments;
 mod ordered;
 mod sorted;
+mod stacks;
+mod sum;
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -28,6 +30,7 @@ use ends::Ends;
 use integral::Integral;
 use moments::Deviation;
 use ordered::{HUNDRED, Ordered};
+use sum::{SumFloat, SumInt};
 
 /// How many samples a window keeps. Of more it says nothing, until it is down to so many again.
 pub(crate) const LIMIT: usize = 1_000_000;
@@ -72,166 +75,6 @@ impl Count {
     /// The earliest time at which it changes by itself, after the time of the last row.
     pub(crate) fn next_change(&self) -> Option<i64> {
         first_leaves(self.stamps.front().copied(), &self.blind, self.over)
-    }
-}
-
-/// The sum of integers. Unknown where it does not fit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SumInt {
-    over: u64,
-    limit: usize,
-    samples: VecDeque<(i64, i64)>,
-    /// A million times the greatest integer is far from its end.
-    sum: i128,
-    blind: Blind,
-}
-
-impl SumInt {
-    pub(crate) fn new(over: u64, limit: usize) -> SumInt {
-        SumInt { over, limit, samples: VecDeque::new(), sum: 0, blind: Blind::default() }
-    }
-
-    fn pop(&mut self) -> Option<i64> {
-        let (stamp, value) = self.samples.pop_front()?;
-        self.sum -= i128::from(value);
-        Some(stamp)
-    }
-
-    /// The sum at a row, if it is known. The sample may be one whose value is unknown.
-    #[inline(always)]
-    pub(crate) fn row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
-        while self.samples.front().is_some_and(|&(stamp, _)| age(now, stamp) >= self.over) {
-            self.pop();
-        }
-        match sample {
-            Some(Some(value)) => {
-                self.samples.push_back((now, value));
-                self.sum += i128::from(value);
-                if self.samples.len() > self.limit
-                    && let Some(oldest) = self.pop()
-                {
-                    self.blind.drop(oldest);
-                }
-            }
-            Some(None) => self.blind.unknown(now),
-            None => {}
-        }
-        let known = self.blind.is_over(now, self.over);
-        i64::try_from(self.sum).ok().filter(|_| known)
-    }
-
-    /// As [`Count::next_change`].
-    pub(crate) fn next_change(&self) -> Option<i64> {
-        first_leaves(self.samples.front().map(|s| s.0), &self.blind, self.over)
-    }
-}
-
-/// The sum of floats.
-///
-/// It is added up anew from the samples that are there, in twice the precision: nothing is ever
-/// subtracted. What has left the window leaves no trace, be it large, infinite or NaN, and the
-/// result is off by no more than its own last digit, unless the terms cancel out to less than
-/// 2⁻⁵⁰ of what they were. Infinite where the terms added so far exceed the range.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SumFloat {
-    over: u64,
-    limit: usize,
-    /// The older samples, the oldest at the end, each with the sum from it to the first here.
-    older: Vec<(i64, Twofold)>,
-    /// The others, in order.
-    newer: Vec<(i64, f64)>,
-    newer_sum: Twofold,
-    blind: Blind,
-}
-
-impl SumFloat {
-    pub(crate) fn new(over: u64, limit: usize) -> SumFloat {
-        SumFloat {
-            over,
-            limit,
-            older: Vec::new(),
-            newer: Vec::new(),
-            newer_sum: Twofold::default(),
-            blind: Blind::default(),
-        }
-    }
-
-    fn oldest(&self) -> Option<i64> {
-        match self.older.last() {
-            Some(&(stamp, _)) => Some(stamp),
-            None => self.newer.first().map(|&(stamp, _)| stamp),
-        }
-    }
-
-    fn pop(&mut self) {
-        if self.older.is_empty() {
-            let mut sum = Twofold::default();
-            let SumFloat { older, newer, .. } = self;
-            older.extend(newer.drain(..).rev().map(|(stamp, value)| {
-                sum.add(value);
-                (stamp, sum)
-            }));
-            self.newer_sum = Twofold::default();
-        }
-        self.older.pop();
-    }
-
-    /// As [`SumInt::row`].
-    #[inline(always)]
-    pub(crate) fn row(&mut self, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
-        while self.oldest().is_some_and(|stamp| age(now, stamp) >= self.over) {
-            self.pop();
-        }
-        match sample {
-            Some(Some(value)) => {
-                self.newer.push((now, value));
-                self.newer_sum.add(value);
-                if self.older.len() + self.newer.len() > self.limit
-                    && let Some(oldest) = self.oldest()
-                {
-                    self.pop();
-                    self.blind.drop(oldest);
-                }
-            }
-            Some(None) => self.blind.unknown(now),
-            None => {}
-        }
-        let older = self.older.last().map_or(Twofold::default(), |&(_, sum)| sum);
-        self.blind.is_over(now, self.over).then(|| older.plus(self.newer_sum))
-    }
-
-    /// As [`Count::next_change`].
-    pub(crate) fn next_change(&self) -> Option<i64> {
-        first_leaves(self.oldest(), &self.blind, self.over)
-    }
-}
-
-/// A sum, and what rounding took from it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Twofold {
-    sum: f64,
-    rest: f64,
-}
-
-impl Twofold {
-    #[inline(always)]
-    fn add(&mut self, x: f64) {
-        let sum = self.sum + x;
-        if sum.is_finite() {
-            // Knuth: what the sum has of each, and what that leaves of it, exactly.
-            let of_x = sum - self.sum;
-            let of_old = sum - of_x;
-            self.rest += (self.sum - of_old) + (x - of_x);
-        } else {
-            self.rest = 0.0;
-        }
-        self.sum = sum;
-    }
-
-    #[inline(always)]
-    fn plus(mut self, other: Twofold) -> f64 {
-        self.add(other.sum);
-        if self.sum.is_finite() { self.sum + (self.rest + other.rest) } else { self.sum }
     }
 }
 
@@ -414,13 +257,7 @@ impl Window {
         let (newest, blind, over) = match self {
             Window::Count(count) => (count.stamps.back().copied(), &count.blind, count.over),
             Window::SumInt(sum) => (sum.samples.back().map(|sample| sample.0), &sum.blind, sum.over),
-            Window::SumFloat(sum) => {
-                let newest = match sum.newer.last() {
-                    Some(&(stamp, _)) => Some(stamp),
-                    None => sum.older.first().map(|&(stamp, _)| stamp),
-                };
-                (newest, &sum.blind, sum.over)
-            }
+            Window::SumFloat(sum) => (sum.newest(), &sum.blind, sum.over),
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => {
                 (extreme.greatest.newest(), &extreme.blind, extreme.over)
             }
@@ -441,10 +278,7 @@ impl Window {
         match self {
             Window::Count(count) => count.stamps.capacity() * size_of::<i64>(),
             Window::SumInt(sum) => sum.samples.capacity() * size_of::<(i64, i64)>(),
-            Window::SumFloat(sum) => {
-                sum.older.capacity() * size_of::<(i64, Twofold)>()
-                    + sum.newer.capacity() * size_of::<(i64, f64)>()
-            }
+            Window::SumFloat(sum) => sum.bytes(),
             Window::ExtremeInt(extreme) | Window::ExtremeFloat(extreme) => extreme.greatest.bytes(),
             Window::DistinctInt(x) | Window::DistinctFloat(x) | Window::Quantile(_, x) => x.bytes(),
             Window::Deviation(x) => x.bytes(),
