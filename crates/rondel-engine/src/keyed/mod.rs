@@ -26,6 +26,7 @@ pub(crate) mod plan;
 pub(crate) mod record;
 mod relations;
 mod robust;
+pub(crate) mod room;
 pub(crate) mod saved;
 mod sides;
 mod status;
@@ -36,7 +37,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use rondel_event::{Block, Rows, Value, Verdict};
+use rondel_event::{Block, Rows, Verdict};
 
 use crate::exec::report::Outcome;
 use crate::exec::section::{Margin, Moments, Section};
@@ -54,6 +55,7 @@ use crate::keyed::plan::{SlicePlan, Sliced};
 use crate::keyed::record::UNPLANNED;
 use crate::keyed::relations::Relations;
 use crate::keyed::robust::Measured;
+use crate::keyed::room::{MAX_LIMIT, Refusals, Room, lowest};
 use crate::keyed::sides::Sides;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::keyed::waiting::Waits;
@@ -69,46 +71,6 @@ const LOOKS: u32 = 2;
 
 /// How many are looked at after [`SWEEP`] events in any case, so that what may be forgotten is, in the end.
 const FEWEST_LOOKS: u32 = 64;
-
-/// So many instances are allowed where the specification says nothing.
-pub(crate) const DEFAULT_LIMIT: u64 = 10_000_000;
-
-/// More records than this cannot be numbered.
-const MAX_LIMIT: u64 = 1 << 30;
-
-/// What a slice did not take.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Refusals {
-    /// Events without a key, or with one of another type.
-    unkeyed: u64,
-    /// Events with a new key when there were as many instances as allowed.
-    beyond_limit: u64,
-    /// The key of the first of them.
-    first: Option<Vec<Value>>,
-    /// Whether it was refused because of the bytes of all instances.
-    by_bytes: bool,
-    /// Events with a key that is too long, since the start of this run.
-    too_long: u64,
-    /// Of those without a key the events of instances of a topic that nobody could name, since the start of this run.
-    unnamed: u64,
-}
-
-/// How much memory instances may take.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    /// The limit in bytes.
-    limit: usize,
-    /// How many bytes an instance keeps beside its record, on average.
-    beside: usize,
-    /// How many instances there must be for that to be looked at again.
-    measure_at: u64,
-}
-
-impl Default for Room {
-    fn default() -> Room {
-        Room { limit: usize::MAX, beside: 0, measure_at: 0 }
-    }
-}
 
 /// All instances of a slice.
 #[derive(Clone, Debug)]
@@ -441,47 +403,6 @@ impl Instances {
         (rows & !rest, waves, count)
     }
 
-    /// Limits the bytes of all instances. Those that are there stay.
-    pub(crate) fn limit_bytes(&mut self, limit: usize) {
-        // Where every value counts, all are kept.
-        self.room = Room { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
-    }
-
-    /// Whether there is no room for a further instance. Called only when one is about to begin.
-    fn is_full(&mut self, limit: u64) -> bool {
-        let live = self.live();
-        if live >= limit {
-            return true;
-        }
-        if self.room.limit == usize::MAX {
-            return false;
-        }
-        if live >= self.room.measure_at {
-            // What instances keep beside their records is looked at when there are an eighth more, so that it
-            // costs a constant for each.
-            self.room.beside = self.table.sides.bytes() / (self.table.used().max(1) as usize);
-            self.room.measure_at = live + live / 8 + 64;
-        }
-        self.table.live_bytes() + self.room.beside * live as usize >= self.room.limit
-    }
-
-    /// Leaves out events whose keys are too long to be kept. Where every value counts, all are kept.
-    #[cold]
-    fn without_long(&mut self, keyed: Rows) -> Rows {
-        let long = if self.plan.limit == u64::MAX { 0 } else { keyed & self.keys.too_long };
-        self.refusals.too_long += u64::from(long.count_ones());
-        keyed & !long
-    }
-
-    fn refuse(&mut self, row: usize) {
-        self.refusals.beyond_limit += 1;
-        if self.refusals.first.is_none() {
-            let key = self.plan.keys.values(self.keys.key(row));
-            self.refusals.first = Some(key);
-            self.refusals.by_bytes = self.live() < self.plan.limit.min(MAX_LIMIT);
-        }
-    }
-
     fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
         let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, untried, .. } =
             self;
@@ -604,16 +525,6 @@ impl Instances {
             (TEMPLATE + 1..self.table.used()).for_each(|number| self.look(number, section));
         }
     }
-}
-
-/// The lowest so many of a set of rows.
-fn lowest(rows: Rows, count: u64) -> Rows {
-    let mut rest = rows;
-    if count >= rows.count_ones().into() {
-        return rows;
-    }
-    (0..count).for_each(|_| rest &= rest.wrapping_sub(1));
-    rows & !rest
 }
 
 /// Which of up to 64 instances were seen: a bit for each, which others may share.

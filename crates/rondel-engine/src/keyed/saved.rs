@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::exec::section::Section;
 use crate::ir::premise::Untried;
+use crate::keyed::Instances;
+use crate::keyed::room::Refusals;
 use crate::keyed::table::SavedTable;
-use crate::keyed::{Instances, Refusals};
 
 /// What of [`Instances`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]

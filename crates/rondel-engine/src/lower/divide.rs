@@ -7,10 +7,10 @@ use rondel_spec::{Property, Slice, Spec, TimeModel};
 
 use crate::CompileError;
 use crate::exec::section::Moments;
-use crate::keyed::DEFAULT_LIMIT;
 use crate::keyed::key_tests::decided;
 use crate::keyed::keys::KeyPlan;
 use crate::keyed::plan::{SlicePlan, Sliced};
+use crate::keyed::room::DEFAULT_LIMIT;
 use crate::lower::assemble::Ordered;
 use crate::lower::binding::Binding;
 use crate::lower::error;
