@@ -9,19 +9,21 @@
 //! points and steps, where a moment counts by being there at all, those are all at which it is not idle (see
 //! [`is_idle`](crate::future::Plan::is_idle)); in dense time, where a truth lasts, those at which one changes.
 
+mod look;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
-use super::batch::Batch;
-use super::plan::{Ask, Left, Op, Part, Plan};
-use super::state::{Keyed, PartState, Tick};
+use super::plan::{Ask, Op, Part, Plan};
+use super::state::{PartState, Tick};
 use super::table::Table;
 use super::term::Source;
 use super::witness::Answers;
 use crate::future::{Decision, Pending, RailDecision, Range, Scratch};
+use look::{Look, split};
 
 /// The rail of what is certain.
 const CERTAIN: usize = 0;
@@ -106,84 +108,6 @@ pub(crate) struct Asking {
     #[serde(skip)]
     #[allow(clippy::vec_box, reason = "they go back into boxes")]
     spare: Vec<Box<Wait>>,
-}
-
-/// What can be asked of a tuple at a tick.
-struct Look<'a, 'b, S> {
-    ask: &'a Ask,
-    pasts: &'a [[Vec<Left>; 2]],
-    parts: &'a [Part],
-    earlier: &'a [PartState],
-    tick: &'a Tick<'b, S>,
-}
-
-impl<S: Source> Look<'_, '_, S> {
-    fn holds(&self, left: &Left, tuple: &[u64]) -> bool {
-        match left {
-            Left::Test(condition) => self.tick.context().holds(condition, tuple),
-            Left::Member { lookup, wanted, .. } => {
-                let (part, key) = (&self.earlier[lookup.part.index()], Keyed::new(tuple, &lookup.slots));
-                let is_member = if self.parts[lookup.part.index()].lasts {
-                    part.table.as_ref().is_some_and(|table| table.has(lookup.access, key.key()))
-                } else {
-                    key.is_in(&part.out)
-                };
-                is_member == *wanted
-            }
-        }
-    }
-
-    /// The pasts of a tuple.
-    fn truths(&self, tuple: &[u64], out: &mut Vec<u8>) {
-        let rail = |lefts: &[Left]| u8::from(lefts.iter().all(|left| self.holds(left, tuple)));
-        out.clear();
-        out.extend(self.pasts.iter().map(|[certain, possible]| rail(certain) | rail(possible) << 1));
-    }
-
-    /// The same, as long as nothing happens to the tuple itself: what does not depend on it may be anything.
-    fn ranges(&self, tuple: &[u64], out: &mut Vec<Range>) {
-        let one = |left: &Left| match left {
-            Left::Test(condition) if !condition.is_fixed() => [0, u64::MAX],
-            Left::Member { lookup, wanted, .. } if !self.parts[lookup.part.index()].lasts => {
-                [u64::from(!wanted).wrapping_neg(); 2]
-            }
-            _ => [u64::from(self.holds(left, tuple)).wrapping_neg(); 2],
-        };
-        let rail = |lefts: &[Left]| {
-            lefts.iter().map(one).fold([u64::MAX; 2], |all, one| [all[0] & one[0], all[1] & one[1]])
-        };
-        out.clear();
-        out.extend(
-            self.pasts
-                .iter()
-                .map(|[certain, possible]| Range { certain: rail(certain), possible: rail(possible) }),
-        );
-    }
-
-    /// What is asked, if it is certain at once.
-    fn at_once(&self, truths: &[u8], scratch: &mut Vec<Range>) -> Option<[bool; 2]> {
-        let root = self.ask.formula.skeletons.last()?;
-        let past = |i: usize| {
-            let truth =
-                root.pasts.get(i).and_then(|&i| truths.get(i as usize)).map_or(0b10, |x| u64::from(*x));
-            Range::known((truth & 1).wrapping_neg(), (truth >> 1 & 1).wrapping_neg())
-        };
-        let range = root.evaluate(past, |_| Range::PENDING, scratch);
-        let [certain, possible] = range.decided();
-        (certain & possible & 1 == 1).then(|| [range.certain[0], range.possible[0]].map(|rail| rail & 1 == 1))
-    }
-
-    /// Calls `f` with the rows to which something has happened.
-    fn for_each_touched(&self, table: &Table, mut f: impl FnMut(u32)) {
-        for left in self.pasts.iter().flatten().flatten() {
-            if let Left::Member { lookup, back, .. } = left {
-                let out: &Batch = &self.earlier[lookup.part.index()].out;
-                for (tuple, _) in out.iter() {
-                    table.matching(*back, tuple).for_each(&mut f);
-                }
-            }
-        }
-    }
 }
 
 impl Asking {
@@ -596,21 +520,4 @@ fn part_of(parts: &[Part]) -> usize {
         Some(Part { op: Op::Ask { of, .. }, .. }) => of.index(),
         _ => 0,
     }
-}
-
-/// What is asked, the parts before, its own part, and how to look at a tuple.
-type Split<'a, 'b, S> = (&'a Ask, &'a [PartState], &'a mut PartState, Look<'a, 'b, S>);
-
-fn split<'a, 'b, S>(
-    plan: &'a Plan,
-    parts: &'a mut [PartState],
-    tick: &'a Tick<'b, S>,
-) -> Option<Split<'a, 'b, S>> {
-    let (own, earlier) = parts.split_last_mut()?;
-    let earlier: &[PartState] = earlier;
-    let (Some(ask), Some(Part { op: Op::Ask { pasts, .. }, .. })) = (&plan.ask, plan.parts.last()) else {
-        return None;
-    };
-    let look = Look { ask, pasts, parts: &plan.parts, earlier, tick };
-    Some((ask, earlier, own, look))
 }
