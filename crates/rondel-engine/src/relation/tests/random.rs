@@ -35,48 +35,36 @@ struct Kitchen {
     variables: Vec<ValueType>,
 }
 
-pub(super) fn spec() -> impl Strategy<Value = Spec> {
-    vec(any::<u8>(), 1..60).prop_map(|choices| {
+fn written(write: fn(&mut Kitchen)) -> impl Strategy<Value = Spec> {
+    vec(any::<u8>(), 1..60).prop_map(move |choices| {
         let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
-        kitchen.quantified();
+        write(&mut kitchen);
         let topic =
             |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
         Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
     })
 }
 
+pub(super) fn spec() -> impl Strategy<Value = Spec> {
+    written(|kitchen| _ = kitchen.quantified())
+}
+
 /// A quantified formula that most often can be evaluated by value: atoms have the variables in the same fields.
 pub(super) fn by_value_spec() -> impl Strategy<Value = Spec> {
-    vec(any::<u8>(), 1..60).prop_map(|choices| {
-        let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
-        kitchen.touched();
-        let topic =
-            |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
-        Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
-    })
+    written(Kitchen::touched)
 }
 
 /// Two relations of which some pair must differ, with what else may be said of the pair.
 #[allow(dead_code, reason = "the tests of instances read this file, too")]
 pub(super) fn apart_spec() -> impl Strategy<Value = Spec> {
-    vec(any::<u8>(), 1..60).prop_map(|choices| {
-        let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
-        kitchen.apart();
-        let topic =
-            |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
-        Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
-    })
+    written(Kitchen::apart)
 }
 
 /// A quantified formula that looks ahead.
 pub(super) fn ahead_spec() -> impl Strategy<Value = Spec> {
-    vec(any::<u8>(), 1..60).prop_map(|choices| {
-        let mut kitchen = Kitchen { choices: choices.into_iter(), nodes: Vec::new(), variables: Vec::new() };
+    written(|kitchen| {
         let formula = kitchen.asked_ahead();
         kitchen.around(formula);
-        let topic =
-            |i| Topic { name: format!("t{i}"), address: format!("t{i}"), type_name: None, schema: None };
-        Spec { topics: (0..4).map(topic).collect(), nodes: kitchen.nodes, ..Spec::default() }
     })
 }
 
