@@ -38,6 +38,21 @@ pub(crate) fn nth(axis: i128, number: u64) -> Key {
     axis << SHIFT | Key::from(number).min(LAST - 1)
 }
 
+/// The place of a moment at a coordinate, or at the last one that was seen: time never goes back. `seen` is the last
+/// place that was, and `number` the number of the last moment at its coordinate.
+#[inline(always)]
+pub(crate) fn next(seen: Option<Key>, number: &mut u64, at: i128) -> Key {
+    let Some(seen) = seen else { return first(at) };
+    let open = axis(seen + 1);
+    if at > open || first(open) == seen + 1 {
+        *number = 0;
+        first(at.max(open))
+    } else {
+        *number = number.saturating_add(1);
+        nth(open, *number).max(seen + 1)
+    }
+}
+
 /// The first coordinate that lies wholly at or after a place.
 #[inline(always)]
 pub(crate) fn ceil(key: Key) -> i128 {

@@ -162,7 +162,7 @@ impl Pending {
         out: &mut Vec<Decision>,
     ) {
         let Some((&time, later)) = times.split_first() else { return };
-        let from = self.place(time.into());
+        let from = key::next(self.seen, &mut self.number, time.into());
         self.begin(from);
         self.fill(plan, from - 1, scratch);
         self.next_moment();
@@ -173,7 +173,7 @@ impl Pending {
         }
         self.seen = Some(from);
         for &time in later {
-            let place = self.place(time.into());
+            let place = key::next(self.seen, &mut self.number, time.into());
             self.seen = Some(place);
         }
         let to = self.seen.unwrap_or(from);
@@ -197,7 +197,7 @@ impl Pending {
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
-        let place = self.place(2 * i128::from(time));
+        let place = key::next(self.seen, &mut self.number, 2 * i128::from(time));
         self.begin(place);
         self.pass(plan, key::axis(place), scratch, out);
         self.next_moment();
@@ -245,19 +245,6 @@ impl Pending {
         };
         // What is later than any time never comes.
         axis.and_then(|axis| i64::try_from(axis).ok())
-    }
-
-    /// The place of a moment at a coordinate, or at the last one that was seen.
-    fn place(&mut self, axis: i128) -> Key {
-        let Some(seen) = self.seen else { return key::first(axis) };
-        let open = key::axis(seen + 1);
-        if axis > open || key::first(open) == seen + 1 {
-            self.number = 0;
-            key::first(axis.max(open))
-        } else {
-            self.number = self.number.saturating_add(1);
-            key::nth(open, self.number).max(seen + 1)
-        }
     }
 
     fn begin(&mut self, first: Key) {

@@ -315,7 +315,7 @@ impl Delayed {
         let (place, known) = match plan.time {
             TimeModel::Steps => (key::first(position.into()), key::last(position.into())),
             TimeModel::Points | TimeModel::Dense => {
-                let place = self.place(time.into());
+                let place = key::next(self.seen, &mut self.number, time.into());
                 (place, place)
             }
         };
@@ -333,7 +333,7 @@ impl Delayed {
         room: &mut Room,
         out: &mut Vec<Decision>,
     ) {
-        let place = self.place(2 * i128::from(time));
+        let place = key::next(self.seen, &mut self.number, 2 * i128::from(time));
         self.begin(place);
         self.pass(plan, key::axis(place), room, out);
         self.moments.push_back((place, tag));
@@ -424,19 +424,6 @@ impl Delayed {
     fn begin(&mut self, first: Key) {
         if self.seen.is_none() {
             self.decided = first - 1;
-        }
-    }
-
-    /// The place of a moment at a coordinate, or at the last one that was seen: time never goes back.
-    fn place(&mut self, axis: i128) -> Key {
-        let Some(seen) = self.seen else { return key::first(axis) };
-        let open = key::axis(seen + 1);
-        if axis > open || key::first(open) == seen + 1 {
-            self.number = 0;
-            key::first(axis.max(open))
-        } else {
-            self.number = self.number.saturating_add(1);
-            key::nth(open, self.number).max(seen + 1)
         }
     }
 
