@@ -190,6 +190,8 @@ pub enum Code {
     UndefinedType,
     /// An event in a test that no property reads.
     UnreadEvent,
+    /// A state that a machine never leaves and whose name resembles that of another.
+    LastingState,
 }
 
 impl Code {
@@ -268,6 +270,7 @@ impl Code {
         Code::NoInstant,
         Code::UndefinedType,
         Code::UnreadEvent,
+        Code::LastingState,
     ];
 
     /// Returns the code as text.
@@ -350,6 +353,7 @@ impl Code {
             Code::NoInstant => "W0608",
             Code::UndefinedType => "W0609",
             Code::UnreadEvent => "W0610",
+            Code::LastingState => "W0611",
         }
     }
 

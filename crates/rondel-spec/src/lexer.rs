@@ -182,6 +182,8 @@ impl<'a> Lexer<'a> {
             self.diagnostics.push(Diagnostic::new(Code::InvalidNumber, span, "number is too large").help(
                 if self.is_in_index() {
                     LARGEST_INDEX
+                } else if fraction {
+                    "the largest number is about 1.8e308"
                 } else {
                     "integers have 64 bits; write a larger number as a float, such as `1.0e30`"
                 },

@@ -145,6 +145,10 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         }
         "between" | "in" => "write `x in [1, 3]` for a range, `x in (1, 2)` for values",
         "since" | "until" => "write it between its operands: `p since q`, `p until[0, 2 s] q`",
+        "any" | "all" => {
+            "write `any r in scan.ranges: r < 0.2` for the elements of an array, `exists x. …` for the values of a field"
+        }
+        "is" => "write `==` to compare; an expression with a field that has no value is unknown by itself",
         "offset" => "write `prev(x)` for the previous value",
         "norm" | "dist" | "distance" => "write `hypot(x, y)` for the length of a vector",
         "square" => "write a power as a product: `x * x`",

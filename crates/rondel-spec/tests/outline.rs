@@ -46,8 +46,9 @@ fn codes(text: &str) -> Vec<Code> {
     let outcome =
         rondel_spec::parse_sources(&Sources::alone("a.rondel", text), &ParseOptions::default(), None);
     let mut codes: Vec<Code> = outcome.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
-    // A variable of another name hides nothing, and without `_` before it has to be used.
-    codes.retain(|code| !matches!(code, Code::Shadowed | Code::Unused));
+    // A variable of another name hides nothing, and without `_` before it has to be used; a state of another name is not
+    // misspelt.
+    codes.retain(|code| !matches!(code, Code::Shadowed | Code::Unused | Code::LastingState));
     codes.sort_unstable();
     codes
 }

@@ -129,12 +129,14 @@ impl Checker<'_> {
                 if !self.is_invalid(operand) {
                     let message = "`rate` takes a topic";
                     let span = self.span(operand);
-                    self.invalidate(
-                        operand,
-                        Diagnostic::new(Code::WrongArguments, span, message).help(
-                            "name a topic, or write `count(…) over …` to count how often a condition holds",
-                        ),
-                    );
+                    let help = match &self.ast.nodes[operand].kind {
+                        NodeKind::Path(name, steps) if !steps.is_empty() => {
+                            format!("write `rate({})`", name.text)
+                        }
+                        _ => "name a topic, or write `count(…) over …` to count how often a condition holds"
+                            .to_owned(),
+                    };
+                    self.invalidate(operand, Diagnostic::new(Code::WrongArguments, span, message).help(help));
                 }
             }
             (_, true) => {

@@ -48,6 +48,16 @@ impl<'a> Fields<'a> {
                         );
                         if has_length && matches!(&**key, "length" | "len" | "size" | "count") {
                             diagnostic = diagnostic.help(format!("write `len({}.{place})`", self.topic));
+                        } else if let Some(SchemaType::Array(element, _)) = found {
+                            let array = format!("{}.{place}", self.topic);
+                            diagnostic = diagnostic.help(match &**element {
+                                SchemaType::Object(_) => format!(
+                                    "write `{array}[0].{key}` for one element, `any x in {array}: x.{key} == …` for all"
+                                ),
+                                _ => format!(
+                                    "write `{array}[0]` for one element, `any x in {array}: x == …` for all"
+                                ),
+                            });
                         }
                         return Err(Box::new(diagnostic));
                     };

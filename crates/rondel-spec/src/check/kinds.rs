@@ -520,6 +520,9 @@ impl Checker<'_> {
             && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
         let diagnostic = match (compare, wanted, kind) {
             (true, ..) => diagnostic.help("compare it with a value, for example with `==`"),
+            (_, Kind::Bool, Kind::Duration) => diagnostic.help(
+                "write a time in brackets behind the operator: `p since[0, 5 s] q`, `historically[0, 5 s] p`",
+            ),
             (_, Kind::Duration, Kind::Number) => Diagnostic { help: self.unit_advice(node), ..diagnostic },
             _ => diagnostic,
         };

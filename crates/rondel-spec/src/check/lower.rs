@@ -580,6 +580,10 @@ impl Checker<'_> {
                     Diagnostic::new(Code::InvalidPattern, place, format!("invalid regular expression: {reason}"))
                         .help("the syntax is that of https://docs.rs/regex; write `contains(s, \"…\")` for plain text")
                 }),
+                _ if matches!(self.graph.constant(a), Some(Value::String(_))) => Some(
+                    Diagnostic::new(Code::InvalidPattern, place, "a regular expression must be a constant")
+                        .help("write the text first: `matches(s, \"…\")`"),
+                ),
                 _ => Some(
                     Diagnostic::new(Code::InvalidPattern, place, "a regular expression must be a constant")
                         .help("write it in quotes, such as `\"^lidar_[0-9]+$\"`, or use `contains(s, t)`"),

@@ -10,7 +10,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{
     Bounds, Expr, ExprId, Machine, MachineId, SliceId, State, TimeModel, Transition, Variable,
 };
-use crate::suggest::{did_you_mean, unknown};
+use crate::suggest::{did_you_mean, nearest, unknown};
 use crate::syntax::ast::{self, Body, Name, NodeId};
 
 /// The states of a machine.
@@ -382,6 +382,36 @@ impl<'a> Checker<'a> {
                     did_you_mean(&name.text, others)
                 );
                 self.diagnostics.push(Diagnostic::new(Code::UnreachableState, name.span, message));
+            }
+        }
+        // A misspelt state is often both: one is said.
+        if reached.len() == all.names.len() {
+            self.warn_of_lasting_states(all, &next, machine);
+        }
+    }
+
+    /// Warns of states that are never left and are called nearly as another one.
+    fn warn_of_lasting_states(
+        &mut self,
+        all: &States<'_>,
+        next: &HashMap<u32, Vec<u32>>,
+        machine: &ast::Machine,
+    ) {
+        // `step1` and `step2` are no misspellings of each other.
+        let words = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+        for (place, name) in (0..).zip(&all.names) {
+            if next.contains_key(&place) || machine.marks(&name.text) {
+                continue;
+            }
+            let others = all.names.iter().map(|name| name.text.as_str());
+            let others = others.filter(|other| words(other) != words(&name.text));
+            if let Some(meant) = nearest(&name.text, others) {
+                let message = format!(
+                    "machine '{}' never leaves state '{}'; did you mean '{meant}'?",
+                    machine.name.text, name.text
+                );
+                let help = "mark a state that lasts for ever with `final` or `error`";
+                self.diagnostics.push(Diagnostic::new(Code::LastingState, name.span, message).help(help));
             }
         }
     }

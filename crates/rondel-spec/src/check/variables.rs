@@ -26,6 +26,11 @@ impl<'a> Checker<'a> {
             for variable in variables {
                 let Name { text, span } = &ast.variables[*variable];
                 match first_use[*variable] {
+                    // Where it was taken for a topic it is used.
+                    None if self.diagnostics.iter().any(|diagnostic| {
+                        diagnostic.code == Code::NoFields
+                            && diagnostic.labels.iter().any(|label| label.span == *span)
+                    }) => {}
                     None => {
                         let message = format!("variable '{text}' is never used");
                         self.diagnostics.push(Diagnostic::new(Code::Unused, *span, message));

@@ -152,6 +152,12 @@ impl Machine {
         transitions.chain(self.errors.iter().filter_map(|error| error.condition))
     }
 
+    /// Whether a state is one that may last for ever.
+    pub(crate) fn marks(&self, state: &str) -> bool {
+        let errors = self.errors.iter().flat_map(|error| &error.states);
+        errors.chain(&self.finals).any(|name| name.text == state)
+    }
+
     /// Returns the time bounds of the machine.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = &Bound> {
         let transitions = self.transitions.iter().flat_map(|t| t.within.iter().chain(&t.after));

@@ -7,6 +7,7 @@ use super::expression::level;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::TokenKind;
+use crate::operators::Operator;
 use crate::spec::Aggregate;
 use crate::suggest::{did_you_mean, translation};
 
@@ -64,6 +65,14 @@ enum PairHead {
     Comparison(Comparison),
 }
 
+/// How a variable gets its values.
+fn quantifier_advice(word: &str, variable: &str) -> String {
+    let joint = if word == "forall" { "-> …" } else { "and …" };
+    format!(
+        "write `{word} {variable}. topic{{field: {variable}}} {joint}` for the values that a field has had"
+    )
+}
+
 impl Parser<'_> {
     /// Parses `exists x, y. p`; the body extends as far to the right as possible.
     pub(super) fn quantified(&mut self, start: Span) -> Parsed<NodeId> {
@@ -82,7 +91,12 @@ impl Parser<'_> {
     fn quantified_variables(&mut self, word: &str) -> Parsed<Vec<usize>> {
         let mut variables = Vec::new();
         loop {
-            let name = self.name("a variable")?;
+            let is_call = self.symbol(0) == "(";
+            let name = self.name("a variable").inspect_err(|_| {
+                if is_call {
+                    self.help_last(quantifier_advice(word, "x"));
+                }
+            })?;
             let twice = variables.iter().find(|v: &&usize| self.ast.variables[**v].text == name.text);
             if let Some(first) = twice.copied() {
                 let message = format!("variable '{}' is declared twice", name.text);
@@ -103,8 +117,12 @@ impl Parser<'_> {
             }
         }
         if !self.eat(".") {
+            let is_over = self.word(0) == "in" || self.symbol(0) == ":";
             let reported = self.expected("`,` or `.`");
-            return Err(self.with_help(reported, &format!("write `{word} x, y. formula`")));
+            let last = variables.last().map_or("x", |last| self.ast.variables[*last].text.as_str());
+            let help =
+                if is_over { quantifier_advice(word, last) } else { format!("write `{word} x, y. formula`") };
+            return Err(self.with_help(reported, &help));
         }
         Ok(variables)
     }
@@ -289,11 +307,18 @@ impl Parser<'_> {
                     Some(meant) => format!("; did you mean '{meant}'?"),
                     None => did_you_mean(word, known),
                 };
+                let steady = Operator::named(word);
                 let message = match known.contains(&word) {
                     true => format!("`{word}` of two values takes no window"),
+                    false if steady.is_some() => format!("`{word}` takes no window"),
                     false => format!("unknown aggregate '{word}'{}", suggestion()),
                 };
-                let code = if known.contains(&word) { Code::WrongArguments } else { Code::UnknownFunction };
+                let is_known = known.contains(&word) || steady.is_some();
+                let code = if is_known { Code::WrongArguments } else { Code::UnknownFunction };
+                if word == "stable" {
+                    let diagnostic = Diagnostic::new(code, span, message).help("write `stable(p) for 2 s`");
+                    return Err(self.report(diagnostic));
+                }
                 return Err(self.report(
                     Diagnostic::new(code, span, message)
                         .help("write `over` after count, sum, mean, min, max, rate, distinct, median, stddev, first, last, derivative or integral with one argument, or after `percentile(x, 95)`"),

@@ -381,9 +381,15 @@ impl Parser<'_> {
             }
         };
         let names: Vec<&str> = names().collect();
+        // The library has a pattern for each scope.
+        let other = format!("{}_{word}", definition.name.text);
+        let help = match self.definitions.iter().any(|definition| definition.name() == other) {
+            true => format!("write `{other}(…)`"),
+            false => format!("its parameters are {}", names.join(", ")),
+        };
         let diagnostic = Diagnostic::new(Code::ArgumentCount, span, message)
             .label(definition.name.span, "declared here")
-            .help(format!("its parameters are {}", names.join(", ")));
+            .help(help);
         self.report(diagnostic);
         None
     }

@@ -113,8 +113,15 @@ impl<'a> Parser<'a> {
         }
         let open = self.symbol(0);
         if !matches!(open, "(" | "[") {
+            let is_path = !self.word(0).is_empty();
             let reported = self.expected("`(` or `[` after `in`");
-            self.help_last("write `x in (20, 21)` for values, `x in [0, 10]` for an interval");
+            self.help_last(match is_path {
+                true => {
+                    "write `x in (20, 21)` for values, `x in [0, 10]` for an interval; for the elements of an array \
+                     `any x in scan.ranges: x < 0.2`, `(count x in scan.ranges: x < 0.2)`"
+                }
+                false => "write `x in (20, 21)` for values, `x in [0, 10]` for an interval",
+            });
             return Err(reported);
         }
         let start = self.span();

@@ -7,6 +7,9 @@ use crate::duration::{UNITS, nanos, unit};
 use crate::lexer::TokenKind;
 use crate::operators::Operator;
 
+/// The operators with bounds before their operand.
+const TEMPORAL: [&str; 4] = ["once", "historically", "eventually", "always"];
+
 /// Returns a duration with the largest unit of which it is a whole number, at most seconds.
 fn written_duration(nanos: i64) -> String {
     let units = UNITS.iter().rev().filter(|(_, length)| *length <= 1_000_000_000);
@@ -31,6 +34,12 @@ impl Parser<'_> {
             {
                 let number = format!("{}.{}", last.of(self.text), beside.of(self.text));
                 (span, format!("write `{number}`, with a point"))
+            }
+            "." if is_next && self.is_whole_before() => (span, format!("write `{}.0`", last.of(self.text))),
+            _ if last.of(self.text) == ")" && self.bounds_in_parentheses().is_some() => {
+                let (span, help) = self.bounds_in_parentheses()?;
+                let diagnostic = Diagnostic::new(Code::UnexpectedToken, span, "bounds stand in brackets");
+                return Some(self.report(diagnostic.help(help)));
             }
             "(" if is_next && self.symbol_before(2) == "." => (span, self.method_advice()?),
             _ if self.symbol_before(2) == "]" && unit(last.of(self.text)).is_some() => {
@@ -110,6 +119,17 @@ impl Parser<'_> {
         let is_path = !self.word_before(back).is_empty() && !operand.contains(char::is_whitespace);
         let rest = if self.symbol(1) == ")" { "" } else { ", …" };
         is_path.then(|| format!("write `{method}({operand}{rest})`"))
+    }
+
+    /// Returns advice for `historically(5 s) p`.
+    fn bounds_in_parentheses(&self) -> Option<(Span, String)> {
+        let open = (3..5).find(|back| self.symbol_before(*back) == "(")?;
+        let operator = self.word_before(open + 1);
+        let whole = self.token_before(open).span.to(self.last_span());
+        let inside = Span::new(whole.start + 1, whole.end - 1).of(self.text).trim();
+        let is_number = inside.starts_with(|c: char| c.is_ascii_digit());
+        let is_temporal = TEMPORAL.contains(&operator);
+        (is_number && is_temporal).then(|| (whole, format!("write `{operator}[0, {inside}] p`")))
     }
 
     /// Returns advice for `once[0, 2] s p`.

@@ -200,7 +200,11 @@ impl<'a> Parser<'a> {
                 let message = format!("'{}' is not a topic and has no fields", name.text);
                 let declared = self.ast.variables[local].span;
                 let diagnostic = Diagnostic::new(Code::NoFields, *step, message);
-                self.report(diagnostic.label(declared, "declared here"));
+                let help = format!(
+                    "write `topic{{field: {}}}` for a message of which a field has its value",
+                    name.text
+                );
+                self.report(diagnostic.label(declared, "declared here").help(help));
                 Ok(self.node(NodeKind::Invalid, span))
             }
         }
@@ -404,6 +408,10 @@ impl<'a> Parser<'a> {
                 false if suggestion.is_empty() => hint(word).map(str::to_owned).or_else(functions),
                 false => hint(word).map(str::to_owned),
             };
+            if matches!(word, "any" | "all") {
+                // What stands in the parentheses is no single value, which need not be said, too.
+                return Err(self.report(diagnostic));
+            }
             if !self.is_part {
                 self.report(diagnostic);
             }

@@ -118,6 +118,17 @@ impl Parser<'_> {
         }
     }
 
+    /// Passes the type of the elements of an array as other languages write it, `<float>` or `<float, 3>`.
+    fn type_in_angles(&mut self) -> Option<&'static str> {
+        let element = TYPES.iter().find(|(name, _)| *name == self.word(1)).map(|(name, _)| *name);
+        let close = (1..6).find(|ahead| self.symbol(*ahead) == ">");
+        if self.symbol(0) != "<" {
+            return None;
+        }
+        (0..=close?).for_each(|_| self.advance());
+        element
+    }
+
     fn type_name(&mut self) -> Parsed<String> {
         if let TokenKind::Text(text) = self.peek() {
             let text = text.clone();
@@ -181,7 +192,13 @@ impl Parser<'_> {
                 schema.fields.push((name, field));
             }
             if !self.eat(",") && !self.eat(";") && self.symbol(0) != "}" {
-                return Err(self.expected("`,` or `}`"));
+                let last = self.last_span().of(self.text);
+                let is_array = self.symbol(0) == "[" && value_type(last).is_some();
+                let reported = self.expected("`,` or `}`");
+                if is_array {
+                    self.help_last(format!("write an array as `[{last}]`"));
+                }
+                return Err(reported);
             }
         }
         Ok(schema)
@@ -207,12 +224,22 @@ impl Parser<'_> {
                     }
                     parser.advance();
                     SchemaType::Value(value_type(word).unwrap_or_else(|| {
-                        let suggestion = did_you_mean(word, TYPES.iter().map(|(name, _)| *name));
+                        let is_array = ARRAYS.contains(&word);
+                        let types = || TYPES.iter().map(|(name, _)| *name);
+                        let suggestion = if is_array { String::new() } else { did_you_mean(word, types()) };
+                        let help = match is_array {
+                            true => {
+                                let element = parser.type_in_angles().unwrap_or("float");
+                                format!("write an array as `[{element}]`")
+                            }
+                            false => {
+                                "the types are bool, int, float, string, time and duration; an array is \
+                                      `[float]`, an object `{ x: float }`"
+                                    .to_owned()
+                            }
+                        };
                         let message = format!("unknown type '{word}'{suggestion}");
-                        parser.report(
-                            Diagnostic::new(Code::UnknownType, span, message)
-                                .help("the types are bool, int, float, string, time and duration"),
-                        );
+                        parser.report(Diagnostic::new(Code::UnknownType, span, message).help(help));
                         ValueType::Float
                     }))
                 }
@@ -223,6 +250,10 @@ impl Parser<'_> {
         })
     }
 }
+
+/// What arrays are called elsewhere.
+const ARRAYS: [&str; 12] =
+    ["array", "Array", "list", "List", "sequence", "seq", "vec", "Vec", "vector", "Vector", "tuple", "slice"];
 
 const TYPES: [(&str, ValueType); 25] = [
     ("bool", ValueType::Bool),
