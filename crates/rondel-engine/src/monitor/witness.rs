@@ -122,11 +122,23 @@ impl Monitor {
 
     /// Adds the values of the quantified variables that made a property turn violated, as a report of the last
     /// call says, if they are known. `block` is that of the call.
+    #[inline]
     pub fn write_witness(&self, report: &Report, block: Option<&Block>, out: &mut Vec<(VariableId, Value)>) {
-        if !report.changed {
-            return;
+        let named = self.program.named.get(report.property as usize);
+        // Most properties have none, and change often.
+        if let Some(named) = named.filter(|named| !named.is_empty() && report.changed) {
+            self.write_named(named, report, block, out);
         }
-        for named in self.program.named.get(report.property as usize).into_iter().flatten() {
+    }
+
+    fn write_named(
+        &self,
+        named: &[Named],
+        report: &Report,
+        block: Option<&Block>,
+        out: &mut Vec<(VariableId, Value)>,
+    ) {
+        for named in named {
             match named {
                 Named::Relation(node) => {
                     let is_it = |found: &&Violating| {
