@@ -6,39 +6,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::exec::section::{Margin, Moments, Section};
-use crate::exec::state::State;
-use crate::ir::found::{NOBODYS, take};
+use crate::exec::state::{LISTS, List};
+use crate::ir::found::NOBODYS;
 use crate::ir::instruction::Instruction as I;
 use crate::ir::wire::Wire;
-
-/// The lists of a [`State`], in this order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum List {
-    Bits,
-    Recently,
-    Delays,
-    TimedRecently,
-    TimedSince,
-    Ranges,
-    Lasting,
-    Chains,
-    Machines,
-    Relations,
-    HeldInts,
-    HeldFloats,
-    KnownTexts,
-    LatchedInts,
-    LatchedFloats,
-    Sampled,
-    Windows,
-    Greatest,
-    RobustSince,
-    RobustDense,
-    Buffers,
-}
-
-/// How many there are.
-const LISTS: usize = List::Buffers as usize + 1;
 
 /// The identities of what a section keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,7 +26,7 @@ impl Inventory {
     pub(crate) fn new(section: &Section) -> Inventory {
         let mut own = Inventory {
             inner: vec![NOBODYS; section.inner.len()],
-            lists: sizes(&section.initial).map(|size| vec![NOBODYS; size]),
+            lists: section.initial.sizes().map(|size| vec![NOBODYS; size]),
             ..Inventory::default()
         };
         for (instruction, &identity) in section.instructions.iter().zip(&section.identities) {
@@ -139,7 +110,7 @@ impl Inventory {
             }
             I::SampledInt { state, .. } => put(List::Sampled, state),
             I::Window { window, .. } => put(List::Windows, window),
-            I::Greatest { state, .. } => put(List::Greatest, state),
+            I::RobustOnce { state, .. } => put(List::RobustOnce, state),
             I::RobustSince { state, .. } => put(List::RobustSince, state),
             I::RobustDense { state, .. } => put(List::RobustDense, state),
             I::ByValue { number, .. } => {
@@ -168,7 +139,7 @@ impl I {
             | I::LatchFloat { out, .. }
             | I::MarginInt { out, .. }
             | I::MarginFloat { out, .. }
-            | I::Greatest { out, .. }
+            | I::RobustOnce { out, .. }
             | I::RobustSince { out, .. }
             | I::RobustDense { out, .. }
             | I::AfterFloat { out, .. } => Some(out),
@@ -187,76 +158,13 @@ fn distinguish(list: &mut [u64]) {
     }
 }
 
-/// The sizes of the lists of a state.
-pub(crate) fn sizes(state: &State) -> [usize; LISTS] {
-    let v = &state.values;
-    [
-        state.bits.len(),
-        state.recently.len(),
-        state.delays.len(),
-        state.timed_recently.len(),
-        state.timed_since.len(),
-        state.ranges.len(),
-        state.lasting.len(),
-        state.chains.len(),
-        state.machines.len(),
-        state.relations.len(),
-        v.held_ints.len(),
-        v.held_floats.len(),
-        v.known_texts.len(),
-        v.latched_ints.len(),
-        v.latched_floats.len(),
-        v.sampled.len(),
-        v.windows.len(),
-        v.greatest.len(),
-        v.robust_since.len(),
-        v.robust_dense.len(),
-        v.buffers.len(),
-    ]
-}
-
-/// The same of lists of which only some places are named.
+/// Takes over what is named in both of two lists; names are places with identities.
 pub(crate) fn take_named<T: Clone>(own: &mut [T], names: &[(u32, u64)], other: &[T], others: &[(u32, u64)]) {
     let others: HashMap<u64, u32> = others.iter().map(|(place, identity)| (*identity, *place)).collect();
     for (place, identity) in names {
         let from = others.get(identity).and_then(|from| other.get(*from as usize));
         if let (Some(own), Some(other)) = (own.get_mut(*place as usize), from) {
             own.clone_from(other);
-        }
-    }
-}
-
-impl State {
-    /// Takes over from the state of another section what both keep.
-    pub(crate) fn take(&mut self, own: &Inventory, other: &State, others: &Inventory) {
-        macro_rules! take {
-            ($($list:ident: $of:expr, $from:expr;)*) => {
-                $(take($of, own.list(List::$list), $from, others.list(List::$list));)*
-            };
-        }
-        let (values, from) = (&mut self.values, &other.values);
-        take! {
-            Bits: &mut self.bits, &other.bits;
-            Recently: &mut self.recently, &other.recently;
-            Delays: &mut self.delays, &other.delays;
-            TimedRecently: &mut self.timed_recently, &other.timed_recently;
-            TimedSince: &mut self.timed_since, &other.timed_since;
-            Ranges: &mut self.ranges, &other.ranges;
-            Lasting: &mut self.lasting, &other.lasting;
-            Chains: &mut self.chains, &other.chains;
-            Machines: &mut self.machines, &other.machines;
-            Relations: &mut self.relations, &other.relations;
-            HeldInts: &mut values.held_ints, &from.held_ints;
-            HeldFloats: &mut values.held_floats, &from.held_floats;
-            KnownTexts: &mut values.known_texts, &from.known_texts;
-            LatchedInts: &mut values.latched_ints, &from.latched_ints;
-            LatchedFloats: &mut values.latched_floats, &from.latched_floats;
-            Sampled: &mut values.sampled, &from.sampled;
-            Windows: &mut values.windows, &from.windows;
-            Greatest: &mut values.greatest, &from.greatest;
-            RobustSince: &mut values.robust_since, &from.robust_since;
-            RobustDense: &mut values.robust_dense, &from.robust_dense;
-            Buffers: &mut values.buffers, &from.buffers;
         }
     }
 }

@@ -51,7 +51,7 @@ impl Section {
     /// The same without the bytes that are there in any case.
     pub(crate) fn memory_beside(&self) -> Memory {
         let State { delays, timed_since, ranges, relations, values, .. } = &self.initial;
-        let robust = values.robust_since.len() + values.robust_dense.len() + values.greatest.len();
+        let robust = values.robust_since.len() + values.robust_dense.len() + values.robust_once.len();
         let texts = self.keeps_text.iter().map(|instruction| match instruction {
             Instruction::LatchText { .. } => 2,
             _ => 1,

@@ -26,6 +26,7 @@ use crate::ops::ranges::Ranges;
 use crate::ops::rows::RowView;
 use crate::ops::since::{TimedSince, robust};
 use crate::ops::timed::Moments;
+use crate::ops::varying::Varying;
 use crate::ops::window::Window;
 use crate::ops::words;
 use crate::relation::state::RelationState;
@@ -504,11 +505,11 @@ impl Serial {
 
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
-        let ValueState { windows, greatest, robust_since, robust_dense, .. } = &self.state.values;
-        let windows: u64 = windows.iter().map(Window::dropped).sum();
-        let greatest: u64 = greatest.iter().map(|(greatest, _)| greatest.dropped()).sum();
-        let since: u64 = robust_since.iter().map(robust::Since::dropped).sum();
-        windows + greatest + since + robust_dense.iter().map(robust::DenseSince::dropped).sum::<u64>()
+        let ValueState { windows, robust_once, robust_since, robust_dense, .. } = &self.state.values;
+        let samples = windows.iter().map(Window::dropped);
+        let robust = robust_once.iter().map(once::Robust::dropped);
+        let robust = robust.chain(robust_since.iter().map(robust::Since::dropped));
+        samples.chain(robust).chain(robust_dense.iter().map(robust::DenseSince::dropped)).sum()
     }
 
     /// The longest queue of any bounded operator.

@@ -153,7 +153,7 @@ fn moved(instruction: Instruction, to: impl Fn(Wire) -> Wire) -> Option<Instruct
         | I::HeldText { .. }
         | I::MarginInt { .. }
         | I::MarginFloat { .. }
-        | I::Greatest { .. }
+        | I::RobustOnce { .. }
         | I::RobustSince { .. } => instruction,
         I::SelectInt { condition, a, b, out } => I::SelectInt { condition: to(condition), a, b, out },
         I::SelectFloat { condition, a, b, out } => I::SelectFloat { condition: to(condition), a, b, out },

@@ -236,10 +236,9 @@ pub(crate) fn evaluate(
             columns::margin_float(out, &before[a as usize], &before[b as usize], len);
             Rows::MAX
         }
-        Instruction::Greatest { x, timed, state, out } => {
+        Instruction::RobustOnce { x, timed, state, out } => {
             let (before, out) = split(floats, out);
-            let (greatest, unknown) = &mut values.greatest[state as usize];
-            greatest.step(out, &before[x as usize], view.stamps(timed), len, *unknown);
+            values.robust_once[state as usize].step(out, &before[x as usize], view.stamps(timed), len);
             Rows::MAX
         }
         Instruction::RobustSince { p, q, timed, state, out } => {

@@ -12,6 +12,7 @@ use super::key::{self, Key};
 use super::leaf::{Piece, Until};
 use super::plan::{Plan, Range, Skeleton};
 use super::queue::{Arrival, BOTH, Entry, Queue, Resolved};
+use crate::ops::varying::Varying;
 pub(crate) use drive::{Events, Survey};
 use given::Given;
 
@@ -483,14 +484,6 @@ impl Pending {
         }
     }
 
-    /// About how many bytes it takes.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of::<Pending>()
-            + self.queues.len() * size_of::<Queue>()
-            + self.rails.len() * size_of::<[Rail; 2]>()
-            + self.kept() * size_of::<Entry>()
-    }
-
     /// How many obligations and intervals it keeps.
     pub(crate) fn kept(&self) -> usize {
         let rail = |rail: &Rail| match rail {
@@ -499,6 +492,19 @@ impl Pending {
             Rail::Given(given) => given.kept(),
         };
         self.waiting() + self.rails.iter().flatten().map(rail).sum::<usize>()
+    }
+}
+
+impl Varying for Pending {
+    fn bytes(&self) -> usize {
+        size_of::<Pending>()
+            + self.queues.len() * size_of::<Queue>()
+            + self.rails.len() * size_of::<[Rail; 2]>()
+            + self.kept() * size_of::<Entry>()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.lost
     }
 }
 

@@ -336,7 +336,7 @@ pub(crate) enum Instruction {
         b: u32,
         out: u32,
     },
-    Greatest {
+    RobustOnce {
         x: u32,
         timed: bool,
         state: u32,

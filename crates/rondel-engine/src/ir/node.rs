@@ -206,8 +206,8 @@ pub(crate) enum Node {
     /// By how much the first operand is less than the second, as a float: 0 if they are equal, minus
     /// infinity if one is NaN.
     Margin(Kind, NodeId, NodeId),
-    /// The greatest of the floats within the bounds, in rows or nanoseconds.
-    Greatest {
+    /// The robustness of `once q`: the greatest of the floats within the bounds, in rows or nanoseconds.
+    RobustOnce {
         x: NodeId,
         bounds: Reach,
     },
@@ -253,7 +253,7 @@ impl Node {
             Node::Constant(Constant::Float(_))
             | Node::ToFloat(_)
             | Node::Margin(..)
-            | Node::Greatest { .. }
+            | Node::RobustOnce { .. }
             | Node::RobustSince { .. }
             | Node::RobustDense { .. }
             | Node::AfterFloat(_) => Some(Kind::Float),
@@ -303,7 +303,7 @@ impl Node {
                 f(from);
                 f(known.node());
             }
-            Node::Greatest { x, .. } => f(x),
+            Node::RobustOnce { x, .. } => f(x),
             Node::RobustSince { p, q, .. } | Node::Margin(_, p, q) => {
                 f(p);
                 f(q);
@@ -418,7 +418,7 @@ impl Node {
             Node::Sampled(..) => 55,
             Node::Window { .. } => 56,
             Node::Margin(..) => 57,
-            Node::Greatest { .. } => 58,
+            Node::RobustOnce { .. } => 58,
             Node::RobustSince { .. } => 59,
             Node::RobustDense { .. } => 60,
             Node::AfterFloat(_) => 61,

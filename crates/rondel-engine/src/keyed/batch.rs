@@ -219,8 +219,7 @@ impl Batch<'_> {
         let moving = if self.ahead.every { self.moving() } else { 0 };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { sinces, machines, windows, robust, relations, .. } = &self.table.sides;
-        let Sides { pending, delayed, .. } = &self.table.sides;
+        let Sides { pools, relations, pending, delayed, .. } = &self.table.sides;
         let dense = self.section.moments == section::Moments::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
@@ -239,16 +238,16 @@ impl Batch<'_> {
                     once::next_change(records[at.until as usize][row] as i64, open, now)
                 }
                 Deadline::Since(state) => {
-                    let reference = records[places.timed_since[state as usize] as usize][row];
-                    sinces.get(reference).and_then(|since| since.next_change(now))
+                    let reference = records[places.pools.timed_since[state as usize] as usize][row];
+                    pools.timed_since.get(reference).and_then(|since| since.next_change(now))
                 }
                 Deadline::Window(window) => {
-                    let reference = records[places.windows[window as usize] as usize][row];
-                    windows.get(reference).and_then(|window| window.next_change())
+                    let reference = records[places.pools.windows[window as usize] as usize][row];
+                    pools.windows.get(reference).and_then(|window| window.next_change())
                 }
                 Deadline::Robust(state) => {
-                    let reference = records[places.robust_dense[state as usize] as usize][row];
-                    robust.dense.get(reference).and_then(|since| since.next_change())
+                    let reference = records[places.pools.robust_dense[state as usize] as usize][row];
+                    pools.robust_dense.get(reference).and_then(|since| since.next_change())
                 }
                 Deadline::Relation(relation) => {
                     let k = relation as usize;
@@ -257,9 +256,9 @@ impl Batch<'_> {
                 // Asked for of undivided properties only.
                 Deadline::Lasting(_) => None,
                 Deadline::Machine(machine) => {
-                    let reference = records[places.machines[machine as usize] as usize][row];
+                    let reference = records[places.pools.machines[machine as usize] as usize][row];
                     let plan = &self.section.machines[machine as usize];
-                    machines.get(reference).and_then(|machine| machine.next_change(plan, now))
+                    pools.machines.get(reference).and_then(|machine| machine.next_change(plan, now))
                 }
             };
             let past = deadlines.iter().filter_map(next).min();

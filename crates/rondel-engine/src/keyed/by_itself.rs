@@ -57,8 +57,8 @@ impl Instances {
         let time = self.table.time(number);
         let is_last = by_itself.is_last(number, section.machines.len());
         for (k, plan) in section.machines.iter().enumerate() {
-            let reference = self.table.record(number)[self.table.layout.places.machines[k] as usize];
-            if let Some(state) = self.table.sides.machines.get_mut(reference)
+            let reference = self.table.record(number)[self.table.layout.places.pools.machines[k] as usize];
+            if let Some(state) = self.table.sides.pools.machines.get_mut(reference)
                 && plan.may_leap()
                 && !state.is_unknown()
                 && state.next_change(plan, time) == Some(due)
@@ -70,10 +70,10 @@ impl Instances {
 
     /// How often machines of these instances were not followed.
     pub(super) fn leaps_of(&self, instances: &[u32]) -> u64 {
-        let words = &self.table.layout.places.machines;
+        let words = &self.table.layout.places.pools.machines;
         let of = |number: &u32| {
             let record = self.table.record(*number);
-            words.iter().filter_map(|word| self.table.sides.machines.get(record[*word as usize]))
+            words.iter().filter_map(|word| self.table.sides.pools.machines.get(record[*word as usize]))
         };
         instances.iter().flat_map(of).map(|state| state.leaps).fold(0, u64::saturating_add)
     }

@@ -54,8 +54,8 @@ impl Instances {
             let first = places.verdicts as usize + sides * i;
             Some([bit(first), bit(first + 1)])
         };
-        for (plan, &word) in section.machines.iter().zip(&places.machines) {
-            let state = table.sides.machines.get(record[word as usize]);
+        for (plan, &word) in section.machines.iter().zip(&places.pools.machines) {
+            let state = table.sides.pools.machines.get(record[word as usize]);
             if let Some(property) = plan.property
                 && state.is_some_and(|state| plan.is_open(state))
                 && let Some(last) = last(property)

@@ -23,6 +23,7 @@ mod lanes;
 pub(crate) mod moved;
 mod parallel;
 pub(crate) mod plan;
+mod pools;
 pub(crate) mod record;
 mod relations;
 mod robust;

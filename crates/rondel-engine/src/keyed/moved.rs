@@ -2,16 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::exec::inventory::{Inventory, List, Origins, Outline};
+use crate::exec::inventory::{Inventory, Origins, Outline};
 use crate::exec::section::{Moments, Section};
+use crate::exec::state::List;
 use crate::ir::found::Found;
 use crate::ir::instruction::Instruction;
 use crate::keyed::keys::key;
 use crate::keyed::plan::Sliced;
+use crate::keyed::pools::{Loose, LoosePools, Move, Pool, PoolMoves};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, Places, Truths, UNPLANNED};
 use crate::keyed::saved::SavedInstances;
-use crate::keyed::sides::{Pool, Sides};
+use crate::keyed::sides::Sides;
 use crate::keyed::table::{SavedTable, TEMPLATE};
+use crate::ops::varying::Varying;
 
 /// Where a section that is divided by key keeps what in a record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,9 +66,6 @@ fn histories(section: &Section) -> Vec<u32> {
     all
 }
 
-/// A word of a record of the other section, and one of this one.
-type Move = [u32; 2];
-
 /// Which records are meant: the template, and with it what is counted of all, or not; and instances by their keys.
 pub(crate) type Which<'a> = (bool, &'a dyn Fn(&[u64]) -> bool);
 
@@ -75,15 +75,9 @@ struct Moves {
     /// With how many there are.
     bits: Vec<(Move, u32)>,
     words: Vec<Move>,
-    /// Words that refer to texts, and to what is in pools.
+    /// Words that refer to texts.
     texts: Vec<Move>,
-    delays: Vec<Move>,
-    sinces: Vec<Move>,
-    machines: Vec<Move>,
-    windows: Vec<Move>,
-    greatest: Vec<Move>,
-    robust_since: Vec<Move>,
-    robust_dense: Vec<Move>,
+    pools: PoolMoves,
     /// Of the pools of which there are several, with their numbers.
     relations: Vec<(Move, Move)>,
     pending: Vec<(Move, Move)>,
@@ -146,13 +140,9 @@ impl Moves {
         plain(List::Recently, &to.recently, &of.recently, |moves| &mut moves.words);
         plain(List::Sampled, &to.sampled, &of.sampled, |moves| &mut moves.words);
         plain(List::Buffers, &to.buffers, &of.buffers, |moves| &mut moves.texts);
-        plain(List::Delays, &to.delays, &of.delays, |moves| &mut moves.delays);
-        plain(List::TimedSince, &to.timed_since, &of.timed_since, |moves| &mut moves.sinces);
-        plain(List::Machines, &to.machines, &of.machines, |moves| &mut moves.machines);
-        plain(List::Windows, &to.windows, &of.windows, |moves| &mut moves.windows);
-        plain(List::Greatest, &to.greatest, &of.greatest, |moves| &mut moves.greatest);
-        plain(List::RobustSince, &to.robust_since, &of.robust_since, |moves| &mut moves.robust_since);
-        plain(List::RobustDense, &to.robust_dense, &of.robust_dense, |moves| &mut moves.robust_dense);
+        moves.pools = PoolMoves::new([&to.pools, &of.pools], |list, words| {
+            pairs(list, names, words).map(|(pair, _)| pair).collect()
+        });
         moves.relations = pairs(List::Relations, names, [&to.relations, &of.relations]).collect();
         let [outline, others] = [&own.outline, &other.outline];
         let ahead = |own: &[(u32, u64)], others_: &[(u32, u64)], to: &[u32], of: &[u32]| {
@@ -184,35 +174,8 @@ impl Moves {
     }
 }
 
-/// What the words of records refer to, each to be taken once.
-struct Loose<T>(Vec<Option<T>>);
-
-impl<T: Clone> Loose<T> {
-    fn new(pool: Pool<T>) -> Loose<T> {
-        Loose(pool.all.into_iter().map(Some).collect())
-    }
-
-    /// Takes what a word refers to into a pool. Returns false if it was taken before, or is not there.
-    fn take(&mut self, record: &[u64], words: &[Move], out: &mut [u64], pool: &mut Pool<T>) -> bool {
-        words.iter().all(|[of, to]| {
-            let (Some(&reference), Some(to)) = (record.get(*of as usize), out.get_mut(*to as usize)) else {
-                return false;
-            };
-            *to = 0;
-            if reference == 0 {
-                return true;
-            }
-            let taken = usize::try_from(reference).ok().and_then(|at| self.0.get_mut(at - 1)?.take());
-            taken.is_some_and(|value| {
-                *to = pool.add(value);
-                true
-            })
-        })
-    }
-}
-
 /// The same of several pools.
-fn take_all<T: Clone>(
+fn take_all<T: Varying>(
     loose: &mut [Loose<T>],
     record: &[u64],
     moves: &[(Move, Move)],
@@ -285,16 +248,14 @@ impl SavedTable {
             return false;
         }
         let mut texts: Vec<Option<Vec<u8>>> = from.texts.into_iter().map(Some).collect();
-        let (mut delays, mut sinces) = (Loose::new(from.delays), Loose::new(from.sinces));
-        let (mut machines, mut windows) = (Loose::new(from.machines), Loose::new(from.windows));
-        let mut greatest = Loose::new(from.robust.greatest);
-        let (mut since, mut dense) = (Loose::new(from.robust.since), Loose::new(from.robust.dense));
+        let dropped = from.pools.dropped;
+        let mut pools = LoosePools::new(from.pools);
         let mut relations: Vec<_> = from.relations.pools.into_iter().map(Loose::new).collect();
         let mut pending: Vec<_> = from.pending.pools.into_iter().map(Loose::new).collect();
         let mut delayed: Vec<_> = from.delayed.pools.into_iter().map(Loose::new).collect();
         let sides = &mut self.sides;
         if with_template {
-            (sides.dropped, sides.robust.dropped) = (from.dropped, from.robust.dropped);
+            sides.pools.dropped = dropped;
             sides.relations.lost = from.relations.lost;
             (sides.pending.lost, sides.delayed.lost) = (from.pending.lost, from.delayed.lost);
         }
@@ -336,13 +297,7 @@ impl SavedTable {
                     *put = u64::from(own.texts) + sides.texts.len() as u64 - 1;
                 }
             }
-            let is_whole = delays.take(record, &moves.delays, &mut out, &mut sides.delays)
-                && sinces.take(record, &moves.sinces, &mut out, &mut sides.sinces)
-                && machines.take(record, &moves.machines, &mut out, &mut sides.machines)
-                && windows.take(record, &moves.windows, &mut out, &mut sides.windows)
-                && greatest.take(record, &moves.greatest, &mut out, &mut sides.robust.greatest)
-                && since.take(record, &moves.robust_since, &mut out, &mut sides.robust.since)
-                && dense.take(record, &moves.robust_dense, &mut out, &mut sides.robust.dense)
+            let is_whole = pools.take(record, &moves.pools, &mut out, &mut sides.pools)
                 && take_all(&mut relations, record, &moves.relations, &mut out, &mut sides.relations.pools)
                 && take_all(&mut pending, record, &moves.pending, &mut out, &mut sides.pending.pools)
                 && take_all(&mut delayed, record, &moves.delayed, &mut out, &mut sides.delayed.pools);

@@ -173,7 +173,7 @@ impl Frame<'_> {
                 Rows::MAX
             }
             Instruction::Window { window, out } => self.window(window, out),
-            Instruction::Greatest { .. }
+            Instruction::RobustOnce { .. }
             | Instruction::RobustSince { .. }
             | Instruction::RobustDense { .. } => self.robust(instruction),
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
@@ -328,7 +328,7 @@ impl Frame<'_> {
     fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {
         let [p, q] = self.step.section.operands[operands as usize]
             .map(|sides| timed::Sides { at: sides.at.read(self.words), after: sides.after.read(self.words) });
-        let word = self.layout.places.timed_since[state as usize] as usize;
+        let word = self.layout.places.pools.timed_since[state as usize] as usize;
         let initial = &self.step.section.initial.timed_since[state as usize];
         let Some(time) = self.layout.places.time else { return timed::Sides::default() };
         let mut out = timed::Sides::default();
@@ -343,14 +343,14 @@ impl Frame<'_> {
                 if q == timed::Sides::default() {
                     return;
                 }
-                *reference = self.sides.sinces.add(initial.clone());
+                *reference = self.sides.pools.timed_since.add(initial.clone());
             }
-            if let Some(since) = self.sides.sinces.get_mut(*reference) {
+            if let Some(since) = self.sides.pools.timed_since.get_mut(*reference) {
                 let holds = since.step(p, q, moments);
                 out.at |= (holds.at & 1) << row;
                 out.after |= (holds.after & 1) << row;
                 if since.is_empty() {
-                    self.sides.sinces.free(*reference);
+                    self.sides.pools.timed_since.free(*reference);
                     *reference = 0;
                 }
             }
@@ -370,7 +370,7 @@ impl Frame<'_> {
 
     fn delay(&mut self, x: Rows, forget: Rows, state: u32) -> Rows {
         let delay = &self.step.section.initial.delays[state as usize];
-        let word = self.layout.places.delays[state as usize] as usize;
+        let word = self.layout.places.pools.delays[state as usize] as usize;
         let mut out = 0;
         for_each(self.rows, |row| {
             let (x, forget) = (x >> row & 1, forget >> row & 1);
@@ -380,12 +380,12 @@ impl Frame<'_> {
                 return;
             }
             if *reference == 0 {
-                *reference = self.sides.delays.add(delay.clone());
+                *reference = self.sides.pools.delays.add(delay.clone());
             }
-            if let Some(delay) = self.sides.delays.get_mut(*reference) {
+            if let Some(delay) = self.sides.pools.delays.get_mut(*reference) {
                 out |= (delay.step(x, forget, position, 1, 1) & 1) << row;
                 if delay.kept() == 0 {
-                    self.sides.delays.free(*reference);
+                    self.sides.pools.delays.free(*reference);
                     *reference = 0;
                 }
             }
@@ -405,17 +405,15 @@ impl Frame<'_> {
     fn window(&mut self, window: u32, out: u32) -> Rows {
         let Operands { x, samples, known, timed } = self.step.section.windows[window as usize];
         let (samples, known) = (samples.read(self.words), known.read(self.words));
-        let word = self.layout.places.windows[window as usize] as usize;
+        let word = self.layout.places.pools.windows[window as usize] as usize;
         let initial = &self.step.section.initial.values.windows[window as usize];
-        let sides = &mut *self.sides;
+        let pools = &mut self.sides.pools;
         let mut now_known = 0;
         let (mut int, mut float) = (([0; _], [0; _]), ([0.0; _], [0.0; _]));
         for_each(self.rows, |row| {
-            let reference = &mut self.records[word][row];
-            if *reference == 0 {
-                *reference = sides.windows.add(initial.clone());
-            }
-            let Some(window) = sides.windows.get_mut(*reference) else { return };
+            let Some(window) = pools.windows.get_or_add(&mut self.records[word][row], initial) else {
+                return;
+            };
             let position = self.records[POSITION][row];
             let (stamps, now) = match timed {
                 true => (
@@ -449,8 +447,8 @@ impl Frame<'_> {
             };
             now_known |= (holds & 1) << row;
             if window.is_over(now) {
-                let reference = std::mem::take(&mut self.records[word][row]);
-                sides.free_window(reference, initial);
+                let dropped = pools.windows.renew(std::mem::take(&mut self.records[word][row]), initial);
+                pools.dropped = pools.dropped.saturating_add(dropped);
             }
         });
         now_known
@@ -460,13 +458,13 @@ impl Frame<'_> {
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
         let Step { section, view: RowView { block, moments, .. }, .. } = self.step;
         let rows = self.rows;
-        let word = self.layout.places.machines[machine as usize] as usize;
+        let word = self.layout.places.pools.machines[machine as usize] as usize;
         let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
-        let Sides { machines, values, .. } = &mut *self.sides;
+        let Sides { pools, values, .. } = &mut *self.sides;
         let reading = Reading { words: self.words, columns: self.columns, block, buffers: &values.buffers };
         let before = self.layout.places.time.map_or(POSITION, |time| time as usize);
         for_each(rows, |row| {
-            if let Some(state) = machines.get_mut(self.records[word][row]) {
+            if let Some(state) = pools.machines.get_mut(self.records[word][row]) {
                 let (time, before) = (moments.times[row], self.records[before][row] as i64);
                 let (position, is_event) = (self.records[POSITION][row], self.events);
                 let moment = machine::Moment { row, time, before, position, is_event };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::state::State;
 use crate::ir::instruction::Instruction;
+use crate::keyed::pools::PoolWords;
 use crate::ops::timed;
 
 /// The word with the key: itself, or 64 bits of its hash.
@@ -53,15 +54,9 @@ pub(crate) struct RecentAt {
 pub(crate) struct Places {
     pub(crate) truths: Vec<Truths>,
     pub(crate) recently: Vec<u32>,
-    pub(crate) delays: Vec<u32>,
     pub(crate) timed_recently: Vec<RecentAt>,
-    pub(crate) timed_since: Vec<u32>,
-    pub(crate) machines: Vec<u32>,
-    pub(crate) windows: Vec<u32>,
-    /// What robustness is made of.
-    pub(crate) greatest: Vec<u32>,
-    pub(crate) robust_since: Vec<u32>,
-    pub(crate) robust_dense: Vec<u32>,
+    /// What has no fixed size.
+    pub(crate) pools: PoolWords,
     /// For every property whose robustness is asked for, and if so of two words the first: in dense time, what it is
     /// on the span after the last moment.
     pub(crate) margins: Vec<Option<u32>>,
@@ -147,22 +142,15 @@ impl Layout {
         for i in 0..layout.places.timed_recently.len() {
             layout.places.timed_recently[i].until = layout.word_beside();
         }
-        layout.places.delays = state.delays.iter().map(|_| layout.word_beside()).collect();
-        layout.places.timed_since = state.timed_since.iter().map(|_| layout.word_beside()).collect();
+        layout.places.pools = PoolWords::new(state, || layout.word_beside());
         layout.places.time = section.reads_time.then(|| layout.word_beside());
         layout.places.sampled = state.values.sampled.iter().map(|_| layout.word()).collect();
-        layout.places.windows = state.values.windows.iter().map(|_| layout.word_beside()).collect();
-        let values = &state.values;
-        layout.places.greatest = values.greatest.iter().map(|_| layout.word_beside()).collect();
-        layout.places.robust_since = values.robust_since.iter().map(|_| layout.word_beside()).collect();
-        layout.places.robust_dense = values.robust_dense.iter().map(|_| layout.word_beside()).collect();
         let mut span = || [0; 4].map(|_: u8| layout.word_beside())[0];
         let robust = section.robust.iter().map(|margin| match margin {
             Some(Margin::Levels(_)) if dense => Some(span()),
             _ => None,
         });
         layout.places.margins = robust.collect();
-        layout.places.machines = state.machines.iter().map(|_| layout.word_beside()).collect();
         layout.places.relations = state.relations.iter().map(|_| layout.word_beside()).collect();
         // Nothing is pending with the template.
         layout.places.pending = section.futures.iter().map(|_| layout.word()).collect();

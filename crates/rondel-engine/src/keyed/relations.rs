@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::exec::section::Section;
 use crate::keyed::keys::for_each;
 use crate::keyed::parallel::Frame;
+use crate::keyed::pools::Pool;
 use crate::keyed::record::POSITION;
-use crate::keyed::sides::Pool;
 use crate::keyed::table::TEMPLATE;
 use crate::ops::timed::Sides;
 use crate::relation::asking::Asking;
@@ -75,9 +75,8 @@ impl Relations {
 
     /// Gives back what the words of a record refer to.
     pub(super) fn free(&mut self, record: &mut [u64], words: &[u32], initial: &[RelationState]) {
-        let lost = |state: &RelationState| state.asking().map_or(0, Asking::lost);
         for ((pool, &word), initial) in self.pools.iter_mut().zip(words).zip(initial) {
-            let lost = pool.renew(std::mem::take(&mut record[word as usize]), initial, lost);
+            let lost = pool.renew(std::mem::take(&mut record[word as usize]), initial);
             self.lost = self.lost.saturating_add(lost);
         }
     }
@@ -100,12 +99,11 @@ impl Relations {
 
     /// How much was given up because there was too much.
     pub(super) fn lost(&self) -> u64 {
-        let asked = self.pools.iter().flat_map(|pool| &pool.all).filter_map(RelationState::asking);
-        asked.map(Asking::lost).fold(self.lost, u64::saturating_add)
+        self.pools.iter().map(Pool::dropped).fold(self.lost, u64::saturating_add)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.pools.iter().map(|pool| pool.bytes(RelationState::bytes)).sum()
+        self.pools.iter().map(Pool::bytes).sum()
     }
 
     pub(super) fn saved(&self) -> SavedRelations {

@@ -2,107 +2,38 @@
 //! keeps it as long as it is there.
 
 use rondel_event::Rows;
-use serde::{Deserialize, Serialize};
 
 use crate::exec::section::Margin;
-use crate::exec::state::ValueState;
 use crate::ir::instruction::Instruction;
 use crate::keyed::batch::Batch;
 use crate::keyed::keys::for_each;
 use crate::keyed::lanes::Words;
 use crate::keyed::parallel::Frame;
-use crate::keyed::record::{POSITION, Places};
-use crate::keyed::sides::Pool;
+use crate::keyed::record::POSITION;
 use crate::ops::columns::{Values, split};
-use crate::ops::extreme::Greatest;
-use crate::ops::since::robust::{DenseSince, Since};
-
-/// What robustness is made of.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Robust {
-    /// Each with what it gives where there are too many values.
-    pub(super) greatest: Pool<(Greatest<f64>, f64)>,
-    pub(super) since: Pool<Since>,
-    pub(super) dense: Pool<DenseSince>,
-    /// How many samples there was no room for in those that are gone.
-    pub(super) dropped: u64,
-}
-
-impl Robust {
-    pub(super) fn new() -> Robust {
-        Robust { greatest: Pool::new(), since: Pool::new(), dense: Pool::new(), dropped: 0 }
-    }
-
-    pub(super) fn is_sound(&self) -> bool {
-        self.greatest.is_sound() && self.since.is_sound() && self.dense.is_sound()
-    }
-
-    pub(super) fn dropped(&self) -> u64 {
-        let greatest = self.greatest.all.iter().map(|(greatest, _)| greatest.dropped());
-        let since = self.since.all.iter().map(Since::dropped);
-        let dense = self.dense.all.iter().map(DenseSince::dropped);
-        greatest.chain(since).chain(dense).fold(self.dropped, u64::saturating_add)
-    }
-
-    /// Gives back what the words of a record refer to, and remembers what it dropped.
-    pub(super) fn free(&mut self, record: &mut [u64], places: &Places, initial: &ValueState) {
-        let mut take = |word: &u32| std::mem::take(&mut record[*word as usize]);
-        for (word, initial) in places.greatest.iter().zip(&initial.greatest) {
-            let dropped = |(greatest, _): &(Greatest<f64>, f64)| greatest.dropped();
-            self.dropped = self.dropped.saturating_add(self.greatest.renew(take(word), initial, dropped));
-        }
-        for (word, initial) in places.robust_since.iter().zip(&initial.robust_since) {
-            self.dropped = self.dropped.saturating_add(self.since.renew(take(word), initial, Since::dropped));
-        }
-        for (word, initial) in places.robust_dense.iter().zip(&initial.robust_dense) {
-            let dropped = self.dense.renew(take(word), initial, DenseSince::dropped);
-            self.dropped = self.dropped.saturating_add(dropped);
-        }
-    }
-
-    /// Makes copies of what the words of a record refer to, and refers to those.
-    pub(super) fn copy(&mut self, record: &mut [u64], places: &Places) {
-        let mut copy = |words: &[u32], copy: &mut dyn FnMut(u64) -> u64| {
-            for &word in words {
-                record[word as usize] = copy(record[word as usize]);
-            }
-        };
-        copy(&places.greatest, &mut |reference| self.greatest.copy(reference));
-        copy(&places.robust_since, &mut |reference| self.since.copy(reference));
-        copy(&places.robust_dense, &mut |reference| self.dense.copy(reference));
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.greatest.bytes(|(greatest, _)| greatest.bytes())
-            + self.since.bytes(Since::bytes)
-            + self.dense.bytes(DenseSince::bytes)
-    }
-}
 
 impl Frame<'_> {
     /// Takes what robustness is made of to the next moments of the instances.
     pub(super) fn robust(&mut self, instruction: &Instruction) -> Rows {
         match *instruction {
-            Instruction::Greatest { x, timed, state, out } => {
-                let word = self.layout.places.greatest[state as usize] as usize;
-                let initial = &self.step.section.initial.values.greatest[state as usize];
+            Instruction::RobustOnce { x, timed, state, out } => {
+                let word = self.layout.places.pools.robust_once[state as usize] as usize;
+                let initial = &self.step.section.initial.values.robust_once[state as usize];
                 for_each(self.rows, |row| {
                     let now = self.stamp(timed, row);
-                    let pool = &mut self.sides.robust.greatest;
-                    if let Some((greatest, unknown)) = pool.get_or_add(&mut self.records[word][row], initial)
-                    {
+                    let pool = &mut self.sides.pools.robust_once;
+                    if let Some(once) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
-                        greatest.push(now, before[x as usize][row]);
-                        out[row] = greatest.at_or(now, f64::NEG_INFINITY, *unknown);
+                        out[row] = once.row(now, before[x as usize][row]);
                     }
                 });
             }
             Instruction::RobustSince { p, q, timed, state, out } => {
-                let word = self.layout.places.robust_since[state as usize] as usize;
+                let word = self.layout.places.pools.robust_since[state as usize] as usize;
                 let initial = &self.step.section.initial.values.robust_since[state as usize];
                 for_each(self.rows, |row| {
                     let now = self.stamp(timed, row);
-                    let pool = &mut self.sides.robust.since;
+                    let pool = &mut self.sides.pools.robust_since;
                     if let Some(since) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
                         out[row] = since.row(now, before[p as usize][row], before[q as usize][row]);
@@ -110,11 +41,11 @@ impl Frame<'_> {
                 });
             }
             Instruction::RobustDense { operands, state, second, out } => {
-                let word = self.layout.places.robust_dense[state as usize] as usize;
+                let word = self.layout.places.pools.robust_dense[state as usize] as usize;
                 let initial = &self.step.section.initial.values.robust_dense[state as usize];
                 let operands = self.step.section.robust_operands[operands as usize];
                 for_each(self.rows, |row| {
-                    let pool = &mut self.sides.robust.dense;
+                    let pool = &mut self.sides.pools.robust_dense;
                     if let Some(since) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
                         let [p, q] = operands.map(|sides| sides.map(|x| before[x as usize][row]));

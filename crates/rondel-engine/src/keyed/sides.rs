@@ -7,13 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::exec::section::Section;
 use crate::exec::state::ValueState;
 use crate::future::{Delayed, Pending};
+use crate::keyed::pools::Pools;
 use crate::keyed::relations::{Relations, SavedRelations};
-use crate::keyed::robust::Robust;
 use crate::keyed::waiting::{SavedWaits, Waits};
-use crate::machine::MachineState;
-use crate::ops::delay::Delay;
-use crate::ops::since::TimedSince;
-use crate::ops::window::Window;
 
 /// Texts and queues of all instances of a slice.
 #[derive(Clone, Debug)]
@@ -26,19 +22,13 @@ pub(crate) struct Sides {
     /// The number of the first text of instances.
     own: u32,
     free_texts: Vec<u32>,
-    pub(crate) delays: Pool<Delay>,
-    pub(crate) sinces: Pool<TimedSince>,
-    pub(crate) machines: Pool<MachineState>,
-    pub(crate) windows: Pool<Window>,
-    pub(crate) robust: Robust,
+    pub(crate) pools: Pools,
     /// What quantified formulas are made of.
     pub(crate) relations: Relations,
     /// What is pending, for every property that looks ahead.
     pub(crate) pending: Waits<Pending>,
     /// The same of those whose robustness is asked for.
     pub(crate) delayed: Waits<Delayed>,
-    /// How many samples there was no room for in windows that are gone.
-    pub(crate) dropped: u64,
 }
 
 impl Sides {
@@ -58,15 +48,10 @@ impl Sides {
             own: buffers.len() as u32,
             values: ValueState { buffers, ..ValueState::default() },
             free_texts: Vec::new(),
-            delays: Pool::new(),
-            sinces: Pool::new(),
-            machines: Pool::new(),
-            windows: Pool::new(),
-            robust: Robust::new(),
+            pools: Pools::new(),
             relations,
             pending,
             delayed,
-            dropped: 0,
         }
     }
 
@@ -127,16 +112,6 @@ impl Sides {
         copy
     }
 
-    /// Gives a window back, and remembers what it dropped.
-    pub(crate) fn free_window(&mut self, reference: u64, initial: &Window) {
-        if let Some(window) = self.windows.get_mut(reference) {
-            self.dropped = self.dropped.saturating_add(window.dropped());
-            // What it had kept is let go.
-            window.clone_from(initial);
-            self.windows.free(reference);
-        }
-    }
-
     /// How many obligations were given up because there were too many.
     pub(crate) fn lost(&self) -> u64 {
         [self.delayed.lost(), self.relations.lost()]
@@ -146,8 +121,7 @@ impl Sides {
 
     /// How many samples there was no room for.
     pub(crate) fn dropped_samples(&self) -> u64 {
-        let windows = self.windows.all.iter().map(Window::dropped);
-        windows.chain([self.robust.dropped()]).fold(self.dropped, u64::saturating_add)
+        self.pools.dropped()
     }
 
     /// How many bytes they take.
@@ -156,11 +130,7 @@ impl Sides {
         buffers.iter().map(Vec::capacity).sum::<usize>()
             + buffers.capacity() * size_of::<Vec<u8>>()
             + self.free_texts.capacity() * size_of::<u32>()
-            + self.delays.bytes(Delay::bytes)
-            + self.sinces.bytes(TimedSince::bytes)
-            + self.machines.bytes(MachineState::bytes)
-            + self.windows.bytes(Window::bytes)
-            + self.robust.bytes()
+            + self.pools.bytes()
             + self.relations.bytes()
             + self.pending.bytes()
             + self.delayed.bytes()
@@ -172,53 +142,36 @@ impl Sides {
 pub(crate) struct SavedSides {
     pub(super) texts: Vec<Vec<u8>>,
     pub(super) free_texts: Vec<u32>,
-    pub(super) delays: Pool<Delay>,
-    pub(super) sinces: Pool<TimedSince>,
-    pub(super) machines: Pool<MachineState>,
-    pub(super) windows: Pool<Window>,
-    pub(super) robust: Robust,
+    pub(super) pools: Pools,
     pub(super) relations: SavedRelations,
     pub(super) pending: SavedWaits<Pending>,
     pub(super) delayed: SavedWaits<Delayed>,
-    pub(super) dropped: u64,
 }
 
 impl Sides {
     pub(crate) fn saved(&self) -> SavedSides {
-        let Sides { values, free_texts, delays, sinces, machines, windows, pending, .. } = self;
-        let Sides { robust, relations, delayed, dropped, .. } = self;
+        let Sides { values, free_texts, pools, relations, pending, delayed, .. } = self;
         SavedSides {
             texts: values.buffers[self.own as usize..].to_vec(),
             free_texts: free_texts.clone(),
-            delays: delays.clone(),
-            sinces: sinces.clone(),
-            machines: machines.clone(),
-            windows: windows.clone(),
-            robust: robust.clone(),
+            pools: pools.clone(),
             relations: relations.saved(),
             pending: pending.saved(),
             delayed: delayed.saved(),
-            dropped: *dropped,
         }
     }
 
     /// Takes over what was saved; false if it cannot be what was saved of such sides.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSides) -> bool {
-        let SavedSides { texts, free_texts, delays, sinces, machines, windows, robust, .. } = saved;
-        let SavedSides { relations, pending, delayed, dropped, .. } = saved;
+        let SavedSides { texts, free_texts, pools, relations, pending, delayed } = saved;
         self.values.buffers.truncate(self.own as usize);
         self.values.buffers.extend(texts);
         let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
-            && delays.is_sound()
-            && sinces.is_sound()
-            && machines.is_sound()
-            && windows.is_sound()
-            && robust.is_sound()
+            && pools.is_sound()
             && self.relations.restore(section, relations)
             && self.pending.restore(pending)
             && self.delayed.restore(delayed);
-        (self.free_texts, self.dropped, self.robust) = (free_texts, dropped, robust);
-        (self.delays, self.sinces, self.machines, self.windows) = (delays, sinces, machines, windows);
+        (self.free_texts, self.pools) = (free_texts, pools);
         fits
     }
 
@@ -230,94 +183,5 @@ impl Sides {
     /// Whether a reference is one to a text, or to none.
     pub(crate) fn may_be_text(&self, reference: u64) -> bool {
         reference == 0 || self.is_text(reference)
-    }
-}
-
-/// Values that are used again; a reference is the number of one, plus one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Pool<T> {
-    pub(super) all: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T: Clone> Pool<T> {
-    pub(super) fn new() -> Pool<T> {
-        Pool { all: Vec::new(), free: Vec::new() }
-    }
-
-    /// What a reference refers to.
-    pub(crate) fn get(&self, reference: u64) -> Option<&T> {
-        self.all.get((reference as usize).checked_sub(1)?)
-    }
-
-    pub(crate) fn get_mut(&mut self, reference: u64) -> Option<&mut T> {
-        self.all.get_mut((reference as usize).checked_sub(1)?)
-    }
-
-    /// Takes a value in.
-    pub(crate) fn add(&mut self, value: T) -> u64 {
-        match self.free.pop() {
-            Some(number) => {
-                self.all[number as usize] = value;
-                u64::from(number) + 1
-            }
-            None => {
-                self.all.push(value);
-                self.all.len() as u64
-            }
-        }
-    }
-
-    /// One that was given back, as it is.
-    pub(super) fn again(&mut self) -> Option<u64> {
-        self.free.pop().map(|number| u64::from(number) + 1)
-    }
-
-    /// Gives one back, with nothing in it.
-    pub(crate) fn free(&mut self, reference: u64) {
-        if reference != 0 {
-            self.free.push(reference as u32 - 1);
-        }
-    }
-
-    /// What a reference refers to; what is not there yet is added.
-    pub(crate) fn get_or_add(&mut self, reference: &mut u64, initial: &T) -> Option<&mut T> {
-        if *reference == 0 {
-            *reference = self.add(initial.clone());
-        }
-        self.get_mut(*reference)
-    }
-
-    /// Gives one back as it was at first, so that nothing of what it had kept is, and says what it had dropped.
-    pub(super) fn renew(&mut self, reference: u64, initial: &T, dropped: impl Fn(&T) -> u64) -> u64 {
-        let Some(value) = self.get_mut(reference) else { return 0 };
-        let before = dropped(value);
-        value.clone_from(initial);
-        self.free(reference);
-        before
-    }
-
-    /// Whether all numbers to be used again are there.
-    pub(super) fn is_sound(&self) -> bool {
-        self.free.iter().all(|&number| (number as usize) < self.all.len())
-    }
-
-    /// Whether a reference refers to something, or is empty.
-    pub(crate) fn may_be(&self, reference: u64) -> bool {
-        reference as usize <= self.all.len()
-    }
-
-    /// A copy.
-    pub(crate) fn copy(&mut self, reference: u64) -> u64 {
-        match self.get(reference).cloned() {
-            Some(value) => self.add(value),
-            None => 0,
-        }
-    }
-
-    pub(super) fn bytes(&self, of: impl Fn(&T) -> usize) -> usize {
-        self.all.iter().map(of).sum::<usize>()
-            + self.all.capacity() * size_of::<T>()
-            + self.free.capacity() * size_of::<u32>()
     }
 }

@@ -49,10 +49,10 @@ impl Instances {
         sliced: &'a Sliced,
     ) -> impl Iterator<Item = (&'a MachinePlan, &'a MachineState)> {
         let live = (0..self.table.used()).filter(|&number| self.table.is_live(number));
-        let places = sliced.section.machines.iter().zip(&self.table.layout.places.machines);
+        let places = sliced.section.machines.iter().zip(&self.table.layout.places.pools.machines);
         live.flat_map(move |number| {
             let record = self.table.record(number);
-            let machines = &self.table.sides.machines;
+            let machines = &self.table.sides.pools.machines;
             places.clone().filter_map(move |(plan, &word)| Some((plan, machines.get(record[word as usize])?)))
         })
     }

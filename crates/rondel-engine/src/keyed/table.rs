@@ -10,6 +10,7 @@ use crate::keyed::keys::{self, KeptKey, Keys};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, UNPLANNED};
 use crate::keyed::sides::Sides;
 pub(crate) use crate::keyed::table::saved::SavedTable;
+use crate::ops::delay::Delay;
 use crate::ops::since::TimedSince;
 use crate::ops::timed;
 
@@ -68,8 +69,8 @@ impl Table {
         let initial = table.layout.initial();
         table.record_mut(template).copy_from_slice(&initial);
         for (i, state) in section.initial.machines.iter().enumerate() {
-            let word = table.layout.places.machines[i] as usize;
-            table.record_mut(template)[word] = table.sides.machines.add(state.clone());
+            let word = table.layout.places.pools.machines[i] as usize;
+            table.record_mut(template)[word] = table.sides.pools.machines.add(state.clone());
         }
         table
     }
@@ -191,19 +192,7 @@ impl Table {
         for &word in &self.layout.texts {
             record[word as usize] = self.sides.copy_text(record[word as usize]);
         }
-        for &word in &self.layout.places.delays {
-            record[word as usize] = self.sides.delays.copy(record[word as usize]);
-        }
-        for &word in &self.layout.places.timed_since {
-            record[word as usize] = self.sides.sinces.copy(record[word as usize]);
-        }
-        for &word in &self.layout.places.machines {
-            record[word as usize] = self.sides.machines.copy(record[word as usize]);
-        }
-        for &word in &self.layout.places.windows {
-            record[word as usize] = self.sides.windows.copy(record[word as usize]);
-        }
-        self.sides.robust.copy(record, &self.layout.places);
+        self.sides.pools.copy(record, &self.layout.places.pools);
         self.sides.relations.copy(record, &self.layout.places.relations);
         self.records[start + KEY] = keys.words[row];
         let parts = keys.parts(row);
@@ -235,27 +224,7 @@ impl Table {
         for &word in &self.layout.texts {
             self.sides.free_text(std::mem::take(&mut record[word as usize]));
         }
-        for &word in &self.layout.places.delays {
-            let reference = std::mem::take(&mut record[word as usize]);
-            if let Some(delay) = self.sides.delays.get_mut(reference) {
-                delay.clear();
-                self.sides.delays.free(reference);
-            }
-        }
-        for &word in &self.layout.places.timed_since {
-            let reference = std::mem::take(&mut record[word as usize]);
-            if let Some(since) = self.sides.sinces.get_mut(reference) {
-                since.clear();
-                self.sides.sinces.free(reference);
-            }
-        }
-        for &word in &self.layout.places.machines {
-            self.sides.machines.free(std::mem::take(&mut record[word as usize]));
-        }
-        for (&word, initial) in self.layout.places.windows.iter().zip(&section.initial.values.windows) {
-            self.sides.free_window(std::mem::take(&mut record[word as usize]), initial);
-        }
-        self.sides.robust.free(record, &self.layout.places, &section.initial.values);
+        self.sides.pools.free(record, &self.layout.places.pools, &section.initial);
         self.sides.relations.free(record, &self.layout.places.relations, &section.initial.relations);
         for (future, &word) in self.layout.places.pending.iter().enumerate() {
             self.sides.pending.free(future, std::mem::take(&mut record[word as usize]));
@@ -291,6 +260,7 @@ impl Table {
     #[inline(always)]
     fn is_as_template_beside(&self, record: &[u64], template: &[u64], now: i64, section: &Section) -> bool {
         let Layout { places, texts, .. } = &self.layout;
+        let pools = &self.sides.pools;
         let both = |word: &u32| [record[*word as usize], template[*word as usize]];
         // A moment at the time `now` may still come: then it matters whether there was one before.
         let same_time = places.time.iter().map(both).all(|[a, b]| a == b || (a as i64) < now);
@@ -302,44 +272,33 @@ impl Table {
                 a == b
             })
             // What robustness is made of is never compared: where there is some, it differs.
-            && [&places.greatest, &places.robust_since, &places.robust_dense]
+            && [&places.pools.robust_once, &places.pools.robust_since, &places.pools.robust_dense]
                 .into_iter()
                 .all(|words| words.iter().map(both).all(|references| references == [0, 0]))
             && self.sides.relations.are_same([record, template], &places.relations, section)
             && texts.iter().map(both).all(|[a, b]| self.sides.text(a) == self.sides.text(b))
-            && places.delays.iter().map(both).all(|references| match references {
-                [0, 0] => true,
-                [a, b] => {
-                    let after = |reference: u64, position: u64| {
-                        self.sides.delays.get(reference).into_iter().flat_map(move |d| d.after(position))
-                    };
-                    after(a, record[POSITION]).eq(after(b, template[POSITION]))
-                }
+            && places.pools.delays.iter().map(both).all(|references| {
+                let positions = [record, template].map(|record| record[POSITION]);
+                references == [0, 0]
+                    || Delay::goes_on_as(references.map(|delay| pools.delays.get(delay)), positions)
             })
-            && places.machines.iter().map(both).zip(&section.machines).all(|(references, plan)| {
-                match references.map(|reference| self.sides.machines.get(reference)) {
+            && places.pools.machines.iter().map(both).zip(&section.machines).all(|(references, plan)| {
+                match references.map(|reference| pools.machines.get(reference)) {
                     // What must come to an end is not forgotten before.
                     [Some(a), Some(b)] => !plan.is_open(a) && a.goes_on_as(b, plan),
                     _ => true,
                 }
             })
-            && places.windows.iter().map(both).zip(&section.windows).all(|(references, window)| {
+            && places.pools.windows.iter().map(both).zip(&section.windows).all(|(references, window)| {
                 let nows = [record, template].map(|record| record[POSITION].min(i64::MAX as u64) as i64);
                 references.into_iter().zip(nows).all(|(reference, position)| {
                     let now = if window.timed { now } else { position };
-                    self.sides.windows.get(reference).is_none_or(|window| window.is_over(now))
+                    pools.windows.get(reference).is_none_or(|window| window.is_over(now))
                 })
             })
-            && places.timed_since.iter().map(both).all(|references| match references {
-                [0, 0] => true,
-                references => {
-                    let [a, b] = references.map(|reference| self.sides.sinces.get(reference));
-                    let open = [a, b].map(|since| since.map_or((None, false), |since| since.left_at(now).0));
-                    let queue = |since: Option<&'_ TimedSince>| {
-                        since.into_iter().flat_map(|since| since.left_at(now).1.copied()).collect::<Vec<_>>()
-                    };
-                    open[0] == open[1] && queue(a) == queue(b)
-                }
+            && places.pools.timed_since.iter().map(both).all(|references| {
+                references == [0, 0]
+                    || TimedSince::goes_on_as(references.map(|since| pools.timed_since.get(since)), now)
             })
     }
 

@@ -4,18 +4,15 @@ use rondel_event::Verdict;
 use serde::{Deserialize, Serialize};
 
 use crate::future::{Delayed, Pending};
-use crate::keyed::sides::Pool;
+use crate::keyed::pools::Pool;
+use crate::ops::varying::Varying;
 
 /// What an instance waits for, of one property.
-pub(crate) trait Wait: Clone {
+pub(crate) trait Wait: Varying {
     /// As it was when it was new, but that this was the verdict about what came before.
     fn restart(&mut self, before: Option<Verdict>);
     /// Whether it is of the same property.
     fn fits(&self, other: &Self) -> bool;
-    /// How much was given up because there was too much.
-    fn lost(&self) -> u64;
-    /// About how many bytes it takes.
-    fn bytes(&self) -> usize;
 }
 
 impl Wait for Pending {
@@ -26,14 +23,6 @@ impl Wait for Pending {
     fn fits(&self, other: &Pending) -> bool {
         Pending::fits(self, other)
     }
-
-    fn lost(&self) -> u64 {
-        Pending::lost(self)
-    }
-
-    fn bytes(&self) -> usize {
-        Pending::bytes(self)
-    }
 }
 
 impl Wait for Delayed {
@@ -43,14 +32,6 @@ impl Wait for Delayed {
 
     fn fits(&self, other: &Delayed) -> bool {
         Delayed::fits(self, other)
-    }
-
-    fn lost(&self) -> u64 {
-        Delayed::lost(self)
-    }
-
-    fn bytes(&self) -> usize {
-        Delayed::bytes(self)
     }
 }
 
@@ -110,7 +91,7 @@ impl<T: Wait> Waits<T> {
     pub(super) fn free(&mut self, property: usize, reference: u64) {
         let pool = &mut self.pools[property];
         if let Some(wait) = pool.get_mut(reference) {
-            self.lost = self.lost.saturating_add(wait.lost());
+            self.lost = self.lost.saturating_add(wait.dropped());
             wait.restart(None);
             pool.free(reference);
         }
@@ -118,12 +99,11 @@ impl<T: Wait> Waits<T> {
 
     /// How much was given up because there was too much.
     pub(super) fn lost(&self) -> u64 {
-        let all = self.pools.iter().flat_map(|pool| &pool.all);
-        all.map(T::lost).fold(self.lost, u64::saturating_add)
+        self.pools.iter().map(Pool::dropped).fold(self.lost, u64::saturating_add)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.pools.iter().map(|pool| pool.bytes(T::bytes)).sum()
+        self.pools.iter().map(Pool::bytes).sum()
     }
 
     pub(super) fn saved(&self) -> SavedWaits<T> {

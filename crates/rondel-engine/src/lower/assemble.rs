@@ -286,7 +286,7 @@ fn section(
         | Instruction::Quantified { .. }
         | Instruction::ByValue { .. } => true,
         Instruction::Window { window, .. } => assembly.windows[*window as usize].timed,
-        Instruction::Greatest { timed, .. } | Instruction::RobustSince { timed, .. } => *timed,
+        Instruction::RobustOnce { timed, .. } | Instruction::RobustSince { timed, .. } => *timed,
         _ => false,
     };
     Section {

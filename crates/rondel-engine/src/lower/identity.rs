@@ -183,7 +183,7 @@ impl Identifier<'_> {
                 hash((sort, measure, kind, self.id(x), wires, over, timed))
             }
             Node::Margin(kind, x, y) => hash((sort, kind, self.id(x), self.id(y))),
-            Node::Greatest { x, bounds } => hash((sort, self.id(x), bounds)),
+            Node::RobustOnce { x, bounds } => hash((sort, self.id(x), bounds)),
             Node::RobustSince { p, q, bounds } => hash((sort, self.id(p), self.id(q), bounds)),
             Node::RobustDense { p, q, bounds } => {
                 hash((sort, p.map(|p| self.id(p)), q.map(|q| self.id(q)), bounds))

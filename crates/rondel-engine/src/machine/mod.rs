@@ -16,6 +16,7 @@ use crate::ops::columns::Columns;
 use crate::ops::scalar::{Reading, Scalar};
 use crate::ops::texts::{TextColumn, TextRef};
 use crate::ops::timed::instant;
+use crate::ops::varying::Varying;
 
 /// A machine, compiled.
 #[derive(Clone, Debug)]
@@ -397,11 +398,6 @@ impl MachineState {
             }
     }
 
-    /// How many bytes it has outside of itself.
-    pub(crate) fn bytes(&self) -> usize {
-        self.place.variables.capacity() * size_of::<Option<Value>>()
-    }
-
     /// When a time runs out, if one does, after the moment at `now`.
     pub(crate) fn next_change(&self, plan: &MachinePlan, now: i64) -> Option<i64> {
         let place = self.span.as_ref().unwrap_or(&self.place);
@@ -416,6 +412,16 @@ impl MachineState {
         }
         let times = plan.leaving[place.state as usize].iter().filter_map(|transition| transition.after);
         times.map(|after| place.entered.saturating_add(span_of(after))).filter(|&time| time > now).min()
+    }
+}
+
+impl Varying for MachineState {
+    fn bytes(&self) -> usize {
+        self.place.variables.capacity() * size_of::<Option<Value>>()
+    }
+
+    fn renew(&mut self, _: &MachineState) {
+        // What comes next in its place brings its own values.
     }
 }
 

@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 
 use rondel_event::Rows;
 
+use crate::ops::varying::Varying;
 use crate::ops::words;
 
 /// A truth as it was a long time (64 rows or more) ago.
@@ -80,26 +81,33 @@ impl Delay {
         self.by
     }
 
+    /// Whether two will give the same from two positions on, where there is one.
+    pub(crate) fn goes_on_as(delays: [Option<&Delay>; 2], positions: [u64; 2]) -> bool {
+        let [a, b] = [0, 1].map(|i| delays[i].into_iter().flat_map(move |delay| delay.after(positions[i])));
+        a.eq(b)
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
     }
 
     /// What is kept, as distances from a position.
-    pub(crate) fn after(&self, position: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    fn after(&self, position: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.queue
             .iter()
             .map(move |(first, last)| (first.saturating_sub(position), last.saturating_sub(position)))
     }
 
-    /// How many bytes are kept.
-    pub(crate) fn bytes(&self) -> usize {
-        self.queue.capacity() * size_of::<(u64, u64)>()
-    }
-
     /// How many intervals are kept.
     pub(crate) fn kept(&self) -> usize {
         self.queue.len()
+    }
+}
+
+impl Varying for Delay {
+    fn bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<(u64, u64)>()
     }
 }
 

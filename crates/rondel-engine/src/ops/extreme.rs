@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-use crate::ops::columns::Values;
-use crate::ops::stamps::{Blind, Stamps, age};
+use crate::ops::stamps::{Blind, age};
 
 /// The greatest of the values that are at least `lower` and at most `upper` old. Stamps as in
 /// [`window`](crate::ops::window).
@@ -21,24 +20,6 @@ pub(crate) struct Greatest<T> {
     waiting: VecDeque<(i64, T)>,
     candidates: VecDeque<(i64, T)>,
     blind: Blind,
-}
-
-impl Greatest<f64> {
-    /// What robustness is made of, at the rows of a block.
-    pub(crate) fn step(
-        &mut self,
-        out: &mut Values<f64>,
-        x: &Values<f64>,
-        stamps: Stamps<'_>,
-        len: u32,
-        unknown: f64,
-    ) {
-        for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
-            let now = stamps.at(i);
-            self.push(now, x);
-            *out = self.at_or(now, f64::NEG_INFINITY, unknown);
-        }
-    }
 }
 
 impl<T: Copy + PartialOrd> Greatest<T> {

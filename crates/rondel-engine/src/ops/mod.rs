@@ -15,5 +15,6 @@ pub(crate) mod since;
 pub(crate) mod stamps;
 pub(crate) mod texts;
 pub(crate) mod timed;
+pub(crate) mod varying;
 pub(crate) mod window;
 pub(crate) mod words;

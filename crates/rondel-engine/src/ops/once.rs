@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time |
 //! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], a row at a time |
-//! | its robustness, in steps and points | the greatest: [`Greatest`](crate::ops::extreme::Greatest) | as of a maximum over a window |
+//! | its robustness, in steps and points | the greatest within the bounds: [`Robust`] | [`Robust::row`], as of a maximum over a window |
 //!
 //! The saved form of each is the state itself, of a fixed size. A lower bound is a [`Delay`](crate::ops::delay::Delay)
 //! before it; in dense time the robustness is that of [`since`](crate::ops::since).
@@ -13,7 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use rondel_event::Rows;
 
+use crate::ops::columns::Values;
+use crate::ops::extreme::Greatest;
+use crate::ops::stamps::Stamps;
 use crate::ops::timed::{ALWAYS, Moments, NEVER, Sides, distance, instant, later, moment_of};
+use crate::ops::varying::Varying;
 use crate::ops::words::low;
 
 /// Truth that lasts: `once[0, span] q`.
@@ -117,6 +121,44 @@ impl TimedRecently {
 pub(crate) fn next_change(until: i64, open: bool, now: i64) -> Option<i64> {
     let lasts = !open && until > instant(now) && until != ALWAYS;
     lasts.then(|| moment_of(until + 1))
+}
+
+/// The robustness of `once[a,b] q`: the greatest within the bounds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Robust {
+    greatest: Greatest<f64>,
+    /// What it gives where there are too many values within the bounds.
+    unknown: f64,
+}
+
+impl Robust {
+    pub(crate) fn new(lower: u64, upper: Option<u64>, unknown: f64, limit: usize) -> Robust {
+        Robust { greatest: Greatest::new(lower, upper, limit), unknown }
+    }
+
+    /// The rows of a block.
+    pub(crate) fn step(&mut self, out: &mut Values<f64>, x: &Values<f64>, stamps: Stamps<'_>, len: u32) {
+        for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
+            *out = self.row(stamps.at(i), x);
+        }
+    }
+
+    /// One row.
+    #[inline(always)]
+    pub(crate) fn row(&mut self, now: i64, x: f64) -> f64 {
+        self.greatest.push(now, x);
+        self.greatest.at_or(now, f64::NEG_INFINITY, self.unknown)
+    }
+}
+
+impl Varying for Robust {
+    fn bytes(&self) -> usize {
+        self.greatest.bytes()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.greatest.dropped()
+    }
 }
 
 #[cfg(test)]

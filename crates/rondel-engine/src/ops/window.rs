@@ -25,6 +25,7 @@ use crate::ir::wire::Wire;
 use crate::ops::columns::Values;
 use crate::ops::extreme::Greatest;
 use crate::ops::stamps::{Blind, Stamps, age};
+use crate::ops::varying::Varying;
 
 use ends::Ends;
 use integral::Integral;
@@ -272,9 +273,10 @@ impl Window {
         };
         newest.into_iter().chain(blind.latest()).all(|stamp| age(now, stamp) >= over)
     }
+}
 
-    /// How many bytes are kept.
-    pub(crate) fn bytes(&self) -> usize {
+impl Varying for Window {
+    fn bytes(&self) -> usize {
         match self {
             Window::Count(count) => count.stamps.capacity() * size_of::<i64>(),
             Window::SumInt(sum) => sum.samples.capacity() * size_of::<(i64, i64)>(),
@@ -287,8 +289,7 @@ impl Window {
         }
     }
 
-    /// How many samples there was no room for.
-    pub(crate) fn dropped(&self) -> u64 {
+    fn dropped(&self) -> u64 {
         match self {
             Window::Count(count) => count.blind.dropped,
             Window::SumInt(sum) => sum.blind.dropped,

@@ -20,6 +20,7 @@ use super::table::{Meta, Table};
 use super::term::{Cell, Context, Source, Watch};
 use super::text::Texts;
 use super::witness::Witnesses;
+use crate::ops::varying::Varying;
 
 /// What is remembered of the events so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -325,11 +326,6 @@ impl RelationState {
         self.parts.iter().map(|part| part.out.len()).sum()
     }
 
-    /// About how many bytes it takes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.parts.len() * size_of::<PartState>() + self.kept() * size_of::<Meta>()
-    }
-
     /// How many tuples and texts are kept: what the memory grows with.
     pub(crate) fn kept(&self) -> usize {
         let tables = self.parts.iter().filter_map(|part| part.table.as_ref());
@@ -339,5 +335,15 @@ impl RelationState {
             _ => 0,
         });
         tables.map(Table::len).sum::<usize>() + counts.sum::<usize>() + self.texts.len() + asked
+    }
+}
+
+impl Varying for RelationState {
+    fn bytes(&self) -> usize {
+        self.parts.len() * size_of::<PartState>() + self.kept() * size_of::<Meta>()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.asking().map_or(0, Asking::lost)
     }
 }

@@ -28,6 +28,7 @@ use super::key::{self, Key};
 use super::leaf::Reach;
 use super::pending::Decision;
 use super::plan::{Formula, TooLarge};
+use crate::ops::varying::Varying;
 
 /// How the robustness of a property with operators of the future is found. Immutable.
 #[derive(Clone, Debug)]
@@ -298,11 +299,6 @@ impl Delayed {
         self.moments.len() + self.nodes.iter().map(of_node).sum::<usize>()
     }
 
-    /// About how many bytes it takes.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of::<Delayed>() + self.nodes.len() * size_of::<Node>() + self.kept() * size_of::<Piece>()
-    }
-
     /// An event, in steps or points.
     pub(crate) fn event(
         &mut self,
@@ -514,5 +510,15 @@ impl Delayed {
             out.push(piece);
         }
         known
+    }
+}
+
+impl Varying for Delayed {
+    fn bytes(&self) -> usize {
+        size_of::<Delayed>() + self.nodes.len() * size_of::<Node>() + self.kept() * size_of::<Piece>()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.lost
     }
 }

@@ -66,13 +66,7 @@ impl Table {
             |words: &[u32], is: &dyn Fn(u64) -> bool| words.iter().all(|&word| is(record[word as usize]));
         let sides = &self.sides;
         let fits = all(&self.layout.texts, &|text| sides.may_be_text(text))
-            && all(&places.delays, &|delay| sides.delays.may_be(delay))
-            && all(&places.timed_since, &|since| sides.sinces.may_be(since))
-            && all(&places.machines, &|machine| sides.machines.may_be(machine))
-            && all(&places.windows, &|window| sides.windows.may_be(window))
-            && all(&places.greatest, &|greatest| sides.robust.greatest.may_be(greatest))
-            && all(&places.robust_since, &|since| sides.robust.since.may_be(since))
-            && all(&places.robust_dense, &|since| sides.robust.dense.may_be(since))
+            && sides.pools.may_be(record, &places.pools)
             && (0..)
                 .zip(&places.relations)
                 .all(|(k, &word)| sides.relations.may_be(k, record[word as usize]))

@@ -12,8 +12,7 @@ use crate::lower::translate::MachineSource;
 use crate::machine::{MachineRows, MachineState};
 use crate::ops::columns::{Held, Latched};
 use crate::ops::delay::Delay;
-use crate::ops::extreme::Greatest;
-use crate::ops::once::{Recently, TimedRecently};
+use crate::ops::once::{self, Recently, TimedRecently};
 use crate::ops::ranges::Ranges;
 use crate::ops::since::{TimedSince, robust};
 use crate::ops::timed::{NEVER, distance};
@@ -216,10 +215,10 @@ impl Assembly<'_> {
             }
             Node::Margin(Kind::Float, a, b) => I::MarginFloat { a: column(a), b: column(b), out },
             Node::Margin(_, a, b) => I::MarginInt { a: column(a), b: column(b), out },
-            Node::Greatest { x, bounds: Reach { lower, upper, timed, unknown } } => {
-                let greatest = Greatest::new(lower, upper, LIMIT);
-                let state = push(&mut state.values.greatest, (greatest, f64::from_bits(unknown)));
-                I::Greatest { x: column(x), timed, state, out }
+            Node::RobustOnce { x, bounds: Reach { lower, upper, timed, unknown } } => {
+                let once = once::Robust::new(lower, upper, f64::from_bits(unknown), LIMIT);
+                let state = push(&mut state.values.robust_once, once);
+                I::RobustOnce { x: column(x), timed, state, out }
             }
             Node::RobustSince { p, q, bounds: Reach { lower, upper, timed, unknown } } => {
                 let since = robust::Since::new(lower, upper, f64::from_bits(unknown), LIMIT);

@@ -258,7 +258,7 @@ impl Translator<'_> {
                 return [at, self.graph.add(Node::AfterFloat(at))];
             }
             let at = if p[0] == always && !unbounded {
-                self.graph.add(Node::Greatest { x: q[0], bounds })
+                self.graph.add(Node::RobustOnce { x: q[0], bounds })
             } else {
                 let bounds = Reach { timed: timed && !unbounded, ..bounds };
                 self.graph.add(Node::RobustSince { p: p[0], q: q[0], bounds })

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use rondel_event::Rows;
 
 use crate::ops::timed::{ALWAYS, Moments, Sides, distance, instant, later, moment_of};
+use crate::ops::varying::Varying;
 
 /// `p since q`, where `carry` (0 or 1) is its truth before the first row.
 ///
@@ -142,31 +143,33 @@ impl TimedSince {
         (change != ALWAYS).then(|| moment_of(change))
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.queue.clear();
-        self.open = None;
-        self.broken = false;
-    }
-
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.open.is_none()
     }
 
-    /// What of it can still matter at the time `now` or later.
-    pub(crate) fn left_at(&self, now: i64) -> ((Option<i64>, bool), impl Iterator<Item = &(i64, i64)>) {
-        ((self.open, self.broken), self.queue.iter().skip_while(move |(_, last)| *last < instant(now)))
+    /// Whether two give the same at the time `now` and later if their operands do, where there is one.
+    pub(crate) fn goes_on_as(sinces: [Option<&TimedSince>; 2], now: i64) -> bool {
+        let open = |since: &TimedSince| since.left_at(now).0;
+        let [a, b] = sinces.map(|since| since.into_iter().flat_map(|since| since.left_at(now).1));
+        let [is_open, is_other] = sinces.map(|since| since.map_or((None, false), open));
+        is_open == is_other && a.eq(b)
     }
 
-    /// How many bytes are kept.
-    pub(crate) fn bytes(&self) -> usize {
-        self.queue.capacity() * size_of::<(i64, i64)>()
+    /// What of it can still matter at the time `now` or later.
+    fn left_at(&self, now: i64) -> ((Option<i64>, bool), impl Iterator<Item = &(i64, i64)>) {
+        ((self.open, self.broken), self.queue.iter().skip_while(move |(_, last)| *last < instant(now)))
     }
 
     /// How many intervals are kept.
     pub(crate) fn kept(&self) -> usize {
         self.queue.len()
+    }
+}
+
+impl Varying for TimedSince {
+    fn bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<(i64, i64)>()
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use crate::ops::columns::Values;
 use crate::ops::stamps::{Blind, Stamps, age};
+use crate::ops::varying::Varying;
 
 #[inline(always)]
 fn min(a: f64, b: f64) -> f64 {
@@ -215,16 +216,16 @@ impl Since {
             self.blind.drop(stamp);
         }
     }
+}
 
-    /// About how many bytes it takes beside itself.
-    pub(crate) fn bytes(&self) -> usize {
+impl Varying for Since {
+    fn bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<(i64, f64, f64)>()
             + self.least.list.capacity() * size_of::<f64>()
             + self.witnesses.list.capacity() * size_of::<(i64, f64)>()
     }
 
-    /// How many rows there was no room for.
-    pub(crate) fn dropped(&self) -> u64 {
+    fn dropped(&self) -> u64 {
         self.blind.dropped
     }
 }
@@ -492,16 +493,16 @@ impl DenseSince {
 
     /// How many pieces are looked at for the next that changes something.
     const LOOKS: usize = 16;
+}
 
-    /// About how many bytes it takes beside itself.
-    pub(crate) fn bytes(&self) -> usize {
+impl Varying for DenseSince {
+    fn bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<Piece>()
             + self.least.list.capacity() * size_of::<f64>()
             + self.witnesses.list.capacity() * size_of::<(i128, f64)>()
     }
 
-    /// How many pieces there was no room for.
-    pub(crate) fn dropped(&self) -> u64 {
+    fn dropped(&self) -> u64 {
         self.dropped
     }
 }
