@@ -41,11 +41,6 @@ macro_rules! pools {
                 Pools { $($name: Pool::new(),)* dropped: 0 }
             }
 
-            /// Whether what was saved can have been such pools.
-            pub(super) fn is_sound(&self) -> bool {
-                true $(&& self.$name.is_sound())*
-            }
-
             /// Whether the words of a record refer to something, or are empty.
             pub(super) fn may_be(&self, record: &[u64], words: &PoolWords) -> bool {
                 true $(&& words.$name.iter().all(|&word| self.$name.may_be(record[word as usize])))*
@@ -165,9 +160,26 @@ impl<T: Varying> Loose<T> {
 
 /// Values that are used again; a reference is the number of one, plus one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "SavedPool<T>")]
 pub(crate) struct Pool<T> {
     pub(super) all: Vec<T>,
     free: Vec<u32>,
+}
+
+/// A pool as it was saved, before anything is known of it.
+#[derive(Deserialize)]
+struct SavedPool<T> {
+    all: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> TryFrom<SavedPool<T>> for Pool<T> {
+    type Error = &'static str;
+
+    fn try_from(SavedPool { all, free }: SavedPool<T>) -> Result<Self, Self::Error> {
+        let are_there = free.iter().all(|&number| (number as usize) < all.len());
+        if are_there { Ok(Pool { all, free }) } else { Err("what is to be used again is not there") }
+    }
 }
 
 impl<T: Varying> Pool<T> {
@@ -227,11 +239,6 @@ impl<T: Varying> Pool<T> {
         dropped
     }
 
-    /// Whether all numbers to be used again are there.
-    pub(super) fn is_sound(&self) -> bool {
-        self.free.iter().all(|&number| (number as usize) < self.all.len())
-    }
-
     /// Whether a reference refers to something, or is empty.
     pub(crate) fn may_be(&self, reference: u64) -> bool {
         reference as usize <= self.all.len()
@@ -255,5 +262,20 @@ impl<T: Varying> Pool<T> {
     /// How much there was no room for in those that are there.
     pub(super) fn dropped(&self) -> u64 {
         self.all.iter().map(T::dropped).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pool;
+
+    #[test]
+    fn a_saved_pool_uses_again_only_what_is_there() {
+        let read = |all: &[bool], free: &[u32]| {
+            postcard::from_bytes::<Pool<bool>>(&postcard::to_stdvec(&(all, free)).unwrap()).is_ok()
+        };
+        assert!(read(&[true, false], &[1]));
+        assert!(!read(&[true, false], &[2]));
+        assert!(!read(&[], &[0]));
     }
 }

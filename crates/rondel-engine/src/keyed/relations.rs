@@ -123,7 +123,7 @@ impl Relations {
                 of_template.set_asking(false);
                 let own =
                     |state: &RelationState| if state.asking().is_some() { initial } else { &of_template };
-                pool.is_sound() && pool.all.iter_mut().all(|state| state.complete(own(state), &relation.plan))
+                pool.all.iter_mut().all(|state| state.complete(own(state), &relation.plan))
             };
         self.pools.len() == section.relations.len()
             && self.pools.iter_mut().zip(&section.relations).zip(&section.initial.relations).all(complete)

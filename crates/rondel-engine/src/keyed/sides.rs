@@ -167,7 +167,6 @@ impl Sides {
         self.values.buffers.truncate(self.own as usize);
         self.values.buffers.extend(texts);
         let fits = free_texts.iter().all(|&text| self.is_text(text.into()))
-            && pools.is_sound()
             && self.relations.restore(section, relations)
             && self.pending.restore(pending)
             && self.delayed.restore(delayed);

@@ -112,8 +112,7 @@ impl<T: Wait> Waits<T> {
 
     /// Takes over what was saved; false if it cannot be what was saved of this.
     pub(super) fn restore(&mut self, SavedWaits { pools, lost }: SavedWaits<T>) -> bool {
-        let of =
-            |(pool, blank): (&Pool<T>, &T)| pool.is_sound() && pool.all.iter().all(|wait| blank.fits(wait));
+        let of = |(pool, blank): (&Pool<T>, &T)| pool.all.iter().all(|wait| blank.fits(wait));
         let fits = pools.len() == self.blank.len() && pools.iter().zip(&self.blank).all(of);
         if fits {
             (self.pools, self.lost) = (pools, lost);
