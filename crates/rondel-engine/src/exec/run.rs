@@ -18,6 +18,7 @@ use crate::ops::once::{Recently, TimedRecently};
 use crate::ops::ranges::Ranges;
 use crate::ops::rows::RowView;
 use crate::ops::scalar::Reading;
+use crate::ops::shift;
 use crate::ops::since::{self, TimedSince};
 use crate::ops::timed::{self, Moments, Sides};
 use crate::ops::words;
@@ -105,8 +106,8 @@ impl<'a> Frame<'a> {
                     while let Some(&Instruction::Shift { x, by, state }) = instructions.get(next) {
                         let history = &mut bits[state as usize];
                         let x = x.read(words);
-                        words[first + next] = words::shift(x, by.into(), *history);
-                        *history = words::remember(*history, x, len);
+                        words[first + next] = shift::shift(x, by.into(), *history);
+                        *history = shift::remember(*history, x, len);
                         next += 1;
                     }
                 }

@@ -1,8 +1,9 @@
 use crate::exec::inventory::Inventory;
 use crate::ir::found::take;
 use crate::machine::{MachineRows, MachineState};
-use crate::ops::columns::{Columns, Held, Latched};
+use crate::ops::columns::Columns;
 use crate::ops::delay::Delay;
+use crate::ops::held::{Held, Latched};
 use crate::ops::once::{self, Recently, TimedRecently};
 use crate::ops::ranges::Ranges;
 use crate::ops::since::TimedSince;

@@ -9,6 +9,7 @@ use crate::ir::node::Kind;
 use crate::ops::columns::Columns;
 use crate::ops::columns::{self, split};
 use crate::ops::functions;
+use crate::ops::held;
 use crate::ops::rows::RowView;
 use crate::ops::since;
 use crate::ops::texts::{self, TextRef};
@@ -152,12 +153,12 @@ pub(crate) fn evaluate(
         Instruction::HeldInt { column, state, out } => {
             let held = &mut values.held_ints[state as usize];
             let out = out as usize;
-            columns::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &view)
+            held::hold((&mut ints[out], &mut int_steps[out]), block.ints(column), held, &view)
         }
         Instruction::HeldFloat { column, state, out } => {
             let held = &mut values.held_floats[state as usize];
             let out = out as usize;
-            columns::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &view)
+            held::hold((&mut floats[out], &mut float_steps[out]), block.floats(column), held, &view)
         }
         Instruction::HeldText { column, state, buffer, out } => {
             let (present, valid) = texts::masks(block.strings(column), &view);
@@ -186,14 +187,14 @@ pub(crate) fn evaluate(
             let latched = &mut values.latched_ints[state as usize];
             let (before, column) = split(ints, out);
             let out = (column, &mut int_steps[out as usize]);
-            columns::latch(out, &before[x as usize], clock.read(words), latched, len);
+            held::latch(out, &before[x as usize], clock.read(words), latched, len);
             Rows::MAX
         }
         Instruction::LatchFloat { x, clock, state, out } => {
             let latched = &mut values.latched_floats[state as usize];
             let (before, column) = split(floats, out);
             let out = (column, &mut float_steps[out as usize]);
-            columns::latch(out, &before[x as usize], clock.read(words), latched, len);
+            held::latch(out, &before[x as usize], clock.read(words), latched, len);
             Rows::MAX
         }
         Instruction::LatchText { x, clock, buffer, out } => {
@@ -204,7 +205,7 @@ pub(crate) fn evaluate(
         Instruction::SampledInt { x, clock, state, out } => {
             let (before, out) = split(ints, out);
             let sampled = &mut values.sampled[state as usize];
-            columns::sample(out, &before[x as usize], clock.read(words), sampled, len);
+            held::sample(out, &before[x as usize], clock.read(words), sampled, len);
             Rows::MAX
         }
         Instruction::Window { window, out } => {

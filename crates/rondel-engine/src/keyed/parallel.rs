@@ -18,13 +18,16 @@ use crate::keyed::record::{KEY, Layout, POSITION, Truths};
 use crate::keyed::sides::Sides;
 use crate::keyed::table::TEMPLATE;
 use crate::machine::{self, MachineRows};
-use crate::ops::columns::Columns;
-use crate::ops::columns::{Values, rows_where, split};
+use crate::ops::columns::{Columns, Values, rows_where, split};
+use crate::ops::held;
+use crate::ops::once;
 use crate::ops::rows::RowView;
 use crate::ops::scalar::Reading;
+use crate::ops::shift;
+use crate::ops::since;
 use crate::ops::stamps::Stamps;
 use crate::ops::texts::{self, TextRef};
-use crate::ops::timed::{self, Moments, later};
+use crate::ops::timed::{self, Moments};
 use crate::ops::window::Operands;
 
 /// What the loop works on.
@@ -88,29 +91,19 @@ impl Frame<'_> {
             }
             Instruction::HeldInt { column, state, out } => {
                 let at = self.layout.places.held_ints[state as usize];
-                let column = block.ints(column);
-                let valid = column.valid & column.present & rows;
-                let known = self.known(at.known, column.present, valid);
-                let out = &mut self.columns.ints[out as usize];
-                let kept = &mut self.records[at.word as usize];
-                for i in 0..n {
-                    out[i] = if valid >> i & 1 == 1 { column.values[i] } else { kept[i] as i64 };
-                    kept[i] = if known >> i & 1 == 1 { out[i] as u64 } else { 0 };
-                }
-                known
+                let kept = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
+                held::hold_lanes(&mut self.columns.ints[out as usize], block.ints(column), kept, rows, len)
             }
             Instruction::HeldFloat { column, state, out } => {
                 let at = self.layout.places.held_floats[state as usize];
-                let column = block.floats(column);
-                let valid = column.valid & column.present & rows;
-                let known = self.known(at.known, column.present, valid);
-                let out = &mut self.columns.floats[out as usize];
-                let kept = &mut self.records[at.word as usize];
-                for i in 0..n {
-                    out[i] = if valid >> i & 1 == 1 { column.values[i] } else { f64::from_bits(kept[i]) };
-                    kept[i] = if known >> i & 1 == 1 { out[i].to_bits() } else { 0 };
-                }
-                known
+                let kept = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
+                held::hold_lanes(
+                    &mut self.columns.floats[out as usize],
+                    block.floats(column),
+                    kept,
+                    rows,
+                    len,
+                )
             }
             Instruction::HeldText { column, state, buffer, out } => {
                 let texts = block.strings(column);
@@ -124,30 +117,19 @@ impl Frame<'_> {
                         TextRef::Kept { buffer: self.sides.buffer(kept[i]) }
                     };
                 }
-                self.known(self.layout.places.known_texts[state as usize], present, valid)
+                let known = self.layout.places.known_texts[state as usize] as usize;
+                since::since_lanes(!present, valid, &mut self.bits[known])
             }
             Instruction::LatchInt { x, clock, state, out } => {
-                let clock = clock.read(self.words);
-                let (now, next) = pair(self.records, self.layout.places.latched_ints[state as usize]);
+                let state = pair(self.records, self.layout.places.latched_ints[state as usize]);
                 let (before, out) = split(&mut self.columns.ints, out);
-                let x = &before[x as usize];
-                for i in 0..n {
-                    now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
-                    out[i] = now[i] as i64;
-                    next[i] = x[i] as u64;
-                }
+                held::latch_lanes(out, &before[x as usize], clock.read(self.words), state, len);
                 Rows::MAX
             }
             Instruction::LatchFloat { x, clock, state, out } => {
-                let clock = clock.read(self.words);
-                let (now, next) = pair(self.records, self.layout.places.latched_floats[state as usize]);
+                let state = pair(self.records, self.layout.places.latched_floats[state as usize]);
                 let (before, out) = split(&mut self.columns.floats, out);
-                let x = &before[x as usize];
-                for i in 0..n {
-                    now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
-                    out[i] = f64::from_bits(now[i]);
-                    next[i] = x[i].to_bits();
-                }
+                held::latch_lanes(out, &before[x as usize], clock.read(self.words), state, len);
                 Rows::MAX
             }
             Instruction::LatchText { clock, buffer, out, .. } => {
@@ -162,14 +144,9 @@ impl Frame<'_> {
                 Rows::MAX
             }
             Instruction::SampledInt { x, clock, state, out } => {
-                let clock = clock.read(self.words);
                 let kept = &mut self.records[self.layout.places.sampled[state as usize] as usize];
                 let (before, out) = split(&mut self.columns.ints, out);
-                let x = &before[x as usize];
-                for i in 0..n {
-                    kept[i] = if clock >> i & 1 == 1 { x[i] as u64 } else { kept[i] };
-                    out[i] = kept[i] as i64;
-                }
+                held::sample_lanes(out, &before[x as usize], clock.read(self.words), kept, len);
                 Rows::MAX
             }
             Instruction::Window { window, out } => self.window(window, out),
@@ -246,11 +223,7 @@ impl Frame<'_> {
     #[inline(always)]
     fn since(&mut self, state: u32, p: Rows, q: Rows) -> Rows {
         match self.layout.places.truths[state as usize] {
-            Truths::Bits(bit) => {
-                let carry = &mut self.bits[bit as usize];
-                *carry = q | p & *carry;
-                *carry
-            }
+            Truths::Bits(bit) => since::since_lanes(p, q, &mut self.bits[bit as usize]),
             // A since has a bit.
             Truths::Word(_) => 0,
         }
@@ -259,21 +232,9 @@ impl Frame<'_> {
     #[inline(always)]
     fn shift(&mut self, x: Rows, by: u32, state: u32) -> Rows {
         match self.layout.places.truths[state as usize] {
-            Truths::Bits(bit) => {
-                let history = &mut self.bits[bit as usize..(bit + by) as usize];
-                let out = history[by as usize - 1];
-                history.copy_within(..by as usize - 1, 1);
-                history[0] = x;
-                out
-            }
+            Truths::Bits(bit) => shift::shift_lanes(x, &mut self.bits[bit as usize..(bit + by) as usize]),
             Truths::Word(word) => {
-                let history = &mut self.records[word as usize][..self.step.view.len as usize];
-                let out = rows_where(self.step.view.len, |i| history[i] >> (by - 1) & 1 == 1);
-                let mask = !(u64::MAX << by);
-                for (i, history) in history.iter_mut().enumerate() {
-                    *history = (*history << 1 | x >> i & 1) & mask;
-                }
-                out
+                shift::shift_words(x, by, &mut self.records[word as usize][..self.step.view.len as usize])
             }
         }
     }
@@ -301,28 +262,14 @@ impl Frame<'_> {
 
     fn timed_recently(&mut self, q: timed::Sides, state: u32) -> timed::Sides {
         let at = self.layout.places.timed_recently[state as usize];
-        let span = self.step.section.initial.timed_recently[state as usize].span();
-        let open = std::mem::replace(&mut self.bits[at.open as usize], q.after);
-        // Mostly there is none that was open, and nobody has to be asked whether it ends here.
-        let closing = if open == 0 { 0 } else { open & !self.together() };
-        let times = self.step.view.moments.times;
-        let until = &mut self.records[at.until as usize];
-        if closing != 0 {
-            for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
-                let end = later(timed::instant(time) - 1, span);
-                *until = if closing >> row & 1 == 1 { (*until as i64).max(end) as u64 } else { *until };
-            }
-        }
-        let mut out = timed::Sides { at: 0, after: q.after };
-        for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
-            let place = timed::instant(time);
-            let last = *until as i64;
-            let last = if q.at >> row & 1 == 1 { last.max(later(place, span)) } else { last };
-            *until = last as u64;
-            out.at |= Rows::from(last >= place) << row;
-            out.after |= Rows::from(last > place) << row;
-        }
-        out
+        let recently = &self.step.section.initial.timed_recently[state as usize];
+        let open = &mut self.bits[at.open as usize];
+        let columns = [at.until, self.layout.places.time.unwrap_or_default()].map(|word| word as usize);
+        // Whatever asks for times has a word with the last.
+        let Ok([until, before]) = self.records.get_disjoint_mut(columns) else {
+            return timed::Sides::default();
+        };
+        recently.step_lanes(q, (until, open), self.step.view.moments.times, before)
     }
 
     fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {
@@ -339,21 +286,11 @@ impl Frame<'_> {
             let before = self.records[time as usize][row] as i64;
             let moments = Moments { times: &self.step.view.moments.times[row..=row], before };
             let reference = &mut self.records[word][row];
-            if *reference == 0 {
-                if q == timed::Sides::default() {
-                    return;
-                }
-                *reference = self.sides.pools.timed_since.add(initial.clone());
-            }
-            if let Some(since) = self.sides.pools.timed_since.get_mut(*reference) {
-                let holds = since.step(p, q, moments);
-                out.at |= (holds.at & 1) << row;
-                out.after |= (holds.after & 1) << row;
-                if since.is_empty() {
-                    self.sides.pools.timed_since.free(*reference);
-                    *reference = 0;
-                }
-            }
+            let begins = q != timed::Sides::default();
+            let pool = &mut self.sides.pools.timed_since;
+            let holds = pool.step(reference, (initial, begins), |since| since.step(p, q, moments));
+            out.at |= (holds.at & 1) << row;
+            out.after |= (holds.after & 1) << row;
         });
         out
     }
@@ -361,11 +298,7 @@ impl Frame<'_> {
     fn recently(&mut self, q: Rows, state: u32) -> Rows {
         let span = self.step.section.initial.recently[state as usize].span;
         let left = &mut self.records[self.layout.places.recently[state as usize] as usize];
-        let out = q | rows_where(self.step.view.len, |i| left[i] != 0);
-        for (i, left) in left.iter_mut().enumerate().take(self.step.view.len as usize) {
-            *left = if q >> i & 1 == 1 { span } else { left.saturating_sub(1) };
-        }
-        out
+        once::recently_lanes(q, span, &mut left[..self.step.view.len as usize])
     }
 
     fn delay(&mut self, x: Rows, forget: Rows, state: u32) -> Rows {
@@ -376,29 +309,11 @@ impl Frame<'_> {
             let (x, forget) = (x >> row & 1, forget >> row & 1);
             let position = self.records[POSITION][row];
             let reference = &mut self.records[word][row];
-            if *reference == 0 && x == 0 {
-                return;
-            }
-            if *reference == 0 {
-                *reference = self.sides.pools.delays.add(delay.clone());
-            }
-            if let Some(delay) = self.sides.pools.delays.get_mut(*reference) {
-                out |= (delay.step(x, forget, position, 1, 1) & 1) << row;
-                if delay.kept() == 0 {
-                    self.sides.pools.delays.free(*reference);
-                    *reference = 0;
-                }
-            }
+            let pool = &mut self.sides.pools.delays;
+            out |= pool.step(reference, (delay, x == 1), |delay| delay.step(x, forget, position, 1, 1) & 1)
+                << row;
         });
         out
-    }
-
-    /// Where a field is known. (What is not is kept as zero: it is as if it had never been.)
-    #[inline(always)]
-    fn known(&mut self, bit: u32, present: Rows, valid: Rows) -> Rows {
-        let known = &mut self.bits[bit as usize];
-        *known = valid | !present & *known;
-        *known
     }
 
     /// Takes the windows of the instances to their next moments.

@@ -230,6 +230,26 @@ impl<T: Varying> Pool<T> {
         self.get_mut(*reference)
     }
 
+    /// Takes what a reference refers to on by a step. What is not there remains so unless it `begins` with this step, and
+    /// what is again as at first is given back.
+    #[inline(always)]
+    pub(crate) fn step<R: Default>(
+        &mut self,
+        reference: &mut u64,
+        (initial, begins): (&T, bool),
+        step: impl FnOnce(&mut T) -> R,
+    ) -> R {
+        if *reference == 0 && !begins {
+            return R::default();
+        }
+        let Some(state) = self.get_or_add(reference, initial) else { return R::default() };
+        let out = step(state);
+        if state.is_empty() {
+            self.free(std::mem::take(reference));
+        }
+        out
+    }
+
     /// Gives one back as it was at first, so that nothing of what it had kept is, and says what it had dropped.
     pub(super) fn renew(&mut self, reference: u64, initial: &T) -> u64 {
         let Some(value) = self.get_mut(reference) else { return 0 };

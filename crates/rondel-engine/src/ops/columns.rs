@@ -2,33 +2,14 @@
 //!
 //! Rows from the length of the block on, and rows where a value is unknown, hold anything.
 
-use rondel_event::{Block, Column, Rows};
+use rondel_event::{Block, Rows};
 use rondel_spec::{BinaryOp, UnaryOp};
 
-use serde::{Deserialize, Serialize};
-
-use crate::ops::rows::RowView;
 use crate::ops::since;
 use crate::ops::texts::TextColumn;
-use crate::ops::words;
 
 /// One value for every row of a block.
 pub(crate) type Values<T> = [T; Block::CAPACITY];
-
-/// The last value of a field.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Held<T> {
-    pub(crate) value: T,
-    /// 0 or 1.
-    pub(crate) known: u64,
-}
-
-/// What a latch gives, and what it will give at the next tick.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Latched<T> {
-    pub(crate) now: T,
-    pub(crate) next: T,
-}
 
 /// The columns that are computed for a block.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +50,7 @@ pub(crate) fn rows_where(len: u32, holds: impl Fn(usize) -> bool) -> Rows {
 }
 
 /// So few steps of a column are gone through one by one.
-const FEW: u32 = 12;
+pub(crate) const FEW: u32 = 12;
 
 /// The rows where a relation holds between two columns, given the rows where they may change.
 #[inline(always)]
@@ -96,99 +77,6 @@ pub(crate) fn compare<T: Copy>(
     }
     // What held at a step holds up to the next.
     since::since(!steps, holds, 0)
-}
-
-/// Writes values that are the same from each step to the next; `value` gives the one at a step, and the
-/// one before is what it is given.
-#[inline(always)]
-fn fill<T: Copy>(
-    out: &mut Values<T>,
-    steps: Rows,
-    first: T,
-    len: usize,
-    mut value: impl FnMut(usize) -> T,
-) -> T {
-    let (mut rest, mut start, mut last) = (steps, 0, first);
-    while rest != 0 {
-        let row = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        out[start..row].fill(last);
-        (start, last) = (row, value(row));
-    }
-    out[start..len].fill(last);
-    last
-}
-
-/// The last value of a field, and where it is known. Notes where it may change.
-#[inline(always)]
-pub(crate) fn hold<T: Copy>(
-    (out, steps): (&mut Values<T>, &mut Rows),
-    column: &Column<T>,
-    held: &mut Held<T>,
-    view: &RowView<'_>,
-) -> Rows {
-    let RowView { len, rows, .. } = *view;
-    let (present, valid) = (view.of_events(column.present), view.of_events(column.valid));
-    let valid = valid & present & rows;
-    let n = len as usize;
-    if valid == rows {
-        let start = view.start as usize;
-        out[..n].copy_from_slice(&column.values[start..start + n]);
-    } else if valid.count_ones() <= FEW {
-        fill(out, valid, held.value, n, |i| column.values[view.event_row(i)]);
-    } else {
-        let mut value = held.value;
-        for (i, out) in out[..n].iter_mut().enumerate() {
-            if valid >> i & 1 == 1 {
-                value = column.values[view.event_row(i)];
-            }
-            *out = value;
-        }
-    }
-    held.value = out[n - 1];
-    *steps = valid | 1;
-    let known = since::since(!present, valid, held.known);
-    held.known = words::last(known, len);
-    known
-}
-
-/// In rows of the clock the value of `x` one row before, held in the others.
-#[inline(always)]
-pub(crate) fn latch<T: Copy>(
-    (out, steps): (&mut Values<T>, &mut Rows),
-    x: &Values<T>,
-    clock: Rows,
-    latched: &mut Latched<T>,
-    len: u32,
-) {
-    let Latched { mut now, mut next } = *latched;
-    let clock = clock & words::low(len.into());
-    *steps = clock | 1;
-    if clock.count_ones() <= FEW {
-        let n = len as usize;
-        let now = fill(out, clock, now, n, |i| if i > 0 { x[i - 1] } else { next });
-        *latched = Latched { now, next: x[n - 1] };
-        return;
-    }
-    for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
-        if clock >> i & 1 == 1 {
-            now = next;
-        }
-        *out = now;
-        next = x;
-    }
-    *latched = Latched { now, next };
-}
-
-/// In rows of the clock the value of `x`, held in the others.
-#[inline(always)]
-pub(crate) fn sample<T: Copy>(out: &mut Values<T>, x: &Values<T>, clock: Rows, held: &mut T, len: u32) {
-    for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
-        if clock >> i & 1 == 1 {
-            *held = x;
-        }
-        *out = *held;
-    }
 }
 
 #[inline(always)]

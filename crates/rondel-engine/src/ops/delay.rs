@@ -109,6 +109,10 @@ impl Varying for Delay {
     fn bytes(&self) -> usize {
         self.queue.capacity() * size_of::<(u64, u64)>()
     }
+
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time |
-//! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], a row at a time |
+//! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time, or [`recently_lanes`], a row each of many instances |
+//! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], or [`TimedRecently::step_lanes`], a row at a time |
 //! | its robustness, in steps and points | the greatest within the bounds: [`Robust`] | [`Robust::row`], as of a maximum over a window |
 //!
 //! The saved form of each is the state itself, of a fixed size. A lower bound is a [`Delay`](crate::ops::delay::Delay)
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use rondel_event::Rows;
 
-use crate::ops::columns::Values;
+use crate::ops::columns::{Values, rows_where};
 use crate::ops::extreme::Greatest;
 use crate::ops::stamps::Stamps;
 use crate::ops::timed::{ALWAYS, Moments, NEVER, Sides, distance, instant, later, moment_of};
@@ -43,6 +43,16 @@ impl Recently {
         // A single row has nothing above it; a message that comes by itself is one.
         still | if len == 1 { q } else { smear(q, self.span) }
     }
+}
+
+/// `once[0, span] q`, where every row is of another instance, of which `left` has for how many more rows it holds.
+#[inline(always)]
+pub(crate) fn recently_lanes(q: Rows, span: u64, left: &mut [u64]) -> Rows {
+    let out = q | rows_where(left.len() as u32, |i| left[i] != 0);
+    for (i, left) in left.iter_mut().enumerate() {
+        *left = if q >> i & 1 == 1 { span } else { left.saturating_sub(1) };
+    }
+    out
 }
 
 /// Every set bit together with the `span` bits above it.
@@ -83,11 +93,6 @@ impl TimedRecently {
         TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
     }
 
-    /// The distance up to which a truth counts.
-    pub(crate) fn span(&self) -> i64 {
-        self.span
-    }
-
     pub(crate) fn step(&mut self, q: Sides, moments: Moments<'_>) -> Sides {
         let Moments { times, mut before } = moments;
         let mut out = Sides::default();
@@ -107,6 +112,39 @@ impl TimedRecently {
             out.at |= Rows::from(self.until >= place) << row;
             out.after |= Rows::from(self.open || self.until > place) << row;
             before = time;
+        }
+        out
+    }
+
+    /// The same, where every row is of another instance, of which `until` and `open` have the state, and `before` the time
+    /// of the row before; of this one only the span is asked for.
+    #[inline(always)]
+    pub(crate) fn step_lanes(
+        &self,
+        q: Sides,
+        (until, open): (&mut Values<u64>, &mut Rows),
+        times: &[i64],
+        before: &Values<u64>,
+    ) -> Sides {
+        let span = self.span;
+        let open = std::mem::replace(open, q.after);
+        // Mostly there is none that was open.
+        if open != 0 {
+            for (row, (until, (&time, &before))) in until.iter_mut().zip(times.iter().zip(before)).enumerate()
+            {
+                let end = later(instant(time) - 1, span);
+                let closes = open >> row & 1 == 1 && time != before as i64;
+                *until = if closes { (*until as i64).max(end) as u64 } else { *until };
+            }
+        }
+        let mut out = Sides { at: 0, after: q.after };
+        for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
+            let place = instant(time);
+            let last = *until as i64;
+            let last = if q.at >> row & 1 == 1 { last.max(later(place, span)) } else { last };
+            *until = last as u64;
+            out.at |= Rows::from(last >= place) << row;
+            out.after |= Rows::from(last > place) << row;
         }
         out
     }

@@ -10,6 +10,11 @@ pub(crate) trait Varying: Clone {
         0
     }
 
+    /// Whether it is as at first, so that an instance need not keep it. What cannot tell is kept as long as the instance.
+    fn is_empty(&self) -> bool {
+        false
+    }
+
     /// Makes it as it was at first, and lets go of what it had kept.
     fn renew(&mut self, initial: &Self) {
         self.clone_from(initial);

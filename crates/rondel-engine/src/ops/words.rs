@@ -12,21 +12,6 @@ pub(crate) fn last(word: Rows, len: u32) -> u64 {
     word >> (len - 1) & 1
 }
 
-/// `x` as it was `by` rows earlier (1 to 63), where `history` has the 64 rows before the block, the
-/// latest in the highest bit.
-#[inline(always)]
-pub(crate) fn shift(x: Rows, by: u32, history: u64) -> Rows {
-    x << by | history >> (64 - by)
-}
-
-/// The history after a block of `len` rows (1 to 64) with `x`.
-#[inline(always)]
-pub(crate) fn remember(history: u64, x: Rows, len: u32) -> u64 {
-    // Shifting up by 64 - len also drops what is beyond the rows in use. A shift by 64 of the old
-    // history is written as two, because the machine's shifts count modulo 64.
-    history >> (len - 1) >> 1 | x << (64 - len)
-}
-
 /// The lowest bits of `word` put, in order, where `rows` has ones.
 #[inline(never)]
 pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
@@ -63,8 +48,6 @@ pub(crate) fn low(count: u64) -> Rows {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
-
     /// A fixed sequence of words with long and short runs.
     pub(crate) fn samples() -> impl Iterator<Item = u64> {
         let mut x = 0x9E37_79B9_7F4A_7C15_u64;
@@ -78,24 +61,5 @@ pub(crate) mod tests {
                 _ => [0, 1, u64::MAX, 1 << 63][i / 4 % 4],
             }
         })
-    }
-
-    #[test]
-    fn history_is_the_last_64_rows() {
-        let mut trace: Vec<u64> = vec![0; 64];
-        let mut history = 0;
-        for (word, len) in samples().zip([1, 64, 3, 63, 32, 2].into_iter().cycle()) {
-            for by in [1, 2, 31, 63] {
-                let out = shift(word, by, history);
-                for i in 0..len.min(by) {
-                    assert_eq!(out >> i & 1, trace[trace.len() - by as usize + i as usize]);
-                }
-            }
-            trace.extend((0..len).map(|i| word >> i & 1));
-            history = remember(history, word, len);
-            for i in 0..64 {
-                assert_eq!(history >> i & 1, trace[trace.len() - 64 + i]);
-            }
-        }
     }
 }

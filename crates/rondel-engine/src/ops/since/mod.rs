@@ -2,7 +2,7 @@
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | without bounds, all models of time | the truth at the last row: one bit | [`since`], 64 rows at a time |
+//! | without bounds, all models of time | the truth at the last row: one bit | [`since`], 64 rows at a time, or [`since_lanes`], 64 instances |
 //! | with bounds, in points and dense time | the places at which it will hold if `p` goes on: [`TimedSince`] | [`TimedSince::step`], a row at a time |
 //! | its robustness | the best witnesses: [`robust`] | [`robust::Since`] at rows, [`robust::DenseSince`] at every real time |
 //!
@@ -31,6 +31,13 @@ pub(crate) fn since(p: Rows, q: Rows, carry: u64) -> Rows {
     let sum = a.wrapping_add(q).wrapping_add(carry);
     let carried_in = sum ^ a ^ q;
     q | (p & carried_in)
+}
+
+/// [`since`], where every row is of another instance, of which `carry` has its truth at the row before and then at this.
+#[inline(always)]
+pub(crate) fn since_lanes(p: Rows, q: Rows, carry: &mut Rows) -> Rows {
+    *carry = q | p & *carry;
+    *carry
 }
 
 /// `p since[lower, upper] q` with a lower bound above 0: the places at which it will hold if `p` goes on.
@@ -143,11 +150,6 @@ impl TimedSince {
         (change != ALWAYS).then(|| moment_of(change))
     }
 
-    /// Whether there is nothing to remember.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.open.is_none()
-    }
-
     /// Whether two give the same at the time `now` and later if their operands do, where there is one.
     pub(crate) fn goes_on_as(sinces: [Option<&TimedSince>; 2], now: i64) -> bool {
         let open = |since: &TimedSince| since.left_at(now).0;
@@ -170,6 +172,10 @@ impl TimedSince {
 impl Varying for TimedSince {
     fn bytes(&self) -> usize {
         self.queue.capacity() * size_of::<(i64, i64)>()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.open.is_none()
     }
 }
 

@@ -1,0 +1,206 @@
+//! Values that are kept: the last of a field, the one before, the one when a clock ticked.
+//!
+//! | | state | kernel over rows of one instance | over a row each of many |
+//! |---|---|---|---|
+//! | the last value of a field | [`Held`] | [`hold`] | [`hold_lanes`] |
+//! | the value before | [`Latched`] | [`latch`] | [`latch_lanes`] |
+//! | the value at the last tick | the value | [`sample`] | [`sample_lanes`] |
+//!
+//! The saved form of each is the state itself; texts are kept in [`texts`](crate::ops::texts). Nothing of it changes by
+//! itself.
+
+use rondel_event::{Column, Rows};
+use serde::{Deserialize, Serialize};
+
+use crate::ops::columns::{FEW, Values};
+use crate::ops::rows::RowView;
+use crate::ops::since::{since, since_lanes};
+use crate::ops::words;
+
+/// A value that an instance keeps as a word.
+pub(crate) trait Word: Copy {
+    fn to_word(self) -> u64;
+    fn of_word(word: u64) -> Self;
+}
+
+impl Word for i64 {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+
+    #[inline(always)]
+    fn of_word(word: u64) -> i64 {
+        word as i64
+    }
+}
+
+impl Word for f64 {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+
+    #[inline(always)]
+    fn of_word(word: u64) -> f64 {
+        f64::from_bits(word)
+    }
+}
+
+/// The last value of a field.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Held<T> {
+    pub(crate) value: T,
+    /// 0 or 1.
+    pub(crate) known: u64,
+}
+
+/// What a latch gives, and what it will give at the next tick.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Latched<T> {
+    pub(crate) now: T,
+    pub(crate) next: T,
+}
+
+/// Writes values that are the same from each step to the next; `value` gives the one at a step, and the
+/// one before is what it is given.
+#[inline(always)]
+fn fill<T: Copy>(
+    out: &mut Values<T>,
+    steps: Rows,
+    first: T,
+    len: usize,
+    mut value: impl FnMut(usize) -> T,
+) -> T {
+    let (mut rest, mut start, mut last) = (steps, 0, first);
+    while rest != 0 {
+        let row = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        out[start..row].fill(last);
+        (start, last) = (row, value(row));
+    }
+    out[start..len].fill(last);
+    last
+}
+
+/// The last value of a field, and where it is known. Notes where it may change.
+#[inline(always)]
+pub(crate) fn hold<T: Copy>(
+    (out, steps): (&mut Values<T>, &mut Rows),
+    column: &Column<T>,
+    held: &mut Held<T>,
+    view: &RowView<'_>,
+) -> Rows {
+    let RowView { len, rows, .. } = *view;
+    let (present, valid) = (view.of_events(column.present), view.of_events(column.valid));
+    let valid = valid & present & rows;
+    let n = len as usize;
+    if valid == rows {
+        let start = view.start as usize;
+        out[..n].copy_from_slice(&column.values[start..start + n]);
+    } else if valid.count_ones() <= FEW {
+        fill(out, valid, held.value, n, |i| column.values[view.event_row(i)]);
+    } else {
+        let mut value = held.value;
+        for (i, out) in out[..n].iter_mut().enumerate() {
+            if valid >> i & 1 == 1 {
+                value = column.values[view.event_row(i)];
+            }
+            *out = value;
+        }
+    }
+    held.value = out[n - 1];
+    *steps = valid | 1;
+    let known = since(!present, valid, held.known);
+    held.known = words::last(known, len);
+    known
+}
+
+/// [`hold`], where every row is of another instance, of which `kept` has the value, and `known` whether there is one.
+/// (What is not known is kept as zero: it is as if it had never been.)
+#[inline(always)]
+pub(crate) fn hold_lanes<T: Word>(
+    out: &mut Values<T>,
+    column: &Column<T>,
+    (kept, known): (&mut Values<u64>, &mut Rows),
+    rows: Rows,
+    len: u32,
+) -> Rows {
+    let valid = column.valid & column.present & rows;
+    let known = since_lanes(!column.present, valid, known);
+    for i in 0..len as usize {
+        out[i] = if valid >> i & 1 == 1 { column.values[i] } else { T::of_word(kept[i]) };
+        kept[i] = if known >> i & 1 == 1 { out[i].to_word() } else { 0 };
+    }
+    known
+}
+
+/// In rows of the clock the value of `x` one row before, held in the others.
+#[inline(always)]
+pub(crate) fn latch<T: Copy>(
+    (out, steps): (&mut Values<T>, &mut Rows),
+    x: &Values<T>,
+    clock: Rows,
+    latched: &mut Latched<T>,
+    len: u32,
+) {
+    let Latched { mut now, mut next } = *latched;
+    let clock = clock & words::low(len.into());
+    *steps = clock | 1;
+    if clock.count_ones() <= FEW {
+        let n = len as usize;
+        let now = fill(out, clock, now, n, |i| if i > 0 { x[i - 1] } else { next });
+        *latched = Latched { now, next: x[n - 1] };
+        return;
+    }
+    for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
+        if clock >> i & 1 == 1 {
+            now = next;
+        }
+        *out = now;
+        next = x;
+    }
+    *latched = Latched { now, next };
+}
+
+/// [`latch`], where every row is of another instance, of which `now` and `next` have the state.
+#[inline(always)]
+pub(crate) fn latch_lanes<T: Word>(
+    out: &mut Values<T>,
+    x: &Values<T>,
+    clock: Rows,
+    (now, next): (&mut Values<u64>, &mut Values<u64>),
+    len: u32,
+) {
+    for i in 0..len as usize {
+        now[i] = if clock >> i & 1 == 1 { next[i] } else { now[i] };
+        out[i] = T::of_word(now[i]);
+        next[i] = x[i].to_word();
+    }
+}
+
+/// In rows of the clock the value of `x`, held in the others.
+#[inline(always)]
+pub(crate) fn sample<T: Copy>(out: &mut Values<T>, x: &Values<T>, clock: Rows, held: &mut T, len: u32) {
+    for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
+        if clock >> i & 1 == 1 {
+            *held = x;
+        }
+        *out = *held;
+    }
+}
+
+/// [`sample`], where every row is of another instance, of which `kept` has the value.
+#[inline(always)]
+pub(crate) fn sample_lanes<T: Word>(
+    out: &mut Values<T>,
+    x: &Values<T>,
+    clock: Rows,
+    kept: &mut Values<u64>,
+    len: u32,
+) {
+    for i in 0..len as usize {
+        kept[i] = if clock >> i & 1 == 1 { x[i].to_word() } else { kept[i] };
+        out[i] = T::of_word(kept[i]);
+    }
+}
