@@ -86,6 +86,13 @@ impl Translator<'_> {
                 _ => rest.push((id, positive)),
             }
         }
+        if rest.len() > 1 && rest.iter().any(|(id, _)| draft.looks(*id)) {
+            // What is known at once is asked of the tuples too: those that do not meet it have no part in it.
+            let (ahead, known): (Vec<_>, Vec<_>) = closed.into_iter().partition(|(id, _)| draft.looks(*id));
+            (closed, rest) = (ahead, [known, rest].concat());
+        }
+        // Values that meet the rest do not violate by themselves.
+        let is_own = is_own && closed.is_empty();
         let mut all: Vec<u32> = Vec::new();
         for (id, positive) in closed {
             let at = self.closed(whole, id, draft)?;

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rondel_event::{Block, Comparison, Timestamp, Verdict};
-use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel};
+use rondel_event::{Block, Comparison, Timestamp, Value, Verdict};
+use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, VariableId};
 
 use super::definition::{Definition, Message, Valuation};
 use super::random::{ahead_spec, trace};
@@ -409,6 +409,30 @@ fn assert_witnesses(spec: &Spec, trace: &[Message], model: TimeModel, cuts: &[us
     let reports = monitor.advance(Timestamp::from_nanos(end)).to_vec();
     check(&monitor, None, &reports, at);
     counts
+}
+
+#[test]
+fn only_values_that_meet_the_whole_part_are_named() {
+    let named = |part: &str| {
+        let text = format!("topic t {{ a: int }} topic u property p = on(u) and (forall x. {part})");
+        let spec = rondel_spec::parse(&text).spec.unwrap();
+        let program = Arc::new(Program::compile(&spec).unwrap());
+        let (mut monitor, mut block) = (Monitor::new(Arc::clone(&program)), Block::new(program.layout()));
+        let message = Message { topic: 0, time: 0, fields: vec![("a", Value::Int(3))] };
+        write(&program, &mut block, &message);
+        let report = monitor.step(&block)[0];
+        assert_eq!(report.verdict, Verdict::Violated, "{part}");
+        let mut values = Vec::new();
+        monitor.write_witness(&report, Some(&block), &mut values);
+        values
+    };
+    let three = [(VariableId(0), Value::Int(3))];
+    assert_eq!(named("t{a: x} -> eventually[0, 0] (on(u) and t{a: x})"), three);
+    // What is known at once says that the part holds.
+    assert_eq!(named("t{a: x} and on(u) -> eventually[0, 0] (on(u) and t{a: x})"), []);
+    assert_eq!(named("t{a: x} and on(t) -> eventually[0, 0] (on(u) and t{a: x})"), three);
+    // Of what looks ahead itself that is not known, and none is named.
+    assert_eq!(named("t{a: x} and eventually[0, 0] on(t) -> eventually[0, 0] (on(u) and t{a: x})"), []);
 }
 
 #[test]
