@@ -6,8 +6,8 @@ use crate::exec::section::Section;
 use crate::exec::state::ValueState;
 use crate::ir::instruction::Instruction;
 use crate::ir::node::Kind;
-use crate::ops::columns::Columns;
-use crate::ops::columns::{self, split};
+use crate::ops::arithmetic;
+use crate::ops::columns::{self, Columns, split};
 use crate::ops::functions;
 use crate::ops::held;
 use crate::ops::rows::RowView;
@@ -130,23 +130,23 @@ pub(crate) fn evaluate(
         Instruction::UnaryInt { op, x, out } => {
             int_steps[out as usize] = int_steps[x as usize];
             let (before, out) = split(ints, out);
-            columns::unary_int(op, out, &before[x as usize], len)
+            arithmetic::unary_int(op, out, &before[x as usize], len)
         }
         Instruction::UnaryFloat { op, x, out } => {
             float_steps[out as usize] = float_steps[x as usize];
             let (before, out) = split(floats, out);
-            columns::unary_float(op, out, &before[x as usize], len);
+            arithmetic::unary_float(op, out, &before[x as usize], len);
             Rows::MAX
         }
         Instruction::BinaryInt { op, a, b, out } => {
             int_steps[out as usize] = int_steps[a as usize] | int_steps[b as usize];
             let (before, out) = split(ints, out);
-            columns::binary_int(op, out, &before[a as usize], &before[b as usize], len)
+            arithmetic::binary_int(op, out, [a, b].map(|x| &before[x as usize]), len)
         }
         Instruction::BinaryFloat { op, a, b, out } => {
             float_steps[out as usize] = float_steps[a as usize] | float_steps[b as usize];
             let (before, out) = split(floats, out);
-            columns::binary_float(op, out, &before[a as usize], &before[b as usize], len);
+            arithmetic::binary_float(op, out, [a, b].map(|x| &before[x as usize]), len);
             Rows::MAX
         }
 

@@ -3,7 +3,6 @@
 //! Rows from the length of the block on, and rows where a value is unknown, hold anything.
 
 use rondel_event::{Block, Rows};
-use rondel_spec::{BinaryOp, UnaryOp};
 
 use crate::ops::since;
 use crate::ops::texts::TextColumn;
@@ -88,14 +87,20 @@ pub(crate) fn select<T: Copy>(out: &mut Values<T>, condition: Rows, a: &Values<T
 }
 
 #[inline(always)]
-fn map<T: Copy, U>(out: &mut Values<U>, x: &Values<T>, len: u32, f: impl Fn(T) -> U) {
+pub(crate) fn map<T: Copy, U>(out: &mut Values<U>, x: &Values<T>, len: u32, f: impl Fn(T) -> U) {
     for i in 0..len as usize {
         out[i] = f(x[i]);
     }
 }
 
 #[inline(always)]
-fn zip<T: Copy>(out: &mut Values<T>, a: &Values<T>, b: &Values<T>, len: u32, f: impl Fn(T, T) -> T) {
+pub(crate) fn zip<T: Copy>(
+    out: &mut Values<T>,
+    a: &Values<T>,
+    b: &Values<T>,
+    len: u32,
+    f: impl Fn(T, T) -> T,
+) {
     for i in 0..len as usize {
         out[i] = f(a[i], b[i]);
     }
@@ -103,7 +108,7 @@ fn zip<T: Copy>(out: &mut Values<T>, a: &Values<T>, b: &Values<T>, len: u32, f: 
 
 /// As [`map`] or [`zip`] with a function that may fail; the rows where it did not.
 #[inline(always)]
-fn check(out: &mut Values<i64>, len: u32, f: impl Fn(usize) -> (i64, bool)) -> Rows {
+pub(crate) fn check(out: &mut Values<i64>, len: u32, f: impl Fn(usize) -> (i64, bool)) -> Rows {
     let mut failed = 0;
     for (i, out) in out.iter_mut().enumerate().take(len as usize) {
         let (value, fails) = f(i);
@@ -136,86 +141,4 @@ pub(crate) fn margin_float(out: &mut Values<f64>, a: &Values<f64>, b: &Values<f6
 
 pub(crate) fn to_float(out: &mut Values<f64>, x: &Values<i64>, len: u32) {
     map(out, x, len, |x| x as f64);
-}
-
-pub(crate) fn unary_int(op: UnaryOp, out: &mut Values<i64>, x: &Values<i64>, len: u32) -> Rows {
-    match op {
-        UnaryOp::Negate => check(out, len, |i| x[i].overflowing_neg()),
-        UnaryOp::Abs => check(out, len, |i| x[i].overflowing_abs()),
-    }
-}
-
-pub(crate) fn unary_float(op: UnaryOp, out: &mut Values<f64>, x: &Values<f64>, len: u32) {
-    match op {
-        UnaryOp::Negate => map(out, x, len, |x| -x),
-        UnaryOp::Abs => map(out, x, len, f64::abs),
-    }
-}
-
-pub(crate) fn binary_int(
-    op: BinaryOp,
-    out: &mut Values<i64>,
-    a: &Values<i64>,
-    b: &Values<i64>,
-    len: u32,
-) -> Rows {
-    match op {
-        BinaryOp::Add => check(out, len, |i| a[i].overflowing_add(b[i])),
-        BinaryOp::Subtract => check(out, len, |i| a[i].overflowing_sub(b[i])),
-        BinaryOp::Multiply => check(out, len, |i| a[i].overflowing_mul(b[i])),
-        BinaryOp::Divide => check(out, len, |i| match a[i].checked_div(b[i]) {
-            Some(value) => (value, false),
-            None => (0, true),
-        }),
-        // The remainder of the least integer by -1 is 0: only the quotient, which nobody asked
-        // for, overflows.
-        BinaryOp::Remainder => {
-            check(out, len, |i| if b[i] == 0 { (0, true) } else { (a[i].wrapping_rem(b[i]), false) })
-        }
-        BinaryOp::Min => check(out, len, |i| (a[i].min(b[i]), false)),
-        BinaryOp::Max => check(out, len, |i| (a[i].max(b[i]), false)),
-    }
-}
-
-pub(crate) fn binary_float(op: BinaryOp, out: &mut Values<f64>, a: &Values<f64>, b: &Values<f64>, len: u32) {
-    match op {
-        BinaryOp::Add => zip(out, a, b, len, |a, b| a + b),
-        BinaryOp::Subtract => zip(out, a, b, len, |a, b| a - b),
-        BinaryOp::Multiply => zip(out, a, b, len, |a, b| a * b),
-        BinaryOp::Divide => zip(out, a, b, len, |a, b| a / b),
-        BinaryOp::Remainder => zip(out, a, b, len, |a, b| a % b),
-        BinaryOp::Min => zip(out, a, b, len, minimum),
-        BinaryOp::Max => zip(out, a, b, len, maximum),
-    }
-}
-
-/// The same for one row.
-pub(crate) fn float(op: BinaryOp, a: f64, b: f64) -> f64 {
-    match op {
-        BinaryOp::Add => a + b,
-        BinaryOp::Subtract => a - b,
-        BinaryOp::Multiply => a * b,
-        BinaryOp::Divide => a / b,
-        BinaryOp::Remainder => a % b,
-        BinaryOp::Min => minimum(a, b),
-        BinaryOp::Max => maximum(a, b),
-    }
-}
-
-/// The lesser; NaN if either is. Of two zeros the negative one, as IEEE 754 says of `minimum`.
-#[inline(always)]
-fn minimum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() {
-        f64::NAN
-    } else if a < b || a == b && a.is_sign_negative() {
-        a
-    } else {
-        b
-    }
-}
-
-/// The greater, likewise.
-#[inline(always)]
-fn maximum(a: f64, b: f64) -> f64 {
-    -minimum(-a, -b)
 }

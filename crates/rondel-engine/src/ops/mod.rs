@@ -3,6 +3,7 @@
 //! Nothing here knows of programs: operands are words of truth, columns of values, and the stamps of rows. What is small
 //! has two kernels side by side: over rows of one instance, and over lanes, of which each is a row of another instance.
 
+pub(crate) mod arithmetic;
 pub(crate) mod columns;
 pub(crate) mod delay;
 pub(crate) mod extreme;

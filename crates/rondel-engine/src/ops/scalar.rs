@@ -6,6 +6,7 @@ use rondel_event::{Block, Comparison, Rows, Value, ValueType};
 use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
 use crate::ir::wire::{NodeId, Wire};
+use crate::ops::arithmetic;
 use crate::ops::columns::Columns;
 
 /// An expression. Its value is none where it is unknown.
@@ -228,13 +229,10 @@ fn compare(comparison: Comparison, x: &Value, y: &Value) -> Option<bool> {
 
 /// Arithmetic on one value.
 fn unary(op: UnaryOp, x: Value) -> Option<Value> {
-    Some(match (op, x) {
-        (UnaryOp::Negate, Value::Int(x)) => Value::Int(x.checked_neg()?),
-        (UnaryOp::Abs, Value::Int(x)) => Value::Int(x.checked_abs()?),
-        (UnaryOp::Negate, Value::Duration(x)) => Value::Duration(x.checked_neg()?),
-        (UnaryOp::Abs, Value::Duration(x)) => Value::Duration(x.checked_abs()?),
-        (UnaryOp::Negate, Value::Float(x)) => Value::Float(-x),
-        (UnaryOp::Abs, Value::Float(x)) => Value::Float(x.abs()),
+    Some(match x {
+        Value::Int(x) => Value::Int(arithmetic::int(op, x)?),
+        Value::Duration(x) => Value::Duration(arithmetic::int(op, x)?),
+        Value::Float(x) => Value::Float(arithmetic::float(op, x)),
         _ => return None,
     })
 }
@@ -244,22 +242,13 @@ fn binary(op: BinaryOp, x: &Value, y: &Value) -> Option<Value> {
     use rondel_event::ValueType::{Duration, Float, Int, Time};
     let result = rondel_spec::binary_type(op, x.value_type(), y.value_type())?;
     if let (Value::Float(x), Value::Float(y)) = (x, y) {
-        return Some(Value::Float(crate::ops::columns::float(op, *x, *y)));
+        return Some(Value::Float(arithmetic::floats(op, *x, *y)));
     }
     let (x, y) = (whole(x)?, whole(y)?);
     if result == Float {
-        return Some(Value::Float(crate::ops::columns::float(op, x as f64, y as f64)));
+        return Some(Value::Float(arithmetic::floats(op, x as f64, y as f64)));
     }
-    let number = match op {
-        BinaryOp::Add => x.checked_add(y),
-        BinaryOp::Subtract => x.checked_sub(y),
-        BinaryOp::Multiply => x.checked_mul(y),
-        BinaryOp::Divide => x.checked_div(y),
-        BinaryOp::Remainder if y == 0 => None,
-        BinaryOp::Remainder => Some(x.wrapping_rem(y)),
-        BinaryOp::Min => Some(x.min(y)),
-        BinaryOp::Max => Some(x.max(y)),
-    }?;
+    let number = arithmetic::ints(op, x, y)?;
     Some(match result {
         Int => Value::Int(number),
         Time => Value::Time(number),

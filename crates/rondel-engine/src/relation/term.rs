@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use rondel_event::{Comparison, TopicId, ValueType};
-use rondel_spec::{BinaryOp, Kernel, UnaryOp};
+use rondel_spec::Kernel;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Arithmetic, Condition, Term, TextTest};
 use super::text::Texts;
 use super::value::float;
+use crate::ops::arithmetic;
 
 /// A value without variables.
 #[derive(Clone, Copy, Debug)]
@@ -80,21 +81,9 @@ impl<S: Source> Context<'_, S> {
             Term::ConstantText(_) => return None,
             Term::ToFloat(x) => (self.bits(x, tuple)? as i64 as f64).to_bits(),
             Term::Unary(op, ValueType::Float, x) => {
-                let x = f64::from_bits(self.bits(x, tuple)?);
-                let result = match op {
-                    UnaryOp::Negate => -x,
-                    UnaryOp::Abs => x.abs(),
-                };
-                result.to_bits()
+                arithmetic::float(*op, f64::from_bits(self.bits(x, tuple)?)).to_bits()
             }
-            Term::Unary(op, _, x) => {
-                let x = self.bits(x, tuple)? as i64;
-                let result = match op {
-                    UnaryOp::Negate => x.checked_neg()?,
-                    UnaryOp::Abs => x.checked_abs()?,
-                };
-                result as u64
-            }
+            Term::Unary(op, _, x) => arithmetic::int(*op, self.bits(x, tuple)? as i64)? as u64,
             Term::Call(function, arguments) => {
                 let [x, rest @ ..] = &**arguments else { return None };
                 let number = |x: &Term| self.bits(x, tuple).map(f64::from_bits);
@@ -107,25 +96,15 @@ impl<S: Source> Context<'_, S> {
             }
             Term::Binary(op, Arithmetic::Float, both) => {
                 let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(f64::from_bits));
-                crate::ops::columns::float(*op, x?, y?).to_bits()
+                arithmetic::floats(*op, x?, y?).to_bits()
             }
             Term::Binary(op, Arithmetic::Ratio, both) => {
                 let [x, y] = [&both[0], &both[1]].map(|x| self.bits(x, tuple).map(|x| x as i64 as f64));
-                crate::ops::columns::float(*op, x?, y?).to_bits()
+                arithmetic::floats(*op, x?, y?).to_bits()
             }
             Term::Binary(op, Arithmetic::Whole, both) => {
                 let (x, y) = (self.bits(&both[0], tuple)? as i64, self.bits(&both[1], tuple)? as i64);
-                let result = match op {
-                    BinaryOp::Add => x.checked_add(y)?,
-                    BinaryOp::Subtract => x.checked_sub(y)?,
-                    BinaryOp::Multiply => x.checked_mul(y)?,
-                    BinaryOp::Divide => x.checked_div(y)?,
-                    BinaryOp::Remainder if y == 0 => return None,
-                    BinaryOp::Remainder => x.wrapping_rem(y),
-                    BinaryOp::Min => x.min(y),
-                    BinaryOp::Max => x.max(y),
-                };
-                result as u64
+                arithmetic::ints(*op, x, y)? as u64
             }
         })
     }
