@@ -24,7 +24,15 @@ struct Gathered {
     /// How many of them are violated.
     violated: usize,
     /// The verdict of all instances together, in order of time.
-    changes: Vec<Change>,
+    turns: Vec<Turn>,
+}
+
+/// A verdict that is another than before.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// The time in nanoseconds, and whether it is about what follows right after it.
+    from: (i64, bool),
+    verdict: Outcome,
 }
 
 impl Collector {
@@ -77,44 +85,53 @@ impl Gathered {
             (_, 1..) => Outcome::Inconclusive,
             _ => Outcome::Satisfied,
         };
-        self.change(about, verdict);
+        self.turn((about, report.is_after()), verdict);
     }
 
-    /// Notes that the verdict is another from a time on. Verdicts about earlier times may come later.
-    fn change(&mut self, time_ns: i64, verdict: Outcome) {
-        if self.changes.last().is_some_and(|last| last.verdict == verdict && last.time_ns <= time_ns) {
+    /// Notes that the verdict is another from there on. Verdicts about earlier times may come later.
+    fn turn(&mut self, from: (i64, bool), verdict: Outcome) {
+        if self.turns.last().is_some_and(|last| last.verdict == verdict && last.from <= from) {
             return;
         }
-        if self.changes.len() == Judged::MOST_CHANGES {
+        if self.turns.len() == Judged::MOST_CHANGES {
             self.thin();
         }
-        let at = self.changes.partition_point(|change| change.time_ns <= time_ns);
-        match at.checked_sub(1).and_then(|before| self.changes.get_mut(before)) {
-            Some(same) if same.time_ns == time_ns => same.verdict = verdict,
-            _ => self.changes.insert(at, Change { time_ns, verdict }),
+        let at = self.turns.partition_point(|turn| turn.from <= from);
+        let before = self.turns[..at].iter().rev().take_while(|turn| turn.from == from);
+        // What was worse at a time is seen beside what followed at the same time.
+        let is_kept =
+            before.clone().count() == 1 && before.clone().all(|turn| worse(turn.verdict) > worse(verdict));
+        match at.checked_sub(1).and_then(|before| self.turns.get_mut(before)) {
+            Some(same) if same.from == from && !is_kept => same.verdict = verdict,
+            _ => self.turns.insert(at, Turn { from, verdict }),
         }
     }
 
-    /// Halves the number of changes, except for the latest quarter.
+    /// Halves the number of turns, except for the latest quarter.
     fn thin(&mut self) {
-        let kept = self.changes.len() - Judged::MOST_CHANGES / 4;
-        let mut coarse = self.changes[..kept].to_vec();
-        let worst = |pair: &[Change]| {
-            let worse = |verdict: &Outcome| match verdict {
-                Outcome::Violated => 2,
-                Outcome::Satisfied => 0,
-                _ => 1,
-            };
-            let verdict = pair.iter().map(|change| change.verdict).max_by_key(worse);
-            verdict.map(|verdict| Change { verdict, ..pair[0] })
+        let kept = self.turns.len() - Judged::MOST_CHANGES / 4;
+        let worst = |pair: &[Turn]| {
+            let verdict = pair.iter().map(|turn| turn.verdict).max_by_key(|verdict| worse(*verdict));
+            verdict.map(|verdict| Turn { verdict, ..pair[0] })
         };
-        coarse = coarse.chunks(2).filter_map(worst).collect();
-        self.changes.splice(..kept, coarse);
+        let coarse: Vec<Turn> = self.turns[..kept].chunks(2).filter_map(worst).collect();
+        self.turns.splice(..kept, coarse);
     }
 
     fn finish(self, mut judged: Judged) -> Judged {
-        (judged.count, judged.violations, judged.changes) = (self.count, self.violations, self.changes);
+        let change = |turn: &Turn| Change { time_ns: turn.from.0, verdict: turn.verdict };
+        (judged.count, judged.violations) = (self.count, self.violations);
+        judged.changes = self.turns.iter().map(change).collect();
         judged
+    }
+}
+
+/// The greater, the worse.
+fn worse(verdict: Outcome) -> u8 {
+    match verdict {
+        Outcome::Violated => 2,
+        Outcome::Satisfied => 0,
+        _ => 1,
     }
 }
 
@@ -171,6 +188,24 @@ fn json(value: Option<&Value>) -> serde_json::Value {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_violation_of_no_length_is_seen() {
+        let turns = |turns: &[((i64, bool), Outcome)]| {
+            let mut gathered = Gathered::default();
+            turns.iter().for_each(|&(from, verdict)| gathered.turn(from, verdict));
+            let changes = gathered.finish(Judged::default()).changes;
+            changes.iter().map(|change| (change.time_ns, change.verdict)).collect::<Vec<_>>()
+        };
+        use Outcome::{Inconclusive, Satisfied, Violated};
+        let seen = [(0, Satisfied), (3, Violated), (3, Satisfied)];
+        assert_eq!(turns(&[((0, false), Satisfied), ((3, false), Violated), ((3, true), Satisfied)]), seen);
+        // Of several messages with one time the worst is seen, and the last.
+        let same = [((3, false), Violated), ((3, false), Inconclusive), ((3, false), Satisfied)];
+        assert_eq!(turns(&[&[((0, false), Satisfied)][..], &same].concat()), seen);
+        // What is about the time itself may become certain last.
+        assert_eq!(turns(&[((3, true), Satisfied), ((3, false), Violated)]), seen[1..]);
+    }
+
     /// The picture leaves out no violation.
     #[test]
     fn many_changes_are_thinned() {
@@ -182,9 +217,9 @@ mod tests {
             for at in 0..count {
                 let is_violated = at % violated_every == violated_every - 1;
                 let verdict = if is_violated { Outcome::Violated } else { Outcome::Satisfied };
-                gathered.change(time, verdict);
+                gathered.turn((time, false), verdict);
                 time += 1 + at % 13;
-                assert!(gathered.changes.len() <= Judged::MOST_CHANGES);
+                assert!(gathered.turns.len() <= Judged::MOST_CHANGES);
             }
             let judged = gathered.finish(Judged::default());
             assert!(judged.changes.iter().any(|change| change.verdict == Outcome::Violated));

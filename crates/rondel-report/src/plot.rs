@@ -43,7 +43,8 @@ fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, ri
     let (last, first): (Vec<_>, Vec<_>) = bars.into_iter().partition(|(change, _)| is_violated(change));
     for (change, until) in first.into_iter().chain(last) {
         let (from, until) = (x(change.time_ns), x(until));
-        // A violation of an instant is seen, too.
+        // A violation of an instant is seen, too, and at the end.
+        let from = if is_violated(change) { from.min(right - 2.0) } else { from };
         let until = if is_violated(change) { until.max(from + 2.0) } else { until };
         let bar = [(from as i32, top), (until.ceil() as i32, top + BAR as i32)];
         // Drawing into memory does not fail.

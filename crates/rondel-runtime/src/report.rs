@@ -155,6 +155,11 @@ impl<'s> Report<'s> {
         self.pending.report.about
     }
 
+    /// Whether it is about what follows right after that time, and not about the time itself: in dense time.
+    pub fn is_after(&self) -> bool {
+        self.pending.report.after
+    }
+
     /// The number of the event at which it became certain, from 0; none if time alone decided it.
     #[inline]
     pub fn step(&self) -> Option<u64> {
