@@ -165,8 +165,9 @@ impl<'a> Checker<'a> {
         for (node, value_type) in fields {
             let diagnostic = if value_type == ValueType::Float {
                 let message = format!("parameter '{}' cannot be a float", parameter.name.text);
-                Diagnostic::new(Code::KeyType, self.span(node), message)
-                    .help("use a string, an int, a bool or a time; floats are rarely exactly equal")
+                Diagnostic::new(Code::KeyType, self.span(node), message).help(
+                    "use a string, an int, a bool, a time or a duration; floats are rarely exactly equal",
+                )
             } else if value_type != first_type {
                 let message = format!(
                     "parameter '{}' is {} here and {} elsewhere",

@@ -362,7 +362,11 @@ impl Parser<'_> {
         }
         let (span, message) = match arguments[..] {
             [_, percentage] => {
-                (self.ast.nodes[percentage].span, "a percentage is a number from 0 to 100".to_owned())
+                let message = match number {
+                    Some(_) => "a percentage is a number from 0 to 100",
+                    None => "the percentage has to be written out as a number from 0 to 100",
+                };
+                (self.ast.nodes[percentage].span, message.to_owned())
             }
             _ => {
                 let message = format!("`percentile` takes 2 arguments but got {}", arguments.len());

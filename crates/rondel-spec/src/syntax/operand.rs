@@ -389,7 +389,9 @@ impl<'a> Parser<'a> {
                 None if library_with(word).is_some() => String::new(),
                 None => did_you_mean(word, candidates.iter().copied()),
             };
-            let imported = nearest(word, candidates.iter().copied()).and_then(library_with);
+            let is_missing = |name: &&str| !definitions.iter().any(|definition| definition.name() == *name);
+            let imported =
+                nearest(word, candidates.iter().copied()).filter(is_missing).and_then(library_with);
             let message = format!("unknown function '{word}'{suggestion}");
             let mut diagnostic = Diagnostic::new(Code::UnknownFunction, span, message);
             let functions = || list(names()).map(|names| format!("functions: {names}"));
