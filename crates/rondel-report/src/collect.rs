@@ -25,6 +25,9 @@ struct Gathered {
     violated: usize,
     /// The verdict of all instances together, in order of time.
     turns: Vec<Turn>,
+    /// Whether every verdict is a turn, even if it is the same as before. Verdicts about earlier times come later, and what
+    /// follows those is known only so.
+    has_all: bool,
 }
 
 /// A verdict that is another than before.
@@ -41,12 +44,19 @@ impl Collector {
         Collector { properties: vec![Gathered::default(); properties] }
     }
 
+    /// Takes every verdict of these properties, which look ahead, and not only those that differ from the one before.
+    pub fn take_all_of(&mut self, looks_ahead: &[bool]) {
+        for (gathered, looks_ahead) in self.properties.iter_mut().zip(looks_ahead) {
+            gathered.has_all = *looks_ahead;
+        }
+    }
+
     /// Takes a verdict.
     pub fn take(&mut self, report: &Report<'_>) {
-        if !report.changed() {
+        let Some(gathered) = self.properties.get_mut(report.property().position as usize) else { return };
+        if !report.changed() && !gathered.has_all {
             return;
         }
-        let Some(gathered) = self.properties.get_mut(report.property().position as usize) else { return };
         let parameters = match report.parameters() {
             [] => String::new(),
             parameters => parameters_text(parameters),
@@ -68,7 +78,7 @@ impl Collector {
 impl Gathered {
     fn take(&mut self, report: &Report<'_>, parameters: String) {
         let about = report.about().unwrap_or(report.time()).as_nanos();
-        if report.verdict() == Verdict::Violated {
+        if report.changed() && report.verdict() == Verdict::Violated {
             self.count += 1;
             if self.violations.len() < Judged::MOST_VIOLATIONS {
                 self.violations.push(violation(report, about, parameters.clone()));
@@ -90,7 +100,8 @@ impl Gathered {
 
     /// Notes that the verdict is another from there on. Verdicts about earlier times may come later.
     fn turn(&mut self, from: (i64, bool), verdict: Outcome) {
-        if self.turns.last().is_some_and(|last| last.verdict == verdict && last.from <= from) {
+        if !self.has_all && self.turns.last().is_some_and(|last| last.verdict == verdict && last.from <= from)
+        {
             return;
         }
         if self.turns.len() == Judged::MOST_CHANGES {
@@ -122,6 +133,7 @@ impl Gathered {
         let change = |turn: &Turn| Change { time_ns: turn.from.0, verdict: turn.verdict };
         (judged.count, judged.violations) = (self.count, self.violations);
         judged.changes = self.turns.iter().map(change).collect();
+        judged.changes.dedup_by_key(|change| change.verdict);
         judged
     }
 }
@@ -204,6 +216,17 @@ mod tests {
         assert_eq!(turns(&[&[((0, false), Satisfied)][..], &same].concat()), seen);
         // What is about the time itself may become certain last.
         assert_eq!(turns(&[((3, true), Satisfied), ((3, false), Violated)]), seen[1..]);
+    }
+
+    #[test]
+    fn what_follows_a_late_verdict_is_known() {
+        let mut gathered = Gathered { has_all: true, ..Gathered::default() };
+        let times = [-1, 1, 2, 3].map(|time| ((time, false), Outcome::Satisfied));
+        times.iter().for_each(|&(from, verdict)| gathered.turn(from, verdict));
+        gathered.turn((0, false), Outcome::Violated);
+        let changes = gathered.finish(Judged::default()).changes;
+        let times: Vec<i64> = changes.iter().map(|change| change.time_ns).collect();
+        assert_eq!(times, [-1, 0, 1]);
     }
 
     /// The picture leaves out no violation.

@@ -8,7 +8,7 @@ use rondel_report::{
     Claim, Collector, Judged, Outcome, Place, Recording, Results, Signal, github, html, junit, sarif, svg,
     tap,
 };
-use rondel_runtime::{Course, Extent, PropertyStatistics, Report, Summary, VacuousKind};
+use rondel_runtime::{Course, Extent, PropertyStatistics, Report, Summary, VacuousKind, looks_ahead};
 use rondel_spec::SourcePlace;
 
 use crate::output::Output;
@@ -114,6 +114,8 @@ pub struct Reports {
     collector: Option<Collector>,
     /// The robustness of the first property over time, if it is wanted.
     robustness: Option<Course>,
+    /// The properties of which every verdict comes, as they look ahead.
+    ahead: Vec<bool>,
 }
 
 /// The signal of [`Reports::kept`] with the robustness of the first property.
@@ -125,7 +127,7 @@ impl Reports {
     pub fn kept(specification: &Specification, robustness: bool) -> Reports {
         let results = Results::new(&specification.source, claims(specification));
         let robustness = robustness.then(Course::default);
-        Reports { wanted: Vec::new(), results, collector: None, robustness }
+        Reports { wanted: Vec::new(), results, collector: None, robustness, ahead: look_ahead(specification) }
     }
 
     /// The results.
@@ -134,11 +136,16 @@ impl Reports {
         self.results
     }
 
-    /// The reports that are wanted of a specification; none if no report is.
+    /// The reports that are wanted of a specification; none if no report is. `is_every` is whether every verdict of what
+    /// looks ahead comes.
     ///
     /// # Errors
     /// [`Refused`] if a file cannot be written, or two reports are written to the same place.
-    pub fn new(wanted: &[Wanted], specification: &Specification) -> Result<Option<Reports>, Refused> {
+    pub fn new(
+        wanted: &[Wanted],
+        specification: &Specification,
+        is_every: bool,
+    ) -> Result<Option<Reports>, Refused> {
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -154,7 +161,13 @@ impl Reports {
             writable.map_err(|reason| Refused { reason, is_misuse: false })?;
         }
         let results = Results::new(&specification.source, claims(specification));
-        Ok(Some(Reports { wanted: wanted.to_vec(), results, collector: None, robustness: None }))
+        Ok(Some(Reports {
+            wanted: wanted.to_vec(),
+            results,
+            collector: None,
+            robustness: None,
+            ahead: if is_every { look_ahead(specification) } else { Vec::new() },
+        }))
     }
 
     /// Whether standard output belongs to a report.
@@ -169,7 +182,9 @@ impl Reports {
 
     /// Begins a recording.
     pub fn begin(&mut self) {
-        self.collector = Some(Collector::new(self.results.properties.len()));
+        let mut collector = Collector::new(self.results.properties.len());
+        collector.take_all_of(&self.ahead);
+        self.collector = Some(collector);
         self.robustness = self.robustness.take().map(|_| Course::default());
     }
 
@@ -333,6 +348,12 @@ fn writable(file: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Which properties look ahead: their verdicts about earlier times come after those about later ones.
+pub fn look_ahead(specification: &Specification) -> Vec<bool> {
+    let spec = &specification.spec;
+    spec.properties.iter().map(|property| looks_ahead(spec, property.formula)).collect()
 }
 
 /// The properties as they are claimed.

@@ -410,3 +410,20 @@ fn no_line_ends_the_command() {
     assert!(!finished.stderr.contains('\u{1b}'), "{}", finished.stderr);
     assert!(finished.stdout.ends_with("\nsatisfied\n"), "{}", finished.stdout);
 }
+
+#[test]
+fn what_follows_a_violation_is_seen_that_is_known_only_later() {
+    let folder = Folder::new();
+    let line = |(time, topic): (usize, &str)| format!("{{\"topic\":\"{topic}\",\"time\":{time},\"x\":1}}\n");
+    let trace: String = ["c", "a", "c", "c", "c", "b", "c", "c"].into_iter().enumerate().map(line).collect();
+    let trace = folder.file("late.jsonl", trace);
+    for model in ["points", "dense", "steps"] {
+        let two = if model == "steps" { "2" } else { "2 s" };
+        let property = format!("@time({model}) property p = on(a) -> eventually[0, {two}] on(b)");
+        let bar = answers(&repl([&trace], &[&property])).remove(0);
+        let bar = bar.lines().next().unwrap();
+        // At the message of `a`, up to the next message.
+        assert!(bar.starts_with('█') && bar.contains('▁') && bar.ends_with("██████"), "{model}: {bar}");
+        assert!(bar.matches('▁').count() <= 13, "{model}: {bar}");
+    }
+}

@@ -26,7 +26,7 @@ use messages::StampOf;
 use super::from_deployment;
 use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format};
-use crate::reports::{Reports, Wanted};
+use crate::reports::{Reports, Wanted, look_ahead};
 use crate::specification::{Reading, Specification, is_deployment, is_recording, is_specification};
 use crate::{complain, exit, resume, warn};
 
@@ -189,7 +189,7 @@ impl Check {
             Err(status) => return self.unopened().unwrap_or(status),
         };
         self.in_simulated_time = in_simulated_time;
-        let reports = match Reports::new(&self.report, &specification) {
+        let reports = match Reports::new(&self.report, &specification, self.draws) {
             Ok(reports) => reports,
             Err(refused) => {
                 complain(&refused.reason);
@@ -387,7 +387,7 @@ impl Check {
                 return Err(exit::USAGE);
             }
             let printed = self.emit.map_or(deployment.emit, Into::into);
-            deployment.emit = self.emitted(printed);
+            deployment.emit = self.emitted(printed, &deployment.specification);
             let is_simulated = deployment.clock.is_some();
             return Ok((deployment.plan(options), printed, deployment.specification, is_simulated));
         }
@@ -419,7 +419,7 @@ impl Check {
             None => Options::default().alignment,
         };
         let printed = self.emit.map_or(options.emit, Into::into);
-        let emit = self.emitted(printed);
+        let emit = self.emitted(printed, specification);
         let plan = SessionPlan::of(specification.checked(), Options { inputs, alignment, emit, ..options });
         Ok((plan, printed))
     }
@@ -439,9 +439,11 @@ impl Check {
         }
     }
 
-    /// The verdicts that sessions emit so that these can be printed: reports need every change.
-    fn emitted(&self, printed: rondel_runtime::Emit) -> rondel_runtime::Emit {
+    /// The verdicts that sessions emit so that these can be printed: reports need every change, and a picture of what looks
+    /// ahead every verdict, as what follows one about an earlier time is known only so.
+    fn emitted(&self, printed: rondel_runtime::Emit, specification: &Specification) -> rondel_runtime::Emit {
         match printed {
+            _ if self.draws && look_ahead(specification).contains(&true) => rondel_runtime::Emit::Every,
             rondel_runtime::Emit::Violations if !self.report.is_empty() => rondel_runtime::Emit::Change,
             emit => emit,
         }
