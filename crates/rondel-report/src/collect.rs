@@ -118,15 +118,21 @@ impl Gathered {
         }
     }
 
-    /// Halves the number of turns, except for the latest quarter.
+    /// Leaves at most half of the turns: of each of equal stretches of time its worst verdict, and its last one. What is
+    /// seen lasts longer by no more than a stretch.
     fn thin(&mut self) {
-        let kept = self.turns.len() - Judged::MOST_CHANGES / 4;
-        let worst = |pair: &[Turn]| {
-            let verdict = pair.iter().map(|turn| turn.verdict).max_by_key(|verdict| worse(*verdict));
-            verdict.map(|verdict| Turn { verdict, ..pair[0] })
-        };
-        let coarse: Vec<Turn> = self.turns[..kept].chunks(2).filter_map(worst).collect();
-        self.turns.splice(..kept, coarse);
+        let [Some(first), Some(last)] = [self.turns.first(), self.turns.last()] else { return };
+        let begin = i128::from(first.from.0);
+        let span = i128::from(last.from.0) - begin + 1;
+        let stretch = |turn: &Turn| (i128::from(turn.from.0) - begin) * STRETCHES / span;
+        let mut thinned = Vec::with_capacity(Judged::MOST_CHANGES);
+        for together in self.turns.chunk_by(|a, b| stretch(a) == stretch(b)) {
+            let worst = together.iter().map(|turn| turn.verdict).max_by_key(|verdict| worse(*verdict));
+            let (Some(verdict), [first, .., last] | [last @ first]) = (worst, together) else { continue };
+            thinned.push(Turn { verdict, ..*first });
+            thinned.extend((last.verdict != verdict).then_some(*last));
+        }
+        self.turns = thinned;
     }
 
     fn finish(self, mut judged: Judged) -> Judged {
@@ -137,6 +143,9 @@ impl Gathered {
         judged
     }
 }
+
+/// How many stretches of time are told apart when there are too many turns.
+const STRETCHES: i128 = Judged::MOST_CHANGES as i128 / 4;
 
 /// The greater, the worse.
 fn worse(verdict: Outcome) -> u8 {
@@ -227,6 +236,22 @@ mod tests {
         let changes = gathered.finish(Judged::default()).changes;
         let times: Vec<i64> = changes.iter().map(|change| change.time_ns).collect();
         assert_eq!(times, [-1, 0, 1]);
+    }
+
+    #[test]
+    fn a_violation_is_not_drawn_longer_for_being_long_ago() {
+        const MESSAGES: i64 = 100_000;
+        let mut gathered = Gathered { has_all: true, ..Gathered::default() };
+        for time in 0..MESSAGES {
+            let verdict = if time == 10 { Outcome::Violated } else { Outcome::Satisfied };
+            gathered.turn((time, false), verdict);
+        }
+        let changes = gathered.finish(Judged::default()).changes;
+        let violated =
+            changes.iter().zip(&changes[1..]).filter(|(change, _)| change.verdict == Outcome::Violated);
+        let lasted: i64 = violated.map(|(change, next)| next.time_ns - change.time_ns).sum();
+        assert!(0 < lasted && lasted < MESSAGES / 200, "{lasted}");
+        assert_eq!(changes.last().unwrap().verdict, Outcome::Satisfied);
     }
 
     /// The picture leaves out no violation.

@@ -135,8 +135,8 @@ pub struct Judged {
     pub least_robustness: Option<f64>,
     /// The first violations, at most [`Judged::MOST_VIOLATIONS`].
     pub violations: Vec<Violation>,
-    /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`]; of more, the
-    /// earlier ones are put together, with the worst of their verdicts.
+    /// The verdict over time, of all instances the worst; at most [`Judged::MOST_CHANGES`]; of more, those within a short
+    /// stretch of time are put together, with the worst of their verdicts and the last.
     pub changes: Vec<Change>,
 }
 
