@@ -136,16 +136,11 @@ impl Reports {
         self.results
     }
 
-    /// The reports that are wanted of a specification; none if no report is. `is_every` is whether every verdict of what
-    /// looks ahead comes.
+    /// The reports that are wanted of a specification; none if no report is.
     ///
     /// # Errors
     /// [`Refused`] if a file cannot be written, or two reports are written to the same place.
-    pub fn new(
-        wanted: &[Wanted],
-        specification: &Specification,
-        is_every: bool,
-    ) -> Result<Option<Reports>, Refused> {
+    pub fn new(wanted: &[Wanted], specification: &Specification) -> Result<Option<Reports>, Refused> {
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -166,7 +161,7 @@ impl Reports {
             results,
             collector: None,
             robustness: None,
-            ahead: if is_every { look_ahead(specification) } else { Vec::new() },
+            ahead: look_ahead(specification),
         }))
     }
 

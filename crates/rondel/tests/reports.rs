@@ -436,3 +436,25 @@ fn independent_readers_agree() {
     ]);
     assert_eq!(read, expected);
 }
+
+#[test]
+fn a_report_shows_what_follows_a_late_verdict_and_prints_no_more() {
+    let folder = Folder::new();
+    let specification = folder
+        .file("ahead.rondel", "topic a\ntopic b\ntopic c\nproperty p = on(a) -> eventually[0, 2 s] on(b)");
+    let lines = ["c", "a", "c", "c", "c", "c"].iter().enumerate();
+    let trace: String = lines.map(|(i, topic)| format!("{{\"topic\":\"{topic}\",\"time\":{i}}}\n")).collect();
+    let trace = folder.file("a.jsonl", trace);
+    let file = folder.path("report.json");
+    let printed = |option: &str| rondel(["check", &specification, &trace, "--format=json", option]).stdout;
+    assert_eq!(printed(&format!("--report=json={file}")), printed("--explain"));
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let changes = report["recordings"][0]["properties"][0]["changes"].as_array().unwrap();
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|change| {
+            (change["time_ns"].as_i64().unwrap() / 1_000_000_000, change["verdict"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(changes, [(0, "satisfied"), (1, "violated"), (2, "satisfied")]);
+}

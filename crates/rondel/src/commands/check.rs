@@ -189,7 +189,7 @@ impl Check {
             Err(status) => return self.unopened().unwrap_or(status),
         };
         self.in_simulated_time = in_simulated_time;
-        let reports = match Reports::new(&self.report, &specification, self.draws) {
+        let reports = match Reports::new(&self.report, &specification) {
             Ok(reports) => reports,
             Err(refused) => {
                 complain(&refused.reason);
@@ -439,12 +439,13 @@ impl Check {
         }
     }
 
-    /// The verdicts that sessions emit so that these can be printed: reports need every change, and a picture of what looks
-    /// ahead every verdict, as what follows one about an earlier time is known only so.
+    /// The verdicts that sessions emit so that these can be printed: reports need every change, and of what looks ahead
+    /// every verdict, as what follows one about an earlier time is known only so.
     fn emitted(&self, printed: rondel_runtime::Emit, specification: &Specification) -> rondel_runtime::Emit {
+        let reports = self.draws || !self.report.is_empty();
         match printed {
-            _ if self.draws && look_ahead(specification).contains(&true) => rondel_runtime::Emit::Every,
-            rondel_runtime::Emit::Violations if !self.report.is_empty() => rondel_runtime::Emit::Change,
+            _ if reports && look_ahead(specification).contains(&true) => rondel_runtime::Emit::Every,
+            rondel_runtime::Emit::Violations if reports => rondel_runtime::Emit::Change,
             emit => emit,
         }
     }

@@ -283,12 +283,16 @@ impl<'a> Checking<'a> {
         text: &mut Vec<u8>,
     ) {
         if session.has_reports() {
-            let all = self.printed != Emit::Violations;
             for report in session.reports() {
                 if let Some(reports) = &mut self.reports {
                     reports.take(&report);
                 }
-                if !self.options.draws && (all || report.verdict() == Verdict::Violated) {
+                let is_printed = match self.printed {
+                    Emit::Every => true,
+                    Emit::Change => report.changed(),
+                    Emit::Violations => report.changed() && report.verdict() == Verdict::Violated,
+                };
+                if !self.options.draws && is_printed {
                     writer.write(&report, text);
                 }
             }
