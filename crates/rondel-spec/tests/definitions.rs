@@ -59,6 +59,11 @@ fn an_expansion_costs_nothing() {
         ),
         ("let seen(t: topic) = exists i. t{n: i} property p = seen(a)", "property p = exists i. a{n: i}"),
         (
+            "let of(t: topic, k: int) = t{n: k} let was(t: topic, k: int) = once[0, 3 s] of(t, k)
+             property p = forall i. b{n: i} -> was(a, i) property q = of(a, 3) property r = exists i. of(b, i)",
+            "property p = forall i. b{n: i} -> once[0, 3 s] a{n: i} property q = a{n: 3} property r = exists i. b{n: i}",
+        ),
+        (
             "let low(x: float) = x < 3
              machine m { initial off var v: float = 0.0 off -> on when low(a.x + v) do v := a.x error on }",
             "machine m { initial off var v: float = 0.0 off -> on when a.x + v < 3 do v := a.x error on }",

@@ -7,7 +7,7 @@ use super::names::Names;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{TimeModel, VariableId};
-use crate::syntax::ast::{Name, NodeId, NodeKind, Pair};
+use crate::syntax::ast::{Name, Node, NodeId, NodeKind, Pair};
 
 impl<'a> Checker<'a> {
     /// Reports variables that are not bound, and warns about unused ones.
@@ -40,6 +40,11 @@ impl<'a> Checker<'a> {
                         let help = format!("bind it in an atom: `topic{{field: {text}}}`");
                         let diagnostic = Diagnostic::new(Code::UnboundVariable, *span, message);
                         self.invalidate(i, diagnostic.label(place, "used here").help(help));
+                        // Without a field it has no type, so nothing else is said of its uses.
+                        let is_use = |(_, node): &(usize, &Node)| matches!(node.kind, NodeKind::Variable(v) if v == *variable);
+                        for (place, _) in ast.nodes.iter().enumerate().filter(is_use) {
+                            self.meanings[place] = Meaning::Invalid;
+                        }
                     }
                     Some(_) => {}
                 }

@@ -177,9 +177,11 @@ impl Parser<'_> {
         let comparison = match self.symbol(0) {
             ":" => {
                 let next = matches!(self.symbol(2), "," | "}");
-                if let Some(local) = self.variable(self.word(1)).filter(|_| next) {
+                let (name, span) = (self.word(1).to_owned(), self.token(1).span);
+                let local = if next { self.bound_variable(&Name { text: name, span }) } else { None };
+                if let Some(local) = local {
                     self.advance();
-                    let variable = self.node(NodeKind::Variable(local), self.span());
+                    let variable = self.node(NodeKind::Variable(local), span);
                     self.advance();
                     return Ok(PairHead::Pair(Pair::Bind { field, variable }));
                 }

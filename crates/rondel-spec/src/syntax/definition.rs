@@ -506,6 +506,21 @@ impl Parser<'_> {
         }
     }
 
+    /// Returns the quantifier variable that a name stands for in an atom: one that is visible here, or the argument of a
+    /// parameter.
+    pub(super) fn bound_variable(&mut self, name: &Name) -> Option<usize> {
+        if let Some(local) = self.variable(&name.text) {
+            return Some(local);
+        }
+        let Some(Argument::Value(node)) = self.expansion.arguments.get(&name.text) else { return None };
+        let mut node = *node;
+        while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.ast.nodes[node].kind {
+            node = inner;
+        }
+        let NodeKind::Variable(local) = self.ast.nodes[node].kind else { return None };
+        Some(local)
+    }
+
     /// Returns the bound that a parameter stands for: a literal, or the name of a constant.
     pub(super) fn parameter_bound(&mut self, name: &str, span: Span) -> Parsed<Option<(BoundKind, Span)>> {
         self.note_parameter(name, span);
