@@ -82,7 +82,9 @@ impl Conjuncts {
     pub(crate) fn join(mut self, compiler: &mut Compiler<'_>) -> Result<PartId, Refusal> {
         let node = self.node.unwrap_or(ExprId(0));
         let momentary = self.finite.iter().filter(|p| !compiler.part(**p).lasts);
-        let widest = momentary.max_by_key(|p| compiler.part(**p).variables.len()).copied();
+        // Of equally wide ones that of an event, which is mostly empty.
+        let width = |part: PartId| (compiler.part(part).variables.len(), compiler.is_instant(part));
+        let widest = momentary.max_by_key(|part| width(**part)).copied();
         let so_far = match widest {
             Some(part) => {
                 self.finite.retain(|p| *p != part);

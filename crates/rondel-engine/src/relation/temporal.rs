@@ -5,7 +5,7 @@ use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
 
 use super::literal::{Conjunct, Literal, Meaning, Refusal};
 use super::parts::position;
-use super::plan::{Atom, Condition, FieldRead, Keep, Left, Lookup, Most, Op, PartId, Rail};
+use super::plan::{Atom, Condition, FieldRead, Keep, Left, Lookup, Most, Op, PartId, Rail, Stage};
 use super::safe::Compiler;
 use super::table::Access;
 use super::value::place;
@@ -257,9 +257,13 @@ impl Compiler<'_> {
     pub(crate) fn is_instant(&self, part: PartId) -> bool {
         match &self.part(part).op {
             Op::Bind(_) => true,
-            Op::Chain { of, .. } | Op::Project(of, _) | Op::Previously(of) => {
-                !self.part(part).lasts && self.is_instant(*of)
+            // What is joined with tuples of events is there only at events, as `x == 1 and b{v: x}`.
+            Op::Chain { of, stages, .. } => {
+                let joins_events =
+                    |stage: &Stage| matches!(stage, Stage::With(lookup, _) if self.is_instant(lookup.part));
+                self.is_instant(*of) || stages.iter().any(joins_events)
             }
+            Op::Project(of, _) | Op::Previously(of) => !self.part(part).lasts && self.is_instant(*of),
             Op::Union(of) => !self.part(part).lasts && of.iter().all(|part| self.is_instant(*part)),
             _ => false,
         }

@@ -73,7 +73,12 @@ impl Kitchen {
     fn asked_ahead(&mut self) -> ExprId {
         let x = self.variable();
         let variables = if self.choose(4) == 3 { vec![x, self.variable()] } else { vec![x] };
-        let guard = if self.choose(2) == 0 { self.atom(&variables) } else { self.safe(&variables, 2) };
+        let mut guard = if self.choose(2) == 0 { self.atom(&variables) } else { self.safe(&variables, 2) };
+        if self.choose(5) == 4 {
+            let among = self.one_of_two(x);
+            let pair = if self.choose(2) == 0 { (guard, among) } else { (among, guard) };
+            guard = self.add(Expr::And(pair.0, pair.1));
+        }
         let then = self.later(&variables, 2);
         let all = self.choose(2) == 0;
         let mut formula = if all {
@@ -87,6 +92,21 @@ impl Kitchen {
                 self.add(if all { Expr::ForAll(variable, formula) } else { Expr::Exists(variable, formula) });
         }
         formula
+    }
+
+    /// `variable in (…)`, with two values.
+    fn one_of_two(&mut self, variable: VariableId) -> ExprId {
+        let values = match self.is_int(variable) {
+            true => [Value::Int(1), Value::Int(2)],
+            false => [Value::String("a".into()), Value::String("b".into())],
+        };
+        let value_type = self.variables[variable.0 as usize];
+        let [x, y] = values.map(|value| {
+            let (left, right) =
+                (self.add(Expr::Variable(variable, value_type)), self.add(Expr::Literal(value)));
+            self.add(Expr::Compare(Comparison::Equal, left, right))
+        });
+        self.add(Expr::Or(x, y))
     }
 
     /// Something with a quantified formula in it, or that formula alone.
