@@ -187,6 +187,51 @@ fn declarations_with_verdicts_are_evaluated() {
 }
 
 #[test]
+fn machines_are_evaluated_and_kept() {
+    let folder = Folder::new();
+    let trace = drive(&folder);
+    let lines = [
+        "machine m { initial off off -> on when brake on -> off when not brake error on }",
+        "in(m, on) or not brake",
+        ":drop m",
+        "in(m, on)",
+    ];
+    let finished = repl([&trace], &lines);
+    finished.expect_status(2).expect_stderr(&["unknown machine 'm'"]);
+    let answers = answers(&finished);
+    assert!(answers[0].contains("\nviolated"), "{}", answers[0]);
+    assert!(answers[0].ends_with("\nkept m"), "{}", answers[0]);
+    assert!(answers[1].ends_with("\nsatisfied"), "{}", answers[1]);
+}
+
+#[test]
+fn constants_show_their_values() {
+    let folder = Folder::new();
+    let trace = drive(&folder);
+    let finished = repl([&trace], &["3 + 4", "const D = 1500 ms", "2 * D", "sqrt(2.25)", "\"a\""]);
+    finished.expect_status(0);
+    assert_eq!(answers(&finished), ["7", "kept D", "3 s", "1.5", "\"a\""]);
+}
+
+#[test]
+fn a_field_that_is_no_number_is_told_from_one_that_is_not_listed() {
+    let folder = Folder::new();
+    let fields: String = (0..20).map(|i| format!("\"f{i}\": {i}, ")).collect();
+    let message = |i: i32| {
+        let parts = if i % 2 == 0 { "1" } else { "\"a\"" };
+        format!("{{\"topic\": \"a\", \"time\": {i}, {fields}\"s\": \"x\", \"l\": [1], \"mixed\": {parts}}}\n")
+    };
+    let trace = folder.file("a.jsonl", &(0..4).map(message).collect::<String>());
+    let finished = repl([&trace], &["a.s", "a.l", "a.mixed", "a.f3"]);
+    finished
+        .expect_status(2)
+        .expect_stderr(&["expected a bool, found a string", "expected a single value, found an array"]);
+    let answers = answers(&finished);
+    assert!(answers[0].ends_with("min 1, max 1, last 1"), "{}", answers[0]);
+    assert!(answers[1].ends_with("min 3, max 3, last 3"), "{}", answers[1]);
+}
+
+#[test]
 fn a_specification_gives_topics_definitions_and_properties() {
     let [trace, spec] = vehicle();
     let lines =

@@ -291,7 +291,18 @@ impl Session {
                     screen.number(recording, judged, unit)
                 })
             }
-            Meaning::Properties(all) => self.properties(&all),
+            Meaning::Constant(value) => {
+                self.print(&format!("{value}\n"));
+                Answered::Well
+            }
+            Meaning::Properties(all, kept) => {
+                let answered = self.properties(&all);
+                if let Some(name) = kept {
+                    self.vocabulary = self.playground.vocabulary();
+                    self.print(&format!("kept {name}\n"));
+                }
+                answered
+            }
         }
     }
 

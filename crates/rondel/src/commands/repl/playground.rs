@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rondel_event::Comparison;
+use rondel_runtime::formula;
 use rondel_runtime::survey::Declaration;
 use rondel_spec::{
-    Code, Diagnostic, Outcome, Outline, ParseOptions, Sources, Span, declaration_words, is_name,
+    Code, Diagnostic, Expr, Outcome, Outline, ParseOptions, Sources, Span, SymbolKind, declaration_words,
+    is_name,
 };
 
 use super::vocabulary::Vocabulary;
@@ -26,12 +29,23 @@ pub enum Base {
 
 /// What a line stands for.
 pub enum Meaning {
-    /// Properties, each a specification of its own.
-    Properties(Vec<Specification>),
+    /// Properties, each a specification of its own; and the name under which what was declared is kept, for later lines
+    /// can use a machine or a chain.
+    Properties(Vec<Specification>, Option<String>),
     /// A number over time: the robustness of the property is the number, in this unit.
     Number(Box<Specification>, &'static str),
+    /// A value that no message changes, as text.
+    Constant(String),
     /// A definition, which is kept under this name.
     Kept(String),
+}
+
+/// Why a line is no condition.
+struct Refused {
+    /// The mistakes as they are shown.
+    reason: String,
+    /// Whether it, or a definition, names a field that is not listed.
+    is_unlisted: bool,
 }
 
 /// Topics and definitions.
@@ -114,19 +128,23 @@ impl Playground {
         if let Some(known) = self.known(line) {
             return Ok((known, String::new()));
         }
-        let reason = match self.condition(line, true) {
+        let Refused { reason, is_unlisted } = match self.condition(line, true) {
             Ok(found) => return Ok(found),
-            Err(reason) => reason,
+            Err(refused) => refused,
         };
         // What is no condition may be a number; and topics may have fields that are not listed. Such a field is rather a
         // number.
-        let is_open = self.open_topics().next().is_some();
+        let is_open = is_unlisted && self.open_topics().next().is_some();
         let open = || self.number(line, false).filter(|_| is_open);
-        if let Some(number) = self.number(line, true).or_else(open) {
-            return Ok((number, String::new()));
+        let found = self.constant(line).or_else(|| self.number(line, true)).or_else(open);
+        if let Some(found) = found {
+            return Ok((found, String::new()));
         }
         // Definitions may name fields that are not listed: those are no mistakes.
-        if is_open { self.condition(line, false) } else { Err(reason) }
+        if !is_open {
+            return Err(reason);
+        }
+        self.condition(line, false).map_err(|refused| refused.reason)
     }
 
     /// The topics that have fields beyond those that are listed.
@@ -136,17 +154,23 @@ impl Playground {
     }
 
     /// A line as a condition.
-    fn condition(&self, line: &str, listed: bool) -> Result<(Meaning, String), String> {
+    fn condition(&self, line: &str, listed: bool) -> Result<(Meaning, String), Refused> {
         let free = &self.free;
         let (sources, start) = self.text(listed, &format!("property {free} =\n{line}\n"), None);
         let line_at = start + "property  =\n".len() + free.len();
         let typed = Span::new(line_at, line_at + line.len());
         match self.properties(&sources, Span::new(start, typed.end)) {
             Ok((own, warnings)) if !own.is_empty() => {
-                Ok((Meaning::Properties(own), self.shown(&sources, typed, &warnings)))
+                Ok((Meaning::Properties(own, None), self.shown(&sources, typed, &warnings)))
             }
-            Ok(_) => Err("there is nothing to evaluate in this line".to_owned()),
-            Err(mistakes) => Err(self.mistakes(&sources, typed, &mistakes)),
+            Ok(_) => {
+                let reason = "there is nothing to evaluate in this line".to_owned();
+                Err(Refused { reason, is_unlisted: false })
+            }
+            Err(mistakes) => {
+                let is_unlisted = mistakes.diagnostics.iter().any(|one| one.code == Code::UnknownField);
+                Err(Refused { reason: self.mistakes(&sources, typed, &mistakes), is_unlisted })
+            }
         }
     }
 
@@ -167,7 +191,24 @@ impl Playground {
         let (sources, _) = self.sources("", None);
         let is_wanted = |other: &str, _| other == name;
         let (own, _) = Specification::of_properties(&sources, &self.schemas, is_wanted).ok()?;
-        (!own.is_empty()).then_some(Meaning::Properties(own))
+        (!own.is_empty()).then_some(Meaning::Properties(own, None))
+    }
+
+    /// A line as a value that no message changes.
+    fn constant(&self, line: &str) -> Option<Meaning> {
+        let free = &self.free;
+        ["float", "duration", "string"].into_iter().find_map(|value_type| {
+            // What is compared with a field shows its value.
+            let property =
+                format!("topic {free} {{ v: {value_type} }} property {free} = {free}.v ==\n{line}\n");
+            let (sources, _) = self.text(true, &property, None);
+            let options = ParseOptions::default();
+            let spec = rondel_spec::parse_sources(&sources, &options, Some(&*self.schemas)).spec?;
+            let formula = spec.properties.iter().find(|property| property.name == *free)?.formula;
+            let Expr::Compare(Comparison::Equal, _, value) = spec.nodes[formula.index()] else { return None };
+            let Expr::Literal(value) = &spec.nodes[value.index()] else { return None };
+            Some(Meaning::Constant(formula::value_text(value)))
+        })
     }
 
     /// A line as a number over time.
@@ -195,8 +236,10 @@ impl Playground {
         // What is defined now is used later.
         warnings.retain(|warning| !matches!(warning.code, Code::Unused | Code::NoProperty));
         let warnings = self.shown(&sources, part, &warnings);
-        if !own.is_empty() {
-            return Ok((Meaning::Properties(own), warnings));
+        let is_kept = own.is_empty()
+            || declared.is_some_and(|symbol| matches!(symbol.kind, SymbolKind::Machine | SymbolKind::Chain));
+        if !is_kept {
+            return Ok((Meaning::Properties(own, None), warnings));
         }
         if name.is_empty() || matches!(first_word(line), "assert" | "test") {
             return Err("asserts and tests are for `rondel check` and `rondel test`: type the formula alone"
@@ -207,7 +250,9 @@ impl Playground {
             Some(same) => *same = kept,
             None => self.definitions.push(kept),
         }
-        Ok((Meaning::Kept(name.to_owned()), warnings))
+        let name = name.to_owned();
+        let meaning = if own.is_empty() { Meaning::Kept(name) } else { Meaning::Properties(own, Some(name)) };
+        Ok((meaning, warnings))
     }
 
     /// An import of a library, or of a file where there is a specification.

@@ -126,12 +126,14 @@ impl Vocabulary {
         };
         let word = word.trim_start();
         let start = before.len() - word.len();
-        let wanted = match command {
-            ":fields" => SymbolKind::Topic,
-            ":drop" => SymbolKind::Definition,
+        let wanted: &[SymbolKind] = match command {
+            ":fields" => &[SymbolKind::Topic],
+            ":drop" => {
+                &[SymbolKind::Definition, SymbolKind::Constant, SymbolKind::Machine, SymbolKind::Chain]
+            }
             _ => return (start, Vec::new()),
         };
-        let symbols = self.outline.symbols().iter().filter(|symbol| symbol.kind == wanted);
+        let symbols = self.outline.symbols().iter().filter(|symbol| wanted.contains(&symbol.kind));
         (start, symbols.filter(|s| s.name.starts_with(word)).map(|symbol| plain(&symbol.name)).collect())
     }
 }
@@ -182,7 +184,7 @@ mod tests {
             ("none.", 5, &[]),
             (":fi", 0, &[":fields"]),
             (":fields ge", 8, &["gear"]),
-            (":drop ", 6, &["standing"]),
+            (":drop ", 6, &["LIMIT", "standing"]),
             (":quit ge", 6, &[]),
         ] {
             let expected = expected.iter().map(|text| (*text).to_owned()).collect();
