@@ -1,7 +1,11 @@
 //! Formulas as text, from the nodes of a specification.
 
-use rondel_event::{Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
+mod atom;
+
+use rondel_event::{Comparison, Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Property, Spec, TimeModel, UnaryOp, VariableId};
+
+pub use atom::{Atom, Conjunct, Pair, atom, conjuncts};
 
 /// The depth to which a formula is written: deeper ones are unreadable and could exhaust the stack.
 const DEEPEST: u32 = 40;
@@ -127,17 +131,19 @@ impl Writer<'_> {
             }
             return;
         }
-        // That a message carries a field is what a test of the field in an atom says.
-        if let Expr::And(a, b) = node {
-            let is_carried = |id: &ExprId| {
-                let node = &self.spec.nodes[id.index()];
-                matches!(node, Expr::Carried { .. }) && self.spec.event(node).is_none()
-            };
-            match (is_carried(a), is_carried(b)) {
-                (_, true) => return self.node(*a, least, below),
-                (true, false) => return self.node(*b, least, below),
-                (false, false) => {}
-            }
+        if let Expr::And(..) = node
+            && let Some(conjuncts) = conjuncts(self.spec, id)
+        {
+            let (level, least) = if conjuncts.len() > 1 { (level::AND, least) } else { (0, 0) };
+            return self.around(level, least, |w| {
+                for (i, conjunct) in conjuncts.iter().enumerate() {
+                    w.text(if i > 0 { " and " } else { "" });
+                    match conjunct {
+                        Conjunct::Atom(atom) => w.atom(atom, below),
+                        Conjunct::Formula(id) => w.node(*id, level::SINCE, below),
+                    }
+                }
+            });
         }
         let binary = |op: &'static str, level: u8, left: u8, right: u8| Some((op, level, left, right));
         let infix = match node {
@@ -201,6 +207,7 @@ impl Writer<'_> {
                     w.node(*b, level::PREFIX, below);
                 });
             }
+            Expr::If(condition, a, b) if a == b && self.is_full(*condition) => self.window(*a, true, below),
             Expr::If(condition, a, b) => self.around(level::IMPLIES, least, |w| {
                 for (word, id) in [("if ", condition), (" then ", a), (" else ", b)] {
                     w.text(word);
@@ -222,20 +229,7 @@ impl Writer<'_> {
                 self.call(function.name(), &arguments, below);
             }
             Expr::Prev(a) => self.call("prev", &[*a], below),
-            Expr::Window { aggregate, over, operand, .. } => {
-                let name = aggregate.name();
-                match (operand, aggregate.percentage()) {
-                    (Some(operand), Some(percentage)) => {
-                        self.text("percentile(");
-                        self.node(*operand, 0, below);
-                        self.text(&format!(", {percentage})"));
-                    }
-                    (Some(operand), None) => self.call(name, &[*operand], below),
-                    (None, _) => self.samples(name, node),
-                }
-                let over = bound(*over, self.property.time);
-                self.text(&format!(" over {over}"));
-            }
+            Expr::Window { .. } => self.window(id, false, below),
             // An ambiguity has no text in the language.
             Expr::Ambiguous(_) => self.around(level::IMPLIES, least, |w| {
                 let words = w.leaf(node, id);
@@ -246,6 +240,66 @@ impl Writer<'_> {
                 self.text(&leaf);
             }
         }
+    }
+
+    /// Writes the pairs of an atom.
+    fn atom(&mut self, atom: &Atom<'_>, depth: u32) {
+        let topic = format!("{}{{", self.topic(atom.topic));
+        self.text(&topic);
+        for (i, pair) in atom.pairs.iter().enumerate() {
+            self.text(if i > 0 { ", " } else { "" });
+            let (path, condition) = match pair {
+                Pair::Bind(path, variable) => {
+                    let pair = format!("{path}: {}", self.variable(*variable));
+                    self.text(&pair);
+                    continue;
+                }
+                Pair::Where(path, condition) => (path, &self.spec.nodes[condition.index()]),
+            };
+            match condition {
+                Expr::Compare(comparison, _, value) => {
+                    // Behind a colon a name would be bound.
+                    let is_literal = matches!(self.spec.nodes[value.index()], Expr::Literal(_));
+                    match comparison {
+                        Comparison::Equal if is_literal => self.text(&format!("{path}: ")),
+                        _ => self.text(&format!("{path} {} ", comparison.as_str())),
+                    }
+                    self.node(*value, level::ADD, depth);
+                }
+                Expr::Not(_) => self.text(&format!("not {path}")),
+                _ => self.text(&path.to_string()),
+            }
+        }
+        self.text("}");
+    }
+
+    /// Whether a condition is that of `over full`: known once a window is full.
+    fn is_full(&self, condition: ExprId) -> bool {
+        match &self.spec.nodes[condition.index()] {
+            Expr::Or(full, unknown) => {
+                matches!(self.spec.nodes[full.index()], Expr::Once(..)) && self.spec.is_unknown(*unknown)
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes a measurement over a window.
+    fn window(&mut self, id: ExprId, full: bool, depth: u32) {
+        let node = &self.spec.nodes[id.index()];
+        let Expr::Window { aggregate, over, operand, .. } = node else { return self.node(id, 0, depth) };
+        let name = aggregate.name();
+        match (operand, aggregate.percentage()) {
+            (Some(operand), Some(percentage)) => {
+                self.text("percentile(");
+                self.node(*operand, 0, depth);
+                self.text(&format!(", {percentage})"));
+            }
+            (Some(operand), None) => self.call(name, &[*operand], depth),
+            (None, _) => self.samples(name, node),
+        }
+        let full = if full { "full " } else { "" };
+        let over = bound(*over, self.property.time);
+        self.text(&format!(" over {full}{over}"));
     }
 
     fn samples(&mut self, name: &str, window: &Expr) {
@@ -446,6 +500,13 @@ mod tests {
             "(any e in l.n: e < 0.5 or e in [2, 3)) -> s.a",
             "all e in l.o: not (e.on and e.t == \"a\\n\") and e.x != 2 or e.on -> e.t == \"b\"",
             "(count e in l.o: e.x in (1, 2) or not e.on) > 2",
+            "s{x: 1, y > 2.5, a, not b} -> once[0, 2 s] r{c}",
+            "s{t != \"a\"} and r.c and s{x: 2}",
+            "not (s{x < 3} and s.a) or (r.c and (s{y: 2, x >= 1} or s.b))",
+            "not (exists i. s{x: i, t: \"a\", y < 3} and r.c and s{x: i, a})",
+            "not (exists i. s{x: i} and s{x == i, y: 3})",
+            "mean(s.x) over full 2 s > 1",
+            "(count(r) over full 2 s > 1 or percentile(s.y, 95) over full 2 s > 3) -> count(s.a) over 3 s > 2",
         ] {
             let before = spec(formula);
             assert!(!before.properties.is_empty(), "{formula}");

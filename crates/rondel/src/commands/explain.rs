@@ -238,7 +238,7 @@ impl<'a> Plan<'a> {
             if self.users[own.nodes[id.index()].index()].len() < 2 {
                 let operands: Vec<ExprId> = parts(&own.spec, node).collect();
                 open.extend(operands.into_iter().rev().filter(|operand| seen.insert(*operand)));
-            } else if !matches!(node, Expr::Literal(_)) && !own.spec.is_unknown(id) {
+            } else if !matches!(node, Expr::Literal(_) | Expr::Carried { .. }) && !own.spec.is_unknown(id) {
                 found.push(id);
             }
         }
