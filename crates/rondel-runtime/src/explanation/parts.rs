@@ -6,7 +6,7 @@ use rondel_event::{Path, Read, TopicId, ValueType};
 use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
 
 use super::machines;
-use crate::formula::word;
+use crate::formula::{self, Atom, Pair, word};
 
 /// A field that a formula reads.
 pub(super) type ReadField = (TopicId, Path, Read);
@@ -62,6 +62,10 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         if let Some(word) = word(spec, id) {
             below = vec![word.operand];
             is_part = true;
+        } else if let Some(atom) = formula::atom(spec, id).filter(|_| !bound) {
+            // Its fields say which of its conditions fails.
+            below = read_by(spec, &atom);
+            is_part = true;
         }
         if is_part && !bound {
             parts.push(id);
@@ -78,6 +82,19 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         open.extend(below.map(|operand| (operand, bound)));
     }
     Parts { read: fields, made: parts, stateful }
+}
+
+/// What the conditions of an atom read.
+fn read_by(spec: &Spec, atom: &Atom<'_>) -> Vec<ExprId> {
+    let conditions = atom.pairs.iter().filter_map(|pair| match pair {
+        Pair::Where(_, condition) => Some(*condition),
+        Pair::Bind(..) => None,
+    });
+    let read = conditions.flat_map(|condition| match &spec.nodes[condition.index()] {
+        Expr::Field { .. } => vec![condition],
+        node => node.operands().collect(),
+    });
+    read.collect()
 }
 
 /// An equivalent formula that mentions these topics: they decide which messages an instance sees.
