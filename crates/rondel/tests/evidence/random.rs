@@ -52,13 +52,17 @@ fn both(a: Reach, b: Reach) -> Reach {
 fn formula(dice: &mut Dice, model: Model, depth: u64, ahead: bool) -> (String, Reach) {
     if depth == 0 || dice.roll(5) == 0 {
         let k = dice.roll(5);
-        return match dice.roll(if model == Model::Linear { 6 } else { 7 }) {
+        return match dice.roll(if model == Model::Linear { 7 } else { 8 }) {
             0 => ("a.p".into(), (Some(0), 0)),
             1 => ("b.q".into(), (Some(0), 0)),
             2 => (format!("a.n > {k}"), (Some(0), 0)),
             3 => (format!("b.m <= {k}"), (Some(0), 0)),
             4 => (["on(a)", "on(b)"][dice.roll(2) as usize].into(), (Some(0), 0)),
             5 => ("changed(a.n)".into(), (None, 0)),
+            6 => (
+                [format!("a{{n > {k}}}"), format!("b{{id < 3, m: {k}}}")][dice.roll(2) as usize].clone(),
+                (Some(0), 0),
+            ),
             _ => ("a.n > prev(a.n)".into(), (None, 0)),
         };
     }
@@ -211,7 +215,7 @@ fn one(seed: u64, seen: &mut Seen) {
         }
     }
     let parts: Vec<&String> = names.iter().filter(|name| !["a.n", "b.m"].contains(&name.as_str())).collect();
-    let sees_b = formula.contains("b.") || formula.contains("on(b)");
+    let sees_b = ["b.", "b{", "on(b)"].iter().any(|read| formula.contains(read));
     let mut alone = String::from(TOPICS);
     for (i, part) in parts.iter().enumerate() {
         // It sees what the whole formula sees.
@@ -280,7 +284,8 @@ fn one(seed: u64, seen: &mut Seen) {
                     }
                     continue;
                 }
-                if message.is_none() || !is_at {
+                // Where the instance has no message it may have no verdict of its own.
+                if message.filter(is_seen).is_none() || !is_at {
                     continue;
                 }
                 let real =
