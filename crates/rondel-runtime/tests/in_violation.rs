@@ -227,7 +227,7 @@ fn violations_last_as_long_as_their_verdicts_say() {
                 continue;
             };
             let expected = violations(&all, i, end);
-            assert_eq!(found(violated), figures(&expected), "{}", context());
+            assert_eq!(found(&violated), figures(&expected), "{}", context());
             if let Some(longest) = &violated.longest {
                 let own = (
                     longest.parameters.clone(),
@@ -327,7 +327,7 @@ fn a_violation_by_time_alone_lasts_to_the_end_of_the_run() {
         session.poll();
     }
     session.finish();
-    let violated = session.summary().properties[0].in_violation().cloned().unwrap();
+    let violated = session.summary().properties[0].in_violation().unwrap();
     let longest = violated.longest.unwrap();
     assert_eq!(
         (longest.begin, longest.extent.nanos),

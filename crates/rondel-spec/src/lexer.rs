@@ -40,6 +40,13 @@ const SYMBOLS: [&str; 38] = [
     "-", "*", "/", "%", "(", ")", "[", "]", "{", "}", ",", ".", ":", ";", "@", "?", "|", "&", "$", "~",
 ];
 
+/// Returns the symbol that a text begins with.
+fn symbol(text: &str) -> Option<&'static str> {
+    let first = text.as_bytes().first();
+    // Most symbols differ in their first byte.
+    SYMBOLS.iter().copied().find(|s| s.as_bytes().first() == first && text.starts_with(s))
+}
+
 /// Returns the tokens of `text` and a final `End`, and reports characters that form no token.
 pub(crate) fn tokens(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     tokens_of(text, &[Span::new(0, text.len())], diagnostics)
@@ -121,7 +128,7 @@ impl<'a> Lexer<'a> {
             self.number(start);
         } else if c == '"' || c == '\'' {
             self.quoted(start, c);
-        } else if let Some(symbol) = SYMBOLS.iter().find(|s| rest.starts_with(**s)) {
+        } else if let Some(symbol) = symbol(rest) {
             self.at += symbol.len();
             self.push(TokenKind::Symbol(symbol), start);
         } else {

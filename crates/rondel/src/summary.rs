@@ -173,7 +173,7 @@ pub fn with_figures(mut property: Value, statistics: &PropertyStatistics) -> Val
             total["at_least"] = violated.is_at_least.into();
             total
         });
-        let longest = statistics.in_violation().and_then(|violated| violated.longest.as_ref());
+        let longest = statistics.in_violation().and_then(|violated| violated.longest);
         property["longest"] = longest.map_or(Value::Null, |longest| {
             let mut lasted = lasted(longest.extent);
             lasted["time"] = seconds(longest.begin).into();

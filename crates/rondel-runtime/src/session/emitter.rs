@@ -67,8 +67,9 @@ impl Emitter {
             }
         }
         let mut ended = monitor.ended().peekable();
+        let any_ended = ended.peek().is_some();
         let mut count = |statistics: &mut [PropertyStatistics], report: &Report| {
-            while let Some(ended) = ended.next_if(|ended| ended.is_before(report)) {
+            while any_ended && let Some(ended) = ended.next_if(|ended| ended.is_before(report)) {
                 end_instance(statistics, properties, &ended, monitor);
             }
             statistics[properties[report.property as usize] as usize].add(report, Some((monitor, events)));

@@ -57,35 +57,6 @@ pub struct LongestViolation {
     pub extent: Extent,
 }
 
-impl InViolation {
-    /// Adds a violation.
-    fn add(&mut self, from: Violation, end: Timestamp, step: u64, parameters: impl FnOnce() -> String) {
-        let nanos = end.as_nanos().saturating_sub(from.begin).max(0) as u64;
-        let extent = Extent { nanos, steps: step.saturating_sub(from.number) };
-        self.total.add(extent);
-        if self.longest.as_ref().is_none_or(|longest| longest.extent < extent) {
-            self.longest = Some(LongestViolation {
-                parameters: parameters(),
-                begin: Timestamp::from_nanos(from.begin),
-                step: from.step,
-                extent,
-            });
-        }
-    }
-
-    /// Adds that of a further recording.
-    fn merge(&mut self, further: InViolation) {
-        self.total.add(further.total);
-        self.is_at_least |= further.is_at_least;
-        let is_longer = |further: &LongestViolation| {
-            self.longest.as_ref().is_none_or(|longest| longest.extent < further.extent)
-        };
-        if further.longest.as_ref().is_some_and(is_longer) {
-            self.longest = further.longest;
-        }
-    }
-}
-
 impl Extent {
     fn add(&mut self, further: Extent) {
         self.nanos = self.nanos.saturating_add(further.nanos);
@@ -108,14 +79,14 @@ enum Measure {
 }
 
 /// A violation that lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Violation {
     /// The time in nanoseconds.
     begin: i64,
     /// The number of the step.
     number: u64,
-    /// The step to show.
-    step: Option<u64>,
+    /// Whether it began at that step.
+    is_at_step: bool,
 }
 
 /// The violations of one property while a session lasts.
@@ -131,12 +102,57 @@ pub(super) struct Violations {
 }
 
 /// What is known of the violations of a property.
+// What the end of a violation reads and writes comes first, within one line of the cache: of thousands of properties, each
+// has its own.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 struct Known {
-    found: InViolation,
-    open: Option<Violation>,
+    /// The violation that lasts, if one does and it is not that of an instance.
+    open: Violation,
+    total: Extent,
+    /// The extent of the longest; nothing before there is one.
+    longest: Option<Extent>,
+    is_at_least: bool,
+    /// The parameters of the longest, and where it began.
+    of_longest: (String, Violation),
     /// Those of instances, by their keys, with the division by key.
     instances: HashMap<Key, (u32, Violation), RandomState>,
+}
+
+const _: () = assert!(std::mem::offset_of!(Known, is_at_least) <= 64);
+
+impl Known {
+    /// Adds a violation.
+    #[inline]
+    fn add(&mut self, violation: Violation, end: i64, step: u64, parameters: impl FnOnce() -> String) {
+        let nanos = end.saturating_sub(violation.begin).max(0) as u64;
+        let extent = Extent { nanos, steps: step.saturating_sub(violation.number) };
+        self.total.add(extent);
+        if self.longest.is_none_or(|longest| longest < extent) {
+            self.longest = Some(extent);
+            self.of_longest = (parameters(), violation);
+        }
+    }
+
+    fn found(&self) -> InViolation {
+        let (parameters, Violation { begin, number, is_at_step }) = &self.of_longest;
+        let longest = self.longest.map(|extent| LongestViolation {
+            parameters: parameters.clone(),
+            begin: Timestamp::from_nanos(*begin),
+            step: is_at_step.then_some(*number),
+            extent,
+        });
+        InViolation { total: self.total, longest, is_at_least: self.is_at_least }
+    }
+
+    /// Adds those of a further recording.
+    fn merge(&mut self, further: Known) {
+        self.total.add(further.total);
+        self.is_at_least |= further.is_at_least;
+        if self.longest < further.longest {
+            (self.longest, self.of_longest) = (further.longest, further.of_longest);
+        }
+    }
 }
 
 /// The key of an instance: most are short, and need no memory of their own.
@@ -211,76 +227,78 @@ impl Violations {
     }
 
     /// What was found; `None` where it is not measured.
-    pub(super) fn found(&self) -> Option<&InViolation> {
-        (self.measure != Measure::None).then_some(&self.known.found)
+    pub(super) fn found(&self) -> Option<InViolation> {
+        (self.measure != Measure::None).then(|| self.known.found())
     }
 
-    /// Takes a verdict that differs from the one before it. The monitor is needed for instances.
+    /// Takes a verdict about this time that differs from the one before it. The monitor is needed for instances.
     #[inline]
-    pub(super) fn add(&mut self, report: &Report, monitor: Option<&Monitor>) {
+    pub(super) fn add(&mut self, report: &Report, about: Timestamp, monitor: Option<&Monitor>) {
         let is_violated = report.verdict == Verdict::Violated;
         // A property that is not violated costs no more than this.
-        if self.measure != Measure::None && (is_violated || self.lasts) {
-            self.change(report, is_violated, monitor);
+        if self.measure == Measure::None || !is_violated && !self.lasts {
+            return;
+        }
+        let time = match report.withheld {
+            Withheld::FromNow => about.as_nanos().saturating_sub(1),
+            _ => about.as_nanos(),
+        };
+        if self.measure == Measure::Instances {
+            self.change_instance(report, time, monitor);
+        } else if !is_violated {
+            self.close(time, report.step);
+        } else if !self.lasts {
+            (self.known.open, self.lasts) = (began(report, time), true);
         }
     }
 
-    fn change(&mut self, report: &Report, is_violated: bool, monitor: Option<&Monitor>) {
-        let behind = i64::from(report.withheld == Withheld::FromNow);
-        let time = report.about.unwrap_or(report.time).as_nanos().saturating_sub(behind);
-        let step = (report.at_event && report.about.is_none()).then_some(report.step);
-        let violation = Violation { begin: time, number: report.step, step };
-        if self.measure != Measure::Instances {
-            if is_violated {
-                self.known.open.get_or_insert(violation);
-                self.lasts = true;
-            } else {
-                self.close(Timestamp::from_nanos(time), report.step);
-            }
+    #[inline(never)]
+    fn change_instance(&mut self, report: &Report, time: i64, monitor: Option<&Monitor>) {
+        let instance = monitor.and_then(|monitor| Some((monitor, monitor.instance(report)?)));
+        let Some((monitor, (slice, key))) = instance else { return };
+        if report.verdict != Verdict::Violated {
+            self.close_instance(key, time, monitor);
             return;
         }
-        let Some((monitor, (slice, key))) =
-            monitor.and_then(|monitor| Some((monitor, monitor.instance(report)?)))
-        else {
-            return;
-        };
-        if !is_violated {
-            self.close_instance(key, Timestamp::from_nanos(time), monitor);
-            return;
-        }
-        let Known { found, instances, .. } = &mut *self.known;
+        let Known { is_at_least, instances, .. } = &mut *self.known;
         let has_room = instances.len() < INSTANCES && key.len() <= LONGEST_KEY;
         match instances.entry(Key::from(key)) {
             // It began anew after it had expired.
             Entry::Occupied(_) => {}
-            Entry::Vacant(place) if has_room => drop(place.insert((slice, violation))),
-            Entry::Vacant(_) => found.is_at_least = true,
+            Entry::Vacant(place) if has_room => drop(place.insert((slice, began(report, time)))),
+            Entry::Vacant(_) => *is_at_least = true,
         }
         self.lasts = !instances.is_empty();
     }
 
     /// Ends the violation of an instance, if there is one.
-    pub(super) fn close_instance(&mut self, key: &[u64], end: Timestamp, monitor: &Monitor) {
-        let Known { found, instances, .. } = &mut *self.known;
-        if let Some((slice, violation)) = instances.remove(key) {
+    pub(super) fn close_instance(&mut self, key: &[u64], end: i64, monitor: &Monitor) {
+        if let Some((slice, violation)) = self.known.instances.remove(key) {
             // Steps are those of all instances.
             let parameters = || parameters_text(&monitor.values_of(slice, key));
-            found.add(violation, end, violation.number, parameters);
-            self.lasts = !instances.is_empty();
+            self.known.add(violation, end, violation.number, parameters);
+            self.lasts = !self.known.instances.is_empty();
         }
     }
 
-    /// Ends the violation of the whole, if there is one.
-    fn close(&mut self, end: Timestamp, step: u64) {
-        if let Some(violation) = self.known.open.take() {
-            let step = if self.measure == Measure::Steps { step } else { violation.number };
-            self.known.found.add(violation, end, step, String::new);
-            self.lasts = false;
-        }
+    /// Ends the violation of the whole, which lasts.
+    #[inline]
+    fn close(&mut self, end: i64, step: u64) {
+        let open = self.known.open;
+        let step = if self.measure == Measure::Steps { step } else { open.number };
+        self.known.add(open, end, step, String::new);
+        self.lasts = false;
     }
 
+    /// Ends all violations.
     fn close_all(&mut self, end: Timestamp, steps: u64, monitor: &Monitor) {
-        self.close(end, steps);
+        let end = end.as_nanos();
+        if self.measure != Measure::Instances {
+            if self.lasts {
+                self.close(end, steps);
+            }
+            return;
+        }
         let mut keys: Vec<Vec<u64>> =
             self.known.instances.keys().map(|key| Borrow::<[u64]>::borrow(key).to_vec()).collect();
         // Which of several is the longest does not depend on the order of the map.
@@ -301,7 +319,7 @@ impl Violations {
             UnseenFrom::Time(time) => time.min(last),
             UnseenFrom::Count(_) => last,
         };
-        self.known.found.is_at_least = true;
+        self.known.is_at_least = true;
         self.close_all(time, end.steps, monitor);
     }
 
@@ -317,15 +335,22 @@ impl Violations {
 
     /// Adds those of a further recording.
     pub(super) fn merge(&mut self, further: Violations) {
-        self.known.found.merge(further.known.found);
+        self.known.merge(*further.known);
     }
+}
+
+/// A violation that begins with a report, at this time.
+#[inline]
+fn began(report: &Report, time: i64) -> Violation {
+    let is_at_step = report.at_event && report.about.is_none();
+    Violation { begin: time, number: report.step, is_at_step }
 }
 
 /// [`Violations`] in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SavedViolations {
     total: Extent,
-    longest: Option<(String, i64, Option<u64>, Extent)>,
+    longest: Option<(String, Violation, Extent)>,
     is_at_least: bool,
     open: Option<Violation>,
     instances: Vec<(Vec<u64>, u32, Violation)>,
@@ -333,29 +358,36 @@ pub(super) struct SavedViolations {
 
 impl Violations {
     pub(super) fn saved(&self) -> SavedViolations {
-        let Known { found: InViolation { total, longest, is_at_least }, open, instances } = &*self.known;
-        let longest = longest.as_ref().map(|longest| {
-            (longest.parameters.clone(), longest.begin.as_nanos(), longest.step, longest.extent)
-        });
+        let Known { open, total, longest, is_at_least, of_longest, instances } = &*self.known;
+        let longest = longest.map(|longest| (of_longest.0.clone(), of_longest.1, longest));
         let mut instances: Vec<_> = instances
             .iter()
             .map(|(key, (slice, violation))| (Borrow::<[u64]>::borrow(key).to_vec(), *slice, *violation))
             .collect();
         // Equal states have equal snapshots.
         instances.sort_by(|a, b| a.0.cmp(&b.0));
-        SavedViolations { total: *total, longest, is_at_least: *is_at_least, open: *open, instances }
+        let open = (self.lasts && self.measure != Measure::Instances).then_some(*open);
+        SavedViolations { total: *total, longest, is_at_least: *is_at_least, open, instances }
     }
 
     pub(super) fn restore(&mut self, saved: SavedViolations) {
         let SavedViolations { total, longest, is_at_least, open, instances } = saved;
-        let longest = longest.map(|(parameters, begin, step, extent)| {
-            let begin = Timestamp::from_nanos(begin);
-            LongestViolation { parameters, begin, step, extent }
-        });
         let instance =
             |(key, slice, violation): (Vec<u64>, u32, Violation)| (Key::from(&key[..]), (slice, violation));
-        let instances: HashMap<_, _, _> = instances.into_iter().take(INSTANCES).map(instance).collect();
-        self.lasts = open.is_some() || !instances.is_empty();
-        *self.known = Known { found: InViolation { total, longest, is_at_least }, open, instances };
+        let mut known = Known { total, is_at_least, ..Known::default() };
+        if let Some((parameters, violation, extent)) = longest {
+            (known.longest, known.of_longest) = (Some(extent), (parameters, violation));
+        }
+        match self.measure {
+            Measure::Instances => {
+                known.instances = instances.into_iter().take(INSTANCES).map(instance).collect();
+                self.lasts = !known.instances.is_empty();
+            }
+            _ => {
+                known.open = open.unwrap_or_default();
+                self.lasts = open.is_some();
+            }
+        }
+        *self.known = known;
     }
 }

@@ -110,7 +110,6 @@ impl PropertyStatistics {
     /// values where they are needed.
     #[inline]
     pub(crate) fn add(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
-        let monitor = from.map(|(monitor, _)| monitor);
         if !report.changed {
             return;
         }
@@ -131,32 +130,37 @@ impl PropertyStatistics {
         }
         self.open |= self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
-        self.violated.add(report, monitor);
+        self.violated.add(report, about, from.map(|(monitor, _)| monitor));
         if report.verdict == Verdict::Violated {
             self.violations += 1;
-            let variables = &self.variables;
-            let first = || FirstViolation {
-                values: from.map_or_else(Vec::new, |from| witness(report, from, variables)),
-                parameters: monitor.map_or_else(String::new, |monitor| parameters_text(&monitor.key(report))),
-                step: (report.at_event && report.about.is_none()).then_some(report.step),
-                time: report.about.unwrap_or(report.time),
-            };
             if self.violations == 1 {
-                self.first.get_or_insert_with(first);
+                self.see_first(report, from);
             }
         }
+    }
+
+    /// Notes the first violation.
+    #[cold]
+    fn see_first(&mut self, report: &Report, from: Option<(&Monitor, Option<&Block>)>) {
+        let variables = &self.variables;
+        self.first.get_or_insert_with(|| FirstViolation {
+            values: from.map_or_else(Vec::new, |from| witness(report, from, variables)),
+            parameters: from.map_or_else(String::new, |(monitor, _)| parameters_text(&monitor.key(report))),
+            step: (report.at_event && report.about.is_none()).then_some(report.step),
+            time: report.about.unwrap_or(report.time),
+        });
     }
 
     /// For how long it was violated; `None` where that is not measured: verdicts of properties with future operators come
     /// later and do not tell when they are satisfied again, those of a chain are about one stamp each, and an assert is
     /// about the whole run.
-    pub fn in_violation(&self) -> Option<&InViolation> {
+    pub fn in_violation(&self) -> Option<InViolation> {
         self.violated.found()
     }
 
     /// Takes an instance that ended while it was violated.
     pub(crate) fn ended(&mut self, ended: &EndedInstance<'_>, monitor: &Monitor) {
-        self.violated.close_instance(ended.key, ended.time, monitor);
+        self.violated.close_instance(ended.key, ended.time.as_nanos(), monitor);
     }
 
     /// Notes that messages that the property reads were not seen from a time on: how long it was violated is not known
@@ -289,7 +293,6 @@ impl PropertyStatistics {
 }
 
 /// The values for which a property turned violated, as texts.
-#[cold]
 fn witness(
     report: &Report,
     (monitor, block): (&Monitor, Option<&Block>),
