@@ -75,7 +75,7 @@ test-features: setup ## test what the usual build leaves out: DDS Security (also
 	@scripts/setup features
 	@mkdir -p $(TARGET)/peers
 	c++ -std=c++17 -O1 -o $(TARGET)/peers/on-fastdds $(PEERS)/on-fastdds/main.cpp -lfastrtps -lfastcdr -lpthread
-	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds cargo test --workspace --locked --features rondel/dds-security,rondel/proto,rondel/parquet --test dds_security --test typed --test protobuf --test parquet --test tables
+	RONDEL_TEST_FASTDDS=$(abspath $(TARGET))/peers/on-fastdds scripts/test-workspace --features rondel/dds-security,rondel/proto,rondel/parquet --test dds_security --test typed --test protobuf --test parquet --test tables
 	cargo test --workspace --exclude rondel-bench --locked --features rondel/dds-security,rondel/proto,rondel/parquet --lib dds::
 
 bench: setup ## run the benchmarks on this machine (file, Zenoh, DDS)

@@ -84,6 +84,10 @@ class Printing : public DataReaderListener {
             if (info.valid_data) std::cout << text << std::endl;
         }
     }
+
+    void on_subscription_matched(DataReader*, const SubscriptionMatchedStatus& status) override {
+        if (status.current_count_change > 0) std::cout << "matched" << std::endl;
+    }
 };
 
 class Matching : public DataWriterListener {
