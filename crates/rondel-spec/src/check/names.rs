@@ -283,6 +283,12 @@ impl<'a> Checker<'a> {
                 .push(Diagnostic::new(Code::NoFields, *step, message).label(*declared, "declared here"));
             return Meaning::Invalid;
         }
+        // A topic that is an argument is reported once, where it is given.
+        let is_argument = is_expanded && !steps.is_empty() && name.span.start != self.span(node).start;
+        if is_argument && let Err(diagnostic) = self.topic(name, names) {
+            self.diagnostics.push(*diagnostic);
+            return Meaning::Invalid;
+        }
         let diagnostic = match names.get(&name.text, name.span) {
             Some((Declared::Binding(i), declared)) => {
                 self.refer(within, *i);

@@ -258,7 +258,9 @@ impl Parser<'_> {
         let name = &definition.name.text;
         let arguments = self.arguments_of(definition, start)?;
         let whole = start.to(self.last_span());
-        let Some(arguments) = arguments else {
+        // A wrong argument is not also reported where the body uses it.
+        let is_wrong = |argument: &Argument| matches!(argument, Argument::Unknown);
+        let Some(arguments) = arguments.filter(|arguments| !arguments.iter().any(is_wrong)) else {
             self.use_of(name);
             return Ok(self.node(NodeKind::Invalid, whole));
         };
