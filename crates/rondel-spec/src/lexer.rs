@@ -233,14 +233,20 @@ impl<'a> Lexer<'a> {
             }
             match self.escape() {
                 Some(c) => value.push(c),
-                None => self.diagnostics.push(
-                    Diagnostic::new(
-                        Code::InvalidEscape,
-                        Span::new(place, self.at),
-                        "unknown escape in a string",
-                    )
-                    .help("valid escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits"),
-                ),
+                None => {
+                    let span = Span::new(place, self.at);
+                    let written = span.of(self.text);
+                    let diagnostic = Diagnostic::new(Code::InvalidEscape, span, "unknown escape in a string");
+                    let escapes =
+                        "the escapes are \\\\ \\\" \\' \\n \\r \\t and \\u{…} with hexadecimal digits";
+                    let is_letter = written.len() > 1 && !written.starts_with("\\u");
+                    self.diagnostics.push(diagnostic.help(match is_letter {
+                        true => format!("write `\\{written}` for a backslash; {escapes}"),
+                        false => escapes.to_owned(),
+                    }));
+                    // As it is meant, so that a regular expression is not malformed too.
+                    value.push_str(written);
+                }
             }
         }
         self.push(TokenKind::Text(value), start);

@@ -472,6 +472,7 @@ impl Checker<'_> {
             Function::Min => return self.lower_arithmetic(node, BinaryOp::Min, a, b),
             Function::Max => return self.lower_arithmetic(node, BinaryOp::Max, a, b),
             Function::Clamp => {
+                self.check_limits(node, b, *arguments.get(2)?)?;
                 let low = self.lower_arithmetic(node, BinaryOp::Max, a, b)?;
                 return self.lower_arithmetic(node, BinaryOp::Min, low, *arguments.get(2)?);
             }
@@ -496,6 +497,25 @@ impl Checker<'_> {
             }
         };
         Some(id)
+    }
+
+    /// Reports a `clamp` between constants of which the lower one is above the upper one.
+    fn check_limits(&mut self, node: NodeId, low: ExprId, high: ExprId) -> Option<()> {
+        if self.graph.constant(low).is_none() || self.graph.constant(high).is_none() {
+            return Some(());
+        }
+        let inverted = self.graph.compare(Comparison::Greater, low, high);
+        if self.graph.constant(inverted) != Some(&Value::Bool(true)) {
+            return Some(());
+        }
+        let message = "the lower limit of `clamp` is above the upper one";
+        let diagnostic = Diagnostic::new(Code::WrongArguments, self.span(node), message);
+        let operands = self.ast.nodes[node].kind.operands();
+        let written = |i: usize| operands.get(i).map_or("", |operand| self.span(*operand).of(self.text));
+        let help =
+            format!("write the lower limit first: `clamp({}, {}, {})`", written(0), written(2), written(1));
+        self.diagnostics.push(diagnostic.help(help));
+        None
     }
 
     fn lower_operator(
@@ -601,8 +621,19 @@ impl Checker<'_> {
         };
         let id = self.graph.call(function, a, b);
         if id.is_none() {
-            let message = format!("`{}` has no result for these constants", function.name());
-            self.diagnostics.push(Diagnostic::new(Code::NoResult, self.span(node), message));
+            let name = function.name();
+            let message = format!("`{name}` has no result for these constants");
+            let diagnostic = Diagnostic::new(Code::NoResult, self.span(node), message);
+            let takes = match name {
+                "sqrt" => "`sqrt` takes a number of at least 0",
+                "log" | "log10" => "a logarithm takes a number above 0",
+                "asin" | "acos" => "a sine and a cosine are from -1 to 1",
+                "pow" => {
+                    "a negative number has whole powers only, 0 none below 0, and the result must fit into a float"
+                }
+                _ => "the result does not fit into a float: write a smaller number",
+            };
+            self.diagnostics.push(diagnostic.help(takes));
         }
         id
     }
@@ -678,13 +709,19 @@ impl Checker<'_> {
                 NodeKind::Binary(Infix::Arithmetic(BinaryOp::Divide | BinaryOp::Remainder), ..)
             );
             let duration = self.is_duration(node);
-            let message = match (division, duration) {
-                (true, false) => "this integer division has no result",
-                (false, false) => "the result does not fit into an int (64 bits)",
-                (_, true) => "the result does not fit into a duration (64-bit nanoseconds)",
+            let (message, help) = match (division, duration) {
+                (true, false) => ("this integer division has no result", "write a divisor other than 0"),
+                (false, false) => (
+                    "the result does not fit into an int (64 bits)",
+                    "write one of the numbers as a float, such as `1.0e18`",
+                ),
+                (_, true) => (
+                    "the result does not fit into a duration (64-bit nanoseconds)",
+                    "write a shorter duration, and a divisor other than 0: durations are limited to 292 years",
+                ),
             };
             let span = self.span(node);
-            self.diagnostics.push(Diagnostic::new(Code::NoResult, span, message));
+            self.diagnostics.push(Diagnostic::new(Code::NoResult, span, message).help(help));
         }
         id
     }
