@@ -2,7 +2,7 @@
 
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix};
+use crate::syntax::ast::{Body, Function, Infix, NodeId, NodeKind, Prefix, Property};
 
 const ADVICE: &str =
     "put future operators outside: they may contain past operators, but not the other way round";
@@ -23,7 +23,11 @@ impl Checker<'_> {
             self.no_future(body, "a machine");
         }
         for property in &ast.properties {
-            property.body.nodes().for_each(|node| self.check_future_of(node));
+            for node in property.body.nodes() {
+                if !self.refuse_held(property, node) {
+                    self.check_future_of(node);
+                }
+            }
         }
         for assert in &ast.asserts {
             let bodies = [Some(assert.body), assert.mode].into_iter().flatten();
@@ -47,6 +51,30 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::new(Code::FutureInside, self.span(node), message);
             self.invalidate(node, diagnostic.label(self.span(ahead), "future operator").help(help));
         }
+    }
+
+    /// Reports `@hold` or `@latch` on a formula that looks ahead, at the node that the attribute stands for.
+    fn refuse_held(&mut self, property: &Property, node: NodeId) -> bool {
+        let NodeKind::Unary(Prefix::Historically(bounds), operand) = &self.ast.nodes[node].kind else {
+            return false;
+        };
+        let name = if bounds.upper.is_some() { "hold" } else { "latch" };
+        let attribute = property.attributes.iter().find(|attribute| attribute.name.text == name);
+        // An operator that is written begins before its operand.
+        let is_written = self.span(node) != self.span(*operand);
+        let (Some(attribute), Some(ahead), false) = (attribute, self.future[*operand], is_written) else {
+            return false;
+        };
+        let written = attribute.span.of(self.text);
+        let message = format!("`{written}` cannot hold a verdict that waits for the future");
+        let help = format!(
+            "`@{name}` looks back at verdicts that are not known yet: remove it, or look back yourself, as with \
+             `once[2 s, 2 s] p -> once[0, 2 s] q` instead of `p -> eventually[0, 2 s] q`"
+        );
+        let diagnostic = Diagnostic::new(Code::FutureInside, attribute.span, message);
+        let diagnostic = diagnostic.label(self.span(ahead), "future operator").help(help);
+        self.invalidate(node, diagnostic);
+        true
     }
 
     pub(super) fn check_future_of(&mut self, node: NodeId) {

@@ -12,8 +12,10 @@
 use rondel_event::Value;
 
 use super::ast::{Attribute, BoundKind, BoundsSyntax, Infix, NodeId, NodeKind, Prefix};
-use super::parser::{Parsed, Parser};
+use super::parser::{Parsed, Parser, Reported};
+use crate::check::attribute_forms;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::TokenKind;
 
 /// The attributes, and whether they take an argument.
 pub(crate) const STEADY: [(&str, bool); 4] =
@@ -90,8 +92,11 @@ impl Parser<'_> {
     /// Parses a duration or a number of steps, as the lower or the upper bound of an operator.
     fn lasting(&mut self, attribute: &Attribute, lower: bool) -> Parsed<Box<BoundsSyntax>> {
         self.go_to(attribute.at);
-        let bound = self.bound()?;
-        self.closed("`)`")?;
+        let is_formula = *self.peek() == TokenKind::Word && self.symbol(1) != ")";
+        let bound = if is_formula { None } else { Some(self.bound()?) };
+        let Some(bound) = bound.filter(|_| self.symbol(0) == ")") else {
+            return Err(self.no_length(attribute));
+        };
         let span = bound.span;
         if matches!(bound.kind, BoundKind::Whole(0) | BoundKind::Duration(0)) {
             let message = format!("`{}` has no effect", attribute.span.of(self.text));
@@ -100,6 +105,18 @@ impl Parser<'_> {
         }
         let (lower, upper) = if lower { (Some(bound), None) } else { (None, Some(bound)) };
         Ok(Box::new(BoundsSyntax { lower, upper, span }))
+    }
+
+    /// Reports an argument that is no constant duration.
+    fn no_length(&mut self, attribute: &Attribute) -> Reported {
+        let name = &attribute.name.text;
+        let span = attribute.argument.unwrap_or(attribute.span);
+        let message =
+            format!("`@{name}` takes a constant duration or number of steps, found `{}`", span.of(self.text));
+        let diagnostic = Diagnostic::new(Code::InvalidAttribute, span, message);
+        let form =
+            attribute_forms().find(|(known, _)| known == name).map(|(_, form)| form).unwrap_or_default();
+        self.report(diagnostic.help(format!("write {form}")))
     }
 
     fn closed(&mut self, what: &str) -> Parsed<()> {
