@@ -24,6 +24,7 @@ mod diagnostic;
 mod duration;
 mod event;
 mod finality;
+mod foreign;
 mod format;
 mod functions;
 mod graph;

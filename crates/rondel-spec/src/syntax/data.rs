@@ -6,10 +6,11 @@ use super::ast::{Infix, Measure, Name, NodeId, NodeKind, Pair, Prefix};
 use super::expression::level;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::foreign;
 use crate::lexer::TokenKind;
 use crate::operators::Operator;
 use crate::spec::Aggregate;
-use crate::suggest::{did_you_mean, translation};
+use crate::suggest::did_you_mean;
 
 /// Names of measurements and aggregates, which are called like functions.
 pub(super) const MEASUREMENTS: [&str; 20] = [
@@ -305,8 +306,10 @@ impl Parser<'_> {
             "max" if over && arguments.len() == 1 => Aggregate::Max,
             _ if over => {
                 let known = AGGREGATES;
-                let suggestion = || match translation(word).filter(|meant| known.contains(meant)) {
+                let foreign = foreign::call(word).filter(|call| call.has_window());
+                let suggestion = || match foreign.and_then(foreign::Call::renamed) {
                     Some(meant) => format!("; did you mean '{meant}'?"),
+                    None if foreign.is_some() => String::new(),
                     None => did_you_mean(word, known),
                 };
                 let steady = Operator::named(word);
@@ -320,6 +323,10 @@ impl Parser<'_> {
                 if word == "stable" {
                     let diagnostic = Diagnostic::new(code, span, message).help("write `stable(p) for 2 s`");
                     return Err(self.report(diagnostic));
+                }
+                if let Some(call) = foreign {
+                    let help = self.instead_of(call, arguments);
+                    return Err(self.report(Diagnostic::new(code, span, message).help(help)));
                 }
                 return Err(self.report(
                     Diagnostic::new(code, span, message)

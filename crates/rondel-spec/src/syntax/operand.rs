@@ -2,10 +2,12 @@
 
 use rondel_event::{FROM_END, Segment, Value};
 
-use super::ast::{Function, Name, NodeId, NodeKind};
+use super::ast::{Function, Name, Node, NodeId, NodeKind};
 use super::data::{AGGREGATES, MEASUREMENTS};
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::duration::unit;
+use crate::foreign;
 use crate::functions::FunctionId;
 use crate::lexer::{LARGEST_INDEX, Token, TokenKind, begins_word, continues_word};
 use crate::modules::Role;
@@ -382,11 +384,16 @@ impl<'a> Parser<'a> {
             let names = || all.iter().copied();
             let mut candidates = all.clone();
             library_definitions().for_each(|name| candidates.push(name));
-            let length = matches!(word, "length" | "size" | "strlen").then_some("len");
-            let suggestion = match translation(word).or(length) {
+            let is_elsewhere = self.ast.modules.qualified(span.start, word, Role::Value).is_some()
+                || library_with(word).is_some();
+            let call = foreign::call(word).filter(|_| !is_elsewhere);
+            let foreign = call
+                .map(|call| self.instead_of(call, &arguments))
+                .or_else(|| foreign::advice(word).map(str::to_owned));
+            let suggestion = match call.and_then(foreign::Call::renamed).or_else(|| translation(word)) {
+                _ if is_elsewhere => String::new(),
                 Some(meant) => format!("; did you mean '{meant}'?"),
-                None if self.ast.modules.qualified(span.start, word, Role::Value).is_some() => String::new(),
-                None if library_with(word).is_some() => String::new(),
+                None if foreign.is_some() => String::new(),
                 None => did_you_mean(word, candidates.iter().copied()),
             };
             let is_missing = |name: &&str| !definitions.iter().any(|definition| definition.name() == *name);
@@ -407,6 +414,7 @@ impl<'a> Parser<'a> {
                     "'{word}' is a topic: write `{word}{{field: 2}}` for a message with this value, `on({word})` for any message"
                 )),
                 false if library.is_some() => library,
+                false if foreign.is_some() => foreign.clone(),
                 false if suggestion.is_empty() => hint(word).map(str::to_owned).or_else(functions),
                 false => hint(word).map(str::to_owned),
             };
@@ -417,7 +425,8 @@ impl<'a> Parser<'a> {
             if !self.is_part {
                 self.report(diagnostic);
             }
-            if length.is_some() {
+            // It may take arrays, which are no values.
+            if foreign.is_some() {
                 self.silence(&arguments);
             }
             self.silence_topics(&arguments);
@@ -438,6 +447,53 @@ impl<'a> Parser<'a> {
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
+    }
+
+    /// Returns advice for a call of another language, whose window may be ahead.
+    pub(super) fn instead_of(&self, call: foreign::Call, arguments: &[NodeId]) -> String {
+        let window = (self.word(0) == "over").then(|| self.written_bound(1)).flatten();
+        let written = call.with(window.as_deref(), |index, place| {
+            let argument = *arguments.get(index)?;
+            match (place, &self.ast.nodes[argument].kind) {
+                (foreign::Place::Topic, NodeKind::Path(name, _)) => Some(name.text.clone()),
+                (foreign::Place::Alone, _) => Some(self.ast.nodes[argument].span.of(self.text).to_owned()),
+                _ => Some(self.as_operand(argument)),
+            }
+        });
+        match (call.renamed(), arguments.first()) {
+            (Some(name @ ("mean" | "sum")), Some(argument)) if window.is_none() => {
+                let array = self.ast.nodes[*argument].span.of(self.text);
+                format!("write `{written}`, or `{name}({array})` for the elements of an array")
+            }
+            _ => format!("write `{written}`"),
+        }
+    }
+
+    /// Returns the text of an expression, in parentheses unless it is an operand as it is.
+    pub(super) fn as_operand(&self, node: NodeId) -> String {
+        let Node { kind, span } = &self.ast.nodes[node];
+        let written = span.of(self.text);
+        match kind {
+            NodeKind::Literal(_)
+            | NodeKind::Path(..)
+            | NodeKind::Call(..)
+            | NodeKind::Length(..)
+            | NodeKind::Measure(..) => written.to_owned(),
+            _ => format!("({written})"),
+        }
+    }
+
+    /// Returns the bound that begins at a token ahead, with the word before it in `over full 5 s`.
+    fn written_bound(&self, ahead: usize) -> Option<String> {
+        let is_full = self.word(ahead) == "full"
+            && !matches!(self.token(ahead + 1).kind, TokenKind::Symbol(_) | TokenKind::End);
+        let (first, from) = (self.token(ahead).span, if is_full { ahead + 1 } else { ahead });
+        let last = match self.token(from).kind {
+            TokenKind::Int(_) | TokenKind::Float(_) if unit(self.word(from + 1)).is_some() => from + 1,
+            TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration | TokenKind::Word => from,
+            _ => return None,
+        };
+        Some(first.to(self.token(last).span).of(self.text).to_owned())
     }
 
     /// Reports a call of a definition without parameters; none for other calls.
