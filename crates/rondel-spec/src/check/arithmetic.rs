@@ -11,6 +11,32 @@ use crate::syntax::ast::{Binding, Infix, NodeId, NodeKind, Prefix};
 /// Advice for a number that is compared with a duration.
 const COMPARABLE: &str = "compare it with a number";
 
+/// Returns advice for a text or a truth of which `word` measures none, with its operands as they are written.
+pub(super) fn measurable(word: &str, operands: &[&str], kind: Kind) -> String {
+    match (kind, operands) {
+        (Kind::Bool, [operand]) if word == "mean" => {
+            format!(
+                "write `mean(if {operand} then 1 else 0) over 10 s` for the share of messages at which it holds"
+            )
+        }
+        (Kind::Bool, [operand]) => format!("write `count({operand}) over 10 s` for how often it holds"),
+        (Kind::Bool, _) => {
+            let operator = if word == "max" { " or " } else { " and " };
+            format!("write `{}`", operands.join(operator))
+        }
+        (_, [operand]) => format!(
+            "write `{word}(len({operand})) over 10 s` for the number of characters, `count({operand} == \"…\") over 10 s` \
+             for how often it is a text"
+        ),
+        _ => {
+            let of = operands.iter().find(|operand| !operand.starts_with(['"', '\''])).unwrap_or(&"s");
+            format!(
+                "write `len({of})` for the number of characters, `{of} == \"…\"` to compare it with a text"
+            )
+        }
+    }
+}
+
 impl Checker<'_> {
     /// Infers `-x` and `abs(x)` of a number or a duration.
     pub(super) fn infer_size(&mut self, node: NodeId, a: NodeId) {
@@ -53,9 +79,44 @@ impl Checker<'_> {
             (Divide, ..) => (Duration, Duration, Number),
             (Add | Subtract | Remainder | Min | Max, ..) => (Duration, Duration, Duration),
         };
-        self.expect(a, want_left);
-        self.expect(b, want_right);
+        match op {
+            Min | Max => {
+                self.expect_measurable(if op == Min { "min" } else { "max" }, &[a, b], want_left);
+            }
+            _ => {
+                self.expect(a, want_left);
+                self.expect(b, want_right);
+            }
+        }
         self.result_of(node, &[a, b], result);
+    }
+
+    /// Requires numbers, times or durations as the operands of `min` and `max`, numbers as that of a window.
+    fn expect_measurable(&mut self, word: &str, operands: &[NodeId], wanted: Kind) {
+        for operand in operands {
+            let kind = self.kinds.kind(*operand);
+            if self.is_invalid(*operand) || !matches!(kind, Kind::Text | Kind::Bool) {
+                self.expect(*operand, wanted);
+                continue;
+            }
+            let reported = self.diagnostics.len();
+            self.mismatch(*operand, wanted);
+            let written: Vec<&str> =
+                operands.iter().map(|operand| self.span(*operand).of(self.text)).collect();
+            if let Some(last) = self.diagnostics.get_mut(reported..).and_then(<[_]>::last_mut) {
+                last.help = Some(measurable(word, &written, kind));
+                if last.code == Code::TypeMismatch {
+                    let takes = if operands.len() == 1 {
+                        "numbers over a window"
+                    } else {
+                        "numbers, times or durations"
+                    };
+                    last.message = format!("`{word}` takes {takes}, found {}", kind.article());
+                }
+            }
+            // The others are not reported, too.
+            return operands.iter().for_each(|operand| self.kinds.give_up(*operand));
+        }
     }
 
     /// Infers an argument of a definition, which has the type of its parameter.
@@ -146,14 +207,14 @@ impl Checker<'_> {
                 let help = "name one of its fields; only `count` and `rate` take a topic";
                 self.invalidate(operand, Diagnostic::new(Code::TopicIsNotAValue, span, message).help(help));
             }
-            (_, false) => self.infer_measured(node, operand),
+            (_, false) => self.infer_measured(node, aggregate, operand),
         }
     }
 
     /// Infers the operand of a window of numbers.
-    fn infer_measured(&mut self, node: NodeId, operand: NodeId) {
+    fn infer_measured(&mut self, node: NodeId, aggregate: Aggregate, operand: NodeId) {
         let is_duration = self.is_duration(operand) && !self.is_invalid(operand);
-        self.expect(operand, Kind::Number);
+        self.expect_measurable(aggregate.name(), &[operand], Kind::Number);
         if self.is_invalid(operand) || self.kinds.kind(operand) == Kind::Invalid {
             self.kinds.give_up(node);
         }

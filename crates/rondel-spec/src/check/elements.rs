@@ -2,7 +2,9 @@
 
 use rondel_event::{Comparison, Condition, Path, Segment, Test, Value, ValueType};
 
+use super::arithmetic::measurable;
 use super::fields::describe;
+use super::kinds::Kind;
 use super::names::{Declared, Names};
 use super::{Checker, Meaning, article};
 use crate::diagnostic::{Code, Diagnostic};
@@ -62,8 +64,17 @@ impl<'a> Checker<'a> {
             }
             if syntax.quantifier.is_measure() {
                 let word = syntax.quantifier.as_str();
-                diagnostic =
-                    diagnostic.help(format!("write `{word}(…) over 10 s` for the {word} of a window"));
+                let kind = match found {
+                    SchemaType::Value(value_type) => Kind::of(*value_type),
+                    _ => Kind::Anything,
+                };
+                let written = syntax.place.of(self.text);
+                diagnostic.message =
+                    format!("`{word}` takes an array, or numbers over a window, found {}", describe(found));
+                diagnostic = diagnostic.help(match kind {
+                    Kind::Text | Kind::Bool => measurable(word, &[written], kind),
+                    _ => format!("write `{word}({written}) over 10 s` for the {word} of a window"),
+                });
             }
             self.diagnostics.push(diagnostic);
             return Meaning::Invalid;

@@ -190,7 +190,14 @@ impl Checker<'_> {
                     format!("expected a non-negative whole number or a duration, but '{name}' {found}");
                 let constant = found != "is not a constant";
                 let code = if constant { Code::InvalidBounds } else { Code::NotConstant };
-                let diagnostic = Diagnostic::new(code, bound.span, message);
+                let mut diagnostic = Diagnostic::new(code, bound.span, message);
+                if !constant {
+                    let help = format!(
+                        "declare it as a constant: `const {} = 2 s`",
+                        binding.name.span.of(self.text)
+                    );
+                    diagnostic = diagnostic.help(help);
+                }
                 self.diagnostics.push(diagnostic.label(binding.name.span, "declared here"));
                 return None;
             }

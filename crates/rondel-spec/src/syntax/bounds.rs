@@ -10,6 +10,10 @@ use crate::lexer::TokenKind;
 use crate::modules::Role;
 use crate::suggest::did_you_mean;
 
+/// Advice for a bound that is no constant.
+const CONSTANT: &str =
+    "write a duration such as `200 ms`, a number of steps such as `5`, or the name of a `const`";
+
 impl Parser<'_> {
     /// Parses optional bounds after an operator.
     pub(super) fn bounds(&mut self) -> Parsed<Box<BoundsSyntax>> {
@@ -109,6 +113,9 @@ impl Parser<'_> {
                 let nanos = nanos(span.of(self.text), 1_000_000_000);
                 BoundKind::Fraction(nanos.map_err(|why| self.duration_error(span, why))?)
             }
+            TokenKind::Word if matches!(self.symbol(1), "." | "(") && !self.at_declaration() => {
+                return Err(self.variable_bound());
+            }
             TokenKind::Word if !self.at_declaration() => {
                 let name = self.word(0);
                 if let Some((kind, span)) = self.parameter_bound(name, span)? {
@@ -127,6 +134,23 @@ impl Parser<'_> {
         };
         self.advance();
         Ok(Bound { kind, span })
+    }
+
+    /// Reports a field or a call where a constant must stand.
+    fn variable_bound(&mut self) -> Reported {
+        let start = self.span();
+        self.advance();
+        while self.symbol(0) == "."
+            && (!self.word(1).is_empty() || matches!(self.token(1).kind, TokenKind::Text(_)))
+        {
+            self.advance();
+            self.advance();
+        }
+        let span = start.to(self.last_span());
+        let found = span.of(self.text);
+        let call = if self.symbol(0) == "(" { "(…)" } else { "" };
+        let message = format!("a bound is a constant, found `{found}{call}`");
+        self.report(Diagnostic::new(Code::NotConstant, span, message).help(CONSTANT))
     }
 
     /// Parses an optional number with a unit of time; returns nanoseconds.

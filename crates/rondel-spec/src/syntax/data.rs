@@ -336,7 +336,10 @@ impl Parser<'_> {
             _ => return Ok(None),
         };
         if !over {
-            let message = format!("`{word}` needs a window");
+            let message = match (word, arguments.len()) {
+                ("sum" | "mean", 2..) => format!("`{word}` takes an array, or one value over a window"),
+                _ => format!("`{word}` needs a window"),
+            };
             let help = self.window_advice(aggregate, word, arguments);
             let whole = span.to(self.last_span());
             return Err(self.report(Diagnostic::new(Code::WrongArguments, whole, message).help(help)));
@@ -420,6 +423,14 @@ impl Parser<'_> {
                 return format!("write `{word}({}) over {}`", written(operand), written(length));
             }
         }
+        if let ("sum" | "mean", [_, _, ..]) = (word, arguments) {
+            let operands: Vec<String> = arguments.iter().map(|argument| self.as_operand(*argument)).collect();
+            let sum = operands.join(" + ");
+            return match word {
+                "sum" => format!("write `{sum}`"),
+                _ => format!("write `({sum}) / {}.0`", operands.len()),
+            };
+        }
         match is_rate {
             true => format!("write `{word}(…) over 10 s`"),
             false => {
@@ -443,6 +454,9 @@ impl Parser<'_> {
                 TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Duration | TokenKind::Word
             )
             && !OPERATOR_WORDS.contains(&self.word(1));
+        if !full && self.word(0) == "full" && !self.declares_constant("full") {
+            return Ok(self.full_without_length(arguments, whole));
+        }
         if full {
             self.advance();
         }
@@ -450,7 +464,14 @@ impl Parser<'_> {
         let span = whole.to(self.last_span());
         let [operand] = *arguments else {
             let message = format!("a window takes 1 argument but got {}", arguments.len());
-            self.report(Diagnostic::new(Code::WrongArguments, whole, message));
+            let mut diagnostic = Diagnostic::new(Code::WrongArguments, whole, message);
+            if let Some(first) = arguments.first() {
+                let call = Span::new(whole.start, self.ast.nodes[*first].span.end).of(self.text);
+                let window = Span::new(whole.end, span.end).of(self.text).trim_start();
+                diagnostic = diagnostic.help(format!("measure one value: `{call}) {window}`"));
+            }
+            self.report(diagnostic);
+            self.silence(arguments);
             return Ok(self.node(NodeKind::Invalid, span));
         };
         if let NodeKind::Path(name, steps) = &self.ast.nodes[operand].kind
@@ -459,5 +480,16 @@ impl Parser<'_> {
             self.ast.nodes[operand].kind = NodeKind::Samples(name.clone());
         }
         Ok(self.node(NodeKind::Window { aggregate, operand, over: Box::new(over), full }, span))
+    }
+
+    /// Reports `over full` without the length of the window.
+    fn full_without_length(&mut self, arguments: &[NodeId], whole: Span) -> NodeId {
+        let call = whole.of(self.text);
+        let help = format!("write `{call} over full 1 s`: the window is full once it covers 1 s");
+        let message = "`over full` needs the length of the window";
+        self.report(Diagnostic::new(Code::InvalidBounds, self.span(), message).help(help));
+        self.advance();
+        self.silence(arguments);
+        self.node(NodeKind::Invalid, whole.to(self.last_span()))
     }
 }

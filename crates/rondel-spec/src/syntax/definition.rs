@@ -13,7 +13,7 @@ use super::circle::recursive;
 use super::data::MEASUREMENTS;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::lexer::TokenKind;
+use crate::lexer::{Token, TokenKind};
 use crate::modules::Role;
 use crate::operators::Operator;
 use crate::suggest::did_you_mean;
@@ -236,6 +236,14 @@ impl Parser<'_> {
         self.expansion.open.is_empty() && !self.expansion.arguments.is_empty()
     }
 
+    /// Whether a name that a bound can have is declared somewhere: a definition without parameters, or a parameter.
+    pub(super) fn declares_constant(&self, word: &str) -> bool {
+        let text = |token: &Token| if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" };
+        let mut pairs = self.tokens().windows(2);
+        self.expansion.arguments.contains_key(word)
+            || pairs.any(|pair| matches!(text(&pair[0]), "const" | "let") && text(&pair[1]) == word)
+    }
+
     /// Returns the definition with parameters of this name.
     pub(super) fn definition_named(&self, word: &str) -> Option<usize> {
         self.definitions.iter().position(|definition| definition.name.text == word)
@@ -444,7 +452,7 @@ impl Parser<'_> {
         let (from, span) = (self.place(), self.span());
         let is_bound = match self.peek() {
             TokenKind::Duration | TokenKind::Int(_) | TokenKind::Float(_) => true,
-            TokenKind::Word => !RESERVED.contains(&self.word(0)),
+            TokenKind::Word => !RESERVED.contains(&self.word(0)) && !matches!(self.symbol(1), "." | "("),
             _ => false,
         };
         if is_bound {
