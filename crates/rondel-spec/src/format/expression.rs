@@ -224,7 +224,8 @@ impl Formatter<'_> {
             let before = if at > from { self.word(at - 1).to_owned() } else { String::new() };
             let word = self.word(at);
             let space = match before.as_str() {
-                "" | "[" => false,
+                // A sign stands before an index from the end, `[-1]`.
+                "" | "[" | "-" => false,
                 "," => wide && word != "]",
                 _ => !matches!(word, "," | "]"),
             };

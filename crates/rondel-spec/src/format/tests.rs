@@ -88,6 +88,10 @@ fn layout() {
             "let x=not( a.b )and -a . c[ 0 ]>- 3 or!once [ 0 ,5 ]( a.d since[1 s,]a.e )",
             "let x = not (a.b) and -a.c[0] > -3 or !once[0,5] (a.d since[1 s,] a.e)\n",
         ),
+        (
+            "property p=a.l[ -1 ].x[ 0 ]>-1 and len( a.l[-2] )==1 and any r in a.l[- 3]:r<-1",
+            "property p = a.l[-1].x[0] > -1 and len(a.l[-2]) == 1 and any r in a.l[-3]: r < -1\n",
+        ),
         ("const A=1 // one\n// two\nconst B=2", "const A = 1  // one\n// two\nconst B = 2\n"),
         ("@a @b(3)property p=\n x.y", "@a @b(3)\nproperty p =\n    x.y\n"),
         ("property p=x.y // a\n and x.z", "property p =\n    x.y  // a\n    and x.z\n"),
