@@ -347,6 +347,9 @@ impl fmt::Display for LineErrorKind {
     }
 }
 
+/// What an array is not, where the specification has several topics.
+const NAMED_OBJECT: &str = "an object, found an array; with several topics a line is an object with a member such as \"topic\": \"NAME\"";
+
 /// How many bytes [`line_starts`] looks at together.
 const CHUNK: usize = 64;
 /// The most line breaks that it takes from them without looking whether there are as many.
@@ -596,11 +599,9 @@ impl Lines {
             return Ok(());
         }
         // A row that is an array has no names, and is all payload.
-        let members = if scanner.peek() == Some(b'[') {
-            scanner.skip(0).map(|()| Members::default())
-        } else {
-            Members::find(&mut scanner)
-        };
+        let is_array = scanner.peek() == Some(b'[');
+        let members =
+            if is_array { scanner.skip(0).map(|()| Members::default()) } else { Members::find(&mut scanner) };
         let members = members.and_then(|members| scanner.end().map(|()| members)).map_err(json)?;
 
         let topic = members.topic.map(|topic| &line[topic.start + 1..topic.end - 1]);
@@ -608,6 +609,7 @@ impl Lines {
         let index = match topic {
             _ if self.any_topic => 0,
             None if self.named == 1 => 0,
+            None if is_array => return Err((0, LineErrorKind::Json(JsonErrorKind::Expected(NAMED_OBJECT)))),
             None => return Err((0, LineErrorKind::NoTopic)),
             Some(raw) => {
                 let name = unescape(raw).unwrap_or_default();

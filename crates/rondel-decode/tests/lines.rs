@@ -369,6 +369,14 @@ fn errors_have_line_and_column_and_keep_what_came_before() {
         ),
         ("{\"b\":true}", 1, LineErrorKind::NoTopic),
         ("5", 1, LineErrorKind::Json(JsonErrorKind::Expected("an object"))),
+        (
+            "[1,2]",
+            1,
+            LineErrorKind::Json(JsonErrorKind::Expected(
+                "an object, found an array; with several topics a line is an object with a member such as \
+                 \"topic\": \"NAME\"",
+            )),
+        ),
         ("{\"topic\":5}", 10, LineErrorKind::Json(JsonErrorKind::Expected("a string as the topic"))),
         ("{\"topic\":\"one\"} x", 17, LineErrorKind::Json(JsonErrorKind::TrailingText)),
     ] {
