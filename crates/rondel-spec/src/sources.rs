@@ -403,7 +403,15 @@ impl Loader<'_> {
             if let Some(problem) = quoted_library(written) {
                 return problem;
             }
-            let help = format!("the path begins at the folder of {}; write `/` between folders", from.name);
+            let whole = Path::new(written).with_extension("rondel");
+            let whole = [format!("{written}.rondel"), whole.to_string_lossy().into_owned()];
+            let help = match whole
+                .iter()
+                .find(|path| imports.find(from, path).is_ok_and(|found| found.path != from.path))
+            {
+                Some(path) => format!("write `use \"{path}\"`, with the ending of the file"),
+                None => format!("the path begins at the folder of {}; write `/` between folders", from.name),
+            };
             (format!("cannot import \"{written}\": {reason}"), help)
         })?;
         if let Some(first) = self.open.iter().position(|open| open.path == found.path) {

@@ -150,6 +150,10 @@ fn what_cannot_be_imported() {
         rondel(["explain", &main]).expect_status(2).expect_stderr(&all);
     };
     refused("none.rondel", &["cannot import \"none.rondel\"", "No such file"]);
+    folder.file("specs/common.parts.rondel", "");
+    for written in ["common.parts", "common.parts.rdl"] {
+        refused(written, &["No such file", "write `use \"common.parts.rondel\"`"]);
+    }
     refused("common", &["it is a folder"]);
     refused("../specs/./main.rondel", &["main.rondel imports itself"]);
     folder.file("specs/latin.rondel", b"# \xe9\n");
