@@ -221,7 +221,7 @@ fn a_field_that_is_no_number_is_told_from_one_that_is_not_listed() {
         let parts = if i % 2 == 0 { "1" } else { "\"a\"" };
         format!("{{\"topic\": \"a\", \"time\": {i}, {fields}\"s\": \"x\", \"l\": [1], \"mixed\": {parts}}}\n")
     };
-    let trace = folder.file("a.jsonl", &(0..4).map(message).collect::<String>());
+    let trace = folder.file("a.jsonl", (0..4).map(message).collect::<String>());
     let finished = repl([&trace], &["a.s", "a.l", "a.mixed", "a.f3"]);
     finished
         .expect_status(2)
