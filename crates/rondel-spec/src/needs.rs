@@ -60,18 +60,97 @@ impl Spec {
         Needs { topics: topics.into_iter().collect(), fields: in_order(fields) }
     }
 
-    /// Returns the topics of which a property reads the latest values, whoever published them: neither `for each`
-    /// nor a quantifier keeps those of one publisher apart from those of another.
+    /// Returns the topics of which a property without `for each` reads the latest values, whoever published them. A value
+    /// that matters only where a message of its topic arrives is the value of that message: in an atom and beside it, as
+    /// in `pose{robot: r} -> pose.x < 3`, and beside `on(pose)`.
+    ///
+    /// ```
+    /// let text = "topic pose property p = pose.x < 3
+    ///     property q = forall r. pose{robot: r, x > 3} -> once[0, 2 s] pose{robot: r, ready}";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let undivided = |i: usize| spec.undivided(&spec.properties[i]).len();
+    /// assert_eq!((undivided(0), undivided(1)), (1, 0));
+    /// ```
     pub fn undivided(&self, property: &Property) -> Vec<TopicId> {
         let mut topics = BTreeSet::new();
-        if property.slice.is_none() {
-            self.visit([property.formula], |node| {
-                if let Expr::Field { topic, .. } | Expr::Length { topic, .. } = node {
-                    topics.insert(*topic);
+        if property.slice.is_some() {
+            return Vec::new();
+        }
+        // Each node with the topics of which a message arrives wherever its value matters.
+        let mut open = vec![(property.formula, BTreeSet::new())];
+        let mut seen = HashSet::new();
+        while let Some((id, arriving)) = open.pop() {
+            if !seen.insert((id, arriving.clone())) {
+                continue;
+            }
+            let node = &self.nodes[id.index()];
+            match node {
+                Expr::Field { topic, .. } | Expr::Length { topic, .. } => {
+                    topics.extend((!arriving.contains(topic)).then_some(*topic));
                 }
-            });
+                Expr::And(..) => {
+                    let parts = self.parts(id, |node| matches!(node, Expr::And(..)));
+                    let arriving: BTreeSet<TopicId> = arriving
+                        .into_iter()
+                        .chain(parts.iter().filter_map(|part| self.arrival(*part)))
+                        .collect();
+                    open.extend(parts.into_iter().map(|part| (part, arriving.clone())));
+                }
+                Expr::Or(..) => {
+                    let parts = self.parts(id, |node| matches!(node, Expr::Or(..)));
+                    for part in &parts {
+                        // It matters where the premises of an implication hold.
+                        let premises = parts.iter().filter(|other| *other != part).filter_map(|other| {
+                            let Expr::Not(premise) = self.nodes[other.index()] else { return None };
+                            Some(self.parts(premise, |node| matches!(node, Expr::And(..))))
+                        });
+                        let arrivals = premises.flatten().filter_map(|premise| self.arrival(premise));
+                        open.push((*part, arriving.iter().copied().chain(arrivals).collect()));
+                    }
+                }
+                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
+                    let machine = self.machines.get(machine.0 as usize);
+                    let conditions = machine.into_iter().flat_map(Machine::conditions);
+                    open.extend(conditions.map(|condition| (condition, BTreeSet::new())));
+                }
+                // They look at other times.
+                Expr::Prev(_)
+                | Expr::Previously(_)
+                | Expr::Once(..)
+                | Expr::Historically(..)
+                | Expr::Next(_)
+                | Expr::Eventually(..)
+                | Expr::Always(..)
+                | Expr::Since(..)
+                | Expr::Until(..)
+                | Expr::Window { .. } => {
+                    open.extend(node.operands().map(|operand| (operand, BTreeSet::new())));
+                }
+                _ => open.extend(node.operands().map(|operand| (operand, arriving.clone()))),
+            }
         }
         topics.into_iter().collect()
+    }
+
+    /// Returns the operands of a chain of one operator, each once.
+    fn parts(&self, id: ExprId, is_chain: impl Fn(&Expr) -> bool) -> Vec<ExprId> {
+        let (mut open, mut seen, mut parts) = (vec![id], HashSet::from([id]), Vec::new());
+        while let Some(id) = open.pop() {
+            let node = &self.nodes[id.index()];
+            match is_chain(node) {
+                true => open.extend(node.operands().filter(|operand| seen.insert(*operand))),
+                false => parts.push(id),
+            }
+        }
+        parts
+    }
+
+    /// Returns the topic of which a message arrives wherever a node is true.
+    fn arrival(&self, id: ExprId) -> Option<TopicId> {
+        match &self.nodes[id.index()] {
+            Expr::On(topic) | Expr::Bind { topic, .. } | Expr::Carried { topic, .. } => Some(*topic),
+            _ => None,
+        }
     }
 
     /// Returns the topics of which a property without `for each` compares a message with earlier ones, whoever they are

@@ -849,7 +849,8 @@ fn a_pattern_mixes_what_it_matches() {
     let folder = Folder::new();
     let schema = "{ x: float, robot: int }";
     let properties = "property fast = pose.x < 5\nproperty each for each r in (pose.robot) = pose.x < 5\n\
-                      property known = forall r. pose{robot: r} -> once[0, 9 s] pose{robot: r}\nproperty seen = on(pose)\n";
+                      property known = forall r. pose{robot: r} -> once[0, 9 s] pose{robot: r}\nproperty seen = on(pose)\n\
+                      property quick = forall r. pose{robot: r, x > 3} -> once[0, 9 s] pose{robot: r, x < 3} or pose.x < 9\n";
     let specification =
         folder.file("a.rondel", format!("topic pose \"fleet/+/pose\" {schema}\n{properties}"));
     let trace = folder.file(
