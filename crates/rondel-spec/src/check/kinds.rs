@@ -339,7 +339,10 @@ impl Checker<'_> {
             NodeKind::On(_) | NodeKind::Event(..) => self.result(node, Kind::Bool),
             NodeKind::Measure(..) => self.result(node, Kind::Duration),
             NodeKind::Operator { operator, operands, .. } => self.infer_operator(node, operator, operands),
-            NodeKind::Window { aggregate, operand, .. } => self.infer_window(node, *aggregate, *operand),
+            NodeKind::Window { aggregate, operand, percentage, .. } => {
+                percentage.iter().for_each(|percentage| self.expect(*percentage, Kind::Number));
+                self.infer_window(node, *aggregate, *operand);
+            }
             NodeKind::Variable(variable) => {
                 let variable = ast.nodes.len() + variable;
                 let (kind, reason) = (self.kinds.kind(variable), self.kinds.reason(variable));

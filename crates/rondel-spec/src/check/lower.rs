@@ -313,8 +313,12 @@ impl Checker<'_> {
                 let found = self.lower_member(node, operand, &members?, *interval)?;
                 if *negated { self.graph.not(found) } else { found }
             }
-            NodeKind::Window { aggregate, operand, over, full } => {
-                let window = self.lower_window(node, *aggregate, *operand, over, model)?;
+            NodeKind::Window { aggregate, operand, percentage, over, full } => {
+                let aggregate = match percentage {
+                    Some(percentage) => self.lower_percentage(*percentage, model)?,
+                    None => *aggregate,
+                };
+                let window = self.lower_window(node, aggregate, *operand, over, model)?;
                 return Some(if *full { full_window(&mut self.graph, window, model) } else { window });
             }
             NodeKind::Variable(variable) => {

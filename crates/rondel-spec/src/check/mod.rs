@@ -20,6 +20,7 @@ mod linear;
 mod lower;
 mod machines;
 mod names;
+mod percentage;
 mod slices;
 mod time;
 mod variables;

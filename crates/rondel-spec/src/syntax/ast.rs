@@ -383,6 +383,8 @@ pub(crate) enum NodeKind {
     Window {
         aggregate: Aggregate,
         operand: NodeId,
+        /// The second argument of `percentile`.
+        percentage: Option<NodeId>,
         over: Box<Bound>,
         /// Whether it is unknown until the window is full: `over full 1 s`.
         full: bool,

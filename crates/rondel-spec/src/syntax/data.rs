@@ -285,7 +285,7 @@ impl Parser<'_> {
     pub(super) fn window_of(
         &mut self,
         word: &str,
-        arguments: &mut Vec<NodeId>,
+        arguments: &[NodeId],
         span: Span,
     ) -> Parsed<Option<Aggregate>> {
         let over = self.word(0) == "over";
@@ -347,62 +347,18 @@ impl Parser<'_> {
         Ok(Some(aggregate))
     }
 
-    /// Takes the percentage from the arguments of `percentile(x, 95)`.
-    fn percentile(&mut self, arguments: &mut Vec<NodeId>, over: bool, span: Span) -> Parsed<Aggregate> {
-        let number = match arguments[..] {
-            [_, percentage] => match self.ast.nodes[percentage].kind {
-                NodeKind::Literal(Value::Int(whole)) => Some(whole as f64),
-                NodeKind::Literal(Value::Float(number)) => Some(number),
-                _ => None,
-            },
-            _ => None,
-        };
-        let part = number.map(|number| number * 10_000.0).filter(|part| (0.0..=1e6).contains(part));
-        if let (Some(part), &[operand, percentage]) = (part, &arguments[..]) {
-            // Beyond the fourth digit a float may be off.
-            if (part - part.round()).abs() < 1e-6 {
-                if 0.0 < part && part < 10_000.0 {
-                    self.warn_of_quantile(percentage, part);
-                }
-                *arguments = vec![operand];
-                return Ok(Aggregate::Percentile(part.round() as u32));
-            }
-            let span = self.ast.nodes[percentage].span;
-            let message = "a percentage has at most four digits after the point";
-            let diagnostic = Diagnostic::new(Code::WrongArguments, span, message);
-            return Err(self.report(diagnostic.help("write fewer digits: `percentile(x, 99.9) over 10 s`")));
+    /// Returns the aggregate of `percentile(x, 95)`, whose percentage is checked when constants are known.
+    fn percentile(&mut self, arguments: &[NodeId], over: bool, span: Span) -> Parsed<Aggregate> {
+        if let [_, _] = arguments {
+            return Ok(Aggregate::Percentile(0));
         }
-        let (span, message) = match arguments[..] {
-            [_, percentage] => {
-                let message = match number {
-                    Some(_) => "a percentage is a number from 0 to 100",
-                    None => "the percentage has to be written out as a number from 0 to 100",
-                };
-                (self.ast.nodes[percentage].span, message.to_owned())
-            }
-            _ => {
-                let message = format!("`percentile` takes 2 arguments but got {}", arguments.len());
-                (span.to(self.last_span()), message)
-            }
-        };
+        let message = format!("`percentile` takes 2 arguments but got {}", arguments.len());
         let help = match over {
             true => "write the percentage as a number after the value: `percentile(x, 95) over 10 s`",
             false => "write `percentile(x, 95) over 10 s`",
         };
+        let span = span.to(self.last_span());
         Err(self.report(Diagnostic::new(Code::WrongArguments, span, message).help(help)))
-    }
-
-    /// Warns about a percentage that is a share elsewhere: 0.95 for 95 percent.
-    fn warn_of_quantile(&mut self, percentage: NodeId, part: f64) {
-        let span = self.ast.nodes[percentage].span;
-        let percent = part / 100.0;
-        // The ending is right for the usual percentiles only.
-        let meant = match part.rem_euclid(100.0) == 0.0 && ![1.0, 2.0, 3.0].contains(&(percent % 10.0)) {
-            true => format!("write `{percent}` for the {percent}th percentile"),
-            false => format!("write `{percent}` for {percent} percent"),
-        };
-        let message = format!("{} is less than one percent", span.of(self.text));
-        self.report(Diagnostic::new(Code::DoubtfulNumber, span, message).help(meant));
     }
 
     /// Returns advice for an aggregate without a window.
@@ -462,7 +418,12 @@ impl Parser<'_> {
         }
         let over = self.bound()?;
         let span = whole.to(self.last_span());
-        let [operand] = *arguments else {
+        let (operand, percentage) = match (aggregate, arguments) {
+            (Aggregate::Percentile(_), [operand, percentage]) => (Some(*operand), Some(*percentage)),
+            (_, [operand]) => (Some(*operand), None),
+            _ => (None, None),
+        };
+        let Some(operand) = operand else {
             let message = format!("a window takes 1 argument but got {}", arguments.len());
             let mut diagnostic = Diagnostic::new(Code::WrongArguments, whole, message);
             if let Some(first) = arguments.first() {
@@ -479,7 +440,8 @@ impl Parser<'_> {
         {
             self.ast.nodes[operand].kind = NodeKind::Samples(name.clone());
         }
-        Ok(self.node(NodeKind::Window { aggregate, operand, over: Box::new(over), full }, span))
+        let over = Box::new(over);
+        Ok(self.node(NodeKind::Window { aggregate, operand, percentage, over, full }, span))
     }
 
     /// Reports `over full` without the length of the window.

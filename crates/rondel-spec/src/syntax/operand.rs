@@ -358,12 +358,12 @@ impl<'a> Parser<'a> {
         Ok(arguments)
     }
 
-    fn called(&mut self, word: &str, mut arguments: Vec<NodeId>, span: Span) -> Parsed<NodeId> {
+    fn called(&mut self, word: &str, arguments: Vec<NodeId>, span: Span) -> Parsed<NodeId> {
         let whole = span.to(self.last_span());
         if let Some(node) = self.measure_of_elements(word, &arguments, whole) {
             return Ok(node);
         }
-        if let Some(aggregate) = self.window_of(word, &mut arguments, span)? {
+        if let Some(aggregate) = self.window_of(word, &arguments, span)? {
             return self.window(aggregate, &arguments, whole);
         }
         if word == "len" {
