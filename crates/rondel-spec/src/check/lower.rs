@@ -628,16 +628,17 @@ impl Checker<'_> {
             let name = function.name();
             let message = format!("`{name}` has no result for these constants");
             let diagnostic = Diagnostic::new(Code::NoResult, self.span(node), message);
-            let takes = match name {
-                "sqrt" => "`sqrt` takes a number of at least 0",
-                "log" | "log10" => "a logarithm takes a number above 0",
-                "asin" | "acos" => "a sine and a cosine are from -1 to 1",
+            let help = match name {
+                "sqrt" => format!("`{name}` takes a number of at least 0"),
+                "log" | "log10" => format!("`{name}` takes a number above 0"),
+                "asin" | "acos" => format!("`{name}` takes a number from -1 to 1"),
                 "pow" => {
-                    "a negative number has whole powers only, 0 none below 0, and the result must fit into a float"
+                    "write a base above 0, and a smaller exponent if the result does not fit into a float"
+                        .to_owned()
                 }
-                _ => "the result does not fit into a float: write a smaller number",
+                _ => "write a smaller number: the result does not fit into a float".to_owned(),
             };
-            self.diagnostics.push(diagnostic.help(takes));
+            self.diagnostics.push(diagnostic.help(help));
         }
         id
     }
