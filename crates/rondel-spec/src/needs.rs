@@ -35,6 +35,9 @@ pub struct Mixing {
     pub own: Vec<Path>,
 }
 
+/// The nodes, each with what is known where it matters, that [`Spec::undivided`] looks at before it takes nothing for known.
+const LOOKS: usize = 10_000;
+
 impl Spec {
     /// Returns the topics and fields that a property reads: in its formula, through machines and chains, and for
     /// its parameters.
@@ -79,7 +82,11 @@ impl Spec {
         // Each node with the topics of which a message arrives wherever its value matters.
         let mut open = vec![(property.formula, BTreeSet::new())];
         let mut seen = HashSet::new();
-        while let Some((id, arriving)) = open.pop() {
+        while let Some((id, mut arriving)) = open.pop() {
+            // There may be as many sets of topics as ways to a node.
+            if seen.len() >= LOOKS {
+                arriving.clear();
+            }
             if !seen.insert((id, arriving.clone())) {
                 continue;
             }
