@@ -184,7 +184,7 @@ mod tests {
             ("none.", 5, &[]),
             (":fi", 0, &[":fields"]),
             (":fields ge", 8, &["gear"]),
-            (":drop ", 6, &["LIMIT", "standing"]),
+            (":drop ", 6, &["standing", "LIMIT"]),
             (":quit ge", 6, &[]),
         ] {
             let expected = expected.iter().map(|text| (*text).to_owned()).collect();
