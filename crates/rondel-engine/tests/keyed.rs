@@ -448,3 +448,23 @@ proptest! {
         prop_assert_eq!(reports(&cuts), reports(&other_cuts));
     }
 }
+
+/// A function of a constant, which the parser would have replaced by its result, beside a text that all instances share.
+#[test]
+fn a_text_made_from_a_constant_is_that_of_every_instance() {
+    let text = "topic t0 { i: int } topic t1 { s: string, u: string } \
+                property p for each i in t0.i = starts_with(t1.s, lower(t1.u))";
+    let mut spec = rondel_spec::parse(text).spec.unwrap();
+    let is_u = |node: &Expr| matches!(node, Expr::Field { path, .. } if path.to_string() == "u");
+    for node in spec.nodes.iter_mut().filter(|node| is_u(node)) {
+        *node = Expr::Literal(Value::String("Ab".into()));
+    }
+    let event = |topic, name, value| Event { topic, fields: vec![(name, Content::Value(value))] };
+    let trace = [
+        event(1, "s", Value::String("".into())),
+        event(0, "i", Value::Int(0)),
+        event(1, "s", Value::String("abc".into())),
+        event(0, "i", Value::Int(1)),
+    ];
+    assert_agreement(&spec, &timed(&trace, &[1]), &[1]);
+}

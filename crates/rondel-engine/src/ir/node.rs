@@ -366,6 +366,11 @@ impl Node {
         )
     }
 
+    /// Whether its output is a text that no message and no constant has.
+    pub(crate) fn makes_text(&self) -> bool {
+        matches!(self, Node::Call(function, ..) if function.result() == ValueType::String)
+    }
+
     /// Whether it changes only at events if its operands do: time alone does nothing to it.
     pub(crate) fn changes_at_events(&self) -> bool {
         self.is_pointwise()

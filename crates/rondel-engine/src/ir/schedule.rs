@@ -38,7 +38,9 @@ pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>, kno
     let mut order = Vec::new();
     let mut is_constant = vec![false; nodes.len()];
     for (i, node) in nodes.iter().enumerate().filter(|&(i, _)| needed[i]) {
-        let mut constant = node.is_pointwise();
+        // A text that is made refers to a buffer, which is written anew with each block: the instances of a division
+        // bring their own.
+        let mut constant = node.is_pointwise() && !node.makes_text();
         for_each_operand(i, &mut |operand| constant &= is_constant[operand.index()]);
         if constant {
             is_constant[i] = true;
