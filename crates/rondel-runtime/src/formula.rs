@@ -2,7 +2,7 @@
 
 mod atom;
 
-use rondel_event::{Comparison, Condition, Path, Quantifier, Test, Timestamp, TopicId, Value};
+use rondel_event::{Comparison, Condition, Path, Quantifier, Segment, Test, Timestamp, TopicId, Value};
 use rondel_spec::{BinaryOp, Bounds, Call, Expr, ExprId, Property, Spec, TimeModel, UnaryOp, VariableId};
 
 pub use atom::{Atom, Conjunct, Pair, atom, conjuncts};
@@ -85,9 +85,32 @@ pub fn field(spec: &Spec, topic: TopicId, path: &Path) -> String {
     if let Some(event) = spec.event_text(topic, path) {
         return event;
     }
-    let path = path.to_string();
-    let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-    format!("{}{dot}{path}", topic_name(spec, topic))
+    format!("{}{}", topic_name(spec, topic), behind(path))
+}
+
+/// A path as it stands behind a name.
+fn behind(path: &Path) -> String {
+    let dot = if matches!(path.0.first(), Some(Segment::Key(_))) { "." } else { "" };
+    format!("{dot}{}", path_text(path))
+}
+
+/// The text of a path: keys that are no words stand in quotes.
+fn path_text(path: &Path) -> String {
+    let is_word = |key: &str| {
+        let mut letters = key.chars();
+        letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+            && letters.all(|c| c.is_alphanumeric() || c == '_')
+    };
+    let segment = |(i, segment): (usize, &Segment)| match segment {
+        Segment::Key(key) => {
+            let dot = if i > 0 { "." } else { "" };
+            let key = if is_word(key) { key.to_string() } else { value_text(&Value::String(key.clone())) };
+            format!("{dot}{key}")
+        }
+        Segment::Index(index) => format!("[{index}]"),
+        Segment::FromEnd(index) => format!("[-{index}]"),
+    };
+    path.0.iter().enumerate().map(segment).collect()
 }
 
 fn topic_name(spec: &Spec, topic: TopicId) -> &str {
@@ -250,11 +273,11 @@ impl Writer<'_> {
             self.text(if i > 0 { ", " } else { "" });
             let (path, condition) = match pair {
                 Pair::Bind(path, variable) => {
-                    let pair = format!("{path}: {}", self.variable(*variable));
+                    let pair = format!("{}: {}", path_text(path), self.variable(*variable));
                     self.text(&pair);
                     continue;
                 }
-                Pair::Where(path, condition) => (path, &self.spec.nodes[condition.index()]),
+                Pair::Where(path, condition) => (path_text(path), &self.spec.nodes[condition.index()]),
             };
             match condition {
                 Expr::Compare(comparison, _, value) => {
@@ -267,7 +290,7 @@ impl Writer<'_> {
                     self.node(*value, level::ADD, depth);
                 }
                 Expr::Not(_) => self.text(&format!("not {path}")),
-                _ => self.text(&path.to_string()),
+                _ => self.text(&path),
             }
         }
         self.text("}");
@@ -352,7 +375,7 @@ impl Writer<'_> {
             Expr::Variable(variable, _) => self.variable(*variable),
             Expr::Bind { topic, fields } => {
                 let field = |(path, variable, _): &(Path, VariableId, _)| {
-                    format!("{path}: {}", self.variable(*variable))
+                    format!("{}: {}", path_text(path), self.variable(*variable))
                 };
                 let fields: Vec<String> = fields.iter().map(field).collect();
                 format!("{}{{{}}}", self.topic(*topic), fields.join(", "))
@@ -450,18 +473,17 @@ pub fn elements(
 
 /// A condition on an element of an array, which is called `x`.
 fn condition_text(condition: &Condition) -> String {
-    let path = condition.path.to_string();
-    let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+    let path = behind(&condition.path);
     match &condition.test {
-        Test::Present => format!("x{dot}{path} is there"),
-        Test::Equals(Value::Bool(true)) => format!("x{dot}{path}"),
-        Test::Equals(Value::Bool(false)) => format!("not x{dot}{path}"),
-        Test::Equals(value) => format!("x{dot}{path} == {}", value_text(value)),
+        Test::Present => format!("x{path} is there"),
+        Test::Equals(Value::Bool(true)) => format!("x{path}"),
+        Test::Equals(Value::Bool(false)) => format!("not x{path}"),
+        Test::Equals(value) => format!("x{path} == {}", value_text(value)),
         Test::OtherText(text) => {
-            format!("x{dot}{path} != {}", value_text(&Value::String(text.clone())))
+            format!("x{path} != {}", value_text(&Value::String(text.clone())))
         }
         Test::Number(comparison, number) => {
-            format!("x{dot}{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
+            format!("x{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
         }
     }
 }
@@ -474,7 +496,8 @@ mod tests {
     #[test]
     fn what_is_written_means_the_same() {
         let topics = "topic s { a: bool, b: bool, x: int, y: float, t: string } topic r { c: bool } \
-                      topic l { n: [float], o: [{ on: bool, t: string, x: int }] }";
+                      topic l { n: [float], o: [{ on: bool, t: string, x: int }] } \
+                      topic w { \"odd key\": bool, o: { \"ä-1\": [int] }, l: [{ \"odd key\": int, on: bool }] }";
         let spec = |formula: &str| {
             rondel_spec::parse(&format!("{topics} property p = {formula}")).spec.unwrap_or_default()
         };
@@ -506,6 +529,8 @@ mod tests {
             "not (exists i. s{x: i, t: \"a\", y < 3} and r.c and s{x: i, a})",
             "not (exists i. s{x: i} and s{x == i, y: 3})",
             "mean(s.x) over full 2 s > 1",
+            "w.\"odd key\" and w{\"odd key\", o.\"ä-1\"[2]: 3} -> not (exists i. w{\"odd key\": i})",
+            "(any e in w.l: e.\"odd key\" > 2 and not e.on)",
             "(count(r) over full 2 s > 1 or percentile(s.y, 95) over full 2 s > 3) -> count(s.a) over 3 s > 2",
         ] {
             let before = spec(formula);
