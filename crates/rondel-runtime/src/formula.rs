@@ -96,15 +96,10 @@ fn behind(path: &Path) -> String {
 
 /// The text of a path: keys that are no words stand in quotes.
 fn path_text(path: &Path) -> String {
-    let is_word = |key: &str| {
-        let mut letters = key.chars();
-        letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
-            && letters.all(|c| c.is_alphanumeric() || c == '_')
-    };
     let segment = |(i, segment): (usize, &Segment)| match segment {
         Segment::Key(key) => {
             let dot = if i > 0 { "." } else { "" };
-            let key = if is_word(key) { key.to_string() } else { value_text(&Value::String(key.clone())) };
+            let key = if is_word(key) { key.to_string() } else { quoted(key) };
             format!("{dot}{key}")
         }
         Segment::Index(index) => format!("[{index}]"),
@@ -445,9 +440,30 @@ pub fn value_text(value: &Value) -> String {
         Value::Float(x) => x.to_string(),
         Value::Time(ns) => Timestamp::from_nanos(*ns).to_string() + " s",
         Value::Duration(ns) => duration(*ns),
-        // A string always has a JSON form.
-        Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
+        Value::String(text) => quoted(text),
     }
+}
+
+/// Whether a text is a word of the language, so that it stands without quotes behind a point.
+pub(crate) fn is_word(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && letters.all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// A text of the language in its quotes. Its escapes are not those of JSON.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 /// Conditions on the elements of an array.
@@ -529,6 +545,7 @@ mod tests {
             "not (exists i. s{x: i, t: \"a\", y < 3} and r.c and s{x: i, a})",
             "not (exists i. s{x: i} and s{x == i, y: 3})",
             "mean(s.x) over full 2 s > 1",
+            "s.t == \"\\u{1}\\t\\u{8}\\\\\"",
             "w.\"odd key\" and w{\"odd key\", o.\"ä-1\"[2]: 3} -> not (exists i. w{\"odd key\": i})",
             "(any e in w.l: e.\"odd key\" > 2 and not e.on)",
             "(count(r) over full 2 s > 1 or percentile(s.y, 95) over full 2 s > 3) -> count(s.a) over 3 s > 2",

@@ -19,6 +19,7 @@ use rondel_event::{Path, TimeUnit, TopicId};
 use rondel_spec::Spec;
 use serde_json::Value;
 
+use crate::formula::is_word;
 use crate::notice::Notice;
 use crate::survey;
 
@@ -239,7 +240,7 @@ impl Watched {
         if is_time || path.len() >= DEPTH {
             return;
         }
-        for (name, member) in members.iter().filter(|(name, _)| is_name(name)) {
+        for (name, member) in members.iter().filter(|(name, _)| is_word(name)) {
             path.push(name);
             self.visit(member, path, visit);
             path.pop();
@@ -273,12 +274,6 @@ impl Watched {
         };
         found.into_iter().map(notice).collect()
     }
-}
-
-/// Whether a field of this name can stand in a specification as it is.
-fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 impl Tracked {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::fields::{Field, FieldKind};
 use super::names::{self, is_name};
 use super::{PayloadKind, Survey, Topic};
+use crate::formula::quoted;
 use crate::text::counted;
 
 /// A topic as the language can declare it.
@@ -145,11 +146,11 @@ fn with_network(source: &str) -> String {
 /// The declaration of a topic.
 pub(super) fn declaration(drafted: &Drafted<'_>, listed: Listed) -> String {
     let Drafted { name, topic, address, is_typed, .. } = drafted;
-    let address = if address == name { String::new() } else { format!(" {}", in_language(address)) };
+    let address = if address == name { String::new() } else { format!(" {}", quoted(address)) };
     let message_type = topic.message_type.as_deref().filter(|_| *is_typed);
     let message_type = message_type
         .map(|name| match name.contains("::") {
-            true => format!(" : {}", in_language(name)),
+            true => format!(" : {}", quoted(name)),
             false => format!(" : {name}"),
         })
         .unwrap_or_default();
@@ -207,21 +208,7 @@ pub(super) fn written(path: &[String]) -> String {
 
 /// A name of a field, in quotes where it needs them.
 pub(super) fn key(name: &str) -> String {
-    if is_name(name) { name.to_owned() } else { in_language(name) }
-}
-
-/// A text of the language, whose escapes are not those of JSON.
-fn in_language(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    if is_name(name) { name.to_owned() } else { quoted(name) }
 }
 
 #[cfg(test)]
