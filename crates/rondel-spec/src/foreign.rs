@@ -31,6 +31,8 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["minimum", "fmin"], "min({x}, {y})"),
     (&["maximum", "fmax"], "max({x}, {y})"),
     (&["clip", "saturate", "constrain", "bound"], "clamp({x}, {y}, {z})"),
+    (&["isfinite", "is_finite"], "abs({x}) <= 1.7976931348623157e308"),
+    (&["isinf", "is_inf", "isinfinite"], "abs({x}) > 1.7976931348623157e308"),
     (&["ite", "iif", "ternary"], "if {x} then {y} else {z}"),
     (&["length", "size", "strlen", "str_len", "count_elements"], "len({s})"),
     (&["startswith", "begins_with", "beginswith", "has_prefix", "hasprefix"], "starts_with({s}, {t})"),
@@ -66,8 +68,9 @@ const OTHERS: &[(&[&str], &str)] = &[
         "write `starts_with(s, \"…\")`, `ends_with(s, \"…\")`, `contains(s, \"…\")` or `matches(s, \"…\")` for a part of a text",
     ),
     (
-        &["isnan", "is_nan", "isfinite", "is_finite", "isinf", "isnull", "is_null", "is_none", "is_known"],
-        "remove it: a field without a number is unknown, and so is every expression that uses it",
+        &["isnan", "is_nan", "isnull", "is_null", "is_none", "is_known"],
+        "remove it: a field that is null or NaN is unknown, and so is every expression that uses it; a result that is NaN is \
+         found by `x != x`",
     ),
 ];
 

@@ -84,7 +84,6 @@ pub(crate) fn translation(word: &str) -> Option<&'static str> {
         "Y" | "pre" => "previously",
         "O" => "once",
         "X" => "next",
-        "avg" | "average" => "mean",
         "rose" | "rise" | "posedge" | "rising_edge" => "rising",
         "fell" | "fall" | "negedge" | "falling_edge" => "falling",
         "last" | "past" => "prev",

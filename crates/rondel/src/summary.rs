@@ -168,12 +168,13 @@ pub fn with_figures(mut property: Value, statistics: &PropertyStatistics) -> Val
             }
             json
         });
-        property["in_violation"] = statistics.in_violation().map_or(Value::Null, |violated| {
+        let violated = statistics.in_violation();
+        property["in_violation"] = violated.as_ref().map_or(Value::Null, |violated| {
             let mut total = lasted(violated.total);
             total["at_least"] = violated.is_at_least.into();
             total
         });
-        let longest = statistics.in_violation().and_then(|violated| violated.longest);
+        let longest = violated.and_then(|violated| violated.longest);
         property["longest"] = longest.map_or(Value::Null, |longest| {
             let mut lasted = lasted(longest.extent);
             lasted["time"] = seconds(longest.begin).into();

@@ -110,7 +110,7 @@ struct Known {
     /// The violation that lasts, if one does and it is not that of an instance.
     open: Violation,
     total: Extent,
-    /// The extent of the longest; nothing before there is one.
+    /// The extent of the longest; none before the first has ended.
     longest: Option<Extent>,
     is_at_least: bool,
     /// The parameters of the longest, and where it began.

@@ -5,18 +5,14 @@ use rondel_event::Value;
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Aggregate, TimeModel};
-use crate::syntax::ast::{NodeId, NodeKind};
+use crate::syntax::ast::NodeId;
 
 impl Checker<'_> {
     /// Translates a percentage, which has to be a constant.
     pub(super) fn lower_percentage(&mut self, percentage: NodeId, model: TimeModel) -> Option<Aggregate> {
         let id = self.lowered_to(percentage, model)?;
         // The argument of a definition is what is wrong.
-        let mut given = percentage;
-        while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.ast.nodes[given].kind {
-            given = inner;
-        }
-        let span = self.span(given);
+        let span = self.span(self.ast.given(percentage));
         let number = match self.graph.constant(id) {
             Some(Value::Int(whole)) => *whole as f64,
             Some(Value::Float(number)) => *number,

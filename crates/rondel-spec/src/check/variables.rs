@@ -7,7 +7,7 @@ use super::names::Names;
 use super::{Checker, Meaning};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{TimeModel, VariableId};
-use crate::syntax::ast::{Name, Node, NodeId, NodeKind, Pair};
+use crate::syntax::ast::{Name, NodeId, NodeKind, Pair};
 
 impl<'a> Checker<'a> {
     /// Reports variables that are not bound, and warns about unused ones.
@@ -41,9 +41,10 @@ impl<'a> Checker<'a> {
                         let diagnostic = Diagnostic::new(Code::UnboundVariable, *span, message);
                         self.invalidate(i, diagnostic.label(place, "used here").help(help));
                         // Without a field it has no type, so nothing else is said of its uses.
-                        let is_use = |(_, node): &(usize, &Node)| matches!(node.kind, NodeKind::Variable(v) if v == *variable);
-                        for (place, _) in ast.nodes.iter().enumerate().filter(is_use) {
-                            self.meanings[place] = Meaning::Invalid;
+                        for (use_of, node) in ast.nodes.iter().enumerate() {
+                            if matches!(node.kind, NodeKind::Variable(used) if used == *variable) {
+                                self.meanings[use_of] = Meaning::Invalid;
+                            }
                         }
                     }
                     Some(_) => {}

@@ -53,6 +53,14 @@ pub(crate) struct Ast {
 }
 
 impl Ast {
+    /// Returns the expression that a node stands for: where it is the use of a parameter, the argument.
+    pub(crate) fn given(&self, mut node: NodeId) -> NodeId {
+        while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.nodes[node].kind {
+            node = inner;
+        }
+        node
+    }
+
     /// Returns the name of the property that a declaration becomes.
     pub(crate) fn source_name(&self, source: PropertySource) -> &Name {
         match source {

@@ -523,11 +523,7 @@ impl Parser<'_> {
             return Some(local);
         }
         let Some(Argument::Value(node)) = self.expansion.arguments.get(&name.text) else { return None };
-        let mut node = *node;
-        while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.ast.nodes[node].kind {
-            node = inner;
-        }
-        let NodeKind::Variable(local) = self.ast.nodes[node].kind else { return None };
+        let NodeKind::Variable(local) = self.ast.nodes[self.ast.given(*node)].kind else { return None };
         Some(local)
     }
 
@@ -535,15 +531,12 @@ impl Parser<'_> {
     pub(super) fn parameter_bound(&mut self, name: &str, span: Span) -> Parsed<Option<(BoundKind, Span)>> {
         self.note_parameter(name, span);
         let Some(argument) = self.expansion.arguments.get(name) else { return Ok(None) };
-        let mut node = match argument {
-            Argument::Value(node) => *node,
+        let node = match argument {
+            Argument::Value(node) => self.ast.given(*node),
             Argument::Unknown => return Ok(Some((BoundKind::Whole(1), span))),
             Argument::Bound(kind, at) => return Ok(Some((kind.clone(), *at))),
             Argument::Topic(_) => return Ok(None),
         };
-        while let NodeKind::Same(inner) | NodeKind::Argument(inner, ..) = self.ast.nodes[node].kind {
-            node = inner;
-        }
         let at = self.ast.nodes[node].span;
         let kind = match &self.ast.nodes[node].kind {
             NodeKind::Literal(Value::Duration(nanos)) if *nanos >= 0 => BoundKind::Duration(*nanos),
