@@ -63,12 +63,12 @@ impl Spec {
         Needs { topics: topics.into_iter().collect(), fields: in_order(fields) }
     }
 
-    /// Returns the topics of which a property without `for each` reads the latest values, whoever published them. A value
-    /// that matters only where a message of its topic arrives is the value of that message: in an atom and beside it, as
-    /// in `pose{robot: r} -> pose.x < 3`, and beside `on(pose)`.
+    /// Returns the topics of which a property without `for each` reads the latest values, whoever published them. A field
+    /// that matters only where a message carries it has the value of that message, as in an atom. Another field beside it
+    /// may be that of an earlier message, for a message may lack fields.
     ///
     /// ```
-    /// let text = "topic pose property p = pose.x < 3
+    /// let text = "topic pose property p = on(pose) -> pose.x < 3
     ///     property q = forall r. pose{robot: r, x > 3} -> once[0, 2 s] pose{robot: r, ready}";
     /// let spec = rondel_spec::parse(text).spec.unwrap();
     /// let undivided = |i: usize| spec.undivided(&spec.properties[i]).len();
@@ -79,29 +79,26 @@ impl Spec {
         if property.slice.is_some() {
             return Vec::new();
         }
-        // Each node with the topics of which a message arrives wherever its value matters.
+        // Each node with the fields that a message carries wherever its value matters.
         let mut open = vec![(property.formula, BTreeSet::new())];
         let mut seen = HashSet::new();
-        while let Some((id, mut arriving)) = open.pop() {
-            // There may be as many sets of topics as ways to a node.
+        while let Some((id, mut carried)) = open.pop() {
+            // There may be as many sets of fields as ways to a node.
             if seen.len() >= LOOKS {
-                arriving.clear();
+                carried.clear();
             }
-            if !seen.insert((id, arriving.clone())) {
+            if !seen.insert((id, carried.clone())) {
                 continue;
             }
             let node = &self.nodes[id.index()];
             match node {
-                Expr::Field { topic, .. } | Expr::Length { topic, .. } => {
-                    topics.extend((!arriving.contains(topic)).then_some(*topic));
+                Expr::Field { topic, path, .. } | Expr::Length { topic, path } => {
+                    topics.extend((!carried.contains(&(*topic, path))).then_some(*topic));
                 }
                 Expr::And(..) => {
                     let parts = self.parts(id, |node| matches!(node, Expr::And(..)));
-                    let arriving: BTreeSet<TopicId> = arriving
-                        .into_iter()
-                        .chain(parts.iter().filter_map(|part| self.arrival(*part)))
-                        .collect();
-                    open.extend(parts.into_iter().map(|part| (part, arriving.clone())));
+                    carried.extend(parts.iter().flat_map(|part| self.carried(*part)));
+                    open.extend(parts.into_iter().map(|part| (part, carried.clone())));
                 }
                 Expr::Or(..) => {
                     let parts = self.parts(id, |node| matches!(node, Expr::Or(..)));
@@ -111,8 +108,8 @@ impl Spec {
                             let Expr::Not(premise) = self.nodes[other.index()] else { return None };
                             Some(self.parts(premise, |node| matches!(node, Expr::And(..))))
                         });
-                        let arrivals = premises.flatten().filter_map(|premise| self.arrival(premise));
-                        open.push((*part, arriving.iter().copied().chain(arrivals).collect()));
+                        let fields = premises.flatten().flat_map(|premise| self.carried(premise));
+                        open.push((*part, carried.iter().copied().chain(fields).collect()));
                     }
                 }
                 Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
@@ -133,7 +130,7 @@ impl Spec {
                 | Expr::Window { .. } => {
                     open.extend(node.operands().map(|operand| (operand, BTreeSet::new())));
                 }
-                _ => open.extend(node.operands().map(|operand| (operand, arriving.clone()))),
+                _ => open.extend(node.operands().map(|operand| (operand, carried.clone()))),
             }
         }
         topics.into_iter().collect()
@@ -152,11 +149,12 @@ impl Spec {
         parts
     }
 
-    /// Returns the topic of which a message arrives wherever a node is true.
-    fn arrival(&self, id: ExprId) -> Option<TopicId> {
+    /// Returns the fields that a message carries wherever a node is true.
+    fn carried(&self, id: ExprId) -> Vec<(TopicId, &Path)> {
         match &self.nodes[id.index()] {
-            Expr::On(topic) | Expr::Bind { topic, .. } | Expr::Carried { topic, .. } => Some(*topic),
-            _ => None,
+            Expr::Bind { topic, fields } => fields.iter().map(|(path, ..)| (*topic, path)).collect(),
+            Expr::Carried { topic, path } => vec![(*topic, path)],
+            _ => Vec::new(),
         }
     }
 

@@ -850,7 +850,8 @@ fn a_pattern_mixes_what_it_matches() {
     let schema = "{ x: float, robot: int }";
     let properties = "property fast = pose.x < 5\nproperty each for each r in (pose.robot) = pose.x < 5\n\
                       property known = forall r. pose{robot: r} -> once[0, 9 s] pose{robot: r}\nproperty seen = on(pose)\n\
-                      property quick = forall r. pose{robot: r, x > 3} -> once[0, 9 s] pose{robot: r, x < 3} or pose.x < 9\n";
+                      property quick = forall r. pose{robot: r, x > 3} -> once[0, 9 s] pose{robot: r, x < 3} or pose.x < 9\n\
+                      property late = forall r. pose{robot: r} -> pose.x < 9\n";
     let specification =
         folder.file("a.rondel", format!("topic pose \"fleet/+/pose\" {schema}\n{properties}"));
     let trace = folder.file(
@@ -859,7 +860,7 @@ fn a_pattern_mixes_what_it_matches() {
          {\"topic\":\"fleet/r2/pose\",\"time\":2,\"data\":{\"x\":1,\"robot\":2}}\n",
     );
     let warning = "warning: pose is the pattern fleet/+/pose: where several topics match, a message of one replaces \
-                   the values of another in fast; `for each` over a field keeps them apart\n";
+                   the values of another in fast and 1 other property; `for each` over a field keeps them apart\n";
     let checked = rondel(["check", "-q", &specification, &trace]);
     assert!(checked.stderr.starts_with(warning), "{}", checked.stderr);
     let deployment = folder.file(
