@@ -49,6 +49,7 @@
 
 mod key;
 mod leaf;
+mod lookahead;
 mod pending;
 mod plan;
 mod property;
@@ -58,6 +59,7 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
+pub use lookahead::{Known, Lookahead};
 pub(crate) use pending::{Decision, Events, Pending, RailDecision, Scratch, Survey};
 pub(crate) use plan::{Formula, Plan, Range};
 pub(crate) use property::{Future, RobustFuture};

@@ -5,9 +5,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rondel_event::Verdict;
-use rondel_spec::TimeModel;
+use rondel_spec::{Bounds, TimeModel};
 
 use super::key::{self, Key};
+use super::lookahead::{Known, Lookahead};
 use super::pending::{Decision, Pending, Scratch, Truth};
 use super::plan::{Formula, Plan};
 
@@ -279,6 +280,81 @@ proptest! {
     #[test]
     fn in_dense_time(nodes in formula(), moments in moments(), rest in 0..10_i64, advance in any::<u16>()) {
         check_dense(nodes, &moments, rest, advance);
+    }
+}
+
+/// What is known of a truth that is between these.
+fn known([worst, best]: Pair) -> Known {
+    [2, 1].map(|least| ((worst >= least) == (best >= least)).then_some(best >= least))
+}
+
+proptest! {
+    #![proptest_config(config(3000))]
+
+    /// What an operator says of one place, told from its operands alone, is what the definitions say.
+    #[test]
+    fn of_one_place(nodes in formula(), moments in moments(), model in 0..3_usize, rest in 0..5_i128, start in any::<u16>()) {
+        let time = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
+        let is_dense = time == TimeModel::Dense;
+        let nodes: Vec<Formula> = nodes
+            .into_iter()
+            .map(|node| if let Formula::Next(x) = node { Formula::Not(x) } else { node })
+            .collect();
+        let mut spots: Vec<Spot> = Vec::new();
+        let mut at = 0_i128;
+        let pass = |spots: &mut Vec<Spot>, to: i128, after: [u8; PASTS]| {
+            let from = spots.last().map_or(to, |spot| spot.axis + 1);
+            spots.extend((from..to).map(|axis| Spot { axis, pasts: Some(after), is_close: false, is_event: false }));
+        };
+        for (i, (gap, pasts, _)) in moments.iter().enumerate() {
+            at += match time {
+                _ if i == 0 => 0,
+                TimeModel::Steps => 1,
+                TimeModel::Points => i128::from(*gap),
+                TimeModel::Dense => 2 * i128::from(*gap),
+            };
+            if is_dense && i > 0 {
+                pass(&mut spots, at, moments[i - 1].2);
+            }
+            spots.push(Spot { axis: at, pasts: Some(*pasts), is_close: false, is_event: time != TimeModel::Steps });
+        }
+        let seen = spots.len();
+        match time {
+            TimeModel::Dense => pass(&mut spots, at + rest, moments.last().unwrap().2),
+            TimeModel::Points if rest > 0 => {
+                spots.push(Spot { axis: at + rest, pasts: None, is_close: true, is_event: false });
+            }
+            _ => {}
+        }
+        let all = evaluate(&nodes, time, &spots, spots.len());
+        let start = usize::from(start) % seen;
+        for (i, node) in nodes.iter().enumerate() {
+            let Formula::Until { lower, upper, left, right } = *node else { continue };
+            if lower > upper {
+                continue;
+            }
+            let bounds = Bounds { lower, upper: Some(upper) };
+            let mut whole = Lookahead::new(time, bounds, left.is_some());
+            // Told only where an operand changes, and where the bounds begin.
+            let mut sparse = whole.clone();
+            let (mut before, mut is_within) = (None, false);
+            let from = spots[start].axis + if is_dense { 2 } else { 1 } * i128::from(lower);
+            for (j, spot) in spots.iter().enumerate().skip(start).filter(|(_, spot)| spot.pasts.is_some()) {
+                let stays = left.map_or([Some(true); 2], |left| known(all[left as usize][j]));
+                let ends = known(all[right as usize][j]);
+                whole.moment(spot.axis, stays, ends);
+                if before != Some((stays, ends)) || spot.axis >= from && !is_within {
+                    sparse.moment(spot.axis, stays, ends);
+                }
+                (before, is_within) = (Some((stays, ends)), spot.axis >= from);
+            }
+            let last = spots.last().unwrap();
+            let expected = known(all[i][start]);
+            whole.end(last.axis, !last.is_event);
+            prop_assert_eq!(whole.known(), expected, "{:?} at {}: {:?}", node, start, spots);
+            sparse.end(last.axis, !last.is_event);
+            prop_assert_eq!(sparse.known(), expected, "{:?} at {}, sparse: {:?}", node, start, spots);
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //! the parts of the formula there.
 //!
 //! The parts are compiled as additional properties, which are not reported. They share all nodes with their
-//! property, so they cost little. Future operators are not watched but evaluated again from their parts:
-//! their reports contain the time points at which they change, but not up to where they are certain.
+//! property, so they cost little. Future operators are not watched: their reports tell only what changes, in the order in
+//! which it becomes certain, and not up to where it is certain. The engine's kernel of these operators
+//! ([`Lookahead`](rondel_engine::Lookahead)) tells again what they were at the places that an explanation looks at.
 
 mod courses;
 mod history;

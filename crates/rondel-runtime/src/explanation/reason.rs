@@ -1,6 +1,6 @@
 //! Formulas as trees of causes: the search for an explanation follows them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use rondel_event::{TopicId, Value, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Transition};
@@ -13,6 +13,9 @@ mod truth;
 
 pub(super) use explain::{Explained, explain};
 pub(super) use truth::Past;
+
+/// So many lags of a part are told apart, the farthest.
+const LAGS: usize = 64;
 
 /// The formula of a property.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +45,9 @@ struct Node {
     topics: Vec<TopicId>,
     /// Whether it or an operand reads a field, and not only the arrival of messages.
     reads: bool,
-    /// Whether it or an operand is a future operator.
-    is_ahead: bool,
+    /// How far ahead what it looks at begins and ends, over all operators of the future that it has or its operands
+    /// have; none if there are none.
+    lags: Vec<u64>,
 }
 
 /// A transition of a machine.
@@ -130,8 +134,17 @@ impl Kind {
         }
     }
 
-    fn looks_ahead(self) -> bool {
-        matches!(self, Kind::Ahead(..) | Kind::Until(_) | Kind::Next)
+    /// How far ahead what it looks at begins and ends, with operands that look ahead so far.
+    fn lags(self, of_operands: Vec<u64>) -> Vec<u64> {
+        let [lower, upper] = match self {
+            Kind::Ahead(_, bounds) | Kind::Until(bounds) => [bounds.lower, bounds.upper.unwrap_or(u64::MAX)],
+            Kind::Next => [0; 2],
+            _ => return of_operands,
+        };
+        let further =
+            of_operands.iter().chain(&[0]).flat_map(|lag| [lower, upper].map(|own| own.saturating_add(*lag)));
+        let lags: BTreeSet<u64> = further.collect();
+        lags.into_iter().rev().take(LAGS).collect()
     }
 }
 
@@ -218,9 +231,11 @@ impl Reason {
                 machine.transitions.iter().map(of).collect()
             });
             let any = |of: fn(&Node) -> bool| operands.iter().any(|operand| of(&nodes[*operand]));
+            let lags: BTreeSet<u64> =
+                operands.iter().flat_map(|operand| nodes[*operand].lags.clone()).collect();
             nodes.push(Node {
                 reads: !fields.is_empty() || any(|node| node.reads),
-                is_ahead: kind.looks_ahead() || any(|node| node.is_ahead),
+                lags: kind.lags(lags.into_iter().collect()),
                 history: watched.or_else(|| fields.first().copied().filter(|_| is_bool)),
                 kind,
                 row,

@@ -1,9 +1,9 @@
 //! The truth of parts at a place, from their histories.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use rondel_engine::Report;
+use rondel_engine::{Known, Lookahead, Report};
 use rondel_event::Value;
 use rondel_spec::{Bounds, TimeModel};
 
@@ -36,6 +36,25 @@ impl Truth {
             Truth::False => Some(false),
             Truth::True => Some(true),
             Truth::Unknown | Truth::Open => None,
+        }
+    }
+
+    /// Whether it is certainly true, and whether it is possibly true.
+    fn rails(self) -> Known {
+        match self {
+            Truth::False => [Some(false); 2],
+            Truth::True => [Some(true); 2],
+            Truth::Unknown => [Some(false), Some(true)],
+            Truth::Open => [None; 2],
+        }
+    }
+
+    fn from_rails(rails: Known) -> Truth {
+        match rails {
+            [Some(true), _] => Truth::True,
+            [_, Some(false)] => Truth::False,
+            [Some(false), Some(true)] => Truth::Unknown,
+            _ => Truth::Open,
         }
     }
 
@@ -161,6 +180,11 @@ impl<'a> Past<'a> {
         message.map_or(Place::between(time, after), |message| self.place_of(message))
     }
 
+    /// The last place on the axis of dense time, if there is one.
+    fn place_on(&self, axis: i128) -> Option<Place> {
+        Some(self.place_at(i64::try_from(axis >> 1).ok()?, axis & 1 == 1))
+    }
+
     /// The span within the bounds of an operator that looks back or ahead from a place.
     pub(super) fn span(&self, at: Place, bounds: Bounds, ahead: bool) -> Span {
         let scale = if self.is_dense() { 2 } else { 1 };
@@ -207,21 +231,25 @@ impl<'a> Past<'a> {
         if !self.is_dense() {
             return self.messages_in(span).last().map(|message| self.place_of(message));
         }
-        let (time, after) = (i64::try_from(span.to >> 1).ok()?, span.to & 1 == 1);
-        Some(self.place_at(time, after))
+        self.place_on(span.to)
     }
 
     /// The places of a span at which one of these nodes may change, in order, with the first place of the span, for
     /// an operator that looks ahead or back from `at`.
     pub(super) fn places(&mut self, nodes: &[usize], span: Span, at: Place, ahead: bool) -> Vec<Place> {
-        let is_ahead = nodes.iter().any(|node| self.reason.nodes[*node].is_ahead);
+        let lags: BTreeSet<u64> =
+            nodes.iter().flat_map(|node| self.reason.nodes[*node].lags.iter().copied()).collect();
         let on_its_side = |place: &Place| if ahead { *place >= at } else { *place <= at };
-        let mut places: Vec<Place> = if is_ahead && !self.is_dense() {
+        let mut places: Vec<Place> = if !lags.is_empty() && !self.is_dense() {
             self.messages_in(span).iter().map(|message| self.place_of(message)).collect()
         } else {
             let mut places: Vec<Place> = self.first_of(span).into_iter().collect();
-            // A future operator may be undecided towards the end.
-            places.extend(self.last_of(span).filter(|_| is_ahead));
+            // What looks ahead may be undecided from there on.
+            for lag in lags {
+                let certain = self.complete - 2 * i128::from(lag);
+                places.extend([certain, certain + 1].into_iter().filter_map(|axis| self.place_on(axis)));
+            }
+            places.retain(|place| (span.from..=span.to).contains(&self.axis(*place)));
             for &node in nodes {
                 let changes = self.changes(node, 0);
                 let within = |place: &&Place| (span.from..=span.to).contains(&self.axis(**place));
@@ -258,10 +286,7 @@ impl<'a> Past<'a> {
                 let lags = [Some(bounds.lower), bounds.upper];
                 for lag in lags.into_iter().flatten().map(|lag| 2 * i128::from(lag)) {
                     let shifted = found.iter().flat_map(|axis| [axis - lag, axis - lag + 1]);
-                    let shifted =
-                        shifted.filter_map(|axis| Some((i64::try_from(axis >> 1).ok()?, axis & 1 == 1)));
-                    places
-                        .extend(shifted.map(|(time, after)| self.place_at(time, after)).collect::<Vec<_>>());
+                    places.extend(shifted.filter_map(|axis| self.place_on(axis)));
                 }
             }
         }
@@ -317,52 +342,52 @@ impl<'a> Past<'a> {
                 next.map_or(Truth::Open, |next| self.truth(operand, next, below))
             }
             (Kind::Ahead(wanted, bounds), &[operand]) => {
-                let span = self.span(at, bounds, true);
-                let places = self.places(&[operand], self.known_part(span), at, true);
-                // True if some place has the wanted truth.
-                let is_so = |truth: Truth| if wanted { truth } else { truth.not() };
-                let mut found = if span.to <= self.complete { Truth::False } else { Truth::Open };
-                for place in places {
-                    if found == Truth::True {
-                        break;
-                    }
-                    found = found.or(is_so(self.truth(operand, place, below)));
-                }
-                is_so(found)
+                let found = self.ahead(at, bounds, None, (operand, wanted), below);
+                if wanted { found } else { found.not() }
             }
-            (Kind::Until(bounds), &[left, right]) => self.until(at, bounds, (left, right), below),
+            (Kind::Until(bounds), &[left, right]) => self.ahead(at, bounds, Some(left), (right, true), below),
             _ => Truth::Open,
         };
         self.truths.insert((node, at), truth);
         truth
     }
 
-    fn until(&mut self, at: Place, bounds: Bounds, (left, right): (usize, usize), depth: u32) -> Truth {
+    /// What an operator that looks ahead is at a place: whether the right operand has the wanted truth within the bounds,
+    /// and the left one, if there is one, is true until then.
+    fn ahead(
+        &mut self,
+        at: Place,
+        bounds: Bounds,
+        left: Option<usize>,
+        (right, wanted): (usize, bool),
+        depth: u32,
+    ) -> Truth {
         let span = self.span(at, bounds, true);
-        let all = Span { from: self.axis(at), ..self.known_part(span) };
-        let mut places = self.places(&[left, right], all, at, true);
-        // The search for the right operand begins at the start of the bounds.
-        let first = self.first_of(self.known_part(span));
-        places.extend(first.filter(|first| *first > at));
+        let within = self.known_part(span);
+        if self.axis(at) > within.to {
+            return Truth::Open;
+        }
+        let nodes: Vec<usize> = left.into_iter().chain([right]).collect();
+        // The left operand matters before the bounds, too.
+        let looked_at = if left.is_some() { Span { from: self.axis(at), ..within } } else { within };
+        let mut places = self.places(&nodes, looked_at, at, true);
+        places.extend(self.first_of(within).filter(|first| *first > at));
+        places.push(at);
         places.sort_unstable();
         places.dedup();
-        let (mut held, mut truth) = (Truth::True, Truth::False);
+        let mut ahead = Lookahead::new(self.reason.time, bounds, left.is_some());
         for place in places {
-            let stays = self.truth(left, place, depth);
-            if self.axis(place) >= span.from {
-                let mut ends = held.and(self.truth(right, place, depth));
-                if place.after && place != at {
-                    // A truth right after a time has no first point: the left operand must hold there too.
-                    ends = ends.and(stays);
-                }
-                truth = truth.or(ends);
-            }
-            held = held.and(stays);
-            if truth == Truth::True || held == Truth::False {
-                return truth;
+            let axis = self.axis(place);
+            let stays = left.map_or(Truth::True, |left| self.truth(left, place, depth));
+            let ends = if axis < span.from { Truth::False } else { self.truth(right, place, depth) };
+            ahead.moment(axis, stays.rails(), if wanted { ends } else { ends.not() }.rails());
+            let found = Truth::from_rails(ahead.known());
+            if found != Truth::Open {
+                return found;
             }
         }
-        if span.to <= self.complete { truth } else { truth.or(Truth::Open) }
+        ahead.end(within.to, within.to <= self.complete);
+        Truth::from_rails(ahead.known())
     }
 
     /// The part of a span for which the histories are known.
