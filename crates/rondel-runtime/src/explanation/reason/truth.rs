@@ -162,10 +162,19 @@ impl<'a> Past<'a> {
     /// interval right after it is one more.
     pub(super) fn axis(&self, place: Place) -> i128 {
         match self.reason.time {
-            TimeModel::Steps => self.messages.partition_point(|m| Some(m.step) < place.step()) as i128,
+            TimeModel::Steps => self.index(place) as i128,
             TimeModel::Points => place.time.into(),
             TimeModel::Dense => 2 * i128::from(place.time) + i128::from(place.after),
         }
+    }
+
+    /// The position of the first message that is not before a place, in steps.
+    fn index(&self, place: Place) -> usize {
+        let (first, step) = (self.messages.first().map(|first| first.step), place.step());
+        // Most properties see every message.
+        let guess = first.zip(step).and_then(|(first, step)| usize::try_from(step.checked_sub(first)?).ok());
+        let hit = guess.filter(|at| self.messages.get(*at).is_some_and(|found| Some(found.step) == step));
+        hit.unwrap_or_else(|| self.messages.partition_point(|message| Some(message.step) < step))
     }
 
     /// The place of a message.
@@ -203,8 +212,14 @@ impl<'a> Past<'a> {
     /// The messages in a span.
     pub(super) fn messages_in(&self, span: Span) -> &'a [Message] {
         let messages = self.messages;
-        let first = messages.partition_point(|message| self.axis(self.place_of(message)) < span.from);
-        let end = messages.partition_point(|message| self.axis(self.place_of(message)) <= span.to);
+        let before = |axis: i128| match self.reason.time {
+            // A message has its own position on the axis.
+            TimeModel::Steps => {
+                usize::try_from(axis.max(0)).map_or(messages.len(), |at| at.min(messages.len()))
+            }
+            _ => messages.partition_point(|message| self.axis(self.place_of(message)) < axis),
+        };
+        let (first, end) = (before(span.from), before(span.to.saturating_add(1)));
         messages.get(first..end).unwrap_or_default()
     }
 
