@@ -23,6 +23,7 @@ mod names;
 mod percentage;
 mod slices;
 mod time;
+mod values;
 mod variables;
 
 use std::collections::HashMap;
