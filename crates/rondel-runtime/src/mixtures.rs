@@ -4,6 +4,7 @@ use rondel_decode::lines::{is_matched, is_pattern};
 use rondel_event::{AddressPattern, TopicId, globs_meet};
 use rondel_spec::{Property, Spec, Topic};
 
+use crate::formula;
 use crate::options::Input;
 
 /// A sentence for each pattern of whose latest values some property reads: those of one robot replace those of
@@ -17,23 +18,48 @@ fn sentence(spec: &Spec, (id, topic): (TopicId, &Topic), input: &Input) -> Optio
     let pattern =
         [input.address.as_ref(), Some(&topic.address)].into_iter().flatten().find(|name| is_pattern(name))?;
     let reads = |property: &&Property| spec.undivided(property).contains(&id);
-    let names: Vec<&str> = spec.properties.iter().filter(reads).map(|property| &*property.name).collect();
-    let (first, others) = names.split_first()?;
+    let reading: Vec<&Property> = spec.properties.iter().filter(reads).collect();
+    let (first, others) = reading.split_first()?;
     let others = match others.len() {
         0 => String::new(),
         1 => " and 1 other property".to_owned(),
         more => format!(" and {more} other properties"),
     };
-    let parameter = topic.pattern().and_then(|pattern| Some(pattern.parameters().next()?.to_owned()));
-    let each = match parameter {
-        Some(parameter) => format!("`for each {parameter} in {}.{parameter}`", topic.name),
-        None => "`for each` over a field".to_owned(),
-    };
     Some(format!(
         "{} is the pattern {pattern}: where several topics match, a message of one replaces the values of another in \
-         {first}{others}; {each} keeps them apart",
-        topic.name
+         {}{others}; {} them apart",
+        topic.name,
+        first.name,
+        remedy(spec, first, topic)
     ))
+}
+
+/// What keeps the messages on a pattern apart in a property, with the verb.
+fn remedy(spec: &Spec, property: &Property, topic: &Topic) -> String {
+    if property.linear || property.criterion.is_some() {
+        return "topics with addresses of their own keep".to_owned();
+    }
+    let pattern = topic.pattern();
+    let parameters: Vec<&str> = pattern.iter().flat_map(|pattern| pattern.parameters()).collect();
+    let slice = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize));
+    if let Some(slice) = slice {
+        // A topic has a field for every parameter, or for none.
+        let keys = slice.keys.iter().enumerate().map(|(i, key)| {
+            let fields = key.fields.iter().map(|(topic, path)| formula::field(spec, *topic, path));
+            let own = match parameters.get(i) {
+                Some(parameter) => format!("{}.{parameter}", topic.name),
+                None => format!("{}.…", topic.name),
+            };
+            let fields: Vec<String> = fields.chain([own]).collect();
+            format!("{} in ({})", key.name, fields.join(", "))
+        });
+        return format!("`for each {}` keeps", keys.collect::<Vec<_>>().join(", "));
+    }
+    if parameters.is_empty() {
+        return "`for each` over a field, or over a parameter of the address, as in \"fleet/{robot}/pose\", keeps".to_owned();
+    }
+    let keys = parameters.iter().map(|parameter| format!("{parameter} in {}.{parameter}", topic.name));
+    format!("`for each {}` keeps", keys.collect::<Vec<_>>().join(", "))
 }
 
 /// A sentence for each topic that a pattern of another topic matches: a line of a recording belongs to one of them, a
@@ -120,6 +146,26 @@ mod tests {
             let text = format!("topic a \"{one}\" topic b \"{other}\"");
             let spec = rondel_spec::parse(&text).spec.unwrap();
             assert_eq!(overlaps(&spec, &vec![Input::default(); 2]).len(), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_messages_apart_is_said_for_the_property() {
+        let topics = "topic pose \"{site}/{robot}/pose\" { x: float } topic speed \"fleet/{r}/speed\" { v: float }";
+        for (property, expected) in [
+            ("property p = pose.x > 3", "`for each site in pose.site, robot in pose.robot` keeps"),
+            (
+                "property p for each robot in pose.robot = pose.x > speed.v",
+                "`for each robot in (pose.robot, speed.r)` keeps",
+            ),
+            ("@linear property p = speed.v > 3", "topics with addresses of their own keep"),
+            ("property p for each r in (pose.robot, speed.r) = pose.x > speed.v", ""),
+        ] {
+            let spec = rondel_spec::parse(&format!("{topics} {property}")).spec.unwrap();
+            let sentences = sentences(&spec, &vec![Input::default(); 2]);
+            let end = format!("in p; {expected} them apart");
+            assert_eq!(sentences.len(), usize::from(!expected.is_empty()), "{sentences:?}");
+            assert!(sentences.iter().all(|sentence| sentence.ends_with(&end)), "{sentences:?}");
         }
     }
 

@@ -10,7 +10,7 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["exp2"], "pow(2, {x})"),
     (&["expm1"], "exp({x}) - 1"),
     (&["power", "powf", "powi", "expt"], "pow({x}, {y})"),
-    (&["square"], "{x} * {x}"),
+    (&["square", "sqr"], "{x} * {x}"),
     (&["cube"], "pow({x}, 3)"),
     (&["cbrt"], "pow({x}, 1.0 / 3.0)"),
     (&["squareroot", "square_root", "root"], "sqrt({x})"),
@@ -66,6 +66,10 @@ const OTHERS: &[(&[&str], &str)] = &[
     (
         &["substring", "substr", "slice", "left", "right", "split", "find", "index_of", "indexof"],
         "write `starts_with(s, \"…\")`, `ends_with(s, \"…\")`, `contains(s, \"…\")` or `matches(s, \"…\")` for a part of a text",
+    ),
+    (
+        &["now", "time", "current_time", "timestamp", "clock"],
+        "write `age(topic)` for the time since a message, `once[0, 2 s] p` or `eventually[0, 2 s] p` for times relative to now",
     ),
     (
         &["isnan", "is_nan", "isnull", "is_null", "is_none", "is_known"],

@@ -63,9 +63,9 @@ impl Spec {
         Needs { topics: topics.into_iter().collect(), fields: in_order(fields) }
     }
 
-    /// Returns the topics of which a property without `for each` reads the latest values, whoever published them. A field
-    /// that matters only where a message carries it has the value of that message, as in an atom. Another field beside it
-    /// may be that of an earlier message, for a message may lack fields.
+    /// Returns the topics of which a property reads the latest values, whoever published them: those that its `for each`
+    /// does not name. A field that matters only where a message carries it has the value of that message, as in an atom.
+    /// Another field beside it may be that of an earlier message, for a message may lack fields.
     ///
     /// ```
     /// let text = "topic pose property p = on(pose) -> pose.x < 3
@@ -76,9 +76,10 @@ impl Spec {
     /// ```
     pub fn undivided(&self, property: &Property) -> Vec<TopicId> {
         let mut topics = BTreeSet::new();
-        if property.slice.is_some() {
-            return Vec::new();
-        }
+        let slice = property.slice.and_then(|slice| self.slices.get(slice.0 as usize));
+        let keys = slice.and_then(|slice| slice.keys.first());
+        let divided: Vec<TopicId> =
+            keys.into_iter().flat_map(|key| &key.fields).map(|(topic, _)| *topic).collect();
         // Each node with the fields that a message carries wherever its value matters.
         let mut open = vec![(property.formula, BTreeSet::new())];
         let mut seen = HashSet::new();
@@ -133,7 +134,7 @@ impl Spec {
                 _ => open.extend(node.operands().map(|operand| (operand, carried.clone()))),
             }
         }
-        topics.into_iter().collect()
+        topics.into_iter().filter(|topic| !divided.contains(topic)).collect()
     }
 
     /// Returns the operands of a chain of one operator, each once.

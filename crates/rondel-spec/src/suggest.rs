@@ -97,6 +97,9 @@ pub(crate) fn translation(word: &str) -> Option<&'static str> {
         "∃" => "exists",
         "⊤" => "true",
         "⊥" => "false",
+        "−" | "–" => "-",
+        "×" | "·" => "*",
+        "÷" => "/",
         "xor" => "!=",
         _ => return None,
     };
@@ -124,6 +127,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         "leads_to" | "leadsto" | "~>" | "followed_by" => {
             "write `p -> eventually[0, 2 s] q` for `q` within the next 2 s"
         }
+        "“" | "”" | "„" | "‘" | "’" | "«" | "»" => "write `\"`, the straight quotation mark",
         "|->" => "write `p -> q`",
         "|=>" => "write `p -> next q`, or `p -> eventually[0, 2 s] q`",
         "never" | "Never" | "NEVER" => "write `not p`, as a property is checked at every time point",
@@ -137,6 +141,7 @@ pub(crate) fn hint(word: &str) -> Option<&'static str> {
         }
         "after" | "before" => "write `once p` for the past, `eventually[0, 2 s] p` for the next 2 s",
         "whenever" | "then" => "write `p -> q`",
+        "like" | "LIKE" => "write `matches(s, \"…\")`, `contains(s, \"…\")` or `starts_with(s, \"…\")`",
         "delta" | "diff" => "write `x - prev(x)` for the difference between the last two messages",
         "derivative" | "der" | "ddt" => {
             "write `derivative(x) over 1 s` for the change per second, `x - prev(x)` for the difference between the last \

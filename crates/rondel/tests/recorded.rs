@@ -860,7 +860,8 @@ fn a_pattern_mixes_what_it_matches() {
          {\"topic\":\"fleet/r2/pose\",\"time\":2,\"data\":{\"x\":1,\"robot\":2}}\n",
     );
     let warning = "warning: pose is the pattern fleet/+/pose: where several topics match, a message of one replaces \
-                   the values of another in fast and 1 other property; `for each` over a field keeps them apart\n";
+                   the values of another in fast and 1 other property; `for each` over a field, or over a \
+                   parameter of the address, as in \"fleet/{robot}/pose\", keeps them apart\n";
     let checked = rondel(["check", "-q", &specification, &trace]);
     assert!(checked.stderr.starts_with(warning), "{}", checked.stderr);
     let deployment = folder.file(

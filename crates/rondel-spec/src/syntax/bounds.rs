@@ -173,6 +173,10 @@ impl Parser<'_> {
             if *self.peek() != TokenKind::Duration {
                 span = span.to(self.token(1).span);
             }
+            if let Some(help) = number_advice(text, word) {
+                let message = format!("`{text}` is no number");
+                return Err(self.report(Diagnostic::new(Code::InvalidNumber, span, message).help(help)));
+            }
             let message = match synonym(word) {
                 Some(meant) => format!("unknown unit '{word}'; did you mean '{meant}'?"),
                 None => {
@@ -208,5 +212,24 @@ impl Parser<'_> {
             DurationError::NotANumber => ("invalid number", "write a duration as in `200 ms`"),
         };
         self.report(Diagnostic::new(Code::InvalidNumber, span, message).help(help))
+    }
+}
+
+/// Returns advice for a number that other languages write so, or that is not whole; `word` are the letters at its end.
+fn number_advice(text: &str, word: &str) -> Option<String> {
+    let radix = match text.get(..2) {
+        Some("0x" | "0X") => Some((16, "hexadecimal")),
+        Some("0b" | "0B") => Some((2, "binary")),
+        Some("0o" | "0O") => Some((8, "octal")),
+        _ => None,
+    };
+    if let Some((radix, name)) = radix {
+        let number = i64::from_str_radix(&text[2..].replace('_', ""), radix).ok()?;
+        return Some(format!("write `{number}`: there are no {name} numbers"));
+    }
+    match word {
+        "e" | "E" => Some(format!("write digits after `{word}`, as in `{text}3`")),
+        "f" | "F" | "L" | "u" | "U" | "l" => Some(format!("write `{}`", text.strip_suffix(word)?)),
+        _ => None,
     }
 }

@@ -387,11 +387,13 @@ impl Parser<'_> {
                 _ => format!("write `({sum}) / {}.0`", operands.len()),
             };
         }
-        match is_rate {
-            true => format!("write `{word}(…) over 10 s`"),
-            false => {
-                format!("write `{word}(…) over 10 s` in time, `{word}(…) over 10` in steps")
+        match (aggregate, is_rate) {
+            (_, true) => format!("write `{word}(…) over 10 s`"),
+            (Aggregate::Count, _) => {
+                "write `count(…) over 10 s` in time, `count(…) over 10` in steps; `len(…)` for the length of an array"
+                    .to_owned()
             }
+            _ => format!("write `{word}(…) over 10 s` in time, `{word}(…) over 10` in steps"),
         }
     }
 

@@ -10,6 +10,9 @@ use crate::operators::Operator;
 /// The operators with bounds before their operand.
 const TEMPORAL: [&str; 4] = ["once", "historically", "eventually", "always"];
 
+/// What other languages write before the functions of a library.
+const LIBRARIES: [&str; 5] = ["math", "Math", "np", "numpy", "std"];
+
 /// Returns a duration with the largest unit of which it is a whole number, at most seconds.
 fn written_duration(nanos: i64) -> String {
     let units = UNITS.iter().rev().filter(|(_, length)| *length <= 1_000_000_000);
@@ -32,8 +35,14 @@ impl Parser<'_> {
                 && self.is_whole(1)
                 && self.after_operator().is_none() =>
             {
-                let number = format!("{}.{}", last.of(self.text), beside.of(self.text));
-                (span, format!("write `{number}`, with a point"))
+                (span, self.comma_advice())
+            }
+            "." if is_next && self.is_whole_before() && self.symbol(1) == "." && self.is_whole(2) => {
+                let (low, high) = (last.of(self.text), self.token(2).span.of(self.text));
+                (pair, format!("write `{low}, {high}`: `[{low}, {high}]` is an interval"))
+            }
+            "=" if self.symbol(1) == "~" && span.end == beside.start => {
+                (pair, "write `matches(s, \"…\")` for a regular expression".to_owned())
             }
             "." if is_next && self.is_whole_before() => (span, format!("write `{}.0`", last.of(self.text))),
             _ if last.of(self.text) == ")" && self.bounds_in_parentheses().is_some() => {
@@ -58,6 +67,25 @@ impl Parser<'_> {
         };
         let message = format!("expected an operator, found `{}`", span.of(self.text));
         Some(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)))
+    }
+
+    /// Returns advice for a comma in a number: before each three digits, as in `1,000`, or for a point.
+    fn comma_advice(&self) -> String {
+        let first = self.last_span().of(self.text);
+        let mut number = first.to_owned();
+        let mut at = 0;
+        while self.symbol(at) == "," && self.is_whole(at + 1) {
+            let (comma, group) = (self.token(at).span, self.token(at + 1).span);
+            if comma.end != group.start || group.of(self.text).len() != 3 {
+                break;
+            }
+            number += group.of(self.text);
+            at += 2;
+        }
+        match at {
+            _ if at > 0 && first != "0" => format!("write `{number}`, without commas"),
+            _ => format!("write `{first}.{}`, with a point", self.token(1).span.of(self.text)),
+        }
     }
 
     fn is_whole_before(&self) -> bool {
@@ -117,6 +145,9 @@ impl Parser<'_> {
         let (first, end) = (self.token_before(back).span, self.token_before(3).span);
         let operand = first.to(end).of(self.text);
         let is_path = !self.word_before(back).is_empty() && !operand.contains(char::is_whitespace);
+        if is_path && LIBRARIES.contains(&operand) {
+            return Some(format!("write `{method}(…)`"));
+        }
         let rest = if self.symbol(1) == ")" { "" } else { ", …" };
         is_path.then(|| format!("write `{method}({operand}{rest})`"))
     }
