@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn what_keeps_messages_apart_is_said_for_the_property() {
-        let topics = "topic pose \"{site}/{robot}/pose\" { x: float } topic speed \"fleet/{r}/speed\" { v: float }";
+        let topics =
+            "topic pose \"{site}/{robot}/pose\" { x: float } topic speed \"fleet/{r}/speed\" { v: float }";
         for (property, expected) in [
             ("property p = pose.x > 3", "`for each site in pose.site, robot in pose.robot` keeps"),
             (

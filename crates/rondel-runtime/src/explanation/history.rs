@@ -142,9 +142,10 @@ impl History {
         Some(if part == 0.0 { value.clone() } else { Some(Value::Float(start + part)) })
     }
 
-    /// The last place up to which an interpolated number is known, if the next value is still missing.
-    pub(super) fn open_end(&self) -> Option<Place> {
-        self.segments.last().filter(|last| number(&last.value).is_some()).map(|last| last.from)
+    /// The last place up to which an interpolated number is known at a place, if the next value is still missing there.
+    pub(super) fn open_end(&self, at: Place) -> Option<Place> {
+        let seen = self.segments.partition_point(|segment| segment.from <= at);
+        self.segments[..seen].last().filter(|last| number(&last.value).is_some()).map(|last| last.from)
     }
 
     /// Removes old values, except those at the places in `keep`.

@@ -455,7 +455,9 @@ impl Explainer {
         };
         let histories = self.kept.histories(property, key, &watched.shared, about)?;
         let messages = self.kept.messages(property, key, self.messages.all(), histories.ended);
-        let mut past = Past::new(&watched.reason, &watched.rows, histories, &messages);
+        // Of the block, further messages have been recorded.
+        let seen = &messages[..messages.partition_point(|message| message.step <= report.step)];
+        let mut past = Past::new(&watched.reason, &watched.rows, histories, seen);
         past.know(report.at_event, given);
         let own = past.own(report, given);
         let Explained { rows, places } = explain(past, own);

@@ -303,10 +303,8 @@ impl Search<'_> {
         let on_its_side = |place: &Place| if ahead { *place >= at } else { *place <= at };
         // A node that reads only the arrival of messages has no other places.
         let is_by_message = !self.node(node).reads && !topics.is_empty();
-        let changes = if is_by_message { [].into() } else { self.past.changes(node, 0) };
-        let within = |place: &&Place| (span.from..=span.to).contains(&self.past.axis(**place));
-        let mut places: BTreeSet<Place> =
-            changes.iter().filter(within).copied().filter(on_its_side).collect();
+        let changes = if is_by_message { Vec::new() } else { self.past.changes_in(node, span) };
+        let mut places: BTreeSet<Place> = changes.into_iter().filter(on_its_side).collect();
         let messages = self.past.messages_in(span).iter();
         let its = messages.filter(|message| message.topic.is_some_and(|topic| topics.contains(&topic)));
         let its = its.map(|message| self.past.place_of(message)).filter(on_its_side);

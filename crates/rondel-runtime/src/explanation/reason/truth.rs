@@ -92,8 +92,12 @@ pub(in crate::explanation) struct Past<'a> {
     pub(super) reason: &'a Reason,
     pub(super) rows: &'a [Row],
     pub(super) histories: Histories<'a>,
-    /// The messages that the property sees.
+    /// The messages that the property has seen.
     pub(super) messages: &'a [Message],
+    /// Where the verdict became certain.
+    given: Place,
+    /// No verdict is asked about an earlier time.
+    from: i128,
     /// The histories are known up to here.
     known: i128,
     /// No further message can arrive up to here.
@@ -110,12 +114,15 @@ impl<'a> Past<'a> {
         messages: &'a [Message],
     ) -> Past<'a> {
         let (truths, changes) = (HashMap::new(), HashMap::new());
-        Past { reason, rows, histories, messages, known: i128::MAX, complete: i128::MAX, truths, changes }
+        let given = Place::between(i64::MAX, true);
+        let (from, known, complete) = (i128::MIN, i128::MAX, i128::MAX);
+        Past { reason, rows, histories, messages, given, from, known, complete, truths, changes }
     }
 
     /// Sets the place at which the verdict became certain: histories are known up to there, or with linear
     /// interpolation up to the last value.
     pub(in crate::explanation) fn know(&mut self, at_event: bool, given: Place) {
+        self.given = given;
         self.known = self.axis(given);
         // Another message may still arrive at the same time. In steps it is another step.
         self.complete = match self.reason.time {
@@ -124,7 +131,7 @@ impl<'a> Past<'a> {
             TimeModel::Points | TimeModel::Dense => self.known - 1,
         };
         let lines = self.rows.iter().enumerate().filter(|(_, row)| **row == Row::Line);
-        let ends = lines.filter_map(|(row, _)| self.histories.of(row).open_end());
+        let ends = lines.filter_map(|(row, _)| self.histories.of(row).open_end(given));
         if let Some(end) = ends.min() {
             self.known = self.known.min(self.axis(end) - 1);
             self.complete = self.complete.min(self.known);
@@ -137,13 +144,16 @@ impl<'a> Past<'a> {
             let index = self.messages.partition_point(|message| message.step < report.step);
             let index = index.checked_sub(usize::try_from(report.back).unwrap_or(usize::MAX));
             let found = index.and_then(|index| self.messages.get(index));
-            return found
+            let own = found
                 .map_or(Place::message(0, report.step.saturating_sub(report.back)), |m| self.place_of(m));
+            self.from = self.axis(own);
+            return own;
         }
+        let time = report.about.unwrap_or(report.time).as_nanos();
+        self.from = self.axis(Place::between(time, false));
         if report.about.is_none() && report.at_event {
             return given;
         }
-        let time = report.about.unwrap_or(report.time).as_nanos();
         let first = self.messages.partition_point(|message| message.time < time);
         let together =
             self.messages[first..].iter().take_while(|message| message.time == time && !report.after);
@@ -266,9 +276,7 @@ impl<'a> Past<'a> {
             }
             places.retain(|place| (span.from..=span.to).contains(&self.axis(*place)));
             for &node in nodes {
-                let changes = self.changes(node, 0);
-                let within = |place: &&Place| (span.from..=span.to).contains(&self.axis(**place));
-                places.extend(changes.iter().filter(within));
+                places.extend(self.changes_in(node, span));
             }
             places
         };
@@ -280,6 +288,14 @@ impl<'a> Past<'a> {
         places.sort_unstable();
         places.dedup();
         places
+    }
+
+    /// The places of a span at which a node may change, in order.
+    pub(super) fn changes_in(&mut self, node: usize, span: Span) -> Vec<Place> {
+        let changes = self.changes(node, 0);
+        let first = changes.partition_point(|place| self.axis(*place) < span.from);
+        let end = changes.partition_point(|place| self.axis(*place) <= span.to);
+        changes.get(first..end).unwrap_or_default().to_vec()
     }
 
     /// The places at which a node may change.
@@ -296,6 +312,10 @@ impl<'a> Past<'a> {
             for &operand in &of.operands {
                 places.extend(self.changes(operand, depth + 1).iter());
             }
+            if !of.lags.is_empty() {
+                // A future operator is nowhere an operand of one that looks back.
+                places.retain(|place| self.axis(*place) >= self.from);
+            }
             if let (Kind::Ahead(_, bounds) | Kind::Until(bounds), true) = (of.kind, self.is_dense()) {
                 let found: Vec<i128> = places.iter().map(|place| self.axis(*place)).collect();
                 let lags = [Some(bounds.lower), bounds.upper];
@@ -305,6 +325,8 @@ impl<'a> Past<'a> {
                 }
             }
         }
+        let seen = self.given;
+        places.retain(|place| *place <= seen);
         places.sort_unstable();
         places.dedup();
         let places: Rc<[Place]> = places.into();
