@@ -42,9 +42,7 @@ const SYMBOLS: [&str; 38] = [
 
 /// Returns the symbol that a text begins with.
 fn symbol(text: &str) -> Option<&'static str> {
-    let first = text.as_bytes().first();
-    // Most symbols differ in their first byte.
-    SYMBOLS.iter().copied().find(|s| s.as_bytes().first() == first && text.starts_with(s))
+    SYMBOLS.iter().copied().find(|s| text.starts_with(s))
 }
 
 /// Returns the tokens of `text` and a final `End`, and reports characters that form no token.
