@@ -23,12 +23,12 @@ impl Explanation {
             ("step".into(), points().map(|m| m.step.map_or_else(String::new, |s| s.to_string())).collect()),
             ("message".into(), points().map(|point| point.topic.clone().unwrap_or_default()).collect()),
         ];
-        for (i, name) in self.names.iter().enumerate() {
+        for (i, name) in self.shown_names().into_iter().enumerate() {
             let cell = |point: &TimePoint| match point.values.get(i) {
                 Some(Some(value)) => shorten(&value_text(value), VALUE),
                 _ => "?".to_owned(),
             };
-            rows.push((shorten(name, NAME), points().map(cell).collect()));
+            rows.push((name, points().map(cell).collect()));
         }
         let width = |text: &str| text.chars().count();
         let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
@@ -44,6 +44,17 @@ impl Explanation {
             out.extend_from_slice(line.trim_end().as_bytes());
             out.push(b'\n');
         }
+    }
+
+    /// The names, none longer than a line allows. Of those that begin alike the ends are shown, too.
+    fn shown_names(&self) -> Vec<String> {
+        let begin: Vec<String> = self.names.iter().map(|name| shorten(name, NAME)).collect();
+        let is_double = |text: &String| begin.iter().filter(|other| *other == text).count() > 1;
+        let shown = |(name, text): (&String, &String)| match is_double(text) {
+            true => begin_and_end(name, NAME),
+            false => text.clone(),
+        };
+        self.names.iter().zip(&begin).map(shown).collect()
     }
 
     /// Appends a JSON array: an object for each point.
@@ -80,4 +91,14 @@ fn shorten(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// The beginning and the end of a long text.
+fn begin_and_end(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let end = most / 2;
+    text.chars().take(most - end - 1).chain(['…']).chain(text.chars().skip(count - end)).collect()
 }

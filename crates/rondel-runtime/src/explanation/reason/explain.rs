@@ -313,11 +313,12 @@ impl Search<'_> {
         } else {
             places.extend(its.rev().take(SHOWN));
         }
-        if self.node(node).reads {
+        if self.node(node).reads || !self.node(node).lags.is_empty() {
             // The nearest place is shown even without a message there.
             let own = (span.from..=span.to).contains(&self.past.axis(at)).then_some(at);
             if own.is_some() || places.is_empty() {
-                let nearest = own.or_else(|| if ahead { None } else { self.past.last_of(span) });
+                let nearest = if ahead { self.past.first_of(span) } else { self.past.last_of(span) };
+                let nearest = own.or(nearest);
                 nearest.into_iter().for_each(|place| self.add(node, place, None));
             }
         }

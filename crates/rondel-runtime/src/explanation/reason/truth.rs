@@ -234,7 +234,7 @@ impl<'a> Past<'a> {
     }
 
     /// The first place of a span, if it has one.
-    fn first_of(&self, span: Span) -> Option<Place> {
+    pub(super) fn first_of(&self, span: Span) -> Option<Place> {
         if span.from > span.to {
             return None;
         }
