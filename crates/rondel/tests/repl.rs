@@ -168,6 +168,26 @@ fn definitions_are_kept_and_can_be_replaced() {
 }
 
 #[test]
+fn a_definition_that_is_used_is_not_removed() {
+    let folder = Folder::new();
+    let trace = drive(&folder);
+    let lines = [
+        "let fast = speed > 10",
+        "let both = fast and brake",
+        "# a comment",
+        ":drop fast",
+        ":drop both",
+        ":drop fast",
+    ];
+    let finished = repl([&trace], &lines);
+    finished
+        .expect_status(2)
+        .expect_stderr(&["error: `both` uses it: remove that first, or define `fast` anew\n"]);
+    assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
+    assert_eq!(answers(&finished), ["kept fast", "kept both"]);
+}
+
+#[test]
 fn declarations_with_verdicts_are_evaluated() {
     let folder = Folder::new();
     let trace = drive(&folder);
@@ -333,6 +353,7 @@ fn a_stretch_is_shown_by_itself() {
     let answers = answers(&finished);
     assert!(answers[0].starts_with("▁▁▁"), "{}", answers[0]);
     assert!(answers[0].contains("\n2 s ─") && answers[0].contains("─ 4 s\n"), "{}", answers[0]);
+    assert!(answers[0].contains("\nwhole recording: violated "), "{}", answers[0]);
     assert!(answers[1].starts_with("▁▁▁"), "{}", answers[1]);
     assert!(answers[1].contains("\n0 s ─") && answers[1].contains("─ 7 s\n"), "{}", answers[1]);
 }

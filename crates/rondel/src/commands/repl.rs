@@ -257,7 +257,7 @@ impl Session {
     /// Does what a line asks for.
     fn answer(&mut self, line: &str) -> Answered {
         let line = line.trim();
-        if line.is_empty() {
+        if line.is_empty() || line.starts_with('#') || line.starts_with("//") {
             return Answered::Well;
         }
         if let Some(command) = line.strip_prefix(':') {
@@ -368,9 +368,8 @@ impl Session {
                 self.print(if text.is_empty() { "nothing is defined\n" } else { &text });
             }
             ("drop", Some(name)) => {
-                if !self.playground.forget(name) {
-                    return self
-                        .refuse(&format!("nothing called `{name}` was defined here; :lets lists what was"));
+                if let Err(reason) = self.playground.forget(name) {
+                    return self.refuse(&reason);
                 }
                 self.vocabulary = self.playground.vocabulary();
             }

@@ -106,12 +106,32 @@ impl Playground {
         self.imports.iter().map(String::as_str).chain(self.definitions.iter().map(|(_, text)| text.as_str()))
     }
 
-    /// Removes a definition; returns whether there was one.
-    pub fn forget(&mut self, name: &str) -> bool {
-        let before = self.definitions().count();
+    /// Removes a definition.
+    ///
+    /// # Errors
+    /// Why not: there is none, or another one uses it.
+    pub fn forget(&mut self, name: &str) -> Result<(), String> {
+        let before = (self.imports.clone(), self.definitions.clone());
         self.definitions.retain(|(other, _)| other != name);
         self.imports.retain(|import| imported(import) != name);
-        self.definitions().count() < before
+        if (self.imports.len(), self.definitions.len()) == (before.0.len(), before.1.len()) {
+            return Err(format!("nothing called `{name}` was defined here; :lets lists what was"));
+        }
+        let Some(user) = self.broken() else { return Ok(()) };
+        (self.imports, self.definitions) = before;
+        Err(format!("`{user}` uses it: remove that first, or define `{name}` anew"))
+    }
+
+    /// A definition in which something is wrong.
+    fn broken(&self) -> Option<String> {
+        let (sources, _) = self.text(true, "", None);
+        let Outcome { diagnostics, .. } =
+            rondel_spec::parse_sources(&sources, &ParseOptions::default(), Some(&*self.schemas));
+        let error = diagnostics.iter().find(|one| one.is_error())?;
+        let line = sources.text().get(..error.span.start)?.rsplit('\n').next()?.len();
+        let line = sources.text()[error.span.start - line..].lines().next()?;
+        let definition = self.definitions.iter().find(|(_, text)| text == line);
+        definition.map(|(name, _)| name.clone())
     }
 
     /// Finds out what a line means, and keeps it if it is a definition. Also returns warnings as they are shown.

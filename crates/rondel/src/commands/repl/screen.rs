@@ -82,9 +82,11 @@ impl Screen {
             (_, remark) => format!(": {remark}"),
         };
         let (_, code) = blocks::block(judged.outcome);
+        // The stretch limits what is shown, not what is counted.
+        let of = if self.from.is_some() || self.to.is_some() { "whole recording: " } else { "" };
         match self.colour {
-            true => format!("\x1b[{code}m{word}\x1b[0m{rest}\n"),
-            false => format!("{word}{rest}\n"),
+            true => format!("{of}\x1b[{code}m{word}\x1b[0m{rest}\n"),
+            false => format!("{of}{word}{rest}\n"),
         }
     }
 
