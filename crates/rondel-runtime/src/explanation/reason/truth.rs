@@ -96,7 +96,7 @@ pub(in crate::explanation) struct Past<'a> {
     pub(super) messages: &'a [Message],
     /// Where the verdict became certain.
     given: Place,
-    /// No verdict is asked about an earlier time.
+    /// No future operator was asked about an earlier place.
     from: i128,
     /// The histories are known up to here.
     known: i128,
@@ -271,8 +271,8 @@ impl<'a> Past<'a> {
             let mut places: Vec<Place> = self.first_of(span).into_iter().collect();
             // What looks ahead may be undecided from there on.
             for lag in lags {
-                let certain = self.complete - 2 * i128::from(lag);
-                places.extend([certain, certain + 1].into_iter().filter_map(|axis| self.place_on(axis)));
+                let ends = [self.complete, self.complete + 1, self.known + 1];
+                places.extend(ends.into_iter().filter_map(|end| self.place_on(end - 2 * i128::from(lag))));
             }
             places.retain(|place| (span.from..=span.to).contains(&self.axis(*place)));
             for &node in nodes {
@@ -356,6 +356,11 @@ impl<'a> Past<'a> {
         }
         if depth > DEEPEST {
             return Truth::Open;
+        }
+        if !of.lags.is_empty() && self.axis(at) < self.from {
+            // A table shows its parts also where only others matter.
+            self.from = self.axis(at);
+            self.changes.retain(|node, _| reason.nodes[*node].lags.is_empty());
         }
         if let Some(known) = self.truths.get(&(node, at)) {
             return *known;
