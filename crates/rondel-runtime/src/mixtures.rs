@@ -2,7 +2,7 @@
 
 use rondel_decode::lines::{is_matched, is_pattern};
 use rondel_event::{AddressPattern, TopicId, globs_meet};
-use rondel_spec::{Property, Spec, Topic};
+use rondel_spec::{Property, Spec, Topic, is_name};
 
 use crate::formula;
 use crate::options::Input;
@@ -58,7 +58,11 @@ fn remedy(spec: &Spec, property: &Property, topic: &Topic) -> String {
     if parameters.is_empty() {
         return "`for each` over a field, or over a parameter of the address, as in \"fleet/{robot}/pose\", keeps".to_owned();
     }
-    let keys = parameters.iter().map(|parameter| format!("{parameter} in {}.{parameter}", topic.name));
+    let is_free = |name: &str| is_name(name) && spec.declared().iter().all(|topic| topic.name != name);
+    let keys = parameters.iter().map(|parameter| {
+        let end = if is_free(parameter) { "" } else { "_id" };
+        format!("{parameter}{end} in {}.{parameter}", topic.name)
+    });
     format!("`for each {}` keeps", keys.collect::<Vec<_>>().join(", "))
 }
 
@@ -151,19 +155,20 @@ mod tests {
 
     #[test]
     fn what_keeps_messages_apart_is_said_for_the_property() {
-        let topics =
-            "topic pose \"{site}/{robot}/pose\" { x: float } topic speed \"fleet/{r}/speed\" { v: float }";
+        let topics = "topic pose \"{site}/{robot}/pose\" { x: float } topic speed \"fleet/{r}/speed\" { v: float } \
+                      topic mover \"{mover}/{if}/x\" { x: float }";
         for (property, expected) in [
             ("property p = pose.x > 3", "`for each site in pose.site, robot in pose.robot` keeps"),
             (
                 "property p for each robot in pose.robot = pose.x > speed.v",
                 "`for each robot in (pose.robot, speed.r)` keeps",
             ),
+            ("property p = mover.x > 3", "`for each mover_id in mover.mover, if_id in mover.if` keeps"),
             ("@linear property p = speed.v > 3", "topics with addresses of their own keep"),
             ("property p for each r in (pose.robot, speed.r) = pose.x > speed.v", ""),
         ] {
             let spec = rondel_spec::parse(&format!("{topics} {property}")).spec.unwrap();
-            let sentences = sentences(&spec, &vec![Input::default(); 2]);
+            let sentences = sentences(&spec, &vec![Input::default(); 3]);
             let end = format!("in p; {expected} them apart");
             assert_eq!(sentences.len(), usize::from(!expected.is_empty()), "{sentences:?}");
             assert!(sentences.iter().all(|sentence| sentence.ends_with(&end)), "{sentences:?}");
