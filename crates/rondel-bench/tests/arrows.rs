@@ -113,3 +113,34 @@ fn folders_of_the_engine_import_only_from_those_below_them() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(imports > 300, "{imports}");
 }
+
+#[test]
+fn types_of_the_engine_have_names_of_their_own() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../rondel-engine/src"));
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources(root) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("mod tests {").next().unwrap();
+        for line in code.lines() {
+            let words: Vec<&str> = line.split_whitespace().filter(|word| !word.starts_with("pub")).collect();
+            // An associated type is indented.
+            let is_type = match words[..] {
+                ["struct" | "enum" | "trait" | "union", ..] => true,
+                ["type", ..] => !line.starts_with(' '),
+                _ => false,
+            };
+            if is_type {
+                let end = |c: char| !c.is_alphanumeric() && c != '_';
+                let name = words[1].split(end).next().unwrap().to_owned();
+                let file = path.strip_prefix(root).unwrap().display();
+                // Those that a macro makes have none yet.
+                if !name.is_empty() {
+                    places.entry(name).or_default().push(file.to_string());
+                }
+            }
+        }
+    }
+    assert!(places.len() > 300, "{}", places.len());
+    places.retain(|_, files| files.len() > 1);
+    assert!(places.is_empty(), "{places:#?}");
+}

@@ -10,19 +10,19 @@ use crate::exec::values;
 use crate::ir::instruction::Instruction;
 use crate::ir::node::ChainColumn;
 use crate::linear::LineRows;
-use crate::machine::{MachineRows, MachineState, Moment};
+use crate::machine::{MachineMoment, MachineRows, MachineState};
 use crate::ops::columns;
 use crate::ops::columns::Columns;
 use crate::ops::delay::Delay;
 use crate::ops::once::{Recently, TimedRecently};
 use crate::ops::ranges::Ranges;
 use crate::ops::rows::RowView;
-use crate::ops::scalar::Reading;
+use crate::ops::scalar::ScalarReading;
 use crate::ops::shift;
 use crate::ops::since::{self, TimedSince};
-use crate::ops::timed::{self, Moments, Sides};
+use crate::ops::timed::{self, RowTimes, TruthSides};
 use crate::ops::words;
-use crate::relation::source::Reading as Registered;
+use crate::relation::source::Reading;
 use crate::relation::state::RelationState;
 
 /// What a block is evaluated with.
@@ -204,7 +204,7 @@ impl<'a> Frame<'a> {
         let moments = self.step.view.moments;
         match *instruction {
             Instruction::Together => {
-                let Moments { times, before } = moments;
+                let RowTimes { times, before } = moments;
                 let mut before = before;
                 let mut out = 0;
                 for (row, &time) in times.iter().enumerate() {
@@ -214,21 +214,21 @@ impl<'a> Frame<'a> {
                 out
             }
             Instruction::TimedRecently { q, q_after, state, second } => {
-                let q = Sides { at: q.read(self.words), after: q_after.read(self.words) };
+                let q = TruthSides { at: q.read(self.words), after: q_after.read(self.words) };
                 let out = self.timed_recently[state as usize].step(q, moments);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::TimedSince { operands, state, second } => {
                 let [p, q] = self.step.section.operands[operands as usize]
-                    .map(|x| Sides { at: x.at.read(self.words), after: x.after.read(self.words) });
+                    .map(|x| TruthSides { at: x.at.read(self.words), after: x.after.read(self.words) });
                 let out = self.timed_since[state as usize].step(p, q, moments);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::LookAhead { operands, state } => {
                 let [p, q] = self.step.section.operands[operands as usize]
-                    .map(|x| Sides { at: x.at.read(self.words), after: x.after.read(self.words) });
+                    .map(|x| TruthSides { at: x.at.read(self.words), after: x.after.read(self.words) });
                 self.ranges[state as usize].extend(p, q, moments);
                 0
             }
@@ -275,7 +275,7 @@ impl<'a> Frame<'a> {
         let Step { section, view, .. } = self.step;
         let RowView { block, start, events, len, position, moments, .. } = view;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &*self.values.buffers);
-        let reading = Registered { words, columns, block, start, events, buffers };
+        let reading = Reading { words, columns, block, start, events, buffers };
         let state = &mut self.relations[relation as usize];
         let out = section.relations[relation as usize].step(state, &reading, len, position, moments);
         self.seconds[second as usize] = out.after;
@@ -287,7 +287,7 @@ impl<'a> Frame<'a> {
         let Lasting { known, span } = self.step.section.lasting[state as usize];
         let known = known.read(self.words);
         let until = &mut self.lasting[state as usize];
-        let mut out = Sides::default();
+        let mut out = TruthSides::default();
         for (row, &time) in self.step.view.moments.times.iter().enumerate() {
             let (from, place) = (self.columns.ints[x as usize][row], timed::instant(time));
             let is_known = known >> row & 1 == 1;
@@ -333,14 +333,14 @@ impl<'a> Frame<'a> {
     #[inline(never)]
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
         let Step { section, view: RowView { block, position, moments, .. }, .. } = self.step;
-        let Moments { times, mut before } = moments;
+        let RowTimes { times, mut before } = moments;
         let reading =
-            Reading { words: self.words, columns: self.columns, block, buffers: &self.values.buffers };
+            ScalarReading { words: self.words, columns: self.columns, block, buffers: &self.values.buffers };
         let rows = &mut self.machine_rows[machine as usize];
         for (row, &time) in times.iter().enumerate() {
             let is_event = self.step.view.events >> row & 1 == 1;
             let position = position.saturating_add(row as u64);
-            let moment = Moment { row, is_event, time, before, position };
+            let moment = MachineMoment { row, is_event, time, before, position };
             self.machines[machine as usize].step(&section.machines[machine as usize], &reading, moment, rows);
             before = time;
         }

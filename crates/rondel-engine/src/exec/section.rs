@@ -15,8 +15,8 @@ use crate::ir::truth::Truth;
 use crate::ir::wire::{Sides, Wire};
 use crate::linear::LinearPlan;
 use crate::machine::MachinePlan;
-use crate::ops::window::Operands;
-use crate::relation::source::Relation as Quantified;
+use crate::ops::window::WindowOperands;
+use crate::relation::source::Relation;
 
 /// What the moments of a section are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +63,14 @@ pub(crate) struct Section {
     pub(crate) lasting: Vec<Lasting>,
     pub(crate) machines: Vec<MachinePlan>,
     /// The operands of the windows.
-    pub(crate) windows: Vec<Operands>,
+    pub(crate) windows: Vec<WindowOperands>,
     /// For every property its robustness, where it is asked for.
     pub(crate) robust: Vec<Option<Margin>>,
     /// Whether that is a number for any of them.
     pub(crate) has_levels: bool,
     /// The columns of dense robustness, each for both sides.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
-    pub(crate) relations: Vec<Quantified>,
+    pub(crate) relations: Vec<Relation>,
     pub(crate) inner: Vec<Box<dyn InnerPlan>>,
     /// The premises of its properties.
     pub(crate) premises: Vec<Premise>,

@@ -25,7 +25,7 @@ use crate::ops::once;
 use crate::ops::ranges::Ranges;
 use crate::ops::rows::RowView;
 use crate::ops::since::{TimedSince, robust};
-use crate::ops::timed::Moments;
+use crate::ops::timed::RowTimes;
 use crate::ops::varying::Varying;
 use crate::ops::window::Window;
 use crate::ops::words;
@@ -140,7 +140,7 @@ impl Serial {
                 len: Block::CAPACITY as u32,
                 rows: Rows::MAX,
                 position: 0,
-                moments: Moments { times: &[], before: 0 },
+                moments: RowTimes { times: &[], before: 0 },
             },
             chains: &[],
             lines: &[],
@@ -207,7 +207,7 @@ impl Serial {
             len,
             rows: words::low(len.into()),
             position: self.position,
-            moments: Moments { times, before: self.time },
+            moments: RowTimes { times, before: self.time },
         };
         let step = Step { section, view, chains, lines };
         Frame::new(step, &mut self.state, &mut self.inner, &mut self.registers)
@@ -508,7 +508,7 @@ impl Serial {
         let ValueState { windows, robust_once, robust_since, robust_dense, .. } = &self.state.values;
         let samples = windows.iter().map(Window::dropped);
         let robust = robust_once.iter().map(once::Robust::dropped);
-        let robust = robust.chain(robust_since.iter().map(robust::Since::dropped));
+        let robust = robust.chain(robust_since.iter().map(robust::SinceRows::dropped));
         samples.chain(robust).chain(robust_dense.iter().map(robust::DenseSince::dropped)).sum()
     }
 

@@ -96,7 +96,7 @@ states! {
         sampled: i64 => Sampled,
         windows: Window => Windows,
         robust_once: once::Robust => RobustOnce,
-        robust_since: robust::Since => RobustSince,
+        robust_since: robust::SinceRows => RobustSince,
         robust_dense: DenseSince => RobustDense,
         /// Constants, and texts of earlier blocks.
         buffers: Vec<u8> => Buffers,

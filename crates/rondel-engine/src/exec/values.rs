@@ -13,7 +13,7 @@ use crate::ops::held;
 use crate::ops::rows::RowView;
 use crate::ops::since;
 use crate::ops::texts::{self, TextRef};
-use crate::ops::window::Operands;
+use crate::ops::window::WindowOperands;
 use crate::ops::words;
 
 /// The word of an instruction on columns; its column, if it has one, is written.
@@ -209,7 +209,7 @@ pub(crate) fn evaluate(
             Rows::MAX
         }
         Instruction::Window { window, out } => {
-            let Operands { x, samples, known, timed } = section.windows[window as usize];
+            let WindowOperands { x, samples, known, timed } = section.windows[window as usize];
             let rows = [samples.read(words), known.read(words)];
             let stamps = view.stamps(timed);
             let window = &mut values.windows[window as usize];

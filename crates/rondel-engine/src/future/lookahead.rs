@@ -9,7 +9,7 @@ pub type Known = [Option<bool>; 2];
 
 /// What `left until[bounds] right`, or `eventually[bounds] right`, is at one place, told from what its operands are from
 /// that place on. A [`Monitor`](crate::Monitor) forgets what it has decided; who explains a verdict asks this
-/// again. Both have it from one kernel, [`Until`].
+/// again. Both have it from one kernel, `Until`.
 ///
 /// Coordinates are steps, nanoseconds, or in dense time twice the nanoseconds, and one more for the open interval after.
 ///

@@ -28,7 +28,7 @@
 //!
 //! A formula is cut ([`plan`]) into *skeletons*, boolean combinations of truths known at the moment itself (*pasts*)
 //! and of operators of the future (*leaves*), whose operands are skeletons again. A skeleton is evaluated with its leaves
-//! open, which gives a range of truths ([`Range`](plan::Range)); most often that is one
+//! open, which gives a range of truths ([`Range`]); most often that is one
 //! truth, as in `on(request) -> eventually[0,2] on(answer)` where there is no request. Otherwise the place waits
 //! in the [`queue`] of the skeleton. A [`leaf`] takes in what is decided of its operands, in whatever order, and says about
 //! which places that decides it: by a few rules, whose outcome is always an interval on the axis of places ([`key`]).
@@ -60,7 +60,7 @@ mod runs;
 mod tests;
 
 pub use lookahead::{Known, Lookahead};
-pub(crate) use pending::{Decision, Events, Pending, RailDecision, Scratch, Survey};
+pub(crate) use pending::{Decision, EventRows, Pending, RailDecision, Scratch, Survey};
 pub(crate) use plan::{Formula, Plan, Range};
 pub(crate) use property::{Future, RobustFuture};
 pub(crate) use robust::{Delayed, DelayedPlan, Levels, Room};

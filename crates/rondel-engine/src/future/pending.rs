@@ -13,7 +13,7 @@ use super::leaf::{Piece, Until};
 use super::plan::{Plan, Range, Skeleton};
 use super::queue::{Arrival, BOTH, Entry, Queue, Resolved};
 use crate::ops::varying::Varying;
-pub(crate) use drive::{Events, Survey};
+pub(crate) use drive::{EventRows, Survey};
 use given::Given;
 
 /// A verdict about an interval, now that it is certain.
@@ -83,7 +83,7 @@ fn time_of(place: Key, tag: i64, model: TimeModel) -> i64 {
 }
 
 /// A past at a moment: bit 0 for certainly, bit 1 for possibly true.
-pub(crate) type Truth = u8;
+pub(crate) type PastTruth = u8;
 
 /// `next` in points, on one rail: the events, and whether the operand is decided there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl Next {
 
 /// One rail of a leaf.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Rail {
+enum LeafRail {
     Until(Until),
     Next(Next),
     Given(Given),
@@ -121,7 +121,7 @@ enum Rail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pending {
     queues: Vec<Queue>,
-    rails: Vec<[Rail; 2]>,
+    rails: Vec<[LeafRail; 2]>,
     /// The last place that has been seen, once there is one.
     seen: Option<Key>,
     /// How many moments had the time of the last one.
@@ -129,8 +129,8 @@ pub(crate) struct Pending {
     /// Counts moments; never 0.
     epoch: u32,
     /// The pasts at the last moment, and in the time after it (dense).
-    at: Vec<Truth>,
-    after: Vec<Truth>,
+    at: Vec<PastTruth>,
+    after: Vec<PastTruth>,
     /// Moments are kept apart.
     apart: bool,
     /// Nothing is said of the time after the last moment but what has been said of it.
@@ -151,7 +151,7 @@ pub(crate) struct Scratch {
     /// For every skeleton what its leaves have become: which, on which rail, and where.
     inbox: Vec<Vec<(u32, u8, Piece)>>,
     ranges: Vec<Range>,
-    truths: Vec<Truth>,
+    truths: Vec<PastTruth>,
     pieces: Vec<Piece>,
     resolved: Vec<Resolved>,
     verdicts: Vec<Key>,
@@ -195,11 +195,11 @@ impl Pending {
 
     pub(crate) fn new(plan: &Plan, limit: usize) -> Pending {
         let rail = |has_left: bool, is_next: bool| {
-            if is_next { Rail::Next(Next::default()) } else { Rail::Until(Until::new(has_left)) }
+            if is_next { LeafRail::Next(Next::default()) } else { LeafRail::Until(Until::new(has_left)) }
         };
         let rails = |leaf: &super::plan::Leaf| {
             let rail = match leaf.given {
-                Some(_) => Rail::Given(Given::default()),
+                Some(_) => LeafRail::Given(Given::default()),
                 None => rail(leaf.has_left, leaf.reach.is_none()),
             };
             [rail.clone(), rail]
@@ -228,9 +228,9 @@ impl Pending {
         }
         for rail in self.rails.iter_mut().flatten() {
             match rail {
-                Rail::Until(until) => until.clear(),
-                Rail::Next(next) => next.events.clear(),
-                Rail::Given(given) => *given = Given::default(),
+                LeafRail::Until(until) => until.clear(),
+                LeafRail::Next(next) => next.events.clear(),
+                LeafRail::Given(given) => *given = Given::default(),
             }
         }
         (self.seen, self.number, self.epoch) = (None, 0, 1);
@@ -255,9 +255,9 @@ impl Pending {
 
     /// Whether it is of the same property.
     pub(crate) fn fits(&self, other: &Pending) -> bool {
-        let same = |(a, b): (&Rail, &Rail)| match (a, b) {
-            (Rail::Until(a), Rail::Until(b)) => a.fits(b),
-            (Rail::Next(_), Rail::Next(_)) | (Rail::Given(_), Rail::Given(_)) => true,
+        let same = |(a, b): (&LeafRail, &LeafRail)| match (a, b) {
+            (LeafRail::Until(a), LeafRail::Until(b)) => a.fits(b),
+            (LeafRail::Next(_), LeafRail::Next(_)) | (LeafRail::Given(_), LeafRail::Given(_)) => true,
             _ => false,
         };
         self.queues.len() == other.queues.len()
@@ -311,7 +311,7 @@ impl Pending {
                 }
                 let Some(reach) = leaf.reach else { continue };
                 for rail in rails {
-                    if let Rail::Until(until) = rail {
+                    if let LeafRail::Until(until) = rail {
                         until.starts(reach, after - lag, |at| offer(at + lag));
                     }
                 }
@@ -321,7 +321,7 @@ impl Pending {
     }
 
     /// Whether the formula is decided at once about everything so far, and is so with these pasts.
-    fn is_settled(&self, plan: &Plan, pasts: &[Truth], scratch: &mut Scratch) -> bool {
+    fn is_settled(&self, plan: &Plan, pasts: &[PastTruth], scratch: &mut Scratch) -> bool {
         let (Some(root), Some(queue)) = (plan.skeletons.last(), self.queues.last()) else { return true };
         let known = |i: usize| range(truth(root, pasts, i));
         queue.open() == 0 && {
@@ -346,7 +346,7 @@ impl Pending {
     fn feed(
         &mut self,
         plan: &Plan,
-        chunk: Option<(Chunk, &[Truth])>,
+        chunk: Option<(Chunk, &[PastTruth])>,
         certain: Key,
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
@@ -414,11 +414,13 @@ impl Pending {
                 let both = left.drain(..).map(|x| (x, true)).chain(right.drain(..).map(|x| (x, false)));
                 for (Resolved { rail, piece, .. }, is_left) in both {
                     match (&mut self.rails[leaf as usize][rail], of.reach) {
-                        (Rail::Until(until), Some(reach)) if is_left => {
+                        (LeafRail::Until(until), Some(reach)) if is_left => {
                             until.left(reach, piece, &mut scratch.pieces);
                         }
-                        (Rail::Until(until), Some(reach)) => until.right(reach, piece, &mut scratch.pieces),
-                        (Rail::Next(next), _) => next.decide(piece, &mut scratch.pieces),
+                        (LeafRail::Until(until), Some(reach)) => {
+                            until.right(reach, piece, &mut scratch.pieces)
+                        }
+                        (LeafRail::Next(next), _) => next.decide(piece, &mut scratch.pieces),
                         _ => {}
                     }
                     post(&of.owners, rail, &mut scratch.pieces, &mut scratch.inbox);
@@ -477,7 +479,7 @@ impl Pending {
         }
         for (leaf, rails) in plan.leaves.iter().zip(&mut self.rails) {
             for rail in rails {
-                if let (Rail::Until(until), Some(reach)) = (rail, leaf.reach) {
+                if let (LeafRail::Until(until), Some(reach)) = (rail, leaf.reach) {
                     until.forget(reach);
                 }
             }
@@ -486,10 +488,10 @@ impl Pending {
 
     /// How many obligations and intervals it keeps.
     pub(crate) fn kept(&self) -> usize {
-        let rail = |rail: &Rail| match rail {
-            Rail::Until(until) => until.kept(),
-            Rail::Next(next) => next.events.len(),
-            Rail::Given(given) => given.kept(),
+        let rail = |rail: &LeafRail| match rail {
+            LeafRail::Until(until) => until.kept(),
+            LeafRail::Next(next) => next.events.len(),
+            LeafRail::Given(given) => given.kept(),
         };
         self.waiting() + self.rails.iter().flatten().map(rail).sum::<usize>()
     }
@@ -499,7 +501,7 @@ impl Varying for Pending {
     fn bytes(&self) -> usize {
         size_of::<Pending>()
             + self.queues.len() * size_of::<Queue>()
-            + self.rails.len() * size_of::<[Rail; 2]>()
+            + self.rails.len() * size_of::<[LeafRail; 2]>()
             + self.kept() * size_of::<Entry>()
     }
 
@@ -539,17 +541,17 @@ fn post(owners: &[(u32, u32)], rail: usize, pieces: &mut Vec<Piece>, inbox: &mut
 }
 
 /// A past of a skeleton.
-fn truth(skeleton: &Skeleton, pasts: &[Truth], i: usize) -> Truth {
+fn truth(skeleton: &Skeleton, pasts: &[PastTruth], i: usize) -> PastTruth {
     let past = skeleton.pasts.get(i).and_then(|&i| pasts.get(i as usize));
     past.copied().unwrap_or(0b10)
 }
 
-fn range(truth: Truth) -> Range {
+fn range(truth: PastTruth) -> Range {
     let truth = u64::from(truth);
     Range::known((truth & 1).wrapping_neg(), (truth >> 1 & 1).wrapping_neg())
 }
 
-fn copy(to: &mut Vec<Truth>, from: &[Truth]) {
+fn copy(to: &mut Vec<PastTruth>, from: &[PastTruth]) {
     to.clear();
     to.extend_from_slice(from);
 }

@@ -35,21 +35,21 @@ pub(crate) enum Formula {
 }
 
 /// The place of an operation in a [`Skeleton`], or of a leaf or a skeleton in the plan.
-type Index = u32;
+type OpIndex = u32;
 
 /// An operation of a skeleton; operands are earlier operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     True,
-    Past(Index),
+    Past(OpIndex),
     /// The leaf with this place among those of the skeleton.
-    Leaf(Index),
-    Not(Index),
-    And(Index, Index),
-    Or(Index, Index),
-    Definitely(Index),
-    If(Index, Index, Index),
-    Same(Index, Index),
+    Leaf(OpIndex),
+    Not(OpIndex),
+    And(OpIndex, OpIndex),
+    Or(OpIndex, OpIndex),
+    Definitely(OpIndex),
+    If(OpIndex, OpIndex, OpIndex),
+    Same(OpIndex, OpIndex),
 }
 
 /// A truth of which the future may still say something, in each bit of a word: Kleene's two rails, each
@@ -123,11 +123,11 @@ pub(crate) struct Skeleton {
     /// The last is the result.
     pub(crate) ops: Vec<Op>,
     /// The pasts that it reads: `Op::Past` counts among these.
-    pub(crate) pasts: Vec<Index>,
+    pub(crate) pasts: Vec<OpIndex>,
     /// Its leaves.
-    pub(crate) leaves: Vec<Index>,
+    pub(crate) leaves: Vec<OpIndex>,
     /// The leaves that it is an operand of, and whether the left one.
-    pub(crate) feeds: Vec<(Index, bool)>,
+    pub(crate) feeds: Vec<(OpIndex, bool)>,
 }
 
 impl Skeleton {
@@ -140,7 +140,7 @@ impl Skeleton {
     ) -> Range {
         scratch.clear();
         for op in &self.ops {
-            let at = |i: Index| scratch[i as usize];
+            let at = |i: OpIndex| scratch[i as usize];
             let value = match *op {
                 Op::True => Range::TRUE,
                 Op::Past(i) => past(i as usize),
@@ -167,7 +167,7 @@ pub(crate) struct Leaf {
     pub(crate) reach: Option<Reach>,
     pub(crate) has_left: bool,
     /// The skeletons that it is a leaf of, and its place in each.
-    pub(crate) owners: Vec<(Index, Index)>,
+    pub(crate) owners: Vec<(OpIndex, OpIndex)>,
     /// By how much that which it decides may lag behind what is seen.
     pub(crate) lags: Vec<i128>,
 }
@@ -199,10 +199,10 @@ impl Plan {
         let spans = time == TimeModel::Dense;
         let unit = if spans { 2 } else { 1 };
         // The skeletons that are needed, by their roots, from the outermost inwards.
-        let mut roots = BTreeSet::from([root as Index]);
-        let mut parts: BTreeMap<Index, Cut> = BTreeMap::new();
+        let mut roots = BTreeSet::from([root as OpIndex]);
+        let mut parts: BTreeMap<OpIndex, SkeletonDraft> = BTreeMap::new();
         while let Some(root) = roots.pop_last() {
-            let cut = Cut::new(nodes, root)?;
+            let cut = SkeletonDraft::new(nodes, root)?;
             for &leaf in &cut.leaves {
                 match nodes[leaf as usize] {
                     Formula::Next(x) => drop(roots.insert(x)),
@@ -212,10 +212,10 @@ impl Plan {
             }
             parts.insert(root, cut);
         }
-        let place: HashMap<Index, Index> = parts.keys().zip(0..).map(|(&root, i)| (root, i)).collect();
+        let place: HashMap<OpIndex, OpIndex> = parts.keys().zip(0..).map(|(&root, i)| (root, i)).collect();
         let mut plan = Plan { time, skeletons: Vec::new(), leaves: Vec::new() };
-        let mut leaf_place: HashMap<Index, Index> = HashMap::new();
-        let mut feeds: Vec<Vec<(Index, bool)>> = vec![Vec::new(); parts.len()];
+        let mut leaf_place: HashMap<OpIndex, OpIndex> = HashMap::new();
+        let mut feeds: Vec<Vec<(OpIndex, bool)>> = vec![Vec::new(); parts.len()];
         // Inner skeletons come first, so that the lags of an operand are known.
         for (i, cut) in parts.into_values().enumerate() {
             let mut leaves = Vec::with_capacity(cut.leaves.len());
@@ -223,7 +223,7 @@ impl Plan {
                 let at = match leaf_place.get(node) {
                     Some(&at) => at,
                     None => {
-                        let at = plan.leaves.len() as Index;
+                        let at = plan.leaves.len() as OpIndex;
                         if let Formula::Given(number) = nodes[*node as usize] {
                             plan.leaves.push(Leaf {
                                 given: Some(number),
@@ -233,7 +233,7 @@ impl Plan {
                                 lags: vec![0],
                             });
                             leaf_place.insert(*node, at);
-                            plan.leaves[at as usize].owners.push((i as Index, local as Index));
+                            plan.leaves[at as usize].owners.push((i as OpIndex, local as OpIndex));
                             leaves.push(at);
                             continue;
                         }
@@ -271,7 +271,7 @@ impl Plan {
                         at
                     }
                 };
-                plan.leaves[at as usize].owners.push((i as Index, local as Index));
+                plan.leaves[at as usize].owners.push((i as OpIndex, local as OpIndex));
                 leaves.push(at);
             }
             plan.skeletons.push(Skeleton { ops: cut.ops, pasts: cut.pasts, leaves, feeds: Vec::new() });
@@ -304,7 +304,7 @@ impl Plan {
     }
 
     /// Adds the lags of a leaf that this operand causes, if it decides so much later than the operand.
-    fn lags_of(&self, operand: Index, later: [i128; 3], lags: &mut BTreeSet<i128>) {
+    fn lags_of(&self, operand: OpIndex, later: [i128; 3], lags: &mut BTreeSet<i128>) {
         let inner = self.skeletons[operand as usize].leaves.iter();
         let inner: BTreeSet<i128> =
             inner.flat_map(|&leaf| self.leaves[leaf as usize].lags.iter().copied()).collect();
@@ -318,15 +318,15 @@ impl Plan {
 }
 
 /// One skeleton on its way into the plan.
-struct Cut {
+struct SkeletonDraft {
     ops: Vec<Op>,
-    pasts: Vec<Index>,
+    pasts: Vec<OpIndex>,
     /// By their nodes.
-    leaves: Vec<Index>,
+    leaves: Vec<OpIndex>,
 }
 
-impl Cut {
-    fn new(nodes: &[Formula], root: Index) -> Result<Cut, TooLarge> {
+impl SkeletonDraft {
+    fn new(nodes: &[Formula], root: OpIndex) -> Result<SkeletonDraft, TooLarge> {
         // What of the formula belongs to it: operands come before, so one pass backwards finds it.
         let mut inside = BTreeSet::new();
         let mut open = BTreeSet::from([root]);
@@ -339,16 +339,16 @@ impl Cut {
                 Formula::If(x, y, z) => open.extend([x, y, z]),
             }
         }
-        let mut cut = Cut { ops: Vec::new(), pasts: Vec::new(), leaves: Vec::new() };
-        let mut place: HashMap<Index, Index> = HashMap::new();
+        let mut cut = SkeletonDraft { ops: Vec::new(), pasts: Vec::new(), leaves: Vec::new() };
+        let mut place: HashMap<OpIndex, OpIndex> = HashMap::new();
         for node in inside {
-            let at = |x: Index| place[&x];
+            let at = |x: OpIndex| place[&x];
             let op = match nodes[node as usize] {
                 Formula::Past(i) => Op::Past(number(&mut cut.pasts, i)?),
                 // Nothing is in an empty interval.
                 Formula::Until { lower, upper, .. } if lower > upper => {
                     cut.ops.push(Op::True);
-                    Op::Not(cut.ops.len() as Index - 1)
+                    Op::Not(cut.ops.len() as OpIndex - 1)
                 }
                 Formula::Next(_) | Formula::Given(_) | Formula::Until { .. } => {
                     Op::Leaf(number(&mut cut.leaves, node)?)
@@ -361,20 +361,20 @@ impl Cut {
                 Formula::If(x, y, z) => Op::If(at(x), at(y), at(z)),
             };
             cut.ops.push(op);
-            place.insert(node, cut.ops.len() as Index - 1);
+            place.insert(node, cut.ops.len() as OpIndex - 1);
         }
         Ok(cut)
     }
 }
 
 /// The place of something in a list, where it is added if it is not there.
-fn number(list: &mut Vec<Index>, wanted: Index) -> Result<Index, TooLarge> {
+fn number(list: &mut Vec<OpIndex>, wanted: OpIndex) -> Result<OpIndex, TooLarge> {
     if let Some(at) = list.iter().position(|&x| x == wanted) {
-        return Ok(at as Index);
+        return Ok(at as OpIndex);
     }
     if list.len() == Plan::WIDTH {
         return Err(TooLarge);
     }
     list.push(wanted);
-    Ok(list.len() as Index - 1)
+    Ok(list.len() as OpIndex - 1)
 }

@@ -9,7 +9,7 @@ use rondel_spec::{Bounds, TimeModel};
 
 use super::key::{self, Key};
 use super::lookahead::{Known, Lookahead};
-use super::pending::{Decision, Pending, Scratch, Truth};
+use super::pending::{Decision, PastTruth, Pending, Scratch};
 use super::plan::{Formula, Plan};
 
 const PASTS: usize = 3;
@@ -129,7 +129,7 @@ fn expected(nodes: &[Formula], time: TimeModel, spots: &[Spot]) -> Vec<Option<(V
     found
 }
 
-fn truth(v: u8) -> Truth {
+fn truth(v: u8) -> PastTruth {
     [0b00, 0b10, 0b11][v as usize]
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 
 /// What a comparison computes; the others are its complement or its mirror image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Relation {
+pub(crate) enum ComparisonKind {
     IntEqual,
     IntLess,
     FloatEqual,
@@ -131,7 +131,7 @@ pub(crate) enum Node {
     Chain(u32, ChainColumn),
     /// The truth of a timed operator on the spans that follow its rows.
     After(NodeId),
-    Compare(Relation, NodeId, NodeId),
+    Compare(ComparisonKind, NodeId, NodeId),
     Constant(Constant),
     /// The time of the row, in nanoseconds.
     Time,
@@ -209,19 +209,19 @@ pub(crate) enum Node {
     /// The robustness of `once q`: the greatest of the floats within the bounds, in rows or nanoseconds.
     RobustOnce {
         x: NodeId,
-        bounds: Reach,
+        bounds: RobustReach,
     },
     /// The robustness of `p since q`.
     RobustSince {
         p: NodeId,
         q: NodeId,
-        bounds: Reach,
+        bounds: RobustReach,
     },
     /// The same in dense time, of operands with two sides; the second is its other side.
     RobustDense {
         p: [NodeId; 2],
         q: [NodeId; 2],
-        bounds: Reach,
+        bounds: RobustReach,
     },
     /// The column of such a node on the spans that follow its rows.
     AfterFloat(NodeId),
@@ -229,7 +229,7 @@ pub(crate) enum Node {
 
 /// How far a robustness reaches back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Reach {
+pub(crate) struct RobustReach {
     pub(crate) lower: u64,
     pub(crate) upper: Option<u64>,
     /// In nanoseconds, not in rows.

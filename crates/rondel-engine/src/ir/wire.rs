@@ -20,7 +20,7 @@ impl NodeId {
 pub(crate) struct Wire(u32);
 
 impl Wire {
-    /// Node 0 is [`Node::False`] in every graph.
+    /// Node 0 is [`Node::False`](super::node::Node::False) in every graph.
     pub(crate) const FALSE: Wire = Wire(0);
     pub(crate) const TRUE: Wire = Wire(1);
 

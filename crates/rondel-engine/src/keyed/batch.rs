@@ -12,14 +12,14 @@ use crate::ir::truth::Rails;
 use crate::keyed::ahead::Ahead;
 use crate::keyed::keys::{KeyPlan, Keys, for_each};
 use crate::keyed::lanes::{Lanes, Words};
-use crate::keyed::parallel::Frame;
+use crate::keyed::parallel::ParallelFrame;
 use crate::keyed::record::{BITS, FREE, POSITION, UNPLANNED};
 use crate::keyed::robust::Measured;
-use crate::keyed::sides::Sides;
+use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::ops::once;
 use crate::ops::rows::RowView;
-use crate::ops::timed::Moments;
+use crate::ops::timed::RowTimes;
 
 /// What a batch is evaluated with.
 pub(crate) struct Batch<'a> {
@@ -60,11 +60,11 @@ impl Batch<'_> {
         }
         self.lanes.gather(self.table, rows);
         let times = if self.times.is_empty() { self.times } else { &self.times[..len as usize] };
-        let moments = Moments { times, before: 0 };
+        let moments = RowTimes { times, before: 0 };
         // To what has no state the rows are those of the block.
         let all = Rows::MAX;
         let view = RowView { block: self.block, start: 0, events: all, len, rows: all, position: 0, moments };
-        let mut frame = Frame {
+        let mut frame = ParallelFrame {
             step: Step { section, view, chains: &[], lines: &[] },
             rows,
             inputs: self.inputs,
@@ -219,7 +219,7 @@ impl Batch<'_> {
         let moving = if self.ahead.every { self.moving() } else { 0 };
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
-        let Sides { pools, relations, pending, delayed, .. } = &self.table.sides;
+        let KeyedSides { pools, relations, pending, delayed, .. } = &self.table.sides;
         let dense = self.section.moments == section::Moments::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];

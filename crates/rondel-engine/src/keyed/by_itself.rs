@@ -13,7 +13,7 @@ const ALL: u64 = 100 * leap::LIMIT as u64;
 const FEWEST: u64 = 100;
 
 /// The moments that instances bring by themselves while a time passes.
-pub(super) struct ByItself {
+pub(super) struct KeyedByItself {
     limit: u32,
     all: u32,
     of: HashMap<u32, u32>,
@@ -21,11 +21,11 @@ pub(super) struct ByItself {
     pub(super) asked: Vec<u32>,
 }
 
-impl ByItself {
+impl KeyedByItself {
     /// None so far, of so many instances.
-    pub(super) fn new(live: u64) -> ByItself {
+    pub(super) fn new(live: u64) -> KeyedByItself {
         let limit = (ALL / live.max(1)).clamp(FEWEST, leap::LIMIT.into());
-        ByItself { limit: limit as u32, all: 0, of: HashMap::new(), asked: Vec::new() }
+        KeyedByItself { limit: limit as u32, all: 0, of: HashMap::new(), asked: Vec::new() }
     }
 
     /// Counts a moment of an instance; whether it brings too many.
@@ -51,7 +51,7 @@ impl Instances {
     pub(super) fn ask_to_leap(
         &mut self,
         section: &Section,
-        (number, by_itself): (u32, &ByItself),
+        (number, by_itself): (u32, &KeyedByItself),
         (due, until): (i64, i64),
     ) {
         let time = self.table.time(number);

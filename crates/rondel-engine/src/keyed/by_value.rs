@@ -24,7 +24,7 @@ const FARTHEST: u64 = (i64::MAX / 2 - 1) as u64;
 
 /// A formula that is evaluated by value, on the way to a program: wires and fields are those of the graph.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct ByValueSource {
     /// The formula behind the quantifiers: its only one.
     pub(crate) section: Arc<Section>,
     /// The types of the values.
@@ -40,14 +40,14 @@ pub(crate) struct Source {
     pub(crate) model: TimeModel,
 }
 
-impl Source {
+impl ByValueSource {
     /// With the registers and columns that it reads.
     pub(crate) fn placed(
         self,
         wire: impl Fn(Wire) -> Wire,
         slot: impl Fn(FieldId) -> Option<Slot>,
     ) -> ByValue {
-        let Source { section, types, topics, fields, inputs, positive, model } = self;
+        let ByValueSource { section, types, topics, fields, inputs, positive, model } = self;
         let slots: Vec<Slot> = fields.iter().filter_map(|&field| slot(field)).collect();
         let each = slots.chunks(types.len().max(1)).map(<[Slot]>::to_vec);
         let keys = KeyPlan { topics: topics.into_iter().zip(each).collect(), types };

@@ -8,7 +8,7 @@ use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
 use crate::keyed::record::BITS;
 use crate::keyed::table::TEMPLATE;
-use crate::keyed::{Instances, Place, Tell, lowest};
+use crate::keyed::{Instances, MomentOwner, Tell, lowest};
 
 /// A machine that was in no final state when its instance ended.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ impl Instances {
                 }
                 next += 1;
             }
-            self.tell(lowest(Rows::MAX, row as u64), Place::Time, 0, tell);
+            self.tell(lowest(Rows::MAX, row as u64), MomentOwner::Time, 0, tell);
         }
     }
 }

@@ -48,7 +48,7 @@ use crate::future::{Delayed, Pending};
 use crate::ir::premise::Untried;
 use crate::keyed::ahead::{Ahead, Told};
 use crate::keyed::batch::Batch;
-use crate::keyed::by_itself::ByItself;
+use crate::keyed::by_itself::KeyedByItself;
 use crate::keyed::ending::Unfinished;
 use crate::keyed::keys::{Keys, for_each};
 use crate::keyed::lanes::Lanes;
@@ -56,8 +56,8 @@ use crate::keyed::plan::{SlicePlan, Sliced};
 use crate::keyed::record::UNPLANNED;
 use crate::keyed::relations::Relations;
 use crate::keyed::robust::Measured;
-use crate::keyed::room::{MAX_LIMIT, Refusals, Room, lowest};
-use crate::keyed::sides::Sides;
+use crate::keyed::room::{MAX_LIMIT, MemoryRoom, Refusals, lowest};
+use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::{TEMPLATE, Table};
 use crate::keyed::waiting::Waits;
 use crate::ops::columns::rows_where;
@@ -102,7 +102,7 @@ pub(crate) struct Instances {
     /// How many events have passed since all records were looked at.
     since_full_look: u64,
     refusals: Refusals,
-    room: Room,
+    room: MemoryRoom,
     untried: Untried,
     /// How often a machine was not followed.
     leaps: u64,
@@ -110,7 +110,7 @@ pub(crate) struct Instances {
 
 /// What moments that were evaluated together belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MomentOwner {
     /// Each row to the event in that row of the block.
     Rows,
     /// All of them to the event in this row.
@@ -125,7 +125,7 @@ pub(crate) enum Place {
 pub(crate) struct Moment<'a> {
     /// The rows in use of what follows.
     pub(crate) rows: Rows,
-    pub(crate) place: Place,
+    pub(crate) place: MomentOwner,
     /// For every property the verdicts, but of those that look ahead and are asked for their robustness.
     pub(crate) outcomes: &'a [Outcome],
     /// For every property of the past, if any is asked for its robustness, the least and the greatest that it can be.
@@ -170,8 +170,8 @@ impl Moment<'_> {
     pub(crate) fn write_key(&self, row: usize, words: &mut Vec<u64>) {
         let Instances { table, keys, lanes, .. } = self.instances;
         words.extend_from_slice(match self.place {
-            Place::Rows => keys.key(row),
-            Place::Shared(_) | Place::Time | Place::Span => table.key(lanes.instances[row]),
+            MomentOwner::Rows => keys.key(row),
+            MomentOwner::Shared(_) | MomentOwner::Time | MomentOwner::Span => table.key(lanes.instances[row]),
         });
     }
 }
@@ -200,7 +200,7 @@ impl Instances {
         let buffers = section.initial.values.buffers.clone();
         let keys = plan.keys.types.len();
         let relations = Relations::new(section);
-        let sides = Sides::new(buffers, keys, Waits::new(pending), Waits::new(delayed), relations);
+        let sides = KeyedSides::new(buffers, keys, Waits::new(pending), Waits::new(delayed), relations);
         let outcomes = vec![Outcome::default(); section.properties.len() + section.futures.len()];
         let table = Table::new(section, plan.keys.is_word(), sides);
         let any_levels = section.robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
@@ -223,7 +223,7 @@ impl Instances {
             next_look: TEMPLATE + 1,
             since_full_look: 0,
             refusals: Refusals::default(),
-            room: Room::default(),
+            room: MemoryRoom::default(),
             untried: Untried::all(section.premises.len()),
             leaps: 0,
             plan: Arc::clone(plan),
@@ -276,7 +276,7 @@ impl Instances {
     /// times.
     pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], tell: Tell<'_>) {
         let dense = sliced.section.moments == Moments::Dense;
-        let mut by_itself = ByItself::new(self.live());
+        let mut by_itself = KeyedByItself::new(self.live());
         self.now = self.now.max(time);
         while self.next_change().is_some_and(|due| due < time) {
             let (mut count, mut spans) = (0, 0);
@@ -304,13 +304,13 @@ impl Instances {
             let rows = lowest(Rows::MAX, count as u64);
             // What is planned for the time of the last moment itself is the span after it. And if only something
             // that was waited for becomes certain, time passes without a moment.
-            self.run(sliced, Place::Span, None, spans);
-            self.tell(spans, Place::Span, 0, tell);
+            self.run(sliced, MomentOwner::Span, None, spans);
+            self.tell(spans, MomentOwner::Span, 0, tell);
             let before = self.leaps_of(&by_itself.asked);
-            self.run(sliced, Place::Time, None, rows & !spans);
+            self.run(sliced, MomentOwner::Time, None, rows & !spans);
             self.leaps += self.leaps_of(&by_itself.asked).saturating_sub(before);
             by_itself.asked.clear();
-            self.conclude(sliced, rows & !spans, Place::Time, tell);
+            self.conclude(sliced, rows & !spans, MomentOwner::Time, tell);
         }
     }
 
@@ -318,10 +318,10 @@ impl Instances {
     fn divide(&mut self, sliced: &Sliced, events: Events<'_>, rows: Rows, tell: Tell<'_>) -> Rows {
         let (rows, waves, count) = self.assign(sliced, events.times, rows);
         for &wave in &waves[..count] {
-            self.run(sliced, Place::Rows, Some(events), wave);
+            self.run(sliced, MomentOwner::Rows, Some(events), wave);
         }
         let taken = waves[..count].iter().fold(0, |rows, wave| rows | wave);
-        self.conclude(sliced, taken, Place::Rows, tell);
+        self.conclude(sliced, taken, MomentOwner::Rows, tell);
         rows
     }
 
@@ -404,12 +404,14 @@ impl Instances {
         (rows & !rest, waves, count)
     }
 
-    fn run(&mut self, sliced: &Sliced, place: Place, events: Option<Events<'_>>, rows: Rows) {
+    fn run(&mut self, sliced: &Sliced, place: MomentOwner, events: Option<Events<'_>>, rows: Rows) {
         let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, untried, .. } =
             self;
         let (block, times, inputs) = match events {
             Some(Events { block, times, inputs, .. }) => (block, times, inputs),
-            None if matches!(place, Place::Time | Place::Span) => (&self.no_event, &self.times[..], &[][..]),
+            None if matches!(place, MomentOwner::Time | MomentOwner::Span) => {
+                (&self.no_event, &self.times[..], &[][..])
+            }
             None => (&self.repeated, &self.times[..], &[][..]),
         };
         let batch = Batch {
@@ -418,8 +420,8 @@ impl Instances {
             times: if sliced.section.reads_time { times } else { &[] },
             inputs,
             rows,
-            counts: matches!(place, Place::Rows | Place::Shared(_)),
-            keys: (place == Place::Rows).then_some(keys),
+            counts: matches!(place, MomentOwner::Rows | MomentOwner::Shared(_)),
+            keys: (place == MomentOwner::Rows).then_some(keys),
             plan: &self.plan.keys,
             table,
             lanes,
@@ -429,7 +431,7 @@ impl Instances {
             untried,
         };
         let plan = |due, number| changes.push(Reverse((due, number)));
-        if place == Place::Span {
+        if place == MomentOwner::Span {
             batch.run_spans(outcomes, plan);
         } else {
             batch.run(outcomes, plan);
@@ -437,10 +439,10 @@ impl Instances {
     }
 
     /// Tells the verdicts in these rows, of which one may be the template's.
-    fn tell(&mut self, rows: Rows, place: Place, ended: Rows, tell: Tell<'_>) {
+    fn tell(&mut self, rows: Rows, place: MomentOwner, ended: Rows, tell: Tell<'_>) {
         let mut told = rows;
         // To events with a key it is never evaluated.
-        if place != Place::Rows {
+        if place != MomentOwner::Rows {
             for_each(rows, |row| told &= !(Rows::from(self.lanes.instances[row] == TEMPLATE) << row));
         }
         if told != 0 {
@@ -465,7 +467,7 @@ impl Instances {
     }
 
     /// Tells the verdicts in these rows, and removes the instances that end there.
-    fn conclude(&mut self, sliced: &Sliced, rows: Rows, place: Place, tell: Tell<'_>) {
+    fn conclude(&mut self, sliced: &Sliced, rows: Rows, place: MomentOwner, tell: Tell<'_>) {
         let ended = self.ended(sliced, rows);
         let Instances { table, lanes, ahead, .. } = self;
         let section = &sliced.section;
@@ -490,8 +492,8 @@ impl Instances {
                 next += 1;
             }
             let rows = lowest(Rows::MAX, rows as u64);
-            self.run(sliced, Place::Shared(row), None, rows);
-            self.conclude(sliced, rows, Place::Shared(row), tell);
+            self.run(sliced, MomentOwner::Shared(row), None, rows);
+            self.conclude(sliced, rows, MomentOwner::Shared(row), tell);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::keyed::plan::Sliced;
 use crate::keyed::pools::{Loose, LoosePools, Move, Pool, PoolMoves};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, Places, Truths, UNPLANNED};
 use crate::keyed::saved::SavedInstances;
-use crate::keyed::sides::Sides;
+use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::{SavedTable, TEMPLATE};
 use crate::ops::varying::Varying;
 
@@ -39,7 +39,7 @@ impl SlicedOutline {
             histories: histories(section),
             words: layout.words as u32,
             places: layout.places,
-            texts: Sides::first_text(section.initial.values.buffers.len(), plan.keys.types.len()),
+            texts: KeyedSides::first_text(section.initial.values.buffers.len(), plan.keys.types.len()),
             width: if section.moments == Moments::Dense { 4 } else { 2 },
         }
     }

@@ -15,23 +15,23 @@ use crate::ir::node::Kind;
 use crate::keyed::keys::{self, KeptKey, KeyPlan, Keys, for_each, read_text};
 use crate::keyed::lanes::Words;
 use crate::keyed::record::{KEY, Layout, POSITION, Truths};
-use crate::keyed::sides::Sides;
+use crate::keyed::sides::KeyedSides;
 use crate::keyed::table::TEMPLATE;
 use crate::machine::{self, MachineRows};
 use crate::ops::columns::{Columns, Values, rows_where, split};
 use crate::ops::held;
 use crate::ops::once;
 use crate::ops::rows::RowView;
-use crate::ops::scalar::Reading;
+use crate::ops::scalar::ScalarReading;
 use crate::ops::shift;
 use crate::ops::since;
 use crate::ops::stamps::Stamps;
 use crate::ops::texts::{self, TextRef};
-use crate::ops::timed::{self, Moments};
-use crate::ops::window::Operands;
+use crate::ops::timed::{self, RowTimes};
+use crate::ops::window::WindowOperands;
 
 /// What the loop works on.
-pub(super) struct Frame<'a> {
+pub(super) struct ParallelFrame<'a> {
     pub(super) step: Step<'a>,
     /// The rows of the batch.
     pub(super) rows: Rows,
@@ -49,10 +49,10 @@ pub(super) struct Frame<'a> {
     pub(super) columns: &'a mut Columns,
     pub(super) records: &'a mut [Words],
     pub(super) bits: &'a mut [Rows],
-    pub(super) sides: &'a mut Sides,
+    pub(super) sides: &'a mut KeyedSides,
 }
 
-impl Frame<'_> {
+impl ParallelFrame<'_> {
     /// The word of an instruction; its column, if it has one, is written.
     #[inline(always)]
     pub(super) fn evaluate(&mut self, instruction: &Instruction) -> Rows {
@@ -156,7 +156,7 @@ impl Frame<'_> {
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::Together => self.together(),
             Instruction::TimedRecently { q, q_after, state, second } => {
-                let q = timed::Sides { at: q.read(self.words), after: q_after.read(self.words) };
+                let q = timed::TruthSides { at: q.read(self.words), after: q_after.read(self.words) };
                 let out = self.timed_recently(q, state);
                 self.seconds[second as usize] = out.after;
                 out.at
@@ -260,33 +260,37 @@ impl Frame<'_> {
         rows_where(self.step.view.len, |i| times[i] == before[i] as i64)
     }
 
-    fn timed_recently(&mut self, q: timed::Sides, state: u32) -> timed::Sides {
+    fn timed_recently(&mut self, q: timed::TruthSides, state: u32) -> timed::TruthSides {
         let at = self.layout.places.timed_recently[state as usize];
         let recently = &self.step.section.initial.timed_recently[state as usize];
         let open = &mut self.bits[at.open as usize];
         let columns = [at.until, self.layout.places.time.unwrap_or_default()].map(|word| word as usize);
         // Whatever asks for times has a word with the last.
         let Ok([until, before]) = self.records.get_disjoint_mut(columns) else {
-            return timed::Sides::default();
+            return timed::TruthSides::default();
         };
         recently.step_lanes(q, (until, open), self.step.view.moments.times, before)
     }
 
-    fn timed_since(&mut self, operands: u32, state: u32) -> timed::Sides {
-        let [p, q] = self.step.section.operands[operands as usize]
-            .map(|sides| timed::Sides { at: sides.at.read(self.words), after: sides.after.read(self.words) });
+    fn timed_since(&mut self, operands: u32, state: u32) -> timed::TruthSides {
+        let [p, q] = self.step.section.operands[operands as usize].map(|sides| timed::TruthSides {
+            at: sides.at.read(self.words),
+            after: sides.after.read(self.words),
+        });
         let word = self.layout.places.pools.timed_since[state as usize] as usize;
         let initial = &self.step.section.initial.timed_since[state as usize];
-        let Some(time) = self.layout.places.time else { return timed::Sides::default() };
-        let mut out = timed::Sides::default();
+        let Some(time) = self.layout.places.time else { return timed::TruthSides::default() };
+        let mut out = timed::TruthSides::default();
         for_each(self.rows, |row| {
-            let of =
-                |sides: timed::Sides| timed::Sides { at: sides.at >> row & 1, after: sides.after >> row & 1 };
+            let of = |sides: timed::TruthSides| timed::TruthSides {
+                at: sides.at >> row & 1,
+                after: sides.after >> row & 1,
+            };
             let (p, q) = (of(p), of(q));
             let before = self.records[time as usize][row] as i64;
-            let moments = Moments { times: &self.step.view.moments.times[row..=row], before };
+            let moments = RowTimes { times: &self.step.view.moments.times[row..=row], before };
             let reference = &mut self.records[word][row];
-            let begins = q != timed::Sides::default();
+            let begins = q != timed::TruthSides::default();
             let pool = &mut self.sides.pools.timed_since;
             let holds = pool.step(reference, (initial, begins), |since| since.step(p, q, moments));
             out.at |= (holds.at & 1) << row;
@@ -318,7 +322,7 @@ impl Frame<'_> {
 
     /// Takes the windows of the instances to their next moments.
     fn window(&mut self, window: u32, out: u32) -> Rows {
-        let Operands { x, samples, known, timed } = self.step.section.windows[window as usize];
+        let WindowOperands { x, samples, known, timed } = self.step.section.windows[window as usize];
         let (samples, known) = (samples.read(self.words), known.read(self.words));
         let word = self.layout.places.pools.windows[window as usize] as usize;
         let initial = &self.step.section.initial.values.windows[window as usize];
@@ -375,14 +379,15 @@ impl Frame<'_> {
         let rows = self.rows;
         let word = self.layout.places.pools.machines[machine as usize] as usize;
         let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
-        let Sides { pools, values, .. } = &mut *self.sides;
-        let reading = Reading { words: self.words, columns: self.columns, block, buffers: &values.buffers };
+        let KeyedSides { pools, values, .. } = &mut *self.sides;
+        let reading =
+            ScalarReading { words: self.words, columns: self.columns, block, buffers: &values.buffers };
         let before = self.layout.places.time.map_or(POSITION, |time| time as usize);
         for_each(rows, |row| {
             if let Some(state) = pools.machines.get_mut(self.records[word][row]) {
                 let (time, before) = (moments.times[row], self.records[before][row] as i64);
                 let (position, is_event) = (self.records[POSITION][row], self.events);
-                let moment = machine::Moment { row, time, before, position, is_event };
+                let moment = machine::MachineMoment { row, time, before, position, is_event };
                 state.step(plan, &reading, moment, written);
             }
         });

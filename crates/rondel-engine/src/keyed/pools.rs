@@ -7,7 +7,7 @@ use crate::machine::MachineState;
 use crate::ops::delay::Delay;
 use crate::ops::once;
 use crate::ops::since::TimedSince;
-use crate::ops::since::robust::{DenseSince, Since};
+use crate::ops::since::robust::{DenseSince, SinceRows};
 use crate::ops::varying::Varying;
 use crate::ops::window::Window;
 
@@ -118,7 +118,7 @@ pools! {
     machines: MachineState => Machines, machines;
     windows: Window => Windows, values.windows;
     robust_once: once::Robust => RobustOnce, values.robust_once;
-    robust_since: Since => RobustSince, values.robust_since;
+    robust_since: SinceRows => RobustSince, values.robust_since;
     robust_dense: DenseSince => RobustDense, values.robust_dense;
 }
 

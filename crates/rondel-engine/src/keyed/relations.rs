@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::exec::section::Section;
 use crate::keyed::keys::for_each;
-use crate::keyed::parallel::Frame;
+use crate::keyed::parallel::ParallelFrame;
 use crate::keyed::pools::Pool;
 use crate::keyed::record::POSITION;
 use crate::keyed::table::TEMPLATE;
-use crate::ops::timed::Sides;
+use crate::ops::timed::TruthSides;
 use crate::relation::asking::Asking;
 use crate::relation::source::{Reading, Relation};
 use crate::relation::state::RelationState;
@@ -130,19 +130,19 @@ impl Relations {
     }
 }
 
-impl Frame<'_> {
+impl ParallelFrame<'_> {
     /// The truth of a quantified formula, for each instance of its own.
     pub(super) fn quantified(&mut self, relation: u32, second: u32) -> Rows {
         let k = relation as usize;
         let section = self.step.section;
         let (of, initial) = (&section.relations[k], &section.initial.relations[k]);
         let word = self.layout.places.relations[k] as usize;
-        let crate::keyed::sides::Sides { relations, values, .. } = &mut *self.sides;
+        let crate::keyed::sides::KeyedSides { relations, values, .. } = &mut *self.sides;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &values.buffers[..]);
         // To a formula the rows are those of the block.
         let reading =
             Reading { words, columns, block: self.step.view.block, start: 0, events: Rows::MAX, buffers };
-        let mut out = Sides::default();
+        let mut out = TruthSides::default();
         for_each(self.rows, |row| {
             let reference = &mut self.records[word][row];
             if *reference == 0 {

@@ -8,11 +8,11 @@ use crate::ir::instruction::Instruction;
 use crate::keyed::batch::Batch;
 use crate::keyed::keys::for_each;
 use crate::keyed::lanes::Words;
-use crate::keyed::parallel::Frame;
+use crate::keyed::parallel::ParallelFrame;
 use crate::keyed::record::POSITION;
 use crate::ops::columns::{Values, split};
 
-impl Frame<'_> {
+impl ParallelFrame<'_> {
     /// Takes what robustness is made of to the next moments of the instances.
     pub(super) fn robust(&mut self, instruction: &Instruction) -> Rows {
         match *instruction {

@@ -29,7 +29,7 @@ pub(super) struct Refusals {
 
 /// How much memory instances may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct MemoryRoom {
     /// The limit in bytes.
     pub(super) limit: usize,
     /// How many bytes an instance keeps beside its record, on average.
@@ -38,9 +38,9 @@ pub(super) struct Room {
     pub(super) measure_at: u64,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room { limit: usize::MAX, beside: 0, measure_at: 0 }
+impl Default for MemoryRoom {
+    fn default() -> MemoryRoom {
+        MemoryRoom { limit: usize::MAX, beside: 0, measure_at: 0 }
     }
 }
 
@@ -48,7 +48,8 @@ impl Instances {
     /// Limits the bytes of all instances. Those that are there stay.
     pub(crate) fn limit_bytes(&mut self, limit: usize) {
         // Where every value counts, all are kept.
-        self.room = Room { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
+        self.room =
+            MemoryRoom { limit: if self.plan.limit == u64::MAX { usize::MAX } else { limit }, ..self.room };
     }
 
     /// Whether there is no room for a further instance. Called only when one is about to begin.

@@ -13,7 +13,7 @@ use crate::keyed::waiting::{SavedWaits, Waits};
 
 /// Texts and queues of all instances of a slice.
 #[derive(Clone, Debug)]
-pub(crate) struct Sides {
+pub(crate) struct KeyedSides {
     /// Of its parts the buffers are used: those of the program in front, one that stays empty, then the
     /// texts of instances.
     pub(crate) values: ValueState,
@@ -31,7 +31,7 @@ pub(crate) struct Sides {
     pub(crate) delayed: Waits<Delayed>,
 }
 
-impl Sides {
+impl KeyedSides {
     /// With the buffers of a section, room for so many texts among the keys, and what
     /// properties that look ahead begin with.
     pub(crate) fn new(
@@ -40,10 +40,10 @@ impl Sides {
         pending: Waits<Pending>,
         delayed: Waits<Delayed>,
         relations: Relations,
-    ) -> Sides {
+    ) -> KeyedSides {
         let empty = buffers.len() as u32;
-        buffers.resize(Sides::first_text(buffers.len(), keys) as usize, Vec::new());
-        Sides {
+        buffers.resize(KeyedSides::first_text(buffers.len(), keys) as usize, Vec::new());
+        KeyedSides {
             empty,
             own: buffers.len() as u32,
             values: ValueState { buffers, ..ValueState::default() },
@@ -137,7 +137,7 @@ impl Sides {
     }
 }
 
-/// What of [`Sides`] goes into a snapshot.
+/// What of [`KeyedSides`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedSides {
     pub(super) texts: Vec<Vec<u8>>,
@@ -148,9 +148,9 @@ pub(crate) struct SavedSides {
     pub(super) delayed: SavedWaits<Delayed>,
 }
 
-impl Sides {
+impl KeyedSides {
     pub(crate) fn saved(&self) -> SavedSides {
-        let Sides { values, free_texts, pools, relations, pending, delayed, .. } = self;
+        let KeyedSides { values, free_texts, pools, relations, pending, delayed, .. } = self;
         SavedSides {
             texts: values.buffers[self.own as usize..].to_vec(),
             free_texts: free_texts.clone(),

@@ -8,7 +8,7 @@ use crate::exec::section::Section;
 use crate::keyed::index::Index;
 use crate::keyed::keys::{self, KeptKey, Keys};
 use crate::keyed::record::{BITS, FREE, KEY, Layout, POSITION, UNPLANNED};
-use crate::keyed::sides::Sides;
+use crate::keyed::sides::KeyedSides;
 pub(crate) use crate::keyed::table::saved::SavedTable;
 use crate::ops::delay::Delay;
 use crate::ops::since::TimedSince;
@@ -45,11 +45,11 @@ pub(crate) struct Table {
     pub(crate) keys: Vec<KeptKey>,
     /// The bytes of the keys of live instances that are beside `keys`.
     pub(crate) key_bytes: usize,
-    pub(crate) sides: Sides,
+    pub(crate) sides: KeyedSides,
 }
 
 impl Table {
-    pub(crate) fn new(section: &Section, word_keys: bool, sides: Sides) -> Table {
+    pub(crate) fn new(section: &Section, word_keys: bool, sides: KeyedSides) -> Table {
         let layout = Layout::new(section);
         let mut table = Table {
             layout,

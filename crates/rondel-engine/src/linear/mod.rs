@@ -15,7 +15,7 @@ use rondel_event::{Block, Layout, Path, Rows, Slot, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
 use crate::ir::found::take;
-use piece::{Known, Piece};
+use piece::{KnownNumber, LinePiece};
 use waiting::Waiting;
 
 /// So many events may wait.
@@ -76,29 +76,31 @@ impl Samples {
     }
 
     /// The value at a time from the last sample on, up to the next one.
-    fn at(&self, time: i64) -> Known<f64> {
-        let Some(start) = self.now.value else { return Known::Nothing };
+    fn at(&self, time: i64) -> KnownNumber<f64> {
+        let Some(start) = self.now.value else { return KnownNumber::Nothing };
         if time == self.now.time {
-            return Known::Is(start);
+            return KnownNumber::Is(start);
         }
         match self.next() {
-            Known::Is((to, end)) if time == to => Known::Is(end),
-            Known::Is((to, end)) => {
+            KnownNumber::Is((to, end)) if time == to => KnownNumber::Is(end),
+            KnownNumber::Is((to, end)) => {
                 let part = (end - start) * length(self.now.time, time) / length(self.now.time, to);
-                Known::Is(start + part)
+                KnownNumber::Is(start + part)
             }
-            Known::Open => Known::Open,
-            Known::Nothing => Known::Nothing,
+            KnownNumber::Open => KnownNumber::Open,
+            KnownNumber::Nothing => KnownNumber::Nothing,
         }
     }
 
     /// The next sample, if the value runs straight to it.
-    fn next(&self) -> Known<(i64, f64)> {
+    fn next(&self) -> KnownNumber<(i64, f64)> {
         match (self.now.value, self.next.front()) {
-            (None, _) => Known::Nothing,
-            _ if self.now.lost => Known::Open,
-            (_, None) => Known::Open,
-            (_, Some(next)) => next.value.map_or(Known::Nothing, |value| Known::Is((next.time, value))),
+            (None, _) => KnownNumber::Nothing,
+            _ if self.now.lost => KnownNumber::Open,
+            (_, None) => KnownNumber::Open,
+            (_, Some(next)) => {
+                next.value.map_or(KnownNumber::Nothing, |value| KnownNumber::Is((next.time, value)))
+            }
         }
     }
 }
@@ -123,10 +125,10 @@ pub(crate) struct Frontier {
 
 /// What a section waits for: plain data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct LinearState {
     waiting: VecDeque<Waiting>,
     fields: Vec<Samples>,
-    pieces: Vec<Piece>,
+    pieces: Vec<LinePiece>,
     /// The time of the last moment.
     last: i64,
     /// The earliest of the last samples; none while no field has a value that runs on.
@@ -137,7 +139,7 @@ pub(crate) struct Held {
 /// A section that lags, and room to work in.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
-    pub(crate) held: Held,
+    pub(crate) held: LinearState,
     /// Places of events that wait no more.
     free: Vec<Waiting>,
     /// Moments for the section.
@@ -163,9 +165,9 @@ pub(crate) struct LinearOutline {
     pub(crate) topics: Vec<u64>,
 }
 
-impl Held {
+impl LinearState {
     /// Takes over what another section held, as far as this one reads it.
-    pub(crate) fn take(&mut self, own: &LinearOutline, other: &Held, others: &LinearOutline) {
+    pub(crate) fn take(&mut self, own: &LinearOutline, other: &LinearState, others: &LinearOutline) {
         take(&mut self.fields, &own.fields, &other.fields, &others.fields);
         take(&mut self.pieces, &own.lines, &other.pieces, &others.lines);
         let place = |own: &[u64], others: &[u64]| {
@@ -188,7 +190,7 @@ impl Held {
 impl LinearPlan {
     /// How many bytes are kept in any case.
     pub(crate) fn bytes(&self) -> usize {
-        self.fields.len() * size_of::<Samples>() + self.lines.len() * size_of::<Piece>()
+        self.fields.len() * size_of::<Samples>() + self.lines.len() * size_of::<LinePiece>()
     }
 }
 
@@ -196,10 +198,10 @@ impl Linear {
     pub(crate) fn new(plan: &LinearPlan, layout: Layout) -> Linear {
         let before = Sample { time: i64::MIN, value: None, lost: false };
         Linear {
-            held: Held {
+            held: LinearState {
                 waiting: VecDeque::new(),
                 fields: vec![Samples { now: before, next: VecDeque::new() }; plan.fields.len()],
-                pieces: vec![Piece::UNKNOWN; plan.lines.len()],
+                pieces: vec![LinePiece::UNKNOWN; plan.lines.len()],
                 last: i64::MIN,
                 bound: None,
                 lost: 0,
@@ -217,7 +219,7 @@ impl Linear {
     }
 
     /// Takes over what was saved; false if it does not belong to this section.
-    pub(crate) fn restore(&mut self, held: Held) -> bool {
+    pub(crate) fn restore(&mut self, held: LinearState) -> bool {
         let fields = held.fields.len();
         let known = |waiting: &Waiting| waiting.samples.iter().all(|field| (*field as usize) < fields);
         let fits = (fields, held.pieces.len()) == (self.held.fields.len(), self.held.pieces.len())
@@ -364,7 +366,7 @@ impl Linear {
         }
         let time = waiting.time;
         if !waiting.samples.is_empty() {
-            let Held { fields, pieces, .. } = &mut self.held;
+            let LinearState { fields, pieces, .. } = &mut self.held;
             for (form, piece) in plan.lines.iter().zip(pieces) {
                 if form.terms.iter().any(|(field, _)| waiting.samples.contains(field)) {
                     *piece = form.piece(fields, time);
@@ -394,40 +396,40 @@ impl Linear {
 
 impl Form {
     /// What it is from a sample of one of its fields on.
-    fn piece(&self, fields: &[Samples], time: i64) -> Piece {
+    fn piece(&self, fields: &[Samples], time: i64) -> LinePiece {
         let value = |time: i64| {
-            let (mut sum, mut size, mut is_between) = (Known::Is(0.0), self.constant.abs(), false);
+            let (mut sum, mut size, mut is_between) = (KnownNumber::Is(0.0), self.constant.abs(), false);
             for &(field, factor) in &self.terms {
                 let samples = &fields[field as usize];
                 sum = match sum.and(samples.at(time)) {
-                    Known::Is((sum, value)) => {
+                    KnownNumber::Is((sum, value)) => {
                         size += (factor * value).abs();
-                        Known::Is(sum + factor * value)
+                        KnownNumber::Is(sum + factor * value)
                     }
-                    Known::Open => Known::Open,
-                    Known::Nothing => Known::Nothing,
+                    KnownNumber::Open => KnownNumber::Open,
+                    KnownNumber::Nothing => KnownNumber::Nothing,
                 };
                 is_between |= time != samples.now.time
-                    && !matches!(samples.next(), Known::Is((next, _)) if time == next);
+                    && !matches!(samples.next(), KnownNumber::Is((next, _)) if time == next);
             }
-            let Known::Is(sum) = sum else { return sum };
+            let KnownNumber::Is(sum) = sum else { return sum };
             let sum = sum + self.constant;
             // What was rounded on its way may have missed a zero.
-            Known::Is(if is_between && sum.abs() <= size * piece::CLOSE { 0.0 } else { sum })
+            KnownNumber::Is(if is_between && sum.abs() <= size * piece::CLOSE { 0.0 } else { sum })
         };
-        let mut ends = Known::Is(i64::MAX);
+        let mut ends = KnownNumber::Is(i64::MAX);
         for &(field, _) in &self.terms {
             ends = match ends.and(fields[field as usize].next()) {
-                Known::Is((ends, (next, _))) => Known::Is(ends.min(next)),
-                Known::Open => Known::Open,
-                Known::Nothing => Known::Nothing,
+                KnownNumber::Is((ends, (next, _))) => KnownNumber::Is(ends.min(next)),
+                KnownNumber::Open => KnownNumber::Open,
+                KnownNumber::Nothing => KnownNumber::Nothing,
             };
         }
         let end = match ends {
-            Known::Is(to) => Known::Is(to).and(value(to)),
-            Known::Open => Known::Open,
-            Known::Nothing => Known::Nothing,
+            KnownNumber::Is(to) => KnownNumber::Is(to).and(value(to)),
+            KnownNumber::Open => KnownNumber::Open,
+            KnownNumber::Nothing => KnownNumber::Nothing,
         };
-        Piece::new(time, value(time), end)
+        LinePiece::new(time, value(time), end)
     }
 }

@@ -12,7 +12,7 @@ pub(super) const OPEN: Sign = 3;
 
 /// What is known of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Known<T> {
+pub(super) enum KnownNumber<T> {
     Is(T),
     /// It is something, but nobody knows what.
     Open,
@@ -20,28 +20,28 @@ pub(super) enum Known<T> {
     Nothing,
 }
 
-impl<T> Known<T> {
+impl<T> KnownNumber<T> {
     /// Both, if both are something.
-    pub(super) fn and<U>(self, other: Known<U>) -> Known<(T, U)> {
+    pub(super) fn and<U>(self, other: KnownNumber<U>) -> KnownNumber<(T, U)> {
         match (self, other) {
-            (Known::Is(x), Known::Is(y)) => Known::Is((x, y)),
-            (Known::Nothing, _) | (_, Known::Nothing) => Known::Nothing,
-            _ => Known::Open,
+            (KnownNumber::Is(x), KnownNumber::Is(y)) => KnownNumber::Is((x, y)),
+            (KnownNumber::Nothing, _) | (_, KnownNumber::Nothing) => KnownNumber::Nothing,
+            _ => KnownNumber::Open,
         }
     }
 
     fn sign(self, sign: impl FnOnce(T) -> Option<Sign>) -> Option<Sign> {
         match self {
-            Known::Is(x) => sign(x),
-            Known::Open => Some(OPEN),
-            Known::Nothing => None,
+            KnownNumber::Is(x) => sign(x),
+            KnownNumber::Open => Some(OPEN),
+            KnownNumber::Nothing => None,
         }
     }
 }
 
 /// What a line is at a sample of one of its fields, and up to the next one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Piece {
+pub(crate) struct LinePiece {
     /// The time of the sample.
     from: i64,
     /// The sign there; none where that is unknown.
@@ -72,15 +72,16 @@ fn sign(x: f64) -> Option<Sign> {
     }
 }
 
-impl Piece {
+impl LinePiece {
     /// Before the first sample.
-    pub(super) const UNKNOWN: Piece = Piece { from: i64::MIN, at: None, after: None, otherwise: None };
+    pub(super) const UNKNOWN: LinePiece =
+        LinePiece { from: i64::MIN, at: None, after: None, otherwise: None };
 
     /// A line that is so at a sample, and so when the next one comes, if both are known.
-    pub(super) fn new(from: i64, start: Known<f64>, end: Known<(i64, f64)>) -> Piece {
+    pub(super) fn new(from: i64, start: KnownNumber<f64>, end: KnownNumber<(i64, f64)>) -> LinePiece {
         let at = start.sign(sign);
         let line = start.and(end);
-        let otherwise = if matches!(line, Known::Open) { Some(OPEN) } else { None };
+        let otherwise = if matches!(line, KnownNumber::Open) { Some(OPEN) } else { None };
         let slope = |(start, (to, end)): (f64, (i64, f64))| {
             let (begins, last) = (sign(start)?, sign(end)?);
             let length = to.checked_sub(from).filter(|length| *length > 0)?;
@@ -93,8 +94,8 @@ impl Piece {
                 crossing: crossing.map(|(after, exact)| (from.saturating_add_unsigned(after), exact)),
             })
         };
-        let after = if let Known::Is(line) = line { slope(line) } else { None };
-        Piece { from, at, after, otherwise }
+        let after = if let KnownNumber::Is(line) = line { slope(line) } else { None };
+        LinePiece { from, at, after, otherwise }
     }
 
     /// The sign at a time from the sample on, up to the next one.

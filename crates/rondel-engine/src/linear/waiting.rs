@@ -14,14 +14,14 @@ pub(super) struct Waiting {
     /// The topics, by their places in the plan.
     topics: Vec<u32>,
     /// The fields that it carries, by their places in the plan.
-    cells: Vec<(u32, Cell)>,
+    cells: Vec<(u32, WaitingCell)>,
     text: Vec<u8>,
     /// The fields that run straight of which it is a sample, likewise.
     pub(super) samples: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Cell {
+enum WaitingCell {
     Invalid,
     Bool(bool),
     Int(i64),
@@ -49,21 +49,21 @@ impl Waiting {
         }
     }
 
-    fn cell(&mut self, block: &Block, slot: Slot, row: usize) -> Cell {
+    fn cell(&mut self, block: &Block, slot: Slot, row: usize) -> WaitingCell {
         let has = |rows: Rows| rows >> row & 1 == 1;
         match slot {
-            Slot::Bool(i) if has(block.bools(i).valid) => Cell::Bool(has(block.bools(i).values)),
-            Slot::Int(i) if has(block.ints(i).valid) => Cell::Int(block.ints(i).values[row]),
-            Slot::Float(i) if has(block.floats(i).valid) => Cell::Float(block.floats(i).values[row]),
+            Slot::Bool(i) if has(block.bools(i).valid) => WaitingCell::Bool(has(block.bools(i).values)),
+            Slot::Int(i) if has(block.ints(i).valid) => WaitingCell::Int(block.ints(i).values[row]),
+            Slot::Float(i) if has(block.floats(i).valid) => WaitingCell::Float(block.floats(i).values[row]),
             Slot::String(i) if has(block.strings(i).valid) => {
                 let start = self.text.len();
                 self.text.extend_from_slice(block.text(i, row));
                 match (u32::try_from(start), u32::try_from(self.text.len())) {
-                    (Ok(start), Ok(end)) => Cell::Text(start, end),
-                    _ => Cell::Invalid,
+                    (Ok(start), Ok(end)) => WaitingCell::Text(start, end),
+                    _ => WaitingCell::Invalid,
                 }
             }
-            _ => Cell::Invalid,
+            _ => WaitingCell::Invalid,
         }
     }
 
@@ -76,10 +76,10 @@ impl Waiting {
         fields: &[Option<u32>],
     ) -> Waiting {
         let place = |places: &[Option<u32>], at: &u32| places.get(*at as usize).copied().flatten();
-        let mut cells: Vec<(u32, Cell)> = Vec::new();
+        let mut cells: Vec<(u32, WaitingCell)> = Vec::new();
         for &(slot, cell) in &self.cells {
             if let Some((slot, is_same)) = slots(slot) {
-                let cell = if is_same { cell } else { Cell::Invalid };
+                let cell = if is_same { cell } else { WaitingCell::Invalid };
                 match cells.iter_mut().find(|(own, _)| *own == slot) {
                     Some(known) if is_same => known.1 = cell,
                     Some(_) => {}
@@ -106,10 +106,10 @@ impl Waiting {
         for &(field, cell) in &self.cells {
             let Some(&slot) = plan.slots.get(field as usize) else { continue };
             match (slot, cell) {
-                (Slot::Bool(i), Cell::Bool(x)) => block.set_bool(i, row, x),
-                (Slot::Int(i), Cell::Int(x)) => block.set_int(i, row, x),
-                (Slot::Float(i), Cell::Float(x)) => block.set_float(i, row, x),
-                (Slot::String(i), Cell::Text(start, end)) => {
+                (Slot::Bool(i), WaitingCell::Bool(x)) => block.set_bool(i, row, x),
+                (Slot::Int(i), WaitingCell::Int(x)) => block.set_int(i, row, x),
+                (Slot::Float(i), WaitingCell::Float(x)) => block.set_float(i, row, x),
+                (Slot::String(i), WaitingCell::Text(start, end)) => {
                     let text = self.text.get(start as usize..end as usize).unwrap_or_default();
                     block.set_string(i, row, std::str::from_utf8(text).unwrap_or_default());
                 }

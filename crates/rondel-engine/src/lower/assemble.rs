@@ -23,8 +23,8 @@ use crate::ir::wire::{NodeId, Sides, Wire};
 use crate::lower::identity::{Names, hash, identities};
 use crate::lower::translate::{FieldRead, Robustness, Sources, Translation};
 use crate::machine::MachinePlan;
-use crate::ops::window::Operands;
-use crate::relation::source::Relation as Quantified;
+use crate::ops::window::WindowOperands;
+use crate::relation::source::Relation;
 
 /// The nodes that a section runs: its graph, and what of it is needed, in order.
 pub(crate) struct Ordered {
@@ -114,7 +114,7 @@ impl Ordered {
                 moments,
                 Vec::new(),
                 slots,
-                Ahead::Writes(&ahead),
+                AheadStep::Writes(&ahead),
             ))
         });
         let outputs = (&formulas[..], &robust[..], premises);
@@ -125,7 +125,7 @@ impl Ordered {
             moments,
             properties,
             slots,
-            Ahead::Reads(&ahead),
+            AheadStep::Reads(&ahead),
         );
         let mut pasts = section.formulas.drain(plain..);
         for future in &mut futures {
@@ -138,7 +138,7 @@ impl Ordered {
         });
         let robust_futures: Vec<_> = robust_futures.collect();
         drop((pasts, levels));
-        let number = |relation: &Quantified| relation.plan.ask.as_ref().map(|ask| ask.number);
+        let number = |relation: &Relation| relation.plan.ask.as_ref().map(|ask| ask.number);
         for (given, relation) in futures.iter_mut().flat_map(|future| &mut future.givens) {
             let at = section.relations.iter().position(|relation| number(relation) == Some(*given));
             *relation = at.map_or(u32::MAX, |at| at as u32);
@@ -195,7 +195,7 @@ struct Assembly<'a> {
     graph: &'a Graph,
     sources: &'a Sources,
     slots: &'a [Option<Slot>],
-    ahead: Ahead<'a>,
+    ahead: AheadStep<'a>,
     /// For every node its instruction, once it has one.
     place: Vec<u32>,
     /// For every node with a column its number.
@@ -207,9 +207,9 @@ struct Assembly<'a> {
     operands: Vec<[Sides; 2]>,
     lasting: Vec<Lasting>,
     machines: Vec<MachinePlan>,
-    windows: Vec<Operands>,
+    windows: Vec<WindowOperands>,
     robust_operands: Vec<[[u32; 2]; 2]>,
-    relations: Vec<Quantified>,
+    relations: Vec<Relation>,
     inner: Vec<Box<dyn InnerPlan>>,
     deadlines: Vec<Deadline>,
     shortest: u64,
@@ -219,7 +219,7 @@ struct Assembly<'a> {
 
 /// What is done with the operators that are looked ahead of, by their places in the list.
 #[derive(Clone, Copy)]
-enum Ahead<'a> {
+enum AheadStep<'a> {
     Writes(&'a [NodeId]),
     Reads(&'a [NodeId]),
 }
@@ -231,7 +231,7 @@ fn section(
     moments: Moments,
     properties: Vec<u32>,
     slots: &[Option<Slot>],
-    ahead: Ahead<'_>,
+    ahead: AheadStep<'_>,
 ) -> Section {
     let mut assembly = Assembly {
         graph,

@@ -7,11 +7,11 @@ use rondel_event::{StableHasher, TopicId};
 use rondel_spec::{BinaryOp, ChainId, MachineId, Spec};
 
 use crate::ir::graph::Graph;
-use crate::ir::node::{Node, Relation};
+use crate::ir::node::{ComparisonKind, Node};
 use crate::ir::wire::{NodeId, Sides, Wire};
 use crate::linear::Form;
 use crate::lower::translate::{FieldRead, Sources};
-use crate::relation::plan::Plan;
+use crate::relation::plan::RelationPlan;
 
 /// A hash that is saved.
 pub(crate) fn hash(value: impl Hash) -> u64 {
@@ -127,7 +127,10 @@ impl Identifier<'_> {
             }
             Node::Compare(relation, a, b) => {
                 let mut both = [self.id(a), self.id(b)];
-                if matches!(relation, Relation::IntEqual | Relation::FloatEqual | Relation::TextEqual) {
+                if matches!(
+                    relation,
+                    ComparisonKind::IntEqual | ComparisonKind::FloatEqual | ComparisonKind::TextEqual
+                ) {
                     both.sort_unstable();
                 }
                 hash((sort, relation, both))
@@ -194,7 +197,7 @@ impl Identifier<'_> {
 
 /// What the state of a plan is made of, beside the formula: how it is cut into parts. Variables, topics and the nodes of
 /// the specification have other numbers in another one.
-fn shape(plan: &Plan) -> u64 {
+fn shape(plan: &RelationPlan) -> u64 {
     let mut hasher = StableHasher::default();
     for part in &plan.parts {
         let own = (&part.op, &part.is_text, part.lasts, part.is_kept, &part.indexes, part.vague);

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MachinePlan, MachineState, Place, Possible, TransitionPlan, span_of};
-use crate::ops::scalar::Reading;
+use crate::ops::scalar::ScalarReading;
 use crate::ops::timed::instant;
 
 /// So many moments may machines bring by themselves between two messages.
@@ -85,7 +85,7 @@ impl MachineState {
     pub(super) fn fly(
         &mut self,
         plan: &MachinePlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         (row, now): (usize, i64),
     ) -> Option<[bool; 2]> {
         if self.is_lost {
@@ -108,7 +108,7 @@ impl MachineState {
     pub(super) fn misses(
         &mut self,
         plan: &MachinePlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         (row, now): (usize, i64),
     ) -> bool {
         let own = self.place.variables.len().saturating_sub(plan.kept.len());
@@ -129,7 +129,7 @@ impl MachineState {
     }
 
     /// Leaps, if it was asked to, after a moment.
-    pub(super) fn leap(&mut self, plan: &MachinePlan, reading: &Reading<'_>, row: usize) {
+    pub(super) fn leap(&mut self, plan: &MachinePlan, reading: &ScalarReading<'_>, row: usize) {
         let Some(Request { until, is_quiet, is_last }) = self.request.take() else { return };
         let place = self.span.as_mut().unwrap_or(&mut self.place);
         let is_open = |t: &TransitionPlan| match &t.guard {
@@ -219,7 +219,7 @@ impl Place {
         &self,
         plan: &MachinePlan,
         through: &[u32],
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         (row, side): (usize, usize),
     ) -> Option<Vec<bool>> {
         let leaving = through.iter().filter_map(|state| plan.leaving.get(*state as usize)).flatten();

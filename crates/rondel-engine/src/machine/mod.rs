@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::leap::{LIMIT, Leap, Request, UNKNOWN};
 use crate::ops::columns::Columns;
-use crate::ops::scalar::{Reading, Scalar};
+use crate::ops::scalar::{Scalar, ScalarReading};
 use crate::ops::texts::{TextColumn, TextRef};
 use crate::ops::timed::instant;
 use crate::ops::varying::Varying;
@@ -234,7 +234,7 @@ impl MachineRows {
 
 /// The moment at which a machine is asked.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct MachineMoment {
     pub(crate) row: usize,
     /// Whether it is an event, and not brought by time alone.
     pub(crate) is_event: bool,
@@ -276,11 +276,11 @@ impl MachineState {
     pub(crate) fn step(
         &mut self,
         plan: &MachinePlan,
-        reading: &Reading<'_>,
-        moment: Moment,
+        reading: &ScalarReading<'_>,
+        moment: MachineMoment,
         rows: &mut MachineRows,
     ) {
-        let Moment { row, is_event, time, before, position } = moment;
+        let MachineMoment { row, is_event, time, before, position } = moment;
         let now = if plan.steps { i64::try_from(position).unwrap_or(i64::MAX) } else { time };
         if !self.begun {
             self.begun = true;
@@ -344,7 +344,7 @@ impl MachineState {
     fn write_span(
         &mut self,
         plan: &MachinePlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         rows: &mut MachineRows,
         (row, now): (usize, i64),
     ) {
@@ -367,7 +367,7 @@ impl MachineState {
     fn write_flight(
         &mut self,
         plan: &MachinePlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         rows: &mut MachineRows,
         at: (usize, i64),
         [_, after]: [bool; 2],
@@ -449,7 +449,7 @@ impl Place {
     fn is_possible(
         &self,
         transition: &TransitionPlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         row: usize,
         side: usize,
         place: i64,
@@ -473,7 +473,7 @@ impl Place {
     fn possible(
         &self,
         plan: &MachinePlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         row: usize,
         side: usize,
         place: i64,
@@ -497,7 +497,7 @@ impl Place {
         &mut self,
         plan: &MachinePlan,
         found: Possible,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         row: usize,
         side: usize,
         now: i64,
@@ -514,7 +514,7 @@ impl Place {
     fn enter(
         &mut self,
         transition: &TransitionPlan,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         row: usize,
         side: usize,
         now: i64,
@@ -555,7 +555,7 @@ impl Place {
 
     /// Takes the transitions whose time ran out before `now`, where no moment stands for that. What they
     /// assign asks for variables only. Of very many, whole circles are skipped: whether that lost a variable.
-    fn run_out(&mut self, plan: &MachinePlan, reading: &Reading<'_>, now: i64) -> bool {
+    fn run_out(&mut self, plan: &MachinePlan, reading: &ScalarReading<'_>, now: i64) -> bool {
         let (mut taken, mut lost) = (0, false);
         while self.ambiguous.is_none() {
             match self.next_by_time(plan, |t| t.guard.is_none()) {

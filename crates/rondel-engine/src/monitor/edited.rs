@@ -13,7 +13,7 @@ use crate::keyed::moved::SlicedOutline;
 use crate::monitor::contents::{Contents, SectionContent};
 use crate::monitor::program::Program;
 use crate::monitor::snapshot::{MONITOR, VERSION, split};
-use crate::monitor::{Monitor, Saved};
+use crate::monitor::{Monitor, SavedMonitor};
 
 /// What becomes of a property where a monitor continues from the snapshot of an edited specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub type FieldPlaces = Vec<Option<(usize, bool)>>;
 /// A snapshot that was read.
 pub struct Snapshot {
     contents: Contents,
-    saved: Saved,
+    saved: SavedMonitor,
 }
 
 impl fmt::Debug for Snapshot {
@@ -77,7 +77,7 @@ impl Snapshot {
         if contents.release != env!("CARGO_PKG_VERSION") {
             return Err(SnapshotError::OtherProgram);
         }
-        let saved: Saved = postcard::from_bytes(saved).map_err(|_| SnapshotError::Altered)?;
+        let saved: SavedMonitor = postcard::from_bytes(saved).map_err(|_| SnapshotError::Altered)?;
         Ok(Snapshot { contents, saved })
     }
 

@@ -11,7 +11,7 @@ use crate::exec::section::Section;
 use crate::exec::serial::Serial;
 use crate::exec::state::State;
 use crate::future::Future;
-use crate::future::{Decision, Events, Survey};
+use crate::future::{Decision, EventRows, Survey};
 use crate::relation::asking::Asking;
 use crate::relation::told;
 
@@ -30,7 +30,7 @@ impl Monitor {
             while first < block.len() {
                 tell_news(section, &mut self.sections[i], (k, future), first);
                 let times = &self.times[..block.len()];
-                let events = Events { position: self.position, times, pasts: &self.words };
+                let events = EventRows { position: self.position, times, pasts: &self.words };
                 let pending = &mut self.sections[i].pending[k];
                 let count =
                     pending.take(&future.plan, events, first, survey, &mut self.room, &mut self.decisions);

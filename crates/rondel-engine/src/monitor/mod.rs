@@ -33,13 +33,13 @@ use crate::future::{Decision, Levels, Room, Scratch};
 use crate::keyed::plan::Sliced;
 use crate::keyed::saved::SavedInstances;
 use crate::keyed::{Events, Instances, Moment};
-use crate::linear::{Held, LineRows, Linear};
+use crate::linear::{LineRows, Linear, LinearState};
 use crate::monitor::doubt::Doubts;
 use crate::monitor::moments::Grid;
 use crate::monitor::noted::Noted;
 use crate::monitor::program::Program;
 use crate::monitor::status::has_begun;
-use crate::monitor::tell::{Out, Told, tell};
+use crate::monitor::tell::{Occasion, Out, tell};
 use crate::monitor::witness::Violating;
 
 /// The engine doubles times, and adds one.
@@ -95,11 +95,11 @@ pub struct Monitor {
 
 /// What of a [`Monitor`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Saved {
+pub(crate) struct SavedMonitor {
     sections: Vec<SavedSerial>,
     instances: Vec<SavedInstances>,
     chains: Vec<ChainState>,
-    linear: Vec<Option<Held>>,
+    linear: Vec<Option<LinearState>>,
     position: u64,
     time: i64,
     beyond: u64,
@@ -107,12 +107,12 @@ pub(crate) struct Saved {
 }
 
 impl Monitor {
-    pub(crate) fn saved(&self) -> Saved {
+    pub(crate) fn saved(&self) -> SavedMonitor {
         let mut doubts = self.doubts.clone();
         if !doubts.is_empty() {
             doubts.save(&self.program);
         }
-        Saved {
+        SavedMonitor {
             sections: self.sections.iter().map(Serial::saved).collect(),
             instances: self.instances.iter().map(Instances::saved).collect(),
             chains: self.chains.clone(),
@@ -125,9 +125,9 @@ impl Monitor {
     }
 
     /// A monitor with what was saved; none if that does not belong to the program.
-    pub(crate) fn from_saved(program: Arc<Program>, saved: Saved) -> Option<Monitor> {
+    pub(crate) fn from_saved(program: Arc<Program>, saved: SavedMonitor) -> Option<Monitor> {
         let mut monitor = Monitor::new(program);
-        let Saved { sections, instances, chains, linear, position, time, beyond, doubts } = saved;
+        let SavedMonitor { sections, instances, chains, linear, position, time, beyond, doubts } = saved;
         if !doubts.fits(&monitor.program) {
             return None;
         }
@@ -219,7 +219,7 @@ impl Monitor {
     }
 
     /// Limits the bytes of the instances of each division by key: events with a new key are then left out, as with
-    /// [`@limit`](SliceStatus::refused).
+    /// [`@limit`](crate::SliceStatus::refused).
     pub fn limit_instances(&mut self, bytes: usize) {
         self.instances.iter_mut().for_each(|instances| instances.limit_bytes(bytes));
     }
@@ -356,7 +356,7 @@ impl Monitor {
             self.machines_end(i, section);
         }
         let Monitor { instances, reports, keys, every, time, position, noted, .. } = self;
-        let events = Told { block: None, times: &[], position: *position };
+        let events = Occasion { block: None, times: &[], position: *position };
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
             let out = &mut Out { reports: &mut *reports, keys: &mut *keys, noted: &mut *noted };
@@ -412,7 +412,7 @@ impl Monitor {
         let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
         keys.slice = i as u32;
         let times = &times[..block.map_or(0, Block::len)];
-        let events = Told { block, times, position: *position };
+        let events = Occasion { block, times, position: *position };
         let mut out = Out { reports, keys, noted };
         let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, &mut out);
         if let Some(block) = block {

@@ -14,7 +14,7 @@ use crate::keyed::moved::{SlicedOutline, Which};
 use crate::keyed::saved::SavedInstances;
 use crate::monitor::doubt::Instance;
 use crate::monitor::program::Program;
-use crate::monitor::{Monitor, Saved};
+use crate::monitor::{Monitor, SavedMonitor};
 
 /// The kind of a part.
 const PART: &snapshot::Kind = b"RONDELpt";
@@ -85,7 +85,7 @@ impl std::error::Error for PartsError {}
 type Doubtful = Vec<(u32, BTreeMap<Vec<u64>, Instance>)>;
 
 #[derive(Serialize, Deserialize)]
-struct Part {
+struct DoubtPart {
     from: u64,
     until: u64,
     /// All but the instances, which is in every part.
@@ -137,7 +137,7 @@ impl Monitor {
         }
         // Plain data always serialises.
         let common = postcard::to_stdvec(&common).unwrap_or_default();
-        let part = Part { from: hashes.start, until: hashes.end, common, instances, doubtful };
+        let part = DoubtPart { from: hashes.start, until: hashes.end, common, instances, doubtful };
         snapshot::seal(PART, VERSION, program.fingerprint(), &postcard::to_stdvec(&part).unwrap_or_default())
     }
 
@@ -153,11 +153,12 @@ impl Monitor {
         let read = |(at, bytes): (usize, &&[u8])| {
             let (fingerprint, other) = (program.fingerprint(), SnapshotError::OtherProgram);
             let state = snapshot::open(PART, VERSION, fingerprint, other, bytes);
-            let part = state
-                .and_then(|state| postcard::from_bytes::<Part>(state).map_err(|_| SnapshotError::Altered));
+            let part = state.and_then(|state| {
+                postcard::from_bytes::<DoubtPart>(state).map_err(|_| SnapshotError::Altered)
+            });
             part.map_err(|error| PartsError::Part(at, error))
         };
-        let parts: Vec<Part> = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let parts: Vec<DoubtPart> = parts.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let first = parts.first().ok_or(PartsError::Empty)?;
         if let Some(other) = parts.iter().position(|part| part.common != first.common) {
             return Err(PartsError::OtherTime(other));
@@ -169,7 +170,7 @@ impl Monitor {
         }
         let covered = order.iter().map(|&at| parts[at].from..parts[at].until).collect();
         let altered = |at: usize| PartsError::Part(at, SnapshotError::Altered);
-        let mut saved: Saved = postcard::from_bytes(&first.common).map_err(|_| altered(0))?;
+        let mut saved: SavedMonitor = postcard::from_bytes(&first.common).map_err(|_| altered(0))?;
         let outlines: Vec<SlicedOutline> = program.sliced.iter().map(SlicedOutline::new).collect();
         let origins = same(&program);
         for (at, part) in parts.into_iter().enumerate() {

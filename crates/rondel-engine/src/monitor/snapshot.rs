@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rondel_event::{SnapshotError, snapshot};
 
 use crate::monitor::program::Program;
-use crate::monitor::{Monitor, Saved};
+use crate::monitor::{Monitor, SavedMonitor};
 
 /// The kind of a monitor's snapshot.
 pub(super) const MONITOR: &snapshot::Kind = b"RONDELss";
@@ -33,7 +33,7 @@ impl Monitor {
         let (fingerprint, other) = (program.fingerprint(), SnapshotError::OtherProgram);
         let state = snapshot::open(MONITOR, VERSION, fingerprint, other, bytes)?;
         let (saved, _) = split(state).ok_or(SnapshotError::Altered)?;
-        let saved: Saved = postcard::from_bytes(saved).map_err(|_| SnapshotError::Altered)?;
+        let saved: SavedMonitor = postcard::from_bytes(saved).map_err(|_| SnapshotError::Altered)?;
         Monitor::from_saved(program, saved).ok_or(SnapshotError::Altered)
     }
 }

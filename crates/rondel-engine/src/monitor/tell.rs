@@ -10,13 +10,13 @@ use crate::keyed::ahead::{self, EVENT};
 use crate::keyed::ending::Unfinished;
 use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
-use crate::keyed::{Moment, Place};
+use crate::keyed::{Moment, MomentOwner};
 use crate::monitor::noted::{Ended, Noted, has_levels};
 use crate::monitor::{at, before, step_before};
 
 /// What verdicts are told of: the events of a block, or time passing.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Occasion<'a> {
     pub(crate) block: Option<&'a Block>,
     /// The times of its events.
     pub(crate) times: &'a [i64],
@@ -36,7 +36,7 @@ pub(crate) struct Out<'a> {
 pub(crate) fn tell(
     moment: &Moment<'_>,
     sliced: &Sliced,
-    told: Told<'_>,
+    told: Occasion<'_>,
     every: bool,
     Out { reports, keys, noted }: &mut Out<'_>,
 ) {
@@ -44,7 +44,7 @@ pub(crate) fn tell(
     if sliced.section.has_levels {
         note_levels(moment, &sliced.section, noted);
     }
-    let at_event = matches!(moment.place, Place::Rows | Place::Shared(_));
+    let at_event = matches!(moment.place, MomentOwner::Rows | MomentOwner::Shared(_));
     let asks = every;
     let every = if every && at_event { moment.rows } else { 0 };
     let moved = |i: u32| if asks { moment.moved(i as usize) } else { 0 };
@@ -103,14 +103,14 @@ pub(crate) fn tell(
 
 /// The row of the event of a moment, if there is one, the place among the reports, and the time.
 #[inline(always)]
-fn place(moment: &Moment<'_>, told: Told<'_>, row: usize) -> (Option<usize>, u32, Timestamp) {
+fn place(moment: &Moment<'_>, told: Occasion<'_>, row: usize) -> (Option<usize>, u32, Timestamp) {
     let at_event = |row| (Some(row), at(row), told.block.map_or(Timestamp::ZERO, |block| block.time(row)));
     match moment.place {
-        Place::Rows => at_event(row),
-        Place::Shared(row) => at_event(row),
-        Place::Time | Place::Span => {
+        MomentOwner::Rows => at_event(row),
+        MomentOwner::Shared(row) => at_event(row),
+        MomentOwner::Time | MomentOwner::Span => {
             let time = moment.times[row];
-            let is_span = u32::from(moment.place == Place::Span);
+            let is_span = u32::from(moment.place == MomentOwner::Span);
             let order = before(told.times.partition_point(|&event| event <= time)) + is_span;
             (None, order, Timestamp::from_nanos(time))
         }
@@ -121,7 +121,7 @@ fn place(moment: &Moment<'_>, told: Told<'_>, row: usize) -> (Option<usize>, u32
 #[inline(always)]
 fn report(
     moment: &Moment<'_>,
-    told: Told<'_>,
+    told: Occasion<'_>,
     (row, property, outcome): (usize, u32, &Outcome),
     (key, robustness): (ReportKey, Option<f64>),
 ) -> Report {
@@ -135,7 +135,7 @@ fn report(
         at_event: event.is_some(),
         time,
         about: None,
-        after: moment.place == Place::Span,
+        after: moment.place == MomentOwner::Span,
         back: 0,
         robustness,
         withheld: crate::exec::report::Withheld::No,
@@ -160,7 +160,7 @@ fn note_levels(moment: &Moment<'_>, section: &Section, noted: &mut Noted) {
 fn tell_awaited(
     moment: &Moment<'_>,
     sliced: &Sliced,
-    Told { block, times, position }: Told<'_>,
+    Occasion { block, times, position }: Occasion<'_>,
     every: bool,
     (reports, keys, noted): (&mut Vec<Report>, &mut ReportKeys, &mut Noted),
 ) {
@@ -181,9 +181,9 @@ fn tell_awaited(
         }
         let key = keys.add(|words| moment.write_key(row, words));
         let at_row = match moment.place {
-            Place::Rows => Some(row),
-            Place::Shared(row) => Some(row),
-            Place::Time | Place::Span => None,
+            MomentOwner::Rows => Some(row),
+            MomentOwner::Shared(row) => Some(row),
+            MomentOwner::Time | MomentOwner::Span => None,
         };
         let certain = decision.certain_time(model);
         let now = at_row.and_then(|row| times.get(row).copied());

@@ -16,11 +16,11 @@ pub(crate) enum Named {
     /// By relations that are asked of tuples, as it looks ahead: each with its section.
     Asked(Vec<(usize, usize)>),
     /// By value: for each variable the column in the messages of each topic.
-    ByValue(Vec<(VariableId, Vec<Column>)>),
+    ByValue(Vec<(VariableId, Vec<WitnessColumn>)>),
 }
 
 /// Where the messages of a topic have a value of this type.
-type Column = (TopicId, Slot, ValueType);
+type WitnessColumn = (TopicId, Slot, ValueType);
 
 /// The values of a violation by relations: when, of which formula.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-use crate::ops::stamps::{Blind, age};
+use crate::ops::stamps::{BlindSpot, age};
 
 /// The greatest of the values that are at least `lower` and at most `upper` old. Stamps as in
 /// [`window`](crate::ops::window).
@@ -19,13 +19,13 @@ pub(crate) struct Greatest<T> {
     /// Those that are not `lower` old yet.
     waiting: VecDeque<(i64, T)>,
     candidates: VecDeque<(i64, T)>,
-    blind: Blind,
+    blind: BlindSpot,
 }
 
 impl<T: Copy + PartialOrd> Greatest<T> {
     pub(crate) fn new(lower: u64, upper: Option<u64>, limit: usize) -> Greatest<T> {
         let (waiting, candidates) = (VecDeque::new(), VecDeque::new());
-        Greatest { lower, upper, limit, waiting, candidates, blind: Blind::default() }
+        Greatest { lower, upper, limit, waiting, candidates, blind: BlindSpot::default() }
     }
 
     /// Adds the value of the present.

@@ -16,7 +16,7 @@ use rondel_event::Rows;
 use crate::ops::columns::{Values, rows_where};
 use crate::ops::extreme::Greatest;
 use crate::ops::stamps::Stamps;
-use crate::ops::timed::{ALWAYS, Moments, NEVER, Sides, distance, instant, later, moment_of};
+use crate::ops::timed::{ALWAYS, NEVER, RowTimes, TruthSides, distance, instant, later, moment_of};
 use crate::ops::varying::Varying;
 use crate::ops::words::low;
 
@@ -93,9 +93,9 @@ impl TimedRecently {
         TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
     }
 
-    pub(crate) fn step(&mut self, q: Sides, moments: Moments<'_>) -> Sides {
-        let Moments { times, mut before } = moments;
-        let mut out = Sides::default();
+    pub(crate) fn step(&mut self, q: TruthSides, moments: RowTimes<'_>) -> TruthSides {
+        let RowTimes { times, mut before } = moments;
+        let mut out = TruthSides::default();
         let rows = crate::ops::words::low(times.len() as u64);
         if (q.at | q.after) & rows == 0 && !self.open && self.until < instant(times[0]) {
             return out;
@@ -121,11 +121,11 @@ impl TimedRecently {
     #[inline(always)]
     pub(crate) fn step_lanes(
         &self,
-        q: Sides,
+        q: TruthSides,
         (until, open): (&mut Values<u64>, &mut Rows),
         times: &[i64],
         before: &Values<u64>,
-    ) -> Sides {
+    ) -> TruthSides {
         let span = self.span;
         let open = std::mem::replace(open, q.after);
         // Mostly there is none that was open.
@@ -137,7 +137,7 @@ impl TimedRecently {
                 *until = if closes { (*until as i64).max(end) as u64 } else { *until };
             }
         }
-        let mut out = Sides { at: 0, after: q.after };
+        let mut out = TruthSides { at: 0, after: q.after };
         for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
             let place = instant(time);
             let last = *until as i64;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use rondel_event::Rows;
 
-use crate::ops::timed::{Moments, Sides, distance, instant, later, moment_of};
+use crate::ops::timed::{RowTimes, TruthSides, distance, instant, later, moment_of};
 use crate::ops::words::low;
 
 /// After all places.
@@ -42,7 +42,7 @@ impl Ranges {
     }
 
     /// Takes in the operands at some events. What has been read is let go by [`Ranges::read`].
-    pub(crate) fn extend(&mut self, p: Sides, q: Sides, Moments { times, before }: Moments<'_>) {
+    pub(crate) fn extend(&mut self, p: TruthSides, q: TruthSides, RowTimes { times, before }: RowTimes<'_>) {
         let rows = low(times.len() as u64);
         // Nothing happens where `p` holds and `q` does not.
         let mut matters = (q.at | q.after | !p.at | !p.after) & rows;
@@ -104,8 +104,8 @@ impl Ranges {
     }
 
     /// The truth at some moments, and after them. What lies before them is let go.
-    pub(crate) fn read(&mut self, times: &[i64]) -> Sides {
-        let mut out = Sides::default();
+    pub(crate) fn read(&mut self, times: &[i64]) -> TruthSides {
+        let mut out = TruthSides::default();
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
             // What holds at this instant may be asked for again: the next moment can be of the same time.

@@ -3,7 +3,7 @@
 use rondel_event::{Block, Rows};
 
 use crate::ops::stamps::Stamps;
-use crate::ops::timed::Moments;
+use crate::ops::timed::RowTimes;
 use crate::ops::words;
 
 /// The rows to evaluate.
@@ -18,7 +18,7 @@ pub(crate) struct RowView<'a> {
     pub(crate) rows: Rows,
     /// The number of the first row.
     pub(crate) position: u64,
-    pub(crate) moments: Moments<'a>,
+    pub(crate) moments: RowTimes<'a>,
 }
 
 impl<'a> RowView<'a> {

@@ -6,7 +6,7 @@ pub(crate) mod values {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
-    enum Saved {
+    enum SavedValue {
         Unknown,
         Bool(bool),
         Int(i64),
@@ -18,28 +18,28 @@ pub(crate) mod values {
 
     pub(crate) fn serialize<S: Serializer>(values: &[Option<Value>], to: S) -> Result<S::Ok, S::Error> {
         let saved = |value: &Option<Value>| match value {
-            None => Saved::Unknown,
-            Some(Value::Bool(x)) => Saved::Bool(*x),
-            Some(Value::Int(x)) => Saved::Int(*x),
-            Some(Value::Float(x)) => Saved::Float(*x),
-            Some(Value::Time(x)) => Saved::Time(*x),
-            Some(Value::Duration(x)) => Saved::Duration(*x),
-            Some(Value::String(x)) => Saved::String(x.clone()),
+            None => SavedValue::Unknown,
+            Some(Value::Bool(x)) => SavedValue::Bool(*x),
+            Some(Value::Int(x)) => SavedValue::Int(*x),
+            Some(Value::Float(x)) => SavedValue::Float(*x),
+            Some(Value::Time(x)) => SavedValue::Time(*x),
+            Some(Value::Duration(x)) => SavedValue::Duration(*x),
+            Some(Value::String(x)) => SavedValue::String(x.clone()),
         };
         values.iter().map(saved).collect::<Vec<_>>().serialize(to)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<Value>>, D::Error> {
         let value = |saved| match saved {
-            Saved::Unknown => None,
-            Saved::Bool(x) => Some(Value::Bool(x)),
-            Saved::Int(x) => Some(Value::Int(x)),
-            Saved::Float(x) => Some(Value::Float(x)),
-            Saved::Time(x) => Some(Value::Time(x)),
-            Saved::Duration(x) => Some(Value::Duration(x)),
-            Saved::String(x) => Some(Value::String(x)),
+            SavedValue::Unknown => None,
+            SavedValue::Bool(x) => Some(Value::Bool(x)),
+            SavedValue::Int(x) => Some(Value::Int(x)),
+            SavedValue::Float(x) => Some(Value::Float(x)),
+            SavedValue::Time(x) => Some(Value::Time(x)),
+            SavedValue::Duration(x) => Some(Value::Duration(x)),
+            SavedValue::String(x) => Some(Value::String(x)),
         };
-        Ok(Vec::<Saved>::deserialize(from)?.into_iter().map(value).collect())
+        Ok(Vec::<SavedValue>::deserialize(from)?.into_iter().map(value).collect())
     }
 }
 

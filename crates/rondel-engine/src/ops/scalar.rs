@@ -35,7 +35,7 @@ pub(crate) enum Scalar {
 
 /// The registers that it reads.
 #[derive(Clone, Copy)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct ScalarReading<'a> {
     pub(crate) words: &'a [Rows],
     pub(crate) columns: &'a Columns,
     pub(crate) block: &'a Block,
@@ -46,7 +46,7 @@ impl Scalar {
     /// The truth of a boolean expression at a row (side 0) or after it (side 1).
     pub(crate) fn truth(
         &self,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         row: usize,
         side: usize,
         variables: &[Option<Value>],
@@ -77,7 +77,7 @@ impl Scalar {
     /// The value of an expression at a row (side 0) or after it (side 1).
     pub(crate) fn value(
         &self,
-        reading: &Reading<'_>,
+        reading: &ScalarReading<'_>,
         row: usize,
         side: usize,
         variables: &[Option<Value>],
@@ -201,7 +201,7 @@ impl Scalar {
     }
 }
 
-impl Reading<'_> {
+impl ScalarReading<'_> {
     fn column(&self, value_type: ValueType, column: usize, row: usize) -> Option<Value> {
         Some(match value_type {
             ValueType::Int => Value::Int(self.columns.ints[column][row]),

@@ -30,13 +30,13 @@ impl Stamps<'_> {
 /// The latest sample that a window cannot speak of, because its value is unknown or because there
 /// was no room for it: while it is in the window, the measurement is unknown.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Blind {
+pub(crate) struct BlindSpot {
     latest: Option<i64>,
     /// How many samples there was no room for.
     pub(crate) dropped: u64,
 }
 
-impl Blind {
+impl BlindSpot {
     #[inline(always)]
     pub(crate) fn unknown(&mut self, stamp: i64) {
         self.latest = self.latest.max(Some(stamp));

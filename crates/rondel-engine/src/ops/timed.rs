@@ -39,14 +39,14 @@ pub(crate) fn moment_of(place: i64) -> i64 {
 
 /// The two sides of a truth at some rows: at the instants, and on the spans that follow them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sides {
+pub(crate) struct TruthSides {
     pub(crate) at: Rows,
     pub(crate) after: Rows,
 }
 
 /// Where the rows of an operator are in time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moments<'a> {
+pub(crate) struct RowTimes<'a> {
     /// The time of each row, never going back.
     pub(crate) times: &'a [i64],
     /// The time of the row before the first.

@@ -24,20 +24,20 @@ use crate::ir::node::{Kind, Measure};
 use crate::ir::wire::Wire;
 use crate::ops::columns::Values;
 use crate::ops::extreme::Greatest;
-use crate::ops::stamps::{Blind, Stamps, age};
+use crate::ops::stamps::{BlindSpot, Stamps, age};
 use crate::ops::varying::Varying;
 
 use ends::Ends;
 use integral::Integral;
 use moments::Deviation;
-use ordered::{HUNDRED, Ordered};
+use ordered::{HUNDRED, OrderedSamples};
 use sum::{SumFloat, SumInt};
 
 /// How many samples a window keeps. Of more it says nothing, until it is down to so many again.
 pub(crate) const LIMIT: usize = 1_000_000;
 
 /// When the first of the samples leaves a window, if ever.
-fn first_leaves(oldest: Option<i64>, blind: &Blind, over: u64) -> Option<i64> {
+fn first_leaves(oldest: Option<i64>, blind: &BlindSpot, over: u64) -> Option<i64> {
     let leaves = oldest.and_then(|stamp| stamp.checked_add_unsigned(over));
     [leaves, blind.leaves(over)].into_iter().flatten().min()
 }
@@ -48,12 +48,12 @@ pub(crate) struct Count {
     over: u64,
     limit: usize,
     stamps: VecDeque<i64>,
-    blind: Blind,
+    blind: BlindSpot,
 }
 
 impl Count {
     pub(crate) fn new(over: u64, limit: usize) -> Count {
-        Count { over, limit, stamps: VecDeque::new(), blind: Blind::default() }
+        Count { over, limit, stamps: VecDeque::new(), blind: BlindSpot::default() }
     }
 
     /// The count at a row, if it is known.
@@ -81,7 +81,7 @@ impl Count {
 
 /// The operands of a window.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operands {
+pub(crate) struct WindowOperands {
     /// The column, except of a count.
     pub(crate) x: u32,
     /// The rows of the samples.
@@ -100,9 +100,9 @@ pub(crate) enum Window {
     SumFloat(SumFloat),
     ExtremeInt(Extreme),
     ExtremeFloat(Extreme),
-    DistinctInt(Ordered),
-    DistinctFloat(Ordered),
-    Quantile(u32, Ordered),
+    DistinctInt(OrderedSamples),
+    DistinctFloat(OrderedSamples),
+    Quantile(u32, OrderedSamples),
     Deviation(Deviation),
     /// Of the newest, or else of the oldest.
     EndInt(bool, Ends),
@@ -118,10 +118,10 @@ impl Window {
             (Measure::Count, _) => Window::Count(Count::new(over, LIMIT)),
             (Measure::Sum, Kind::Float) => Window::SumFloat(SumFloat::new(over, LIMIT)),
             (Measure::Sum, _) => Window::SumInt(SumInt::new(over, LIMIT)),
-            (Measure::Distinct, _) => Window::DistinctInt(Ordered::new(over, LIMIT)),
-            (Measure::DistinctFloats, _) => Window::DistinctFloat(Ordered::new(over, LIMIT)),
-            (Measure::Percentile(part), _) => Window::Quantile(part, Ordered::new(over, LIMIT)),
-            (Measure::Median, _) => Window::Quantile(HUNDRED / 2, Ordered::new(over, LIMIT)),
+            (Measure::Distinct, _) => Window::DistinctInt(OrderedSamples::new(over, LIMIT)),
+            (Measure::DistinctFloats, _) => Window::DistinctFloat(OrderedSamples::new(over, LIMIT)),
+            (Measure::Percentile(part), _) => Window::Quantile(part, OrderedSamples::new(over, LIMIT)),
+            (Measure::Median, _) => Window::Quantile(HUNDRED / 2, OrderedSamples::new(over, LIMIT)),
             (Measure::Deviation, _) => Window::Deviation(Deviation::new(over, LIMIT)),
             (Measure::Derivative, _) => Window::Derivative(Ends::new(over, LIMIT)),
             (Measure::Integral, _) => Window::Integral(Integral::new(over, LIMIT)),
@@ -312,14 +312,14 @@ pub(crate) struct Extreme {
     least: bool,
     over: u64,
     greatest: Greatest<i64>,
-    blind: Blind,
+    blind: BlindSpot,
 }
 
 impl Extreme {
     pub(crate) fn new(least: bool, over: u64, limit: usize) -> Extreme {
         // A window over nothing does not occur; it would be empty.
         let greatest = Greatest::new(0, Some(over.saturating_sub(1)), limit);
-        Extreme { least, over, greatest, blind: Blind::default() }
+        Extreme { least, over, greatest, blind: BlindSpot::default() }
     }
 
     #[inline(always)]

@@ -8,25 +8,25 @@ use rondel_event::Comparison;
 use rondel_spec::ExprId;
 use serde::{Deserialize, Serialize};
 
-use super::batch::Batch;
+use super::batch::Delta;
 use super::literal::Refusal;
-use super::plan::{Condition, Op, PartId, Side, Stage, Term};
+use super::plan::{Condition, PartId, PartOp, Side, Stage, Term};
 use super::safe::Compiler;
 use super::state::{Keyed, PartState};
-use super::table::Table;
+use super::table::TupleTable;
 
 /// The counts of the tuples of both sides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// By the shared columns: of each side a row, whose first column is the side.
-    groups: Table,
+    groups: TupleTable,
     /// By the column in which the sides must differ, and the shared ones.
-    values: Table,
+    values: TupleTable,
 }
 
 impl Counts {
     pub(crate) fn new(shared: usize) -> Counts {
-        Counts { groups: Table::new(shared + 1, &[]), values: Table::new(shared + 2, &[]) }
+        Counts { groups: TupleTable::new(shared + 1, &[]), values: TupleTable::new(shared + 2, &[]) }
     }
 
     /// Adds the changes of both sides; returns by how much the number of pairs has changed.
@@ -63,7 +63,7 @@ impl Counts {
         self.groups.len() + self.values.len()
     }
 
-    pub(crate) fn tables(&mut self) -> [&mut Table; 2] {
+    pub(crate) fn tables(&mut self) -> [&mut TupleTable; 2] {
         [&mut self.groups, &mut self.values]
     }
 
@@ -74,7 +74,7 @@ impl Counts {
 }
 
 /// Adds to the count of a key, and returns it.
-fn add(table: &mut Table, key: &[u64], weight: i8) -> i64 {
+fn add(table: &mut TupleTable, key: &[u64], weight: i8) -> i64 {
     let Some(row) = (if weight > 0 { Some(table.insert(key)) } else { table.find(key) }) else { return 0 };
     if weight == 0 {
         return table.count(row).into();
@@ -94,7 +94,7 @@ pub(crate) fn first(
     columns: [u32; 2],
     parts: [&PartState; 2],
     output: &[(bool, u32)],
-    out: &mut Batch,
+    out: &mut Delta,
 ) {
     for side in 0..2 {
         let Some(other) = &parts[1 - side].table else { return };
@@ -120,14 +120,14 @@ impl Compiler<'_> {
     pub(crate) fn some_of(&mut self, node: ExprId, part: PartId) -> Result<PartId, Refusal> {
         let variables = self.part(part).variables.clone();
         let (op, lasts) = match &self.part(part).op {
-            Op::Chain { of, stages, output, .. }
+            PartOp::Chain { of, stages, output, .. }
                 if stages.iter().any(|stage| matches!(stage, Stage::With(..))) =>
             {
                 let (stages, output) = (stages.clone(), output.clone());
-                (Op::Chain { of: *of, stages, output, is_first: true }, false)
+                (PartOp::Chain { of: *of, stages, output, is_first: true }, false)
             }
-            Op::Select(of, conditions) => {
-                let Op::Join(left, right, output) = &self.part(*of).op else { return Ok(part) };
+            PartOp::Select(of, conditions) => {
+                let PartOp::Join(left, right, output) = &self.part(*of).op else { return Ok(part) };
                 let Some(slots) = unequal(conditions) else { return Ok(part) };
                 let columns = match slots.map(|slot| output[slot as usize]) {
                     [(false, x), (true, y)] | [(true, y), (false, x)] => [x, y],
@@ -137,7 +137,7 @@ impl Compiler<'_> {
                     return Ok(part);
                 }
                 let sides = Box::new([left.clone(), right.clone()]);
-                (Op::Apart { sides, columns, output: output.clone() }, true)
+                (PartOp::Apart { sides, columns, output: output.clone() }, true)
             }
             _ => return Ok(part),
         };
@@ -156,11 +156,11 @@ impl Compiler<'_> {
         let variables = keep.iter().map(|&c| part.variables[c as usize]).collect();
         let lasts = part.lasts;
         let op = match &part.op {
-            Op::Chain { of, stages, output, is_first } => {
+            PartOp::Chain { of, stages, output, is_first } => {
                 let output = keep.iter().map(|&c| output[c as usize]).collect();
-                Op::Chain { of: *of, stages: stages.clone(), output, is_first: *is_first }
+                PartOp::Chain { of: *of, stages: stages.clone(), output, is_first: *is_first }
             }
-            _ => Op::Project(of, keep),
+            _ => PartOp::Project(of, keep),
         };
         self.add(node, op, variables, lasts)
     }

@@ -11,7 +11,7 @@ use rondel_event::Comparison;
 use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
 
 use super::literal::{Conjunct, DIVIDE, Literal, Refusal};
-use super::plan::{Ask, Left, Lookup, Op, PartId, Rail, Root};
+use super::plan::{Ask, Left, Lookup, PartId, PartOp, Rail, Root};
 use super::safe::Compiler;
 use super::table::Access;
 use super::value::place;
@@ -97,7 +97,7 @@ impl<'a> Compiler<'a> {
             let help = "add an upper bound, or write `@unbounded` before the property in place of `@limit`";
             return Err(Refusal::of(whole, why, help));
         }
-        let part = self.add(whole, Op::Ask { of, pasts }, bound, true)?;
+        let part = self.add(whole, PartOp::Ask { of, pasts }, bound, true)?;
         self.plan.roots.push(Root { conditions: Vec::new(), part });
         self.plan.ask = Some(Box::new(Ask { number, formula }));
         Ok(())

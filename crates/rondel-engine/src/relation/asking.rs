@@ -1,6 +1,6 @@
 //! What is asked of tuples that looks ahead, on its way over a trace.
 //!
-//! Of a tuple something is asked at a moment at which its part has it. It then [waits](Wait) with what is
+//! Of a tuple something is asked at a moment at which its part has it. It then [waits](TupleWait) with what is
 //! pending of the formula for its values, as a property without variables would; until all that is decided it
 //! sees what concerns it. A moment holds if of some tuple what was asked there turns out to be true, and does not
 //! if of all it turns out to be false: that is [news](News), and the property takes it from there.
@@ -17,9 +17,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Ask, Op, Part, Plan};
+use super::plan::{Ask, Part, PartOp, RelationPlan};
 use super::state::{PartState, Tick};
-use super::table::Table;
+use super::table::TupleTable;
 use super::term::Source;
 use super::witness::Answers;
 use crate::future::{Decision, Pending, RailDecision, Range, Scratch};
@@ -43,7 +43,7 @@ pub(crate) struct News {
 
 /// What a tuple has pending.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Wait {
+struct TupleWait {
     pending: Pending,
     /// Its pasts at this moment, and in the time after it.
     at: Vec<u8>,
@@ -71,7 +71,7 @@ struct Open {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Asking {
     /// By the rows of the table.
-    waits: Vec<Option<Box<Wait>>>,
+    waits: Vec<Option<Box<TupleWait>>>,
     /// The number of the last moment, from 1.
     number: i64,
     /// The last moments, up to that one, from the first that is not decided.
@@ -107,7 +107,7 @@ pub(crate) struct Asking {
     ranges: (Vec<Range>, Vec<Range>),
     #[serde(skip)]
     #[allow(clippy::vec_box, reason = "they go back into boxes")]
-    spare: Vec<Box<Wait>>,
+    spare: Vec<Box<TupleWait>>,
 }
 
 impl Asking {
@@ -175,7 +175,7 @@ impl Asking {
     }
 
     /// Adds what is not in a snapshot; false if it does not belong to what is asked.
-    pub(crate) fn complete(&mut self, ask: &Ask, table: Option<&Table>) -> bool {
+    pub(crate) fn complete(&mut self, ask: &Ask, table: Option<&TupleTable>) -> bool {
         let Some(table) = table else { return false };
         let new = Pending::new(&ask.formula, Asking::LIMIT);
         for (row, wait) in (0..).zip(&self.waits) {
@@ -197,7 +197,7 @@ impl Asking {
     /// An event, in steps or points.
     pub(super) fn moment<S: Source>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         parts: &mut [PartState],
         tick: &Tick<'_, S>,
         (model, time): (TimeModel, i64),
@@ -233,7 +233,7 @@ impl Asking {
     /// A moment in dense time.
     pub(super) fn instant<S: Source>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         parts: &mut [PartState],
         tick: &Tick<'_, S>,
         (time, taken_back): (i64, bool),
@@ -258,7 +258,7 @@ impl Asking {
     /// The time after it.
     pub(super) fn span<S: Source>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         parts: &mut [PartState],
         tick: &Tick<'_, S>,
         time: i64,
@@ -279,7 +279,7 @@ impl Asking {
             let Some(mut wait) = self.waits[row as usize].take() else { continue };
             look.truths(table.tuple(row), &mut wait.after);
             self.limit(&mut wait);
-            let Wait { pending, at, after, .. } = &mut *wait;
+            let TupleWait { pending, at, after, .. } = &mut *wait;
             pending.keep_apart(true);
             let (room, out) = (&mut self.room, &mut self.decisions);
             pending.moment(&ask.formula, (time, self.number), (at, after), room, out);
@@ -315,12 +315,12 @@ impl Asking {
     }
 
     /// Takes in the tuples of which something is asked, and those to which something has happened.
-    fn take<S: Source>(&mut self, look: &Look<'_, '_, S>, earlier: &[PartState], table: &mut Table) {
-        let Some(Part { op: Op::Ask { of, .. }, .. }) = look.parts.last() else { return };
+    fn take<S: Source>(&mut self, look: &Look<'_, '_, S>, earlier: &[PartState], table: &mut TupleTable) {
+        let Some(Part { op: PartOp::Ask { of, .. }, .. }) = look.parts.last() else { return };
         let of = &earlier[of.index()];
         let mut take = |tuple: &[u64]| self.admit(look, table, tuple);
         if look.parts[part_of(look.parts)].lasts {
-            of.table.iter().flat_map(Table::present).for_each(&mut take);
+            of.table.iter().flat_map(TupleTable::present).for_each(&mut take);
         } else {
             of.out.iter().for_each(|(tuple, _)| take(tuple));
         }
@@ -333,7 +333,7 @@ impl Asking {
     }
 
     /// Asks something of a tuple.
-    fn admit<S: Source>(&mut self, look: &Look<'_, '_, S>, table: &mut Table, tuple: &[u64]) {
+    fn admit<S: Source>(&mut self, look: &Look<'_, '_, S>, table: &mut TupleTable, tuple: &[u64]) {
         let known = table.find(tuple);
         if let Some(row) = known
             && self.waits.get(row as usize).is_some_and(Option::is_some)
@@ -354,7 +354,14 @@ impl Asking {
         }
         let mut wait = self.spare.pop().unwrap_or_else(|| {
             let pending = Pending::new(&look.ask.formula, Asking::LIMIT);
-            Box::new(Wait { pending, at: Vec::new(), after: Vec::new(), is_hot: false, seen: 0, due: None })
+            Box::new(TupleWait {
+                pending,
+                at: Vec::new(),
+                after: Vec::new(),
+                is_hot: false,
+                seen: 0,
+                due: None,
+            })
         });
         (wait.is_hot, wait.seen, wait.due) = (false, 0, None);
         self.waits[row] = Some(wait);
@@ -388,13 +395,13 @@ impl Asking {
     }
 
     /// When there are too many, each keeps no more than it has.
-    fn limit(&self, wait: &mut Wait) {
+    fn limit(&self, wait: &mut TupleWait) {
         let is_full = self.asked >= 2 * Asking::LIMIT;
         wait.pending.set_limit(if is_full { wait.pending.waiting() } else { Asking::LIMIT });
     }
 
     /// Puts back what a tuple has pending, if it has.
-    fn put<S: Source>(&mut self, look: &Look<'_, '_, S>, row: u32, mut wait: Box<Wait>, tuple: &[u64]) {
+    fn put<S: Source>(&mut self, look: &Look<'_, '_, S>, row: u32, mut wait: Box<TupleWait>, tuple: &[u64]) {
         if wait.pending.rests(&look.ask.formula, &mut self.room).is_some() {
             return self.free(row, wait);
         }
@@ -409,7 +416,7 @@ impl Asking {
         self.waits[row as usize] = Some(wait);
     }
 
-    fn free(&mut self, row: u32, mut wait: Box<Wait>) {
+    fn free(&mut self, row: u32, mut wait: Box<TupleWait>) {
         self.lost = self.lost.saturating_add(wait.pending.lost());
         wait.pending.restart(None);
         wait.due = None;
@@ -419,7 +426,7 @@ impl Asking {
         self.gone.push(row);
     }
 
-    fn plan(&mut self, ask: &Ask, row: u32, wait: &mut Wait) {
+    fn plan(&mut self, ask: &Ask, row: u32, wait: &mut TupleWait) {
         let due = wait.pending.deadline(&ask.formula);
         if due != wait.due {
             wait.due = due;
@@ -428,7 +435,7 @@ impl Asking {
     }
 
     /// Lets time pass up to a time for those to whom it brings something.
-    fn pass(&mut self, ask: &Ask, table: &Table, now: i64) {
+    fn pass(&mut self, ask: &Ask, table: &TupleTable, now: i64) {
         while let Some(&Reverse((due, row))) = self.due.peek() {
             let wait = self.waits.get_mut(row as usize).and_then(Option::take);
             let Some(mut wait) = wait else {
@@ -517,7 +524,7 @@ impl Asking {
 /// The part of which tuples are asked.
 fn part_of(parts: &[Part]) -> usize {
     match parts.last() {
-        Some(Part { op: Op::Ask { of, .. }, .. }) => of.index(),
+        Some(Part { op: PartOp::Ask { of, .. }, .. }) => of.index(),
         _ => 0,
     }
 }

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 /// Tuples of one arity, each with a weight: 1 where it is or has come to be in the relation, -1 where
 /// it has left it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Batch {
+pub(crate) struct Delta {
     arity: usize,
     values: Vec<u64>,
     weights: Vec<i8>,
 }
 
-impl Batch {
-    pub(crate) fn new(arity: usize) -> Batch {
-        Batch { arity, ..Batch::default() }
+impl Delta {
+    pub(crate) fn new(arity: usize) -> Delta {
+        Delta { arity, ..Delta::default() }
     }
 
     /// Whether it can have been one like `own`.
-    pub(crate) fn fits(&self, own: &Batch) -> bool {
+    pub(crate) fn fits(&self, own: &Delta) -> bool {
         self.arity == own.arity && self.weights.len().checked_mul(self.arity) == Some(self.values.len())
     }
 
@@ -77,7 +77,7 @@ impl Batch {
         self.iter().any(|(other, _)| other == tuple)
     }
 
-    pub(crate) fn extend(&mut self, other: &Batch) {
+    pub(crate) fn extend(&mut self, other: &Delta) {
         self.values.extend_from_slice(&other.values);
         self.weights.extend_from_slice(&other.weights);
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn consolidation_is_a_sum() {
         for copies in [1, 20] {
-            let mut batch = Batch::new(2);
+            let mut batch = Delta::new(2);
             for _ in 0..copies {
                 batch.push(&[1, 2], 1);
                 batch.push(&[3, 4], -1);

@@ -1,12 +1,12 @@
 //! Tuples led through stages, one after the other: from what an event says to all that agrees with it.
 
-use super::batch::Batch;
+use super::batch::Delta;
 use super::plan::{Lookup, Part, Rail, Stage};
 use super::state::{Keyed, PartState, Tick};
 use super::term::{Context, Source};
 
 /// How tuples are led, and what of them is wanted.
-pub(crate) struct Plan<'a> {
+pub(crate) struct TupleRoute<'a> {
     pub(crate) stages: &'a [Stage],
     pub(crate) output: &'a [u32],
     /// Whether the first that arrives is enough.
@@ -15,12 +15,12 @@ pub(crate) struct Plan<'a> {
 
 /// Leads the tuples of `of` through the stages. Returns whether any tuple may arrive, as it is not known which there are.
 pub(crate) fn run<S: Source>(
-    of: &Batch,
-    Plan { stages, output, is_first }: &Plan<'_>,
+    of: &Delta,
+    TupleRoute { stages, output, is_first }: &TupleRoute<'_>,
     earlier: &[PartState],
     parts: &[Part],
     tick: &Tick<'_, S>,
-    out: &mut Batch,
+    out: &mut Delta,
 ) -> bool {
     if of.is_empty() {
         return false;
@@ -56,7 +56,7 @@ struct Chain<'a, S> {
     parts: &'a [Part],
     context: Context<'a, S>,
     slots: Vec<u64>,
-    out: &'a mut Batch,
+    out: &'a mut Delta,
     is_vague: bool,
 }
 

@@ -3,8 +3,8 @@
 use rondel_event::Comparison;
 use rondel_spec::{Expr, ExprId, VariableId};
 
-use super::literal::{Conjunct, Literal, Meaning, Refusal};
-use super::plan::{Condition, Lookup, Op, PartId, Side, Stage, Term};
+use super::literal::{Conjunct, Literal, LiteralMeaning, Refusal};
+use super::plan::{Condition, Lookup, PartId, PartOp, Side, Stage, Term};
 use super::safe::Compiler;
 use super::value::{constant, place};
 
@@ -62,10 +62,10 @@ impl Conjuncts {
                 gathered.tests.push(literal);
             } else {
                 match compiler.meaning(literal) {
-                    Ok(Meaning::In(part)) => gathered.finite.push(part),
-                    Ok(Meaning::NotIn(part)) => gathered.infinite.push((part, literal.node)),
-                    Ok(Meaning::All(conjuncts)) => open.extend(conjuncts),
-                    Ok(Meaning::Any(ways)) => gathered.ways.push((literal, ways)),
+                    Ok(LiteralMeaning::In(part)) => gathered.finite.push(part),
+                    Ok(LiteralMeaning::NotIn(part)) => gathered.infinite.push((part, literal.node)),
+                    Ok(LiteralMeaning::All(conjuncts)) => open.extend(conjuncts),
+                    Ok(LiteralMeaning::Any(ways)) => gathered.ways.push((literal, ways)),
                     Err(refusal) if compiler.quantifies(literal.node) => {
                         gathered.quantified.push((literal, refusal));
                     }
@@ -94,7 +94,7 @@ impl Conjuncts {
                 if self.assignment(compiler, &[]).is_none() && !self.conditions_only() {
                     return Err(self.unbound(compiler, node, &[]));
                 }
-                let unit = compiler.add(node, Op::Unit, Vec::new(), false)?;
+                let unit = compiler.add(node, PartOp::Unit, Vec::new(), false)?;
                 self.chain(compiler, node, unit)?
             }
             None => self.lasting(compiler, node)?,
@@ -258,7 +258,7 @@ impl Conjuncts {
         let mut variables = bound.clone();
         variables.sort_unstable();
         let output = variables.iter().map(|v| place(&bound, *v)).collect();
-        compiler.add(node, Op::Chain { of, stages, output, is_first: false }, variables, false)
+        compiler.add(node, PartOp::Chain { of, stages, output, is_first: false }, variables, false)
     }
 
     /// A relation that changes as those do that it is joined from.
@@ -273,12 +273,12 @@ impl Conjuncts {
                 if conditions.iter().any(|c| !c.is_fixed()) {
                     compiler.keep(so_far);
                 }
-                so_far = compiler.add(node, Op::Select(so_far, conditions), bound.clone(), true)?;
+                so_far = compiler.add(node, PartOp::Select(so_far, conditions), bound.clone(), true)?;
             }
             if let Some(part) = self.tested(compiler, &bound) {
                 let part = compiler.lasting(node, part)?;
                 let (left, right) = sides(compiler, so_far, part);
-                so_far = compiler.add(node, Op::Without(left, right), bound, true)?;
+                so_far = compiler.add(node, PartOp::Without(left, right), bound, true)?;
                 continue;
             }
             let Some(mut part) = self.next(compiler, &bound) else { return Ok(so_far) };
@@ -289,7 +289,7 @@ impl Conjuncts {
                 if conditions.iter().any(|c| !c.is_fixed()) {
                     compiler.keep(part);
                 }
-                part = compiler.add(node, Op::Select(part, conditions), own, true)?;
+                part = compiler.add(node, PartOp::Select(part, conditions), own, true)?;
             }
             let (left, right) = sides(compiler, so_far, part);
             let of_part = compiler.part(part).variables.clone();
@@ -301,7 +301,7 @@ impl Conjuncts {
                 false => (true, place(&of_part, *v)),
             };
             let output = variables.iter().map(column).collect();
-            so_far = compiler.add(node, Op::Join(left, right, output), variables, true)?;
+            so_far = compiler.add(node, PartOp::Join(left, right, output), variables, true)?;
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) enum Conjunct {
 }
 
 /// What a literal with variables is.
-pub(crate) enum Meaning {
+pub(crate) enum LiteralMeaning {
     /// It holds for the tuples of this part.
     In(PartId),
     /// It holds for all others.

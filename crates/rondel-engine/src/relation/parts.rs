@@ -4,7 +4,7 @@ use rondel_event::ValueType;
 use rondel_spec::{ExprId, VariableId};
 
 use super::literal::{DIVIDE, Refusal};
-use super::plan::{Left, Most, Op, Part, PartId, Rail};
+use super::plan::{Left, Most, Part, PartId, PartOp, Rail};
 use super::safe::Compiler;
 use super::table::Access;
 
@@ -20,7 +20,7 @@ impl Compiler<'_> {
     pub(crate) fn add(
         &mut self,
         node: ExprId,
-        op: Op,
+        op: PartOp,
         variables: Vec<VariableId>,
         lasts: bool,
     ) -> Result<PartId, Refusal> {
@@ -35,8 +35,8 @@ impl Compiler<'_> {
         let mut op = op;
         let mut indexes = Vec::new();
         let lefts: Vec<&mut Left> = match &mut op {
-            Op::Since { left, .. } => left.iter_mut().collect(),
-            Op::Ask { pasts, .. } => pasts.iter_mut().flatten().flatten().collect(),
+            PartOp::Since { left, .. } => left.iter_mut().collect(),
+            PartOp::Ask { pasts, .. } => pasts.iter_mut().flatten().flatten().collect(),
             _ => Vec::new(),
         };
         for left in lefts {
@@ -51,8 +51,8 @@ impl Compiler<'_> {
     }
 
     /// What an operator is taken for where what it rests on is not known any more.
-    fn vague(&self, node: ExprId, op: &Op) -> Result<Option<Rail>, Refusal> {
-        if let Op::Since { most: Some(Most { rail: Rail::Possible, .. }), .. } = op {
+    fn vague(&self, node: ExprId, op: &PartOp) -> Result<Option<Rail>, Refusal> {
+        if let PartOp::Since { most: Some(Most { rail: Rail::Possible, .. }), .. } = op {
             return Ok(Some(Rail::Possible));
         }
         let mut found = [false; 2];
@@ -82,14 +82,14 @@ impl Compiler<'_> {
             return Ok(part);
         }
         let variables = self.part(part).variables.clone();
-        self.add(node, Op::Changes(part), variables, true)
+        self.add(node, PartOp::Changes(part), variables, true)
     }
 
     /// The part as one that is made anew at every tick.
     pub(crate) fn scan(&mut self, node: ExprId, part: PartId) -> Result<PartId, Refusal> {
         self.keep(part);
         let variables = self.part(part).variables.clone();
-        self.add(node, Op::Scan(part), variables, false)
+        self.add(node, PartOp::Scan(part), variables, false)
     }
 
     pub(crate) fn keep(&mut self, part: PartId) {

@@ -9,7 +9,7 @@ use crate::future;
 
 /// A closed quantified formula, or its complement, as a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct RelationPlan {
     pub(crate) parts: Vec<Part>,
     /// It holds where one of these does.
     pub(crate) roots: Vec<Root>,
@@ -17,9 +17,9 @@ pub(crate) struct Plan {
     pub(crate) negated: bool,
     pub(crate) atoms: Vec<Atom>,
     /// What the atoms read from messages.
-    pub(crate) fields: Vec<FieldRead>,
+    pub(crate) fields: Vec<FieldColumn>,
     /// Truths without variables, which whoever runs the plan knows.
-    pub(crate) truths: Vec<Truth>,
+    pub(crate) truths: Vec<ClosedTruth>,
     /// Values without variables, likewise.
     pub(crate) values: Vec<ExprId>,
     pub(crate) texts: Vec<Box<str>>,
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
 pub(crate) struct Ask {
     /// Tells it from others.
     pub(crate) number: u32,
-    /// The formula. Its pasts are those of [`Op::Ask`]; of steps it is one in points, at their numbers.
+    /// The formula. Its pasts are those of [`PartOp::Ask`]; of steps it is one in points, at their numbers.
     pub(crate) formula: future::Plan,
 }
 
@@ -51,7 +51,7 @@ impl PartId {
 /// A relation over some variables, its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
-    pub(crate) op: Op,
+    pub(crate) op: PartOp,
     /// In order; their types tell which columns are texts.
     pub(crate) variables: Vec<VariableId>,
     pub(crate) is_text: Vec<bool>,
@@ -68,7 +68,7 @@ pub(crate) struct Part {
 impl Part {
     /// Whether it forgets values when there are too many.
     pub(crate) fn forgets(&self) -> bool {
-        matches!(self.op, Op::Since { most: Some(_), .. })
+        matches!(self.op, PartOp::Since { most: Some(_), .. })
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Most {
 
 /// How a part comes from others.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Op {
+pub(crate) enum PartOp {
     /// The one tuple without columns.
     Unit,
     /// The tuple of an atom.
@@ -342,7 +342,7 @@ pub(crate) struct Atom {
 
 /// A field of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FieldRead {
+pub(crate) struct FieldColumn {
     pub(crate) topic: TopicId,
     pub(crate) path: Path,
     pub(crate) value_type: ValueType,
@@ -367,7 +367,7 @@ impl Rail {
 
 /// A node without variables, or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Truth {
+pub(crate) struct ClosedTruth {
     pub(crate) node: ExprId,
     /// The rail of the node.
     pub(crate) rail: Rail,
@@ -381,7 +381,7 @@ pub(crate) struct Root {
     pub(crate) part: PartId,
 }
 
-impl Op {
+impl PartOp {
     /// Calls `f` with the parts that it is made of, and whether it has more tuples if they do, or fewer.
     pub(crate) fn for_each_operand(&self, mut f: impl FnMut(PartId, bool)) {
         let member = |left: &Left, f: &mut dyn FnMut(PartId, bool)| {
@@ -390,8 +390,8 @@ impl Op {
             }
         };
         match self {
-            Op::Unit | Op::Bind(_) => {}
-            Op::Chain { of, stages, .. } => {
+            PartOp::Unit | PartOp::Bind(_) => {}
+            PartOp::Chain { of, stages, .. } => {
                 f(*of, true);
                 for stage in stages {
                     match stage {
@@ -401,25 +401,25 @@ impl Op {
                     }
                 }
             }
-            Op::Union(parts) => parts.iter().for_each(|part| f(*part, true)),
-            Op::Project(of, _)
-            | Op::Previously(of)
-            | Op::Changes(of)
-            | Op::Scan(of)
-            | Op::Delay(of, _)
-            | Op::Select(of, _)
-            | Op::Lasting(of, _) => f(*of, true),
-            Op::Join(left, right, _) => [left, right].into_iter().for_each(|side| f(side.part, true)),
-            Op::Without(left, right) => {
+            PartOp::Union(parts) => parts.iter().for_each(|part| f(*part, true)),
+            PartOp::Project(of, _)
+            | PartOp::Previously(of)
+            | PartOp::Changes(of)
+            | PartOp::Scan(of)
+            | PartOp::Delay(of, _)
+            | PartOp::Select(of, _)
+            | PartOp::Lasting(of, _) => f(*of, true),
+            PartOp::Join(left, right, _) => [left, right].into_iter().for_each(|side| f(side.part, true)),
+            PartOp::Without(left, right) => {
                 f(left.part, true);
                 f(right.part, false);
             }
-            Op::Apart { sides, .. } => sides.iter().for_each(|side| f(side.part, true)),
-            Op::Since { left, right, .. } => {
+            PartOp::Apart { sides, .. } => sides.iter().for_each(|side| f(side.part, true)),
+            PartOp::Since { left, right, .. } => {
                 f(*right, true);
                 left.iter().for_each(|left| member(left, &mut f));
             }
-            Op::Ask { of, pasts } => {
+            PartOp::Ask { of, pasts } => {
                 f(*of, true);
                 pasts.iter().flatten().flatten().for_each(|left| member(left, &mut f));
             }
@@ -429,28 +429,30 @@ impl Op {
     /// The parts that it is made of.
     pub(crate) fn operands_mut(&mut self) -> Vec<&mut PartId> {
         match self {
-            Op::Unit | Op::Bind(_) => Vec::new(),
-            Op::Chain { of, stages, .. } => {
+            PartOp::Unit | PartOp::Bind(_) => Vec::new(),
+            PartOp::Chain { of, stages, .. } => {
                 let of_stages = stages.iter_mut().filter_map(|stage| match stage {
                     Stage::With(lookup, _) | Stage::Without(lookup) => Some(&mut lookup.part),
                     Stage::Test(_) | Stage::Assign(_) => None,
                 });
                 std::iter::once(of).chain(of_stages).collect()
             }
-            Op::Union(parts) => parts.iter_mut().collect(),
-            Op::Project(of, _)
-            | Op::Previously(of)
-            | Op::Changes(of)
-            | Op::Scan(of)
-            | Op::Delay(of, _)
-            | Op::Select(of, _)
-            | Op::Lasting(of, _) => vec![of],
-            Op::Join(left, right, _) | Op::Without(left, right) => vec![&mut left.part, &mut right.part],
-            Op::Apart { sides, .. } => sides.iter_mut().map(|side| &mut side.part).collect(),
-            Op::Since { left, right, .. } => {
+            PartOp::Union(parts) => parts.iter_mut().collect(),
+            PartOp::Project(of, _)
+            | PartOp::Previously(of)
+            | PartOp::Changes(of)
+            | PartOp::Scan(of)
+            | PartOp::Delay(of, _)
+            | PartOp::Select(of, _)
+            | PartOp::Lasting(of, _) => vec![of],
+            PartOp::Join(left, right, _) | PartOp::Without(left, right) => {
+                vec![&mut left.part, &mut right.part]
+            }
+            PartOp::Apart { sides, .. } => sides.iter_mut().map(|side| &mut side.part).collect(),
+            PartOp::Since { left, right, .. } => {
                 std::iter::once(right).chain(left.iter_mut().filter_map(Left::member_mut)).collect()
             }
-            Op::Ask { of, pasts } => {
+            PartOp::Ask { of, pasts } => {
                 let left = pasts.iter_mut().flatten().flatten();
                 std::iter::once(of).chain(left.filter_map(Left::member_mut)).collect()
             }
@@ -458,7 +460,7 @@ impl Op {
     }
 }
 
-impl Plan {
+impl RelationPlan {
     /// Whether it may come to forget values, so that what rests on them is unknown.
     pub(crate) fn forgets(&self) -> bool {
         self.parts.iter().any(Part::forgets)
@@ -467,15 +469,15 @@ impl Plan {
     /// In dense time, in nanoseconds: nothing changes by itself sooner than so long after a moment.
     pub(crate) fn soonest(&self) -> u64 {
         let of_part = |part: &Part| match part.op {
-            Op::Since { lower, upper, .. } => {
+            PartOp::Since { lower, upper, .. } => {
                 if lower > 0 {
                     Some(lower)
                 } else {
                     upper
                 }
             }
-            Op::Lasting(_, upper) => upper,
-            Op::Delay(_, by) => Some(by),
+            PartOp::Lasting(_, upper) => upper,
+            PartOp::Delay(_, by) => Some(by),
             _ => None,
         };
         let places = self.parts.iter().filter_map(of_part).min();
@@ -488,20 +490,20 @@ impl Plan {
         let of_left = |left: &Left| matches!(left, Left::Test(condition) if asks(condition));
         let of_part = |part: &Part| match &part.op {
             // Before the first moment everything has lasted all the time.
-            Op::Lasting(..) => true,
-            Op::Chain { stages, .. } => {
+            PartOp::Lasting(..) => true,
+            PartOp::Chain { stages, .. } => {
                 stages.iter().any(|stage| matches!(stage, Stage::Test(condition) if asks(condition)))
             }
-            Op::Select(_, conditions) => conditions.iter().any(asks),
-            Op::Since { left, .. } => left.iter().any(of_left),
-            Op::Ask { pasts, .. } => pasts.iter().flatten().flatten().any(of_left),
+            PartOp::Select(_, conditions) => conditions.iter().any(asks),
+            PartOp::Since { left, .. } => left.iter().any(of_left),
+            PartOp::Ask { pasts, .. } => pasts.iter().flatten().flatten().any(of_left),
             _ => false,
         };
         self.parts.iter().any(of_part) || self.roots.iter().any(|root| root.conditions.iter().any(asks))
     }
 
     /// Without the parts that no root needs.
-    pub(crate) fn pruned(mut self) -> Plan {
+    pub(crate) fn pruned(mut self) -> RelationPlan {
         let mut needed = vec![false; self.parts.len()];
         for root in &self.roots {
             needed[root.part.index()] = true;

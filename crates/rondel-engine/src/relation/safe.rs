@@ -13,7 +13,7 @@ use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
 
 use super::join::Conjuncts;
 use super::literal::{Conjunct, DIVIDE, Literal, Refusal, Scope};
-use super::plan::{Condition, Keep, Op, PartId, Plan, Rail, Root};
+use super::plan::{Condition, Keep, PartId, PartOp, Rail, RelationPlan, Root};
 use super::value::place;
 
 /// How deeply operators with variables may be nested.
@@ -25,7 +25,7 @@ pub(crate) struct Compiler<'a> {
     /// How many values may be kept without bound in time.
     pub(crate) keep: Keep,
     pub(crate) two_valued: &'a dyn Fn(ExprId) -> bool,
-    pub(crate) plan: Plan,
+    pub(crate) plan: RelationPlan,
     known: HashMap<Literal, Result<PartId, Refusal>>,
     pub(crate) depth: usize,
 }
@@ -37,7 +37,7 @@ impl<'a> Compiler<'a> {
         keep: Keep,
         two_valued: &'a dyn Fn(ExprId) -> bool,
     ) -> Compiler<'a> {
-        let (plan, known) = (Plan::default(), HashMap::new());
+        let (plan, known) = (RelationPlan::default(), HashMap::new());
         Compiler { scope, model, keep, two_valued, plan, known, depth: 0 }
     }
 
@@ -49,7 +49,7 @@ impl<'a> Compiler<'a> {
         model: TimeModel,
         keep: Keep,
         two_valued: &'a dyn Fn(ExprId) -> bool,
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<RelationPlan, Refusal> {
         let mut compiler = Compiler::new(scope, model, keep, two_valued);
         let literal = match &scope.spec.nodes[node.index()] {
             Expr::Exists(_, body) => Literal { node: *body, positive: true, rail },
@@ -96,7 +96,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let part = match rest.is_empty() {
-            true => self.add(whole, Op::Unit, Vec::new(), false)?,
+            true => self.add(whole, PartOp::Unit, Vec::new(), false)?,
             false => {
                 let part = match self.conjunction(whole, rest.clone()) {
                     Ok(part) => part,
@@ -252,7 +252,7 @@ impl<'a> Compiler<'a> {
                 None => self.conjunction(node, conjuncts)?,
             };
             match &self.part(part).op {
-                Op::Union(of) if !of.is_empty() && !self.part(part).lasts => parts.extend(of.clone()),
+                PartOp::Union(of) if !of.is_empty() && !self.part(part).lasts => parts.extend(of.clone()),
                 _ => parts.push(part),
             }
         }
@@ -282,7 +282,7 @@ impl<'a> Compiler<'a> {
                 *part = self.lasting(node, *part)?;
             }
         }
-        self.add(node, Op::Union(parts), variables, lasts)
+        self.add(node, PartOp::Union(parts), variables, lasts)
     }
 
     /// The tuples for which some values of the variables make the conjuncts hold.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::{Left, Lookup, Most, Part, PartId};
 use super::reel::Reel;
 use super::state::{Keyed, PartState, Tick};
-use super::table::{Access, NONE, Table};
+use super::table::{Access, NONE, TupleTable};
 use super::term::{Source, Watch};
 
 /// What a `since` keeps besides its table.
@@ -72,7 +72,7 @@ impl SinceState {
     }
 
     /// Whether it can have been one like `own`, beside this table.
-    pub(crate) fn fits(&self, own: &SinceState, table: &Table) -> bool {
+    pub(crate) fn fits(&self, own: &SinceState, table: &TupleTable) -> bool {
         let SinceState { waiting, fresh, watch, doomed, .. } = self;
         waiting.fits(|(_, _, row, _)| table.has_row(*row))
             && fresh.iter().chain(doomed).all(|row| table.has_row(*row))
@@ -80,7 +80,7 @@ impl SinceState {
     }
 
     /// The time at which something changes by itself, if nothing else happens.
-    pub(crate) fn deadline(&self, since: &Since<'_>, table: &Table) -> Option<i64> {
+    pub(crate) fn deadline(&self, since: &Since<'_>, table: &TupleTable) -> Option<i64> {
         let waits = self.waiting.front().map(|(time, ..)| time.saturating_add(since.lower));
         let ends = table.first().zip(since.upper);
         let ends = ends.map(|((_, meta), upper)| meta.time.saturating_add(upper).saturating_add(1));
@@ -93,7 +93,7 @@ impl Since<'_> {
     pub(crate) fn step<S: Source>(
         &self,
         state: &mut SinceState,
-        table: &mut Table,
+        table: &mut TupleTable,
         earlier: &[PartState],
         parts: &[Part],
         tick: &Tick<'_, S>,
@@ -192,7 +192,7 @@ impl Since<'_> {
     fn end<S: Source>(
         &self,
         state: &mut SinceState,
-        table: &mut Table,
+        table: &mut TupleTable,
         earlier: &[PartState],
         parts: &[Part],
         tick: &Tick<'_, S>,
@@ -270,7 +270,7 @@ impl Since<'_> {
 }
 
 /// Ends what the row has from before this tick.
-fn end_row(table: &mut Table, row: u32, number: u64) {
+fn end_row(table: &mut TupleTable, row: u32, number: u64) {
     let meta = table.meta(row);
     if !meta.live {
         return;
@@ -284,7 +284,7 @@ fn end_row(table: &mut Table, row: u32, number: u64) {
     }
 }
 
-fn end_matching(table: &mut Table, back: Access, tuple: &[u64], number: u64) {
+fn end_matching(table: &mut TupleTable, back: Access, tuple: &[u64], number: u64) {
     if back == Access::Whole {
         if let Some(row) = table.find(tuple) {
             end_row(table, row, number);

@@ -4,19 +4,19 @@
 use rondel_event::{Block, Rows, Slot, TopicId, ValueType};
 use rondel_spec::{ExprId, TimeModel};
 
-use super::plan::Plan;
+use super::plan::RelationPlan;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
 use crate::ir::node::FieldId;
 use crate::ir::wire::{NodeId, Wire};
 use crate::ops::columns::Columns;
-use crate::ops::timed::{Moments, Sides};
+use crate::ops::timed::{RowTimes, TruthSides};
 use crate::ops::words::low;
 
 /// A closed quantified formula on the way to a program: wires and nodes are those of the graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Relation {
-    pub(crate) plan: Plan,
+    pub(crate) plan: RelationPlan,
     /// The formula in the specification.
     pub(crate) node: ExprId,
     pub(crate) model: TimeModel,
@@ -78,9 +78,9 @@ impl Relation {
         reading: &Reading<'_>,
         len: u32,
         position: u64,
-        moments: Moments<'_>,
-    ) -> Sides {
-        let mut out = Sides::default();
+        moments: RowTimes<'_>,
+    ) -> TruthSides {
+        let mut out = TruthSides::default();
         if let Some(asking) = state.asking_mut() {
             asking.begin();
         }

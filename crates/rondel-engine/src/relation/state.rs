@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::apart::Counts;
 use super::asking::Asking;
-use super::batch::Batch;
-use super::plan::{Condition, Op, Part, Plan, Rail};
+use super::batch::Delta;
+use super::plan::{Condition, Part, PartOp, Rail, RelationPlan};
 use super::reel::Reel;
 use super::since::{Since, SinceState};
-use super::table::{Meta, Table};
+use super::table::{Meta, TupleTable};
 use super::term::{Cell, Context, Source, Watch};
 use super::text::Texts;
 use super::witness::Witnesses;
@@ -47,8 +47,8 @@ pub(crate) struct PartState {
     /// Of a part that lasts the changes of this tick, of another one its tuples.
     /// Nothing of it outlives the tick.
     #[serde(skip)]
-    pub(crate) out: Batch,
-    pub(crate) table: Option<Table>,
+    pub(crate) out: Delta,
+    pub(crate) table: Option<TupleTable>,
     /// How many tuples it has.
     size: i64,
     own: Own,
@@ -63,7 +63,7 @@ pub(crate) struct PartState {
 enum Own {
     Nothing,
     /// What is to come at the next tick.
-    Next(Batch),
+    Next(Delta),
     /// Changes that wait: when they came, and their tuples.
     Delayed(Reel<(i64, i8, Box<[u64]>)>),
     Watch(Watch),
@@ -120,33 +120,35 @@ impl Keyed {
         }
     }
 
-    pub(crate) fn is_in(&self, batch: &Batch) -> bool {
+    pub(crate) fn is_in(&self, batch: &Delta) -> bool {
         batch.contains(self.key())
     }
 }
 
 impl RelationState {
     /// Before the first event.
-    pub(crate) fn new(plan: &Plan) -> RelationState {
+    pub(crate) fn new(plan: &RelationPlan) -> RelationState {
         let part = |part: &Part| {
             let arity = part.variables.len();
             let fixed = |conditions: &[Condition]| conditions.iter().all(Condition::is_fixed);
             let own_table = match &part.op {
-                Op::Since { .. } | Op::Lasting(..) | Op::Ask { .. } => true,
-                Op::Union(_) | Op::Project(..) => part.lasts,
-                Op::Select(_, conditions) => !fixed(conditions),
+                PartOp::Since { .. } | PartOp::Lasting(..) | PartOp::Ask { .. } => true,
+                PartOp::Union(_) | PartOp::Project(..) => part.lasts,
+                PartOp::Select(_, conditions) => !fixed(conditions),
                 _ => false,
             };
             let own = match &part.op {
-                Op::Previously(_) | Op::Changes(_) => Own::Next(Batch::new(arity)),
-                Op::Delay(..) => Own::Delayed(Reel::default()),
-                Op::Select(_, conditions) if !fixed(conditions) => Own::Watch(Watch::new(conditions.iter())),
-                Op::Since { left, .. } => Own::Since(SinceState::new(left)),
-                Op::Apart { sides, .. } => Own::Counts(Box::new(Counts::new(sides[0].columns.len()))),
+                PartOp::Previously(_) | PartOp::Changes(_) => Own::Next(Delta::new(arity)),
+                PartOp::Delay(..) => Own::Delayed(Reel::default()),
+                PartOp::Select(_, conditions) if !fixed(conditions) => {
+                    Own::Watch(Watch::new(conditions.iter()))
+                }
+                PartOp::Since { left, .. } => Own::Since(SinceState::new(left)),
+                PartOp::Apart { sides, .. } => Own::Counts(Box::new(Counts::new(sides[0].columns.len()))),
                 _ => Own::Nothing,
             };
-            let table = (own_table || part.is_kept).then(|| Table::new(arity, &part.indexes));
-            PartState { out: Batch::new(arity), table, size: 0, own, is_vague: false, before: None }
+            let table = (own_table || part.is_kept).then(|| TupleTable::new(arity, &part.indexes));
+            PartState { out: Delta::new(arity), table, size: 0, own, is_vague: false, before: None }
         };
         RelationState {
             parts: plan.parts.iter().map(part).collect(),
@@ -163,7 +165,7 @@ impl RelationState {
     /// Whether the formula holds at the next tick. Times never go back.
     pub(crate) fn tick<S: Source>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         (now, before): (i64, i64),
         is_span: bool,
         source: &S,
@@ -173,7 +175,7 @@ impl RelationState {
             self.sweep(plan);
         }
         for (i, part) in plan.parts.iter().enumerate() {
-            if let Op::Bind(atom) = part.op {
+            if let PartOp::Bind(atom) = part.op {
                 self.bind(plan, i, atom, is_span, source);
             }
         }
@@ -206,7 +208,7 @@ impl RelationState {
     }
 
     /// The tuple of an atom.
-    fn bind<S: Source>(&mut self, plan: &Plan, part: usize, atom: u32, is_span: bool, source: &S) {
+    fn bind<S: Source>(&mut self, plan: &RelationPlan, part: usize, atom: u32, is_span: bool, source: &S) {
         let atom = &plan.atoms[atom as usize];
         let out = &mut self.parts[part].out;
         out.clear();
@@ -230,7 +232,7 @@ impl RelationState {
     }
 
     /// Forgets the texts that nothing has any more.
-    fn sweep(&mut self, plan: &Plan) {
+    fn sweep(&mut self, plan: &RelationPlan) {
         let texts = &mut self.texts;
         for (state, part) in self.parts.iter().zip(&plan.parts) {
             if !part.is_text.contains(&true) {
@@ -266,29 +268,29 @@ impl RelationState {
     }
 
     /// The first tick at which something changes by itself.
-    fn deadline(&self, plan: &Plan) -> Option<i64> {
+    fn deadline(&self, plan: &RelationPlan) -> Option<i64> {
         let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
             // It is not evaluated any more.
             _ if state.is_vague && !part.forgets() => None,
-            (Op::Since { lower, upper, left, right, most }, Own::Since(own)) => {
+            (PartOp::Since { lower, upper, left, right, most }, Own::Since(own)) => {
                 let since = Since { lower: *lower, upper: *upper, left, right: *right, most: *most };
                 own.deadline(&since, state.table.as_ref()?)
             }
-            (Op::Lasting(_, Some(upper)), _) => {
+            (PartOp::Lasting(_, Some(upper)), _) => {
                 let (_, meta) = state.table.as_ref()?.first()?;
                 Some(meta.time.saturating_add(*upper).saturating_add(1))
             }
-            (Op::Delay(_, by), Own::Delayed(waiting)) => Some(waiting.front()?.0.saturating_add(*by)),
+            (PartOp::Delay(_, by), Own::Delayed(waiting)) => Some(waiting.front()?.0.saturating_add(*by)),
             _ => None,
         };
         self.parts.iter().zip(&plan.parts).filter_map(of_part).min()
     }
 
     /// Whether nothing of the moments so far is kept that can matter.
-    pub(crate) fn is_bare(&self, plan: &Plan) -> bool {
+    pub(crate) fn is_bare(&self, plan: &RelationPlan) -> bool {
         let gone = self.asking.as_ref().map_or(Some(0), |asking| asking.gone());
         let is_bare = |(state, part): (&PartState, &Part)| {
-            let len = state.table.as_ref().map_or(0, Table::len);
+            let len = state.table.as_ref().map_or(0, TupleTable::len);
             let own = match &state.own {
                 Own::Nothing | Own::Watch(_) => true,
                 Own::Next(next) => next.is_empty(),
@@ -296,7 +298,7 @@ impl RelationState {
                 Own::Since(since) => since.is_bare(),
                 Own::Counts(counts) => counts.is_empty(),
             };
-            let is_asked = matches!(part.op, Op::Ask { .. });
+            let is_asked = matches!(part.op, PartOp::Ask { .. });
             let is_empty = if is_asked { gone == Some(len) } else { len == 0 };
             own && is_empty && (is_asked || !part.lasts || state.size == 0)
         };
@@ -305,9 +307,9 @@ impl RelationState {
 
     /// How many values were forgotten because there were too many: of the relations of what is certain, as those of
     /// what is possible forget the same.
-    pub(crate) fn forgotten(&self, plan: &Plan) -> u64 {
+    pub(crate) fn forgotten(&self, plan: &RelationPlan) -> u64 {
         let of_part = |(state, part): (&PartState, &Part)| match (&part.op, &state.own) {
-            (Op::Since { most: Some(most), .. }, Own::Since(own)) if most.rail == Rail::Certain => {
+            (PartOp::Since { most: Some(most), .. }, Own::Since(own)) if most.rail == Rail::Certain => {
                 own.forgotten
             }
             _ => 0,
@@ -334,7 +336,7 @@ impl RelationState {
             Own::Counts(counts) => counts.len(),
             _ => 0,
         });
-        tables.map(Table::len).sum::<usize>() + counts.sum::<usize>() + self.texts.len() + asked
+        tables.map(TupleTable::len).sum::<usize>() + counts.sum::<usize>() + self.texts.len() + asked
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) enum Access {
 /// A set of tuples with rows that keep their number, indexes over some of the columns, and a list of
 /// rows in order of time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Table {
+pub(crate) struct TupleTable {
     arity: usize,
     values: Vec<u64>,
     meta: Vec<Meta>,
@@ -70,7 +70,7 @@ pub(crate) struct Table {
     #[serde(skip)]
     primary: HashTable<u32>,
     #[serde(skip)]
-    indexes: Vec<Index>,
+    indexes: Vec<ColumnIndex>,
     first: u32,
     last: u32,
     /// The rows touched in this tick.
@@ -100,7 +100,7 @@ enum Undo {
 
 /// Rows by some of their columns: for each combination of values a chain of rows.
 #[derive(Clone, Debug)]
-struct Index {
+struct ColumnIndex {
     columns: Vec<u32>,
     heads: HashTable<u32>,
     before: Vec<u32>,
@@ -124,7 +124,7 @@ fn row_values(values: &[u64], arity: usize, row: u32) -> &[u64] {
     &values[row as usize * arity..(row as usize + 1) * arity]
 }
 
-impl Index {
+impl ColumnIndex {
     #[inline(always)]
     fn hash_row(&self, tuple: &[u64]) -> u64 {
         hash(self.columns.iter().map(|&c| tuple[c as usize]))
@@ -181,15 +181,15 @@ impl Index {
     }
 }
 
-impl Table {
-    pub(crate) fn new(arity: usize, indexes: &[Vec<u32>]) -> Table {
-        let index = |columns: &Vec<u32>| Index {
+impl TupleTable {
+    pub(crate) fn new(arity: usize, indexes: &[Vec<u32>]) -> TupleTable {
+        let index = |columns: &Vec<u32>| ColumnIndex {
             columns: columns.clone(),
             heads: HashTable::new(),
             before: Vec::new(),
             after: Vec::new(),
         };
-        Table {
+        TupleTable {
             arity,
             values: Vec::new(),
             meta: Vec::new(),
@@ -203,8 +203,8 @@ impl Table {
         }
     }
 
-    /// From here on all is done on trial, until it is [confirmed](Table::confirm) or
-    /// [taken back](Table::take_back).
+    /// From here on all is done on trial, until it is [confirmed](TupleTable::confirm) or
+    /// [taken back](TupleTable::take_back).
     pub(crate) fn try_out(&mut self) {
         self.journal = Some(Journal { first: self.first, last: self.last, undo: Vec::new() });
     }
@@ -470,7 +470,7 @@ impl Table {
 
 /// An iterator over rows.
 pub(crate) struct Matching<'a> {
-    table: &'a Table,
+    table: &'a TupleTable,
     /// The row after each; without it all rows of the table.
     chain: Option<&'a [u32]>,
     row: u32,
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn finds_by_index_what_a_scan_finds() {
-        let mut table = Table::new(3, &[vec![1], vec![0, 2]]);
+        let mut table = TupleTable::new(3, &[vec![1], vec![0, 2]]);
         let mut model: Vec<[u64; 3]> = Vec::new();
         let mut x = 7_u64;
         for step in 0..4000 {

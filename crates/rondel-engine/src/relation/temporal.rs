@@ -3,9 +3,9 @@
 use rondel_event::{TopicId, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
 
-use super::literal::{Conjunct, Literal, Meaning, Refusal};
+use super::literal::{Conjunct, Literal, LiteralMeaning, Refusal};
 use super::parts::position;
-use super::plan::{Atom, Condition, FieldRead, Keep, Left, Lookup, Most, Op, PartId, Rail, Stage};
+use super::plan::{Atom, Condition, FieldColumn, Keep, Left, Lookup, Most, PartId, PartOp, Rail, Stage};
 use super::safe::Compiler;
 use super::table::Access;
 use super::value::place;
@@ -22,19 +22,19 @@ const TIMELESS: usize = 64;
 impl Compiler<'_> {
     /// What a literal with variables means that is neither a conjunction, nor a disjunction, nor a
     /// comparison.
-    pub(crate) fn meaning(&mut self, literal: Literal) -> Result<Meaning, Refusal> {
+    pub(crate) fn meaning(&mut self, literal: Literal) -> Result<LiteralMeaning, Refusal> {
         let Literal { node, positive, rail } = literal;
         let refuse = |why, help| Err(Refusal::of(node, why, help));
         // The rail of the operator itself, not of its negation.
         let own = if positive { rail } else { rail.opposite() };
-        let signed = |part| if positive { Meaning::In(part) } else { Meaning::NotIn(part) };
+        let signed = |part| if positive { LiteralMeaning::In(part) } else { LiteralMeaning::NotIn(part) };
         let spec = self.scope.spec;
         // What depends on values of variables alone holds at every time point, or at none.
         if let Expr::Once(Bounds { lower: 0, .. }, x) | Expr::Historically(Bounds { lower: 0, .. }, x) =
             &spec.nodes[node.index()]
             && self.is_timeless(*x)
         {
-            return Ok(Meaning::All(vec![Conjunct::Literal(Literal { node: *x, positive, rail })]));
+            return Ok(LiteralMeaning::All(vec![Conjunct::Literal(Literal { node: *x, positive, rail })]));
         }
         if let Expr::Previously(x) = &spec.nodes[node.index()]
             && self.is_timeless(*x)
@@ -42,8 +42,8 @@ impl Compiler<'_> {
             let (is_later, of) = (Conjunct::NotFirst(positive), Literal { node: *x, positive, rail });
             let of = Conjunct::Literal(of);
             return Ok(match positive {
-                true => Meaning::All(vec![is_later, of]),
-                false => Meaning::Any(vec![vec![is_later], vec![of]]),
+                true => LiteralMeaning::All(vec![is_later, of]),
+                false => LiteralMeaning::Any(vec![vec![is_later], vec![of]]),
             });
         }
         Ok(match &spec.nodes[node.index()] {
@@ -55,7 +55,7 @@ impl Compiler<'_> {
                         // It is `not historically not`.
                         let negation = Literal { node: *x, positive: false, rail: own.opposite() };
                         let all = self.all_the_time(node, *bounds, negation, refusal)?;
-                        if positive { Meaning::NotIn(all) } else { Meaning::In(all) }
+                        if positive { LiteralMeaning::NotIn(all) } else { LiteralMeaning::In(all) }
                     }
                 }
             }
@@ -68,7 +68,7 @@ impl Compiler<'_> {
                 match self.finite(Literal { node: *x, positive: false, rail: own.opposite() }) {
                     Ok(right) => {
                         let once = self.since(node, *bounds, None, right, own.opposite())?;
-                        if positive { Meaning::NotIn(once) } else { Meaning::In(once) }
+                        if positive { LiteralMeaning::NotIn(once) } else { LiteralMeaning::In(once) }
                     }
                     Err(refusal) => {
                         let of = Literal { node: *x, positive: true, rail: own };
@@ -83,9 +83,9 @@ impl Compiler<'_> {
                     let Ok(of) = self.finite(negation) else { return Err(refusal) };
                     let before = self.previously(node, of)?;
                     if positive {
-                        Meaning::All(vec![Conjunct::NotFirst(true), Conjunct::NotIn(before)])
+                        LiteralMeaning::All(vec![Conjunct::NotFirst(true), Conjunct::NotIn(before)])
                     } else {
-                        Meaning::Any(vec![vec![Conjunct::NotFirst(false)], vec![Conjunct::In(before)]])
+                        LiteralMeaning::Any(vec![vec![Conjunct::NotFirst(false)], vec![Conjunct::In(before)]])
                     }
                 }
             },
@@ -96,7 +96,7 @@ impl Compiler<'_> {
             Expr::ForAll(variable, body) => {
                 let body = Literal { node: *body, positive: false, rail: own.opposite() };
                 let part = self.exists(node, &[*variable], vec![Conjunct::Literal(body)])?;
-                if positive { Meaning::NotIn(part) } else { Meaning::In(part) }
+                if positive { LiteralMeaning::NotIn(part) } else { LiteralMeaning::In(part) }
             }
             Expr::Next(_) | Expr::Eventually(..) | Expr::Always(..) | Expr::Until(..) => {
                 return refuse(
@@ -160,13 +160,13 @@ impl Compiler<'_> {
         }
         let upper = bounds.upper.map(|upper| self.ticks(upper));
         let of = self.lasting(node, of)?;
-        self.add(node, Op::Lasting(of, upper), variables, true)
+        self.add(node, PartOp::Lasting(of, upper), variables, true)
     }
 
     pub(crate) fn previously(&mut self, node: ExprId, of: PartId) -> Result<PartId, Refusal> {
         let part = self.part(of);
         let (variables, lasts) = (part.variables.clone(), part.lasts);
-        self.add(node, Op::Previously(of), variables, lasts)
+        self.add(node, PartOp::Previously(of), variables, lasts)
     }
 
     fn bind(
@@ -178,12 +178,12 @@ impl Compiler<'_> {
         let variables = self.scope.free(node).to_vec();
         let mut columns = Vec::new();
         for (path, variable, value_type) in fields {
-            let field = FieldRead { topic, path: path.clone(), value_type: *value_type };
+            let field = FieldColumn { topic, path: path.clone(), value_type: *value_type };
             let field = position(&mut self.plan.fields, field);
             columns.push((field, place(&variables, *variable)));
         }
         let atom = position(&mut self.plan.atoms, Atom { topic, columns });
-        self.add(node, Op::Bind(atom), variables, false)
+        self.add(node, PartOp::Bind(atom), variables, false)
     }
 
     /// A bound, in ticks.
@@ -203,7 +203,7 @@ impl Compiler<'_> {
     ) -> Result<PartId, Refusal> {
         let variables = self.part(right).variables.clone();
         if bounds.upper.is_some_and(|upper| upper < bounds.lower) {
-            return self.add(node, Op::Union(Vec::new()), variables, false);
+            return self.add(node, PartOp::Union(Vec::new()), variables, false);
         }
         let mut lower = self.ticks(bounds.lower);
         let mut upper = bounds.upper.map(|upper| self.ticks(upper));
@@ -243,28 +243,28 @@ impl Compiler<'_> {
                 // With a lower bound it keeps when what lasts began and ended.
                 (_, 0, _) | (TimeModel::Dense, ..) => {}
                 (TimeModel::Steps, by, true) => {
-                    right = self.add(node, Op::Delay(right, by), variables.clone(), true)?;
+                    right = self.add(node, PartOp::Delay(right, by), variables.clone(), true)?;
                     upper = upper.map(|upper| upper - lower);
                     lower = 0;
                 }
                 _ => right = self.scan(node, right)?,
             }
         }
-        self.add(node, Op::Since { lower, upper, left, right, most }, variables, true)
+        self.add(node, PartOp::Since { lower, upper, left, right, most }, variables, true)
     }
 
     /// Whether it is empty between events.
     pub(crate) fn is_instant(&self, part: PartId) -> bool {
         match &self.part(part).op {
-            Op::Bind(_) => true,
+            PartOp::Bind(_) => true,
             // What is joined with tuples of events is there only at events, as `x == 1 and b{v: x}`.
-            Op::Chain { of, stages, .. } => {
+            PartOp::Chain { of, stages, .. } => {
                 let joins_events =
                     |stage: &Stage| matches!(stage, Stage::With(lookup, _) if self.is_instant(lookup.part));
                 self.is_instant(*of) || stages.iter().any(joins_events)
             }
-            Op::Project(of, _) | Op::Previously(of) => !self.part(part).lasts && self.is_instant(*of),
-            Op::Union(of) => !self.part(part).lasts && of.iter().all(|part| self.is_instant(*part)),
+            PartOp::Project(of, _) | PartOp::Previously(of) => !self.part(part).lasts && self.is_instant(*of),
+            PartOp::Union(of) => !self.part(part).lasts && of.iter().all(|part| self.is_instant(*part)),
             _ => false,
         }
     }
@@ -315,13 +315,13 @@ impl Compiler<'_> {
                         }
                     } else {
                         match self.meaning(literal)? {
-                            Meaning::In(part) => (part, true),
-                            Meaning::NotIn(part) => (part, false),
-                            Meaning::All(more) => {
+                            LiteralMeaning::In(part) => (part, true),
+                            LiteralMeaning::NotIn(part) => (part, false),
+                            LiteralMeaning::All(more) => {
                                 open.extend(more);
                                 continue;
                             }
-                            Meaning::Any(_) => {
+                            LiteralMeaning::Any(_) => {
                                 let why = "`previously` of a negation is not supported here";
                                 let help = "write the negation before `previously`, if the first time point does not matter";
                                 return Err(Refusal::of(literal.node, why, help));

@@ -5,7 +5,7 @@ use rondel_spec::{Expr, ExprId, Kernel, VariableId, pattern};
 
 use super::literal::{Literal, Refusal};
 use super::parts::position;
-use super::plan::{Arithmetic, Condition, Rail, Term, TextTest, Truth};
+use super::plan::{Arithmetic, ClosedTruth, Condition, Rail, Term, TextTest};
 use super::safe::Compiler;
 
 /// What can be computed.
@@ -27,7 +27,7 @@ impl Compiler<'_> {
         let Literal { node, positive, rail } = literal;
         let own = if positive { rail } else { rail.opposite() };
         let rail = if (self.two_valued)(node) { Rail::Certain } else { own };
-        Condition::Truth(position(&mut self.plan.truths, Truth { node, rail, negated: !positive }))
+        Condition::Truth(position(&mut self.plan.truths, ClosedTruth { node, rail, negated: !positive }))
     }
 
     /// A comparison of terms; the slots are those of these variables.

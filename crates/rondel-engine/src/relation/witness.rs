@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use rondel_event::{Value, ValueType};
 use rondel_spec::VariableId;
 
-use super::plan::Plan;
+use super::plan::RelationPlan;
 use super::text::Texts;
 
 /// The limit of witnesses that wait to be taken, and of answers that are kept.
@@ -43,7 +43,7 @@ impl Witnesses {
     #[inline(always)]
     pub(crate) fn note<'a>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         (place, holds): (i64, bool),
         texts: &Texts,
         tuple: impl FnOnce() -> Option<(&'a [VariableId], &'a [u64])>,
@@ -89,7 +89,7 @@ impl Witnesses {
 
 /// The values of a tuple, with their variables.
 pub(super) fn named_values(
-    plan: &Plan,
+    plan: &RelationPlan,
     variables: &[VariableId],
     tuple: &[u64],
     texts: &Texts,

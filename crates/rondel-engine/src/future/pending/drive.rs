@@ -3,14 +3,14 @@
 use rondel_event::Rows;
 use rondel_spec::TimeModel;
 
-use super::{Chunk, Decision, Pending, Rail, Scratch, Truth, copy, post};
+use super::{Chunk, Decision, LeafRail, PastTruth, Pending, Scratch, copy, post};
 use crate::future::key::{self, Key};
 use crate::future::leaf::Piece;
 use crate::future::plan::{Plan, Range};
 
 /// Events of a block, in steps or points.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Events<'a> {
+pub(crate) struct EventRows<'a> {
     /// The number of the first.
     pub(crate) position: u64,
     pub(crate) times: &'a [i64],
@@ -68,16 +68,16 @@ impl Pending {
     pub(crate) fn take(
         &mut self,
         plan: &Plan,
-        events: Events<'_>,
+        events: EventRows<'_>,
         row: usize,
         survey: Survey,
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) -> usize {
-        let Events { position, times, pasts } = events;
+        let EventRows { position, times, pasts } = events;
         let mut truths = std::mem::take(&mut scratch.truths);
         truths.clear();
-        let truth = |past: &[Rows; 2]| (past[0] >> row & 1 | (past[1] >> row & 1) << 1) as Truth;
+        let truth = |past: &[Rows; 2]| (past[0] >> row & 1 | (past[1] >> row & 1) << 1) as PastTruth;
         truths.extend(pasts.iter().map(truth));
         let mut count = 1;
         if survey.plain >> row & 1 == 1 && self.waiting() == 0 {
@@ -101,7 +101,7 @@ impl Pending {
         plan: &Plan,
         position: u64,
         tag: i64,
-        pasts: &[Truth],
+        pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
@@ -113,7 +113,7 @@ impl Pending {
         plan: &Plan,
         (position, count): (u64, u64),
         tag: i64,
-        pasts: &[Truth],
+        pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
@@ -131,7 +131,7 @@ impl Pending {
         &mut self,
         plan: &Plan,
         time: i64,
-        pasts: &[Truth],
+        pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
@@ -143,7 +143,7 @@ impl Pending {
         &mut self,
         plan: &Plan,
         (time, tag): (i64, i64),
-        pasts: &[Truth],
+        pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
@@ -157,7 +157,7 @@ impl Pending {
         plan: &Plan,
         times: &[i64],
         tag: i64,
-        pasts: &[Truth],
+        pasts: &[PastTruth],
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
@@ -167,7 +167,7 @@ impl Pending {
         self.fill(plan, from - 1, scratch);
         self.next_moment();
         for rail in self.rails.iter_mut().flatten() {
-            if let Rail::Next(next) = rail {
+            if let LeafRail::Next(next) = rail {
                 next.events.push_back((from, false));
             }
         }
@@ -193,7 +193,7 @@ impl Pending {
         &mut self,
         plan: &Plan,
         (time, tag): (i64, i64),
-        (at, after): (&[Truth], &[Truth]),
+        (at, after): (&[PastTruth], &[PastTruth]),
         scratch: &mut Scratch,
         out: &mut Vec<Decision>,
     ) {
@@ -251,7 +251,7 @@ impl Pending {
         if self.seen.is_none() {
             self.seen = Some(first - 1);
             for rail in self.rails.iter_mut().flatten() {
-                if let Rail::Until(until) = rail {
+                if let LeafRail::Until(until) = rail {
                     until.begin(first);
                 }
             }
@@ -268,7 +268,7 @@ impl Pending {
         scratch.make_room(plan);
         for (i, leaf) in plan.leaves.iter().enumerate() {
             for rail in 0..2 {
-                let Rail::Until(until) = &mut self.rails[i][rail] else { continue };
+                let LeafRail::Until(until) = &mut self.rails[i][rail] else { continue };
                 let Some(reach) = leaf.reach else { continue };
                 let piece = Piece { lo, hi: to, value: false, moving: false };
                 until.right(reach, piece, &mut scratch.pieces);

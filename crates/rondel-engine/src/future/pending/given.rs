@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Chunk, Decision, Pending, Rail, Scratch};
+use super::{Chunk, Decision, LeafRail, Pending, Scratch};
 use crate::future::key::{self, Key};
 use crate::future::leaf::Piece;
 use crate::future::plan::{Plan, Range, Skeleton};
@@ -32,7 +32,7 @@ impl Pending {
     pub(crate) fn expect(&mut self, plan: &Plan, given: u32, number: i64, known: [Option<bool>; 2]) {
         let Some(rails) = plan.given(given).and_then(|leaf| self.rails.get_mut(leaf)) else { return };
         for (rail, known) in rails.iter_mut().zip(known) {
-            if let Rail::Given(given) = rail {
+            if let LeafRail::Given(given) = rail {
                 given.next = (number, known);
             }
         }
@@ -41,7 +41,8 @@ impl Pending {
     /// It has been decided about an earlier moment, on a rail. This is told with what comes next.
     pub(crate) fn hear(&mut self, plan: &Plan, given: u32, number: i64, rail: usize, value: bool) {
         let Some(leaf) = plan.given(given) else { return };
-        let Some(Rail::Given(given)) = self.rails.get_mut(leaf).and_then(|rails| rails.get_mut(rail)) else {
+        let Some(LeafRail::Given(given)) = self.rails.get_mut(leaf).and_then(|rails| rails.get_mut(rail))
+        else {
             return;
         };
         if given.last.0 == number {
@@ -80,7 +81,7 @@ impl Pending {
                 continue;
             }
             for (rail, of) in rails.iter_mut().enumerate() {
-                let Rail::Given(given) = of else { continue };
+                let LeafRail::Given(given) = of else { continue };
                 let value = if moving {
                     Some(false)
                 } else if is_echo {

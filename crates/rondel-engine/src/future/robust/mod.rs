@@ -21,8 +21,8 @@ use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use levels::Levels;
-use stream::{Piece, Stream, take};
-use until::Until;
+use stream::{RobustPiece, Stream, take};
+use until::RobustUntil;
 
 use super::key::{self, Key};
 use super::leaf::Reach;
@@ -125,24 +125,24 @@ impl DelayedPlan {
 
 /// What a node has of its operands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Node {
+struct RobustNode {
     operands: Vec<Stream>,
-    until: Until,
+    until: RobustUntil,
     /// The last event, for `next` in points.
     last: Option<Key>,
 }
 
-impl Node {
+impl RobustNode {
     /// Whether it has nothing more.
     fn rests(&self) -> bool {
         self.last.is_none() && self.until.len() == 0 && self.operands.iter().all(|stream| stream.len() == 0)
     }
 
     /// Adds what the node is where that has become known, and says up to where it is.
-    fn decide(&mut self, node: &Formula, reach: Option<Reach>, out: &mut Vec<Piece>) -> Key {
-        let Node { operands, until, last } = self;
+    fn decide(&mut self, node: &Formula, reach: Option<Reach>, out: &mut Vec<RobustPiece>) -> Key {
+        let RobustNode { operands, until, last } = self;
         let known = operands.iter().map(|stream| stream.known).min().unwrap_or(key::START);
-        let mut say = |from, to, levels| out.push(Piece { from, to, levels });
+        let mut say = |from, to, levels| out.push(RobustPiece { from, to, levels });
         match (node, reach) {
             (_, Some(Reach { lower, upper, .. })) if upper < lower => {
                 while let Some((from, to, [_])) = take(operands) {
@@ -151,13 +151,13 @@ impl Node {
             }
             (Formula::Until { left: Some(_), .. }, Some(reach)) => {
                 while let Some((from, to, [levels, left])) = take(operands) {
-                    until.push(Piece { from, to, levels }, left);
+                    until.push(RobustPiece { from, to, levels }, left);
                 }
                 return window(until, reach, known, out);
             }
             (_, Some(reach)) => {
                 while let Some((from, to, [levels])) = take(operands) {
-                    until.push(Piece { from, to, levels }, Levels::TRUE);
+                    until.push(RobustPiece { from, to, levels }, Levels::TRUE);
                 }
                 return window(until, reach, known, out);
             }
@@ -205,7 +205,7 @@ impl Node {
     }
 }
 
-fn window(until: &mut Until, reach: Reach, known: Key, out: &mut Vec<Piece>) -> Key {
+fn window(until: &mut RobustUntil, reach: Reach, known: Key, out: &mut Vec<RobustPiece>) -> Key {
     until.decide(reach, known, &mut |piece| out.push(piece));
     (key::first(key::axis(known + 1) - reach.upper) - 1).max(key::START)
 }
@@ -213,7 +213,7 @@ fn window(until: &mut Until, reach: Reach, known: Key, out: &mut Vec<Piece>) -> 
 /// What a property with operators of the future waits for, that also says its robustness: plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Delayed {
-    nodes: Vec<Node>,
+    nodes: Vec<RobustNode>,
     /// The last place that has been seen, once there is one.
     seen: Option<Key>,
     /// How many moments had the time of the last one.
@@ -236,14 +236,14 @@ pub(crate) struct Delayed {
 /// Room to work in: nothing in it outlives a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Room {
-    pieces: Vec<Piece>,
+    pieces: Vec<RobustPiece>,
 }
 
 impl Delayed {
     pub(crate) fn new(plan: &DelayedPlan, limit: usize) -> Delayed {
-        let node = |node: &Formula| Node {
+        let node = |node: &Formula| RobustNode {
             operands: vec![Stream::new(); operands(node).len()],
-            until: Until::default(),
+            until: RobustUntil::default(),
             last: None,
         };
         Delayed {
@@ -264,7 +264,7 @@ impl Delayed {
     pub(crate) fn restart(&mut self, before: Option<Verdict>) {
         for node in &mut self.nodes {
             node.operands.iter_mut().for_each(|stream| *stream = Stream::new());
-            (node.until, node.last) = (Until::default(), None);
+            (node.until, node.last) = (RobustUntil::default(), None);
         }
         (self.seen, self.number, self.decided) = (None, 0, key::START);
         (self.last, self.level, self.lost) = (before, None, 0);
@@ -278,13 +278,13 @@ impl Delayed {
     pub(crate) fn rests(&self, plan: &DelayedPlan) -> Option<Verdict> {
         let is_over = plan.time != TimeModel::Dense
             && self.moments.back().is_none_or(|&(place, _)| place <= self.decided)
-            && self.nodes.iter().all(Node::rests);
+            && self.nodes.iter().all(RobustNode::rests);
         self.last.filter(|_| is_over)
     }
 
     /// Whether it is of the same property.
     pub(crate) fn fits(&self, other: &Delayed) -> bool {
-        let same = |(a, b): (&Node, &Node)| a.operands.len() == b.operands.len();
+        let same = |(a, b): (&RobustNode, &RobustNode)| a.operands.len() == b.operands.len();
         self.nodes.len() == other.nodes.len() && self.nodes.iter().zip(&other.nodes).all(same)
     }
 
@@ -295,7 +295,8 @@ impl Delayed {
 
     /// How many intervals it keeps.
     pub(crate) fn kept(&self) -> usize {
-        let of_node = |node: &Node| node.until.len() + node.operands.iter().map(Stream::len).sum::<usize>();
+        let of_node =
+            |node: &RobustNode| node.until.len() + node.operands.iter().map(Stream::len).sum::<usize>();
         self.moments.len() + self.nodes.iter().map(of_node).sum::<usize>()
     }
 
@@ -454,7 +455,7 @@ impl Delayed {
             decided = if let Formula::Past(past) = *node {
                 pieces.extend(chunk.map(|(from, to, pasts)| {
                     let levels = pasts.get(past as usize).copied().unwrap_or(Levels::UNKNOWN);
-                    Piece { from, to, levels }
+                    RobustPiece { from, to, levels }
                 }));
                 seen
             } else {
@@ -467,7 +468,7 @@ impl Delayed {
                 stream.known = stream.known.max(decided);
             }
         }
-        for &Piece { from, to, levels } in &*pieces {
+        for &RobustPiece { from, to, levels } in &*pieces {
             let verdict = levels.verdict();
             let changed = self.last.replace(verdict) != Some(verdict);
             let robustness = levels.robustness();
@@ -501,7 +502,7 @@ impl Delayed {
     }
 
     /// Gives up what a node has too much of: it is unknown. Says up to where it is then decided.
-    fn give_up(&mut self, node: usize, mut known: Key, out: &mut Vec<Piece>) -> Key {
+    fn give_up(&mut self, node: usize, mut known: Key, out: &mut Vec<RobustPiece>) -> Key {
         while self.nodes[node].until.len() > self.limit
             && let Some(piece) = self.nodes[node].until.give_up()
         {
@@ -515,7 +516,9 @@ impl Delayed {
 
 impl Varying for Delayed {
     fn bytes(&self) -> usize {
-        size_of::<Delayed>() + self.nodes.len() * size_of::<Node>() + self.kept() * size_of::<Piece>()
+        size_of::<Delayed>()
+            + self.nodes.len() * size_of::<RobustNode>()
+            + self.kept() * size_of::<RobustPiece>()
     }
 
     fn dropped(&self) -> u64 {

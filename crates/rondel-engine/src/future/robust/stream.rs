@@ -7,7 +7,7 @@ use crate::future::key::{self, Key};
 
 /// What a formula is on an interval: a single place at a moment, and whole coordinates in between.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct RobustPiece {
     pub(super) from: Key,
     pub(super) to: Key,
     pub(super) levels: Levels,
@@ -17,7 +17,7 @@ pub(super) struct Piece {
 /// for every moment; between them, in dense time, there are pieces without gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stream {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<RobustPiece>,
     pub(super) known: Key,
 }
 
@@ -26,7 +26,7 @@ impl Stream {
         Stream { pieces: VecDeque::new(), known: key::START }
     }
 
-    pub(super) fn push(&mut self, piece: Piece) {
+    pub(super) fn push(&mut self, piece: RobustPiece) {
         match self.pieces.back_mut() {
             // Time that goes on in parts is one piece.
             Some(back)

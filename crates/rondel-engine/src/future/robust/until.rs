@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fold::{Fold, Stretch};
 use super::levels::Levels;
-use super::stream::Piece;
+use super::stream::RobustPiece;
 use crate::future::key::{self, Key};
 use crate::future::leaf::Reach;
 
@@ -37,7 +37,7 @@ impl Pair {
 /// Ahead of the place go two windows: what lies before the interval, in which `p` must hold, and the interval. What
 /// they come to is the same until one of them begins or ends with another pair: up to there it is said at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Until {
+pub(super) struct RobustUntil {
     /// From the first place on about which nothing has been said.
     pairs: VecDeque<Pair>,
     /// What lies before the interval: so many of the pairs, from the first on.
@@ -49,14 +49,14 @@ pub(super) struct Until {
     far_end: usize,
 }
 
-impl Until {
+impl RobustUntil {
     /// How many pairs wait.
     pub(super) fn len(&self) -> usize {
         self.pairs.len()
     }
 
     /// Takes what the operands are next.
-    pub(super) fn push(&mut self, Piece { from, to, levels: right }: Piece, left: Levels) {
+    pub(super) fn push(&mut self, RobustPiece { from, to, levels: right }: RobustPiece, left: Levels) {
         let mut pair = Pair { from, to, left, right };
         let same = |back: &&mut Pair| (back.left, back.right) == (left, right);
         let at = key::axis(from);
@@ -77,7 +77,7 @@ impl Until {
         &mut self,
         Reach { lower, upper, .. }: Reach,
         known: Key,
-        out: &mut impl FnMut(Piece),
+        out: &mut impl FnMut(RobustPiece),
     ) {
         let last = key::axis(known + 1) - 1 - upper;
         while let Some(own) = self.pairs.front().copied() {
@@ -120,16 +120,16 @@ impl Until {
             // A witness that is now needs nothing else.
             let levels = if lower == 0 { own.right.or(until) } else { self.near.get().left.and(until) };
             let to = own.to.min(key::last(to.max(here)));
-            out(Piece { from: own.from, to, levels });
+            out(RobustPiece { from: own.from, to, levels });
             self.leave(to);
         }
     }
 
     /// Gives up the first place, if there is one.
-    pub(super) fn give_up(&mut self) -> Option<Piece> {
+    pub(super) fn give_up(&mut self) -> Option<RobustPiece> {
         let Pair { from, to, .. } = *self.pairs.front()?;
         self.leave(to);
-        Some(Piece { from, to, levels: Levels::UNKNOWN })
+        Some(RobustPiece { from, to, levels: Levels::UNKNOWN })
     }
 
     /// Forgets all up to there, which is in the first pair.

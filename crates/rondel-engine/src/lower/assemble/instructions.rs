@@ -3,10 +3,10 @@
 use rondel_event::{Block, Slot, TopicId};
 use rondel_spec::{Kernel, TimeModel, pattern as compiled};
 
-use super::{Ahead, Assembly};
+use super::{AheadStep, Assembly};
 use crate::exec::section::{Deadline, Lasting};
 use crate::ir::instruction::Instruction;
-use crate::ir::node::{Constant, FieldId, Kind, Node, Reach, Relation};
+use crate::ir::node::{ComparisonKind, Constant, FieldId, Kind, Node, RobustReach};
 use crate::ir::wire::{NodeId, Sides, Wire};
 use crate::lower::translate::MachineSource;
 use crate::machine::{MachineRows, MachineState};
@@ -16,7 +16,7 @@ use crate::ops::once::{self, Recently, TimedRecently};
 use crate::ops::ranges::Ranges;
 use crate::ops::since::{TimedSince, robust};
 use crate::ops::timed::{NEVER, distance};
-use crate::ops::window::{LIMIT, Operands, Window};
+use crate::ops::window::{LIMIT, Window, WindowOperands};
 use crate::relation::state::RelationState;
 
 /// A timed operator as ranges, and its operands.
@@ -61,9 +61,9 @@ impl Assembly<'_> {
 
     /// The instruction of an operator that is looked ahead of.
     fn look_ahead(&mut self, id: NodeId) -> Option<Instruction> {
-        let (Ahead::Writes(list) | Ahead::Reads(list)) = self.ahead;
+        let (AheadStep::Writes(list) | AheadStep::Reads(list)) = self.ahead;
         let state = list.binary_search(&id).ok()? as u32;
-        if let Ahead::Reads(_) = self.ahead {
+        if let AheadStep::Reads(_) = self.ahead {
             // Both sides have the ranges in the order of the list.
             let ranges = &mut self.state.ranges;
             ranges.resize_with(list.len(), || Ranges::new(0, None));
@@ -204,7 +204,8 @@ impl Assembly<'_> {
                 I::SampledInt { x: column(x), clock: wire(clock), state, out }
             }
             Node::Window { measure, kind, x, samples, known, over, timed } => {
-                let operands = Operands { x: column(x), samples: wire(samples), known: wire(known), timed };
+                let operands =
+                    WindowOperands { x: column(x), samples: wire(samples), known: wire(known), timed };
                 push(&mut self.windows, operands);
                 let window = push(&mut state.values.windows, Window::new(measure, kind, over));
                 if timed {
@@ -215,17 +216,17 @@ impl Assembly<'_> {
             }
             Node::Margin(Kind::Float, a, b) => I::MarginFloat { a: column(a), b: column(b), out },
             Node::Margin(_, a, b) => I::MarginInt { a: column(a), b: column(b), out },
-            Node::RobustOnce { x, bounds: Reach { lower, upper, timed, unknown } } => {
+            Node::RobustOnce { x, bounds: RobustReach { lower, upper, timed, unknown } } => {
                 let once = once::Robust::new(lower, upper, f64::from_bits(unknown), LIMIT);
                 let state = push(&mut state.values.robust_once, once);
                 I::RobustOnce { x: column(x), timed, state, out }
             }
-            Node::RobustSince { p, q, bounds: Reach { lower, upper, timed, unknown } } => {
-                let since = robust::Since::new(lower, upper, f64::from_bits(unknown), LIMIT);
+            Node::RobustSince { p, q, bounds: RobustReach { lower, upper, timed, unknown } } => {
+                let since = robust::SinceRows::new(lower, upper, f64::from_bits(unknown), LIMIT);
                 let state = push(&mut state.values.robust_since, since);
                 I::RobustSince { p: column(p), q: column(q), timed, state, out }
             }
-            Node::RobustDense { p, q, bounds: Reach { lower, upper, unknown, .. } } => {
+            Node::RobustDense { p, q, bounds: RobustReach { lower, upper, unknown, .. } } => {
                 let operands = push(&mut self.robust_operands, [p.map(column), q.map(column)]);
                 let since = robust::DenseSince::new(lower, upper, f64::from_bits(unknown), LIMIT);
                 let state = push(&mut state.values.robust_dense, since);
@@ -270,13 +271,13 @@ impl Assembly<'_> {
             Node::Compare(relation, a, b) => {
                 let (a, b) = (column(a), column(b));
                 match relation {
-                    Relation::IntEqual => I::IntEqual { a, b },
-                    Relation::IntLess => I::IntLess { a, b },
-                    Relation::FloatEqual => I::FloatEqual { a, b },
-                    Relation::FloatLess => I::FloatLess { a, b },
-                    Relation::FloatLessOrEqual => I::FloatLessOrEqual { a, b },
-                    Relation::TextEqual => I::TextEqual { a, b },
-                    Relation::TextStartsWith => I::TextStartsWith { a, b },
+                    ComparisonKind::IntEqual => I::IntEqual { a, b },
+                    ComparisonKind::IntLess => I::IntLess { a, b },
+                    ComparisonKind::FloatEqual => I::FloatEqual { a, b },
+                    ComparisonKind::FloatLess => I::FloatLess { a, b },
+                    ComparisonKind::FloatLessOrEqual => I::FloatLessOrEqual { a, b },
+                    ComparisonKind::TextEqual => I::TextEqual { a, b },
+                    ComparisonKind::TextStartsWith => I::TextStartsWith { a, b },
                 }
             }
             Node::Constant(Constant::Int(value)) => {

@@ -11,7 +11,7 @@ use super::{Translator, Truth};
 use crate::CompileError;
 use crate::future::Formula;
 use crate::relation::literal::{Conjunct, DIVIDE, Literal, Refusal};
-use crate::relation::plan::{Plan, Rail};
+use crate::relation::plan::{Rail, RelationPlan};
 use crate::relation::safe::Compiler;
 
 /// A formula that looks ahead, as it is put together.
@@ -198,7 +198,7 @@ impl Translator<'_> {
         &mut self,
         whole: ExprId,
         make: impl FnOnce(&mut Compiler<'_>) -> Result<(), Refusal>,
-    ) -> Result<Plan, CompileError> {
+    ) -> Result<RelationPlan, CompileError> {
         let scope = self.scope();
         let (model, keep) = (self.model, self.keep[whole.index()]);
         let done = &self.done;

@@ -32,7 +32,7 @@ use crate::CompileError;
 use crate::exec::section::Moments;
 use crate::ir::node::Node;
 use crate::ir::wire::Wire;
-use crate::keyed::by_value::Source;
+use crate::keyed::by_value::ByValueSource;
 use crate::lower::assemble::Ordered;
 use crate::lower::quantifier::{Evaluation, Quantifier};
 use crate::relation::literal::Scope;
@@ -54,7 +54,7 @@ enum Idle {
 type Reason = (ExprId, &'static str);
 
 /// A quantified formula that can be evaluated by value.
-pub(super) struct Division {
+pub(super) struct ByValueFormula {
     variables: Vec<VariableId>,
     /// For each topic where it has the variables, in their order.
     topics: Vec<(TopicId, Vec<Path>)>,
@@ -73,7 +73,7 @@ pub(super) struct Division {
 /// Finds out whether a quantified formula can be evaluated by value.
 struct Search<'a> {
     scope: &'a Scope<'a>,
-    division: Division,
+    division: ByValueFormula,
     /// Which node without variables is a truth.
     is_truth: &'a dyn Fn(ExprId) -> bool,
     idle: HashMap<ExprId, Idle>,
@@ -84,7 +84,7 @@ impl<'a> Search<'a> {
         scope: &'a Scope<'a>,
         id: ExprId,
         is_truth: &'a dyn Fn(ExprId) -> bool,
-    ) -> Result<Division, Reason> {
+    ) -> Result<ByValueFormula, Reason> {
         let nodes = &scope.spec.nodes;
         let (mut variables, mut body) = (Vec::new(), id);
         let (mut positive, mut negated) = (true, false);
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
             }
         }
         let (topics, parts, inputs) = (Vec::new(), Vec::new(), Vec::new());
-        let division = Division { variables, topics, body, positive, negated, nodes: parts, inputs };
+        let division = ByValueFormula { variables, topics, body, positive, negated, nodes: parts, inputs };
         let mut search = Search { scope, division, is_truth, idle: HashMap::new() };
         if scope.is_closed(body) {
             return Err((body, "it does not mention the variables"));
@@ -271,7 +271,7 @@ fn once(bounds: Bounds, x: Idle) -> Option<Idle> {
 
 impl Translator<'_> {
     /// How a quantified formula is evaluated that does not look ahead; it can be by relations.
-    pub(super) fn division(&mut self, id: ExprId) -> Option<Division> {
+    pub(super) fn division(&mut self, id: ExprId) -> Option<ByValueFormula> {
         let scope = self.scope();
         let done = &self.done;
         let is_truth = |node: ExprId| matches!(done.get(node.index()), Some(Some((Meaning::Truth(_), _))));
@@ -290,9 +290,9 @@ impl Translator<'_> {
     }
 
     /// The truth of a formula that is evaluated by value.
-    pub(super) fn by_value(&mut self, division: Division) -> Result<Truth, CompileError> {
+    pub(super) fn by_value(&mut self, division: ByValueFormula) -> Result<Truth, CompileError> {
         let scope = self.scope();
-        let Division { variables, topics, body, positive, negated, nodes, inputs } = division;
+        let ByValueFormula { variables, topics, body, positive, negated, nodes, inputs } = division;
         let types: Vec<ValueType> = variables.iter().filter_map(|x| scope.type_of(*x)).collect();
         let mut wires: Vec<Wire> = Vec::new();
         let mut inner = Translator::divided(self.spec, &types, topics.len());
@@ -340,7 +340,7 @@ impl Translator<'_> {
         }
         let [certain, possible] = self.sources.add_by_value(
             &mut self.graph,
-            Source {
+            ByValueSource {
                 section: Arc::new(section),
                 types,
                 topics: topics.into_iter().map(|(topic, _)| topic).collect(),
@@ -359,7 +359,7 @@ impl Translator<'_> {
     }
 }
 
-impl Division {
+impl ByValueFormula {
     /// Where the messages have each variable.
     fn places(&self) -> Vec<(VariableId, Vec<(TopicId, Path)>)> {
         let of = |(i, variable): (usize, &VariableId)| {

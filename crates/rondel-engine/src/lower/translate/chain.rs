@@ -4,7 +4,7 @@ use rondel_event::{Comparison, Value, ValueType};
 use rondel_spec::{BinaryOp, ChainId, ChainMeasure, Expr, ExprId, TimeModel};
 
 use super::measured::mirrored;
-use super::{Column, Rails, Translator, Truth, Values};
+use super::{Column, Rails, Translator, Truth, ValueColumns};
 use crate::CompileError;
 use crate::ir::node::ChainColumn;
 use crate::ir::node::{Constant, Kind, Node};
@@ -34,11 +34,11 @@ impl Translator<'_> {
         id: ExprId,
         chain: ChainId,
         measure: ChainMeasure,
-    ) -> Result<Values, CompileError> {
+    ) -> Result<ValueColumns, CompileError> {
         let of = column_of(measure);
         let column = self.chain_column(id, chain, of)?;
         if of == ChainColumn::Latency {
-            return Ok(Values::lasting(column, ValueType::Duration));
+            return Ok(ValueColumns::lasting(column, ValueType::Duration));
         }
         let time = Column { node: self.graph.add(Node::Time), known: Wire::TRUE };
         let mut since = self.binary_column(BinaryOp::Subtract, Kind::Int, time, column);
@@ -47,7 +47,7 @@ impl Translator<'_> {
             let zero = Column { node: zero, known: Wire::TRUE };
             since = self.select(Rails::both(column.known), since, zero, ValueType::Duration);
         }
-        Ok(Values::lasting(since, ValueType::Duration))
+        Ok(ValueColumns::lasting(since, ValueType::Duration))
     }
 
     /// A comparison of the age or the reaction time of a chain with a constant, if it is one: exact at every

@@ -138,7 +138,7 @@ impl Form {
 
 /// What a number is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Wanted {
     Below,
     AtMost,
 }
@@ -260,10 +260,10 @@ impl Translator<'_> {
             return Err(CompileError::Unsupported { node: id, what: error::NOT_STRAIGHT });
         };
         let truth = match comparison {
-            Comparison::Less => self.bounded(&difference, Asked::Below),
-            Comparison::LessOrEqual => self.bounded(&difference, Asked::AtMost),
-            Comparison::Greater => self.bounded(&difference, Asked::AtMost).not(),
-            Comparison::GreaterOrEqual => self.bounded(&difference, Asked::Below).not(),
+            Comparison::Less => self.bounded(&difference, Wanted::Below),
+            Comparison::LessOrEqual => self.bounded(&difference, Wanted::AtMost),
+            Comparison::Greater => self.bounded(&difference, Wanted::AtMost).not(),
+            Comparison::GreaterOrEqual => self.bounded(&difference, Wanted::Below).not(),
             Comparison::Equal => self.is_zero(&difference),
             Comparison::NotEqual => self.is_zero(&difference).not(),
         };
@@ -297,13 +297,13 @@ impl Translator<'_> {
         if let Bend::Line(form) = bend {
             return self.signs(form, [1]);
         }
-        let (at_most, below) = (self.bounded(bend, Asked::AtMost), self.bounded(bend, Asked::Below));
+        let (at_most, below) = (self.bounded(bend, Wanted::AtMost), self.bounded(bend, Wanted::Below));
         self.both(at_most, below.not())
     }
 
-    fn bounded(&mut self, bend: &Bend, asked: Asked) -> Truth {
+    fn bounded(&mut self, bend: &Bend, asked: Wanted) -> Truth {
         match bend {
-            Bend::Line(form) if asked == Asked::Below => self.signs(form, [0]),
+            Bend::Line(form) if asked == Wanted::Below => self.signs(form, [0]),
             Bend::Line(form) => self.signs(form, [0, 1]),
             Bend::Greater(both) | Bend::Less(both) => {
                 let [x, y] = both.each_ref().map(|bend| self.bounded(bend, asked));

@@ -6,9 +6,9 @@ use rondel_event::{Value, ValueType};
 use rondel_spec::{Expr, ExprId, Kernel, Machine, MachineId, TimeModel, pattern};
 
 use super::values::kind;
-use super::{Column, Meaning, Rails, Translator, Truth, Values};
+use super::{Column, Meaning, Rails, Translator, Truth, ValueColumns};
 use crate::CompileError;
-use crate::ir::node::{Constant, Node, Relation};
+use crate::ir::node::{ComparisonKind, Constant, Node};
 use crate::ir::wire::{NodeId, Wire};
 use crate::lower::error;
 use crate::machine::leap::{UNKNOWN, heartbeats, repeats};
@@ -44,7 +44,7 @@ impl Translator<'_> {
             let mut is = |state: i64| {
                 let state = self.graph.add(Node::Constant(Constant::Int(state)));
                 let (x, y) = (state.min(column), state.max(column));
-                self.graph.wire(Node::Compare(Relation::IntEqual, x, y))
+                self.graph.wire(Node::Compare(ComparisonKind::IntEqual, x, y))
             };
             let all: Vec<Wire> = states.iter().map(|&state| is(state.into())).collect();
             let unknown = if may_be_unknown { is(UNKNOWN) } else { Wire::FALSE };
@@ -84,7 +84,7 @@ impl Translator<'_> {
             Column { node, known: Wire::of(node) }
         });
         let after = if self.model == TimeModel::Dense { after } else { at };
-        Ok(Meaning::Values(Values { at, after, value_type }))
+        Ok(Meaning::Values(ValueColumns { at, after, value_type }))
     }
 
     fn sided(&self, at: Rails, after: Rails) -> Truth {
@@ -191,7 +191,7 @@ impl Translator<'_> {
                 Some((Meaning::Truth(Truth { at, after }), _)) => {
                     Scalar::Truth([[at.certain, at.possible], [after.certain, after.possible]])
                 }
-                Some((Meaning::Values(Values { at, after, value_type }), _)) => {
+                Some((Meaning::Values(ValueColumns { at, after, value_type }), _)) => {
                     Scalar::Column(value_type, [(at.node.0, at.known), (after.node.0, after.known)])
                 }
                 None => return Err(CompileError::ForwardReference { node: id, operand: expr }),

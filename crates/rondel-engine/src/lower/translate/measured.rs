@@ -3,9 +3,9 @@
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel, UnaryOp};
 
-use super::{Column, Meaning, Operands, Translator, Truth, Values, values};
+use super::{Column, Meaning, Operands, Translator, Truth, ValueColumns, values};
 use crate::CompileError;
-use crate::ir::node::{Constant, Kind, Measure, Node, Relation};
+use crate::ir::node::{ComparisonKind, Constant, Kind, Measure, Node};
 use crate::ir::wire::{NodeId, Sides, Wire};
 
 impl Translator<'_> {
@@ -14,7 +14,7 @@ impl Translator<'_> {
         id: ExprId,
         (aggregate, over, operand, topics): (Aggregate, u64, Option<ExprId>, &[TopicId]),
         operands: &Operands<'_>,
-    ) -> Result<Values, CompileError> {
+    ) -> Result<ValueColumns, CompileError> {
         let mut set = 0;
         for &topic in topics {
             let topic = self.topic_set(id, topic)?;
@@ -46,7 +46,7 @@ impl Translator<'_> {
                 };
                 let kind = values::kind(x.value_type);
                 let column = self.measured(measure, kind, Some(x.at), samples, over);
-                return Ok(Values::lasting(column, x.value_type));
+                return Ok(ValueColumns::lasting(column, x.value_type));
             }
             (Aggregate::Mean, Some(x)) => {
                 let mut x = operands.measurable(x)?;
@@ -56,7 +56,7 @@ impl Translator<'_> {
                 let sum = self.measured(Measure::Sum, Kind::Float, Some(x.at), samples, over);
                 let count = count(self, samples);
                 let zero = self.graph.add(Node::Constant(Constant::Int(0)));
-                let none = self.graph.wire(Node::Compare(Relation::IntEqual, count.node, zero));
+                let none = self.graph.wire(Node::Compare(ComparisonKind::IntEqual, count.node, zero));
                 let count = Column { known: self.graph.and(count.known, !none), ..count };
                 let count = self.as_float(count);
                 self.binary_column(BinaryOp::Divide, Kind::Float, sum, count)
@@ -68,13 +68,13 @@ impl Translator<'_> {
                     _ => Measure::Distinct,
                 };
                 let column = self.measured(measure, Kind::Int, Some(x.at), samples, over);
-                return Ok(Values::lasting(column, ValueType::Int));
+                return Ok(ValueColumns::lasting(column, ValueType::Int));
             }
             (Aggregate::First | Aggregate::Last, Some(x)) => {
                 let x = operands.measurable(x)?;
                 let measure = if aggregate == Aggregate::First { Measure::First } else { Measure::Last };
                 let column = self.measured(measure, values::kind(x.value_type), Some(x.at), samples, over);
-                return Ok(Values::lasting(column, x.value_type));
+                return Ok(ValueColumns::lasting(column, x.value_type));
             }
             (Aggregate::Derivative | Aggregate::Integral, Some(_)) if self.model == TimeModel::Steps => {
                 return Err(CompileError::Unsupported { node: id, what: "a change per second in steps" });
@@ -108,7 +108,7 @@ impl Translator<'_> {
             }
         };
         let value_type = if aggregate == Aggregate::Count { ValueType::Int } else { ValueType::Float };
-        Ok(Values::lasting(column, value_type))
+        Ok(ValueColumns::lasting(column, value_type))
     }
 
     fn measured(
@@ -141,12 +141,12 @@ impl Translator<'_> {
     }
 
     /// What the rows of a topic had last; at each of them it may be unknown.
-    fn sampled(&mut self, topic: TopicId, x: Column) -> Result<Values, CompileError> {
+    fn sampled(&mut self, topic: TopicId, x: Column) -> Result<ValueColumns, CompileError> {
         let set = self.topic_set(ExprId(0), topic)?;
         let clock = self.clock(set);
         let node = self.graph.add(Node::Sampled(x.node, clock));
         let known = self.latch(clock, clock, x.known);
-        Ok(Values::lasting(Column { node, known }, ValueType::Duration))
+        Ok(ValueColumns::lasting(Column { node, known }, ValueType::Duration))
     }
 
     fn time(&mut self) -> Column {
@@ -154,11 +154,11 @@ impl Translator<'_> {
     }
 
     /// The time since the last message of a topic, as it is at the last row.
-    pub(super) fn age(&mut self, topic: TopicId) -> Result<Values, CompileError> {
+    pub(super) fn age(&mut self, topic: TopicId) -> Result<ValueColumns, CompileError> {
         let time = self.time();
         let last = self.sampled(topic, time)?;
         let age = self.binary_column(BinaryOp::Subtract, Kind::Int, time, last.at);
-        Ok(Values::lasting(age, ValueType::Duration))
+        Ok(ValueColumns::lasting(age, ValueType::Duration))
     }
 
     /// A comparison of an age with a constant, if it is one: exact at every time.
@@ -227,13 +227,13 @@ impl Translator<'_> {
     }
 
     /// The time between the source and the arrival of the last message of a topic.
-    pub(super) fn latency(&mut self, topic: TopicId) -> Result<Values, CompileError> {
+    pub(super) fn latency(&mut self, topic: TopicId) -> Result<ValueColumns, CompileError> {
         let node = self.graph.add(Node::Latency);
         self.sampled(topic, Column { node, known: Wire::of(node) })
     }
 
     /// How much the last two periods of a topic differ.
-    pub(super) fn jitter(&mut self, topic: TopicId) -> Result<Values, CompileError> {
+    pub(super) fn jitter(&mut self, topic: TopicId) -> Result<ValueColumns, CompileError> {
         let set = self.topic_set(ExprId(0), topic)?;
         let time = self.time();
         let last = self.sampled(topic, time)?;
@@ -243,10 +243,10 @@ impl Translator<'_> {
     }
 
     /// How much a value differs from what it was before.
-    fn step_of(&mut self, x: Values, set: super::SetId) -> Values {
+    fn step_of(&mut self, x: ValueColumns, set: super::SetId) -> ValueColumns {
         let Meaning::Values(before) = self.prev(Meaning::Values(x), set) else { return x };
         let step = self.binary_column(BinaryOp::Subtract, Kind::Int, x.at, before.at);
-        Values::lasting(step, x.value_type)
+        ValueColumns::lasting(step, x.value_type)
     }
 }
 

@@ -25,7 +25,7 @@ use rondel_spec::{Expr, ExprId, Kernel, MachineId, Spec, TimeModel, VariableId, 
 use crate::CompileError;
 use crate::future::{Future, RobustFuture};
 use crate::ir::graph::Graph;
-use crate::ir::node::{FieldId, Node, Relation};
+use crate::ir::node::{ComparisonKind, FieldId, Node};
 use crate::ir::premise::Premise;
 use crate::ir::truth::{Rails, Truth};
 use crate::ir::wire::{NodeId, Sides, Wire};
@@ -80,15 +80,15 @@ struct Column {
 
 /// Values at the rows, and on the spans that follow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Values {
+struct ValueColumns {
     at: Column,
     after: Column,
     value_type: ValueType,
 }
 
-impl Values {
-    fn lasting(column: Column, value_type: ValueType) -> Values {
-        Values { at: column, after: column, value_type }
+impl ValueColumns {
+    fn lasting(column: Column, value_type: ValueType) -> ValueColumns {
+        ValueColumns { at: column, after: column, value_type }
     }
 }
 
@@ -96,7 +96,7 @@ impl Values {
 #[derive(Clone, Copy)]
 enum Meaning {
     Truth(Truth),
-    Values(Values),
+    Values(ValueColumns),
 }
 
 impl Meaning {
@@ -432,7 +432,7 @@ impl<'a> Translator<'a> {
             Expr::StartsWith(x, y) => {
                 let text = &[ValueType::String];
                 let (x, y) = (operand.values(*x, text, "string")?, operand.values(*y, text, "string")?);
-                let starts = |me: &mut Self, x, y| me.relation(Relation::TextStartsWith, false, x, y);
+                let starts = |me: &mut Self, x, y| me.relation(ComparisonKind::TextStartsWith, false, x, y);
                 Meaning::Truth(Truth { at: starts(self, x.at, y.at), after: starts(self, x.after, y.after) })
             }
             Expr::Call(function, x, y) => {

@@ -1,7 +1,7 @@
 use rondel_event::ValueType;
 use rondel_spec::ExprId;
 
-use super::{Meaning, SetId, Truth, Values};
+use super::{Meaning, SetId, Truth, ValueColumns};
 use crate::CompileError;
 
 /// The operands of one node, with the checks that they are there and of the right type.
@@ -30,18 +30,18 @@ impl Operands<'_> {
     pub(super) fn truth(&self, operand: ExprId) -> Result<Truth, CompileError> {
         match self.meaning(operand)? {
             Meaning::Truth(truth) => Ok(truth),
-            Meaning::Values(Values { value_type, .. }) => {
+            Meaning::Values(ValueColumns { value_type, .. }) => {
                 Err(CompileError::WrongType { node: self.id, expected: "bool", found: value_type })
             }
         }
     }
 
-    pub(super) fn number(&self, operand: ExprId) -> Result<Values, CompileError> {
+    pub(super) fn number(&self, operand: ExprId) -> Result<ValueColumns, CompileError> {
         self.values(operand, &[ValueType::Int, ValueType::Float, ValueType::Duration], "a number")
     }
 
     /// What a window measures.
-    pub(super) fn measurable(&self, operand: ExprId) -> Result<Values, CompileError> {
+    pub(super) fn measurable(&self, operand: ExprId) -> Result<ValueColumns, CompileError> {
         use ValueType::{Duration, Float, Int, Time};
         self.values(operand, &[Int, Float, Duration, Time], "a number")
     }
@@ -51,7 +51,7 @@ impl Operands<'_> {
         operand: ExprId,
         types: &[ValueType],
         expected: &'static str,
-    ) -> Result<Values, CompileError> {
+    ) -> Result<ValueColumns, CompileError> {
         match self.meaning(operand)? {
             Meaning::Values(values) if types.contains(&values.value_type) => Ok(values),
             other => Err(CompileError::WrongType { node: self.id, expected, found: other.value_type() }),

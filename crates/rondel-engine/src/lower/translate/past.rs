@@ -2,7 +2,7 @@
 
 use rondel_spec::{Bounds, TimeModel};
 
-use super::{Column, Meaning, SetId, Translator, Values, lasting, values};
+use super::{Column, Meaning, SetId, Translator, ValueColumns, lasting, values};
 use crate::ir::graph::Graph;
 use crate::ir::node::Node;
 use crate::ir::truth::{Rails, Truth};
@@ -65,7 +65,7 @@ impl Translator<'_> {
                 let impossible = self.latch(tick, clock, !before.at.possible);
                 Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }))
             }
-            Meaning::Values(Values { at, after, value_type }) => {
+            Meaning::Values(ValueColumns { at, after, value_type }) => {
                 let kind = values::kind(value_type);
                 let mut latched = |column: Column| {
                     let known = self.graph.previously(column.known);
@@ -74,13 +74,13 @@ impl Translator<'_> {
                 };
                 let (row, span) = (latched(at), latched(after));
                 if row == span || self.model != TimeModel::Dense {
-                    return Meaning::Values(Values::lasting(row, value_type));
+                    return Meaning::Values(ValueColumns::lasting(row, value_type));
                 }
                 // Whether there was time between that message and the row before.
                 let together = self.graph.wire(Node::Together);
                 let empty = self.latch(tick, clock, together);
                 let column = self.select(Rails::both(empty), row, span, value_type);
-                Meaning::Values(Values::lasting(column, value_type))
+                Meaning::Values(ValueColumns::lasting(column, value_type))
             }
         }
     }

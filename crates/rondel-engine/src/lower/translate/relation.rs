@@ -11,7 +11,7 @@ use crate::CompileError;
 use crate::ir::node::Node;
 use crate::ir::wire::Sides;
 use crate::relation::literal::{Refusal, Scope};
-use crate::relation::plan::{Plan, Rail};
+use crate::relation::plan::{Rail, RelationPlan};
 use crate::relation::safe::Compiler;
 use crate::relation::source::{Input, Relation};
 
@@ -121,7 +121,7 @@ impl<'a> Translator<'a> {
     }
 
     /// The truth of a plan.
-    pub(super) fn planned(&mut self, id: ExprId, plan: Plan) -> Result<Sides, CompileError> {
+    pub(super) fn planned(&mut self, id: ExprId, plan: RelationPlan) -> Result<Sides, CompileError> {
         let fields = plan.fields.iter();
         let fields = fields.map(|read| (read.topic, read.path.clone(), Read::Value(read.value_type)));
         let fields: Vec<_> = fields.collect();
@@ -195,11 +195,11 @@ pub(super) fn not_monitorable(Refusal { node, variable, why, help }: Refusal) ->
 }
 
 /// A plan that names the values because of which it holds.
-pub(super) fn with_names(scope: &Scope<'_>, plan: Plan) -> Plan {
+pub(super) fn with_names(scope: &Scope<'_>, plan: RelationPlan) -> RelationPlan {
     let typed = |variable: &VariableId| Some((*variable, scope.type_of(*variable)?));
     let variables = plan.roots.iter().flat_map(|root| &plan.parts[root.part.index()].variables);
     let mut named: Vec<_> = variables.filter_map(typed).collect();
     named.sort_unstable_by_key(|(variable, _)| variable.0);
     named.dedup();
-    Plan { named, ..plan }
+    RelationPlan { named, ..plan }
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use rondel_event::{Comparison, ValueType};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, TimeModel, UnaryOp};
 
-use super::{Column, Meaning, Rails, Translator, Truth, Values, values};
+use super::{Column, Meaning, Rails, Translator, Truth, ValueColumns, values};
 use crate::CompileError;
-use crate::ir::node::{Constant, Kind, Node, Reach};
+use crate::ir::node::{Constant, Kind, Node, RobustReach};
 use crate::ir::wire::{NodeId, Wire};
 use crate::lower::error;
 use crate::ops::window::LIMIT;
@@ -27,7 +27,7 @@ pub(crate) enum Robustness {
 }
 
 /// On both sides the columns of the least and of the greatest.
-type Levels = [[NodeId; 2]; 2];
+type LevelColumns = [[NodeId; 2]; 2];
 
 impl Translator<'_> {
     /// The robustness of a formula that has been translated.
@@ -98,7 +98,7 @@ impl Translator<'_> {
         if parts.iter().all(|part| matches!(self.margin(*part), Robustness::Truth(_))) {
             return Ok(Robustness::Truth(self.truth_of(id)));
         }
-        let parts: Vec<Levels> = parts.into_iter().map(|part| self.levels(part)).collect();
+        let parts: Vec<LevelColumns> = parts.into_iter().map(|part| self.levels(part)).collect();
         let levels = match (expr, &parts[..]) {
             (Expr::Not(_), [x]) => self.negated(*x),
             (Expr::Definitely(_), [x]) => x.map(|[least, _]| [least, least]),
@@ -127,7 +127,12 @@ impl Translator<'_> {
     }
 
     /// How far two values are from where their comparison changes; of times in seconds.
-    fn margin_of_comparison(&mut self, comparison: Comparison, x: Values, y: Values) -> Robustness {
+    fn margin_of_comparison(
+        &mut self,
+        comparison: Comparison,
+        x: ValueColumns,
+        y: ValueColumns,
+    ) -> Robustness {
         let [at, after] = [(x.at, y.at), (x.after, y.after)].map(|(a, b)| {
             let levels = self.margin_of_columns(comparison, values::kind(x.value_type), a, b);
             match x.value_type {
@@ -162,7 +167,7 @@ impl Translator<'_> {
         self.graph.add(Node::Binary(Kind::Float, BinaryOp::Multiply, x, y))
     }
 
-    fn levels(&mut self, id: ExprId) -> Levels {
+    fn levels(&mut self, id: ExprId) -> LevelColumns {
         match self.margin(id) {
             Robustness::Levels { at, after } => [at, after],
             Robustness::Truth(Truth { at, after }) => {
@@ -202,12 +207,12 @@ impl Translator<'_> {
         }
     }
 
-    fn negated(&mut self, x: Levels) -> Levels {
+    fn negated(&mut self, x: LevelColumns) -> LevelColumns {
         x.map(|[least, greatest]| [self.negative(greatest), self.negative(least)])
     }
 
     /// The lesser or the greater of two, in every place.
-    fn joined(&mut self, op: BinaryOp, x: Levels, y: Levels) -> Levels {
+    fn joined(&mut self, op: BinaryOp, x: LevelColumns, y: LevelColumns) -> LevelColumns {
         [0, 1].map(|side| [0, 1].map(|end| self.extreme(op, x[side][end], y[side][end])))
     }
 
@@ -227,12 +232,17 @@ impl Translator<'_> {
         }
     }
 
-    fn margin_once(&mut self, bounds: Bounds, q: Levels) -> Levels {
+    fn margin_once(&mut self, bounds: Bounds, q: LevelColumns) -> LevelColumns {
         let always = self.level(f64::INFINITY);
         self.margin_since(bounds, [[always; 2]; 2], q)
     }
 
-    fn margin_since(&mut self, Bounds { lower, upper }: Bounds, p: Levels, q: Levels) -> Levels {
+    fn margin_since(
+        &mut self,
+        Bounds { lower, upper }: Bounds,
+        p: LevelColumns,
+        q: LevelColumns,
+    ) -> LevelColumns {
         let always = self.level(f64::INFINITY);
         if upper.is_some_and(|upper| upper < lower) {
             return [[self.level(f64::NEG_INFINITY); 2]; 2];
@@ -248,7 +258,7 @@ impl Translator<'_> {
                 0 => f64::NEG_INFINITY,
                 _ => f64::INFINITY,
             };
-            let bounds = Reach { lower, upper, timed, unknown: unknown.to_bits() };
+            let bounds = RobustReach { lower, upper, timed, unknown: unknown.to_bits() };
             let [p, q] = [p, q].map(|x| [x[0][end], x[1][end]]);
             let unbounded = lower == 0 && upper.is_none();
             // What lasts until the next row is seen at its row.
@@ -260,7 +270,7 @@ impl Translator<'_> {
             let at = if p[0] == always && !unbounded {
                 self.graph.add(Node::RobustOnce { x: q[0], bounds })
             } else {
-                let bounds = Reach { timed: timed && !unbounded, ..bounds };
+                let bounds = RobustReach { timed: timed && !unbounded, ..bounds };
                 self.graph.add(Node::RobustSince { p: p[0], q: q[0], bounds })
             };
             [at; 2]
@@ -269,7 +279,7 @@ impl Translator<'_> {
     }
 
     /// Just before; the first time as if violated.
-    fn margin_before(&mut self, x: Levels) -> Levels {
+    fn margin_before(&mut self, x: LevelColumns) -> LevelColumns {
         let not_first = self.graph.previously(Wire::TRUE);
         let low = self.level(f64::NEG_INFINITY);
         let dense = self.model == TimeModel::Dense;
@@ -287,7 +297,7 @@ impl Translator<'_> {
         [at, if dense { x[1] } else { at }]
     }
 
-    fn margin_choice(&mut self, condition: Truth, x: Levels, y: Levels) -> Levels {
+    fn margin_choice(&mut self, condition: Truth, x: LevelColumns, y: LevelColumns) -> LevelColumns {
         let unknown = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
         [(condition.at, 0), (condition.after, 1)].map(|(condition, side)| {
             [0, 1].map(|end| {

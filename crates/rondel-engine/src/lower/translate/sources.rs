@@ -3,7 +3,7 @@
 use crate::ir::graph::Graph;
 use crate::ir::node::Node;
 use crate::ir::wire::{NodeId, Wire};
-use crate::keyed::by_value::Source as ByValue;
+use crate::keyed::by_value::ByValueSource;
 use crate::relation::source::Relation;
 
 use super::MachineSource;
@@ -13,7 +13,7 @@ use super::MachineSource;
 pub(crate) struct Sources {
     machines: Vec<MachineSource>,
     relations: Vec<Relation>,
-    by_value: Vec<ByValue>,
+    by_value: Vec<ByValueSource>,
 }
 
 impl Sources {
@@ -28,7 +28,7 @@ impl Sources {
     }
 
     /// The formula that is evaluated by value with this number.
-    pub(crate) fn by_value(&self, number: u32) -> &ByValue {
+    pub(crate) fn by_value(&self, number: u32) -> &ByValueSource {
         &self.by_value[number as usize]
     }
 
@@ -61,7 +61,7 @@ impl Sources {
 
     /// Adds a quantified formula that is evaluated by value: where some value certainly makes it hold, and where one
     /// possibly does. There is one for each node of the specification.
-    pub(super) fn add_by_value(&mut self, graph: &mut Graph, source: ByValue) -> [Wire; 2] {
+    pub(super) fn add_by_value(&mut self, graph: &mut Graph, source: ByValueSource) -> [Wire; 2] {
         let mut operands: Vec<NodeId> = source.inputs.iter().map(|wire| wire.node()).collect();
         operands.sort_unstable();
         operands.dedup();

@@ -3,9 +3,9 @@
 use rondel_event::{Comparison, Value, ValueType};
 use rondel_spec::{BinaryOp, ExprId, FunctionId, UnaryOp, binary_type};
 
-use super::{Column, Meaning, Rails, Translator, Truth, Values};
+use super::{Column, Meaning, Rails, Translator, Truth, ValueColumns};
 use crate::CompileError;
-use crate::ir::node::{Constant, FieldId, Kind, Node, Relation};
+use crate::ir::node::{ComparisonKind, Constant, FieldId, Kind, Node};
 use crate::ir::wire::Wire;
 
 /// The kind of column for values of this type.
@@ -28,7 +28,7 @@ impl Translator<'_> {
             Value::String(x) => Constant::Text(x.clone()),
         };
         let node = self.graph.add(Node::Constant(constant));
-        Meaning::Values(Values::lasting(Column { node, known: Wire::TRUE }, value.value_type()))
+        Meaning::Values(ValueColumns::lasting(Column { node, known: Wire::TRUE }, value.value_type()))
     }
 
     pub(super) fn held(&mut self, field: FieldId, value_type: ValueType) -> Meaning {
@@ -38,7 +38,7 @@ impl Translator<'_> {
             return Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }));
         }
         let node = self.graph.add(Node::Held(kind(value_type), field));
-        Meaning::Values(Values::lasting(Column { node, known: Wire::of(node) }, value_type))
+        Meaning::Values(ValueColumns::lasting(Column { node, known: Wire::of(node) }, value_type))
     }
 
     pub(super) fn key(&mut self, key: u32, value_type: ValueType) -> Meaning {
@@ -48,22 +48,27 @@ impl Translator<'_> {
             return Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }));
         }
         let node = self.graph.add(Node::Key(kind(value_type), key));
-        Meaning::Values(Values::lasting(Column { node, known: Wire::of(node) }, value_type))
+        Meaning::Values(ValueColumns::lasting(Column { node, known: Wire::of(node) }, value_type))
     }
 
     /// The same on both sides.
-    fn each(&mut self, x: Values, value_type: ValueType, f: impl Fn(&mut Self, Column) -> Column) -> Values {
-        Values { at: f(self, x.at), after: f(self, x.after), value_type }
+    fn each(
+        &mut self,
+        x: ValueColumns,
+        value_type: ValueType,
+        f: impl Fn(&mut Self, Column) -> Column,
+    ) -> ValueColumns {
+        ValueColumns { at: f(self, x.at), after: f(self, x.after), value_type }
     }
 
-    pub(super) fn widened(&mut self, x: Values) -> Values {
+    pub(super) fn widened(&mut self, x: ValueColumns) -> ValueColumns {
         self.each(x, ValueType::Float, |me, x| Column {
             node: me.graph.add(Node::ToFloat(x.node)),
             known: x.known,
         })
     }
 
-    pub(super) fn unary(&mut self, op: UnaryOp, x: Values) -> Values {
+    pub(super) fn unary(&mut self, op: UnaryOp, x: ValueColumns) -> ValueColumns {
         let kind = kind(x.value_type);
         self.each(x, x.value_type, |me, x| {
             let node = me.graph.add(Node::Unary(kind, op, x.node));
@@ -77,7 +82,7 @@ impl Translator<'_> {
         op: BinaryOp,
         left: Meaning,
         right: Meaning,
-    ) -> Result<Values, CompileError> {
+    ) -> Result<ValueColumns, CompileError> {
         let mixed = CompileError::MixedTypes { node, left: left.value_type(), right: right.value_type() };
         let (Meaning::Values(mut x), Meaning::Values(mut y)) = (left, right) else { return Err(mixed) };
         let value_type = binary_type(op, x.value_type, y.value_type).ok_or(mixed)?;
@@ -88,7 +93,7 @@ impl Translator<'_> {
             }
         }
         let of = |me: &mut Self, x, y| me.binary_column(op, kind(value_type), x, y);
-        Ok(Values { at: of(self, x.at, y.at), after: of(self, x.after, y.after), value_type })
+        Ok(ValueColumns { at: of(self, x.at, y.at), after: of(self, x.after, y.after), value_type })
     }
 
     pub(super) fn binary_column(&mut self, op: BinaryOp, kind: Kind, x: Column, y: Column) -> Column {
@@ -100,7 +105,12 @@ impl Translator<'_> {
     }
 
     /// A function of the table of functions.
-    pub(super) fn function(&mut self, function: FunctionId, x: Values, y: Option<Values>) -> Meaning {
+    pub(super) fn function(
+        &mut self,
+        function: FunctionId,
+        x: ValueColumns,
+        y: Option<ValueColumns>,
+    ) -> Meaning {
         let side = |me: &mut Self, x: Column, y: Option<Column>| {
             let node = me.graph.add(Node::Call(function, x.node, y.map(|y| y.node)));
             (node, y.map_or(x.known, |y| me.graph.and(x.known, y.known)))
@@ -119,7 +129,7 @@ impl Translator<'_> {
             };
             Column { node, known }
         });
-        Meaning::Values(Values { at, after, value_type })
+        Meaning::Values(ValueColumns { at, after, value_type })
     }
 
     /// Arithmetic on integers can fail; its word says where it did not.
@@ -147,9 +157,9 @@ impl Translator<'_> {
 
     fn compare_columns(&mut self, comparison: Comparison, of: ValueType, x: Column, y: Column) -> Rails {
         let (equal, less) = match of {
-            ValueType::Float => (Relation::FloatEqual, Relation::FloatLess),
-            ValueType::String => (Relation::TextEqual, Relation::TextEqual),
-            _ => (Relation::IntEqual, Relation::IntLess),
+            ValueType::Float => (ComparisonKind::FloatEqual, ComparisonKind::FloatLess),
+            ValueType::String => (ComparisonKind::TextEqual, ComparisonKind::TextEqual),
+            _ => (ComparisonKind::IntEqual, ComparisonKind::IntLess),
         };
         let (x, y) = match comparison {
             Comparison::Equal | Comparison::NotEqual if y.node < x.node => (y, x),
@@ -161,14 +171,20 @@ impl Translator<'_> {
             Comparison::NotEqual => self.relation(equal, true, x, y),
             Comparison::Less | Comparison::Greater => self.relation(less, false, x, y),
             Comparison::LessOrEqual | Comparison::GreaterOrEqual if of == ValueType::Float => {
-                self.relation(Relation::FloatLessOrEqual, false, x, y)
+                self.relation(ComparisonKind::FloatLessOrEqual, false, x, y)
             }
             Comparison::LessOrEqual | Comparison::GreaterOrEqual => self.relation(less, true, y, x),
         }
     }
 
     /// A relation or its complement, unknown where an operand is.
-    pub(super) fn relation(&mut self, relation: Relation, complement: bool, x: Column, y: Column) -> Rails {
+    pub(super) fn relation(
+        &mut self,
+        relation: ComparisonKind,
+        complement: bool,
+        x: Column,
+        y: Column,
+    ) -> Rails {
         let holds = self.graph.wire(Node::Compare(relation, x.node, y.node));
         let holds = if complement { !holds } else { holds };
         let known = self.graph.and(x.known, y.known);
@@ -206,7 +222,7 @@ impl Translator<'_> {
             }),
             (Meaning::Values(x), Meaning::Values(y)) => {
                 let value_type = x.value_type;
-                Meaning::Values(Values {
+                Meaning::Values(ValueColumns {
                     at: self.select(condition.at, x.at, y.at, value_type),
                     after: self.select(condition.after, x.after, y.after, value_type),
                     value_type,

@@ -17,14 +17,14 @@ use crate::monitor::program::Program;
 const SWEEP: u32 = 4096;
 
 /// The events of a block, and their keys.
-struct Events<'a> {
+struct KeyedEvents<'a> {
     block: &'a Block,
     times: &'a [i64],
     /// For every division by key the keys of the rows, which rows have one, and which concern all instances.
     keys: Vec<(Keys, Rows, Rows)>,
 }
 
-impl Events<'_> {
+impl KeyedEvents<'_> {
     fn time(&self, row: usize) -> i64 {
         self.times.get(row).copied().unwrap_or_else(|| self.block.time(row).as_nanos())
     }
@@ -45,7 +45,7 @@ impl Monitor {
                 (keys, keyed & !shared, shared)
             };
             let times = if program.reads_time { &times[..block.len()] } else { &[][..] };
-            Events { block, times, keys: program.sliced.iter().map(of).collect() }
+            KeyedEvents { block, times, keys: program.sliced.iter().map(of).collect() }
         });
         if let Some(events) = &events {
             doubts.look_ahead(&program, events);
@@ -89,7 +89,7 @@ impl Doubts {
     }
 
     /// Evaluates a block with these monitors.
-    fn look_ahead(&mut self, program: &Program, events: &Events<'_>) {
+    fn look_ahead(&mut self, program: &Program, events: &KeyedEvents<'_>) {
         let plans = program.reaches();
         for (place, fresh) in self.fresh() {
             if let Some(plan) = plans.get(place).and_then(|plan| plan.fresh(program, place)) {
@@ -99,8 +99,8 @@ impl Doubts {
     }
 
     /// Takes the event in a row.
-    fn event(&mut self, program: &Program, events: &Events<'_>, row: usize, instances: &[Instances]) {
-        let Events { block, keys, .. } = events;
+    fn event(&mut self, program: &Program, events: &KeyedEvents<'_>, row: usize, instances: &[Instances]) {
+        let KeyedEvents { block, keys, .. } = events;
         let time = events.time(row);
         // What is reported at this event may still be uncertain.
         self.events += 1;

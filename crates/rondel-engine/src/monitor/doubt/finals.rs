@@ -18,7 +18,7 @@ pub enum UnseenFrom {
 
 /// When a verdict became final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Since {
+struct FinalSince {
     time: i64,
     /// The number of messages by then, or greater.
     count: u64,
@@ -28,7 +28,7 @@ struct Since {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finals {
     /// By property; empty if no property has final verdicts.
-    since: Vec<Option<Since>>,
+    since: Vec<Option<FinalSince>>,
     /// The number of properties with final verdicts that have none yet.
     open: usize,
     /// The number of messages so far, or greater.
@@ -52,13 +52,13 @@ impl Finals {
         for (at, since) in (0..).zip(&mut self.since) {
             *since = origins.get(at).and_then(|from| *other.since.get(from as usize)?);
         }
-        let open = |(finality, since): &(&Finality, &Option<Since>)| finality.any() && since.is_none();
+        let open = |(finality, since): &(&Finality, &Option<FinalSince>)| finality.any() && since.is_none();
         self.open = plans.iter().zip(&self.since).filter(open).count();
         self.count = other.count;
     }
 
     pub(super) fn fits(&self, plans: &[Finality]) -> bool {
-        let open = |(finality, since): &(&Finality, &Option<Since>)| finality.any() && since.is_none();
+        let open = |(finality, since): &(&Finality, &Option<FinalSince>)| finality.any() && since.is_none();
         self.since.len() == plans.len() && self.open == plans.iter().zip(&self.since).filter(open).count()
     }
 
@@ -80,7 +80,7 @@ impl Finals {
             Verdict::Inconclusive => false,
         };
         if is_final && since.is_none() {
-            *since = Some(Since { time: report.time.as_nanos(), count: self.count });
+            *since = Some(FinalSince { time: report.time.as_nanos(), count: self.count });
             self.open -= 1;
         }
         is_final

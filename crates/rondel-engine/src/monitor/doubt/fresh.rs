@@ -80,7 +80,7 @@ impl FreshPlan {
 }
 
 /// A verdict of such a monitor: of an event in a row, or of a time or what follows it.
-type Ahead = (Option<u8>, Timestamp, bool, Verdict);
+type FreshVerdict = (Option<u8>, Timestamp, bool, Verdict);
 
 /// Such a monitor, once it has begun.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub(super) struct Fresh {
     pub(super) is_over: bool,
     /// Verdicts that are to be looked at.
     #[serde(skip)]
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<FreshVerdict>,
     /// For each such event whether it is over.
     #[serde(skip)]
     over: VecDeque<bool>,
@@ -179,7 +179,7 @@ impl Fresh {
     }
 
     /// Passes over the verdicts up to a time, or up to what follows it, that no event brings.
-    fn pass(ahead: &mut VecDeque<Ahead>, last: &mut Option<Verdict>, wanted: (Timestamp, bool)) {
+    fn pass(ahead: &mut VecDeque<FreshVerdict>, last: &mut Option<Verdict>, wanted: (Timestamp, bool)) {
         while let Some((None, time, after, verdict)) = ahead.front().copied()
             && (time, after) <= wanted
         {

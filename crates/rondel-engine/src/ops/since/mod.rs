@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | without bounds, all models of time | the truth at the last row: one bit | [`since`], 64 rows at a time, or [`since_lanes`], 64 instances |
 //! | with bounds, in points and dense time | the places at which it will hold if `p` goes on: [`TimedSince`] | [`TimedSince::step`], a row at a time |
-//! | its robustness | the best witnesses: [`robust`] | [`robust::Since`] at rows, [`robust::DenseSince`] at every real time |
+//! | its robustness | the best witnesses: [`robust`] | [`robust::SinceRows`] at rows, [`robust::DenseSince`] at every real time |
 //!
 //! The saved form of each is the state itself. `bytes` says what it takes, `next_change` the next deadline. With bounds
 //! in steps, and with a lower bound of 0, it is lowered to [`once`](crate::ops::once) and to `since` without bounds.
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use rondel_event::Rows;
 
-use crate::ops::timed::{ALWAYS, Moments, Sides, distance, instant, later, moment_of};
+use crate::ops::timed::{ALWAYS, RowTimes, TruthSides, distance, instant, later, moment_of};
 use crate::ops::varying::Varying;
 
 /// `p since q`, where `carry` (0 or 1) is its truth before the first row.
@@ -66,9 +66,9 @@ impl TimedSince {
         }
     }
 
-    pub(crate) fn step(&mut self, p: Sides, q: Sides, moments: Moments<'_>) -> Sides {
-        let Moments { times, mut before } = moments;
-        let mut out = Sides::default();
+    pub(crate) fn step(&mut self, p: TruthSides, q: TruthSides, moments: RowTimes<'_>) -> TruthSides {
+        let RowTimes { times, mut before } = moments;
+        let mut out = TruthSides::default();
         let rows = crate::ops::words::low(times.len() as u64);
         if (q.at | q.after) & rows == 0 && self.open.is_none() && self.queue.is_empty() {
             self.broken = false;

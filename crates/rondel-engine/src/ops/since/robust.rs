@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::ops::columns::Values;
-use crate::ops::stamps::{Blind, Stamps, age};
+use crate::ops::stamps::{BlindSpot, Stamps, age};
 use crate::ops::varying::Varying;
 
 #[inline(always)]
@@ -25,13 +25,13 @@ fn max(a: f64, b: f64) -> f64 {
 /// The best witnesses, oldest first, with the robustness that each still gives: decreasing, since a
 /// witness that is older and not better will never be needed. What ends a witness is `E`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Witnesses<E> {
+struct BestWitnesses<E> {
     list: VecDeque<(E, f64)>,
 }
 
-impl<E: Copy> Witnesses<E> {
-    fn new() -> Witnesses<E> {
-        Witnesses { list: VecDeque::new() }
+impl<E: Copy> BestWitnesses<E> {
+    fn new() -> BestWitnesses<E> {
+        BestWitnesses { list: VecDeque::new() }
     }
 
     /// From here on none gives more than `p`. Those that would are now equal, and only the latest
@@ -97,7 +97,7 @@ impl Least {
 
 /// In steps and points: at rows only.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Since {
+pub(crate) struct SinceRows {
     lower: u64,
     upper: Option<u64>,
     limit: usize,
@@ -107,24 +107,24 @@ pub(crate) struct Since {
     waiting: VecDeque<(i64, f64, f64)>,
     /// The least `p` of these.
     least: Least,
-    witnesses: Witnesses<i64>,
+    witnesses: BestWitnesses<i64>,
     /// Where there are no bounds, nothing else is needed.
     running: f64,
-    blind: Blind,
+    blind: BlindSpot,
 }
 
-impl Since {
-    pub(crate) fn new(lower: u64, upper: Option<u64>, unknown: f64, limit: usize) -> Since {
-        Since {
+impl SinceRows {
+    pub(crate) fn new(lower: u64, upper: Option<u64>, unknown: f64, limit: usize) -> SinceRows {
+        SinceRows {
             lower,
             upper,
             limit,
             unknown,
             waiting: VecDeque::new(),
             least: Least::default(),
-            witnesses: Witnesses::new(),
+            witnesses: BestWitnesses::new(),
             running: f64::NEG_INFINITY,
-            blind: Blind::default(),
+            blind: BlindSpot::default(),
         }
     }
 
@@ -218,7 +218,7 @@ impl Since {
     }
 }
 
-impl Varying for Since {
+impl Varying for SinceRows {
     fn bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<(i64, f64, f64)>()
             + self.least.list.capacity() * size_of::<f64>()
@@ -245,10 +245,10 @@ pub(crate) struct DenseSince {
     /// The time of the last moment, and `p` and `q` after it.
     last: Option<(i64, f64, f64)>,
     /// Pieces of which no part is `lower` old yet.
-    waiting: VecDeque<Piece>,
+    waiting: VecDeque<SincePiece>,
     least: Least,
     /// Each with its last place.
-    witnesses: Witnesses<i128>,
+    witnesses: BestWitnesses<i128>,
     /// The last place of the latest piece among the witnesses that ends with a span, and its `q`.
     ended: Option<(i128, f64)>,
     /// The last place of the latest piece there was no room for.
@@ -257,14 +257,14 @@ pub(crate) struct DenseSince {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Piece {
+struct SincePiece {
     first: i128,
     last: i128,
     p: f64,
     q: f64,
 }
 
-impl Piece {
+impl SincePiece {
     /// The most that a witness in it gives, as long as `p` goes on.
     fn gives(&self) -> f64 {
         // Within a span there is more of it after every witness.
@@ -286,7 +286,7 @@ impl DenseSince {
             last: None,
             waiting: VecDeque::new(),
             least: Least::default(),
-            witnesses: Witnesses::new(),
+            witnesses: BestWitnesses::new(),
             ended: None,
             blind: None,
             dropped: 0,
@@ -300,23 +300,23 @@ impl DenseSince {
             now = now.max(last);
             // A span between two moments of one time is empty.
             if now > last {
-                self.add(Piece { first: place(last) + 1, last: place(now) - 1, p, q });
+                self.add(SincePiece { first: place(last) + 1, last: place(now) - 1, p, q });
             }
         }
         self.last = Some((now, p[1], q[1]));
         let here = place(now);
-        self.add(Piece { first: here, last: here, p: p[0], q: q[0] });
+        self.add(SincePiece { first: here, last: here, p: p[0], q: q[0] });
         [self.at(here), self.after(here + 1, p[1], q[1])]
     }
 
-    fn add(&mut self, piece: Piece) {
+    fn add(&mut self, piece: SincePiece) {
         if self.lower == 0 {
             self.admit(piece);
             return;
         }
         // A witness at an instant needs `p` only after it. Within a longer piece that makes no
         // difference, unless the instant is its end.
-        let same = |back: &Piece| back.p == piece.p && back.q == piece.q;
+        let same = |back: &SincePiece| back.p == piece.p && back.q == piece.q;
         let is_span = piece.last & 1 == 1;
         match self.waiting.back_mut() {
             Some(back) if same(back) && (is_span || piece.q <= piece.p) => {
@@ -347,8 +347,8 @@ impl DenseSince {
         self.dropped = self.dropped.saturating_add(1);
     }
 
-    fn admit(&mut self, piece: Piece) {
-        let Piece { first, last, p, q } = piece;
+    fn admit(&mut self, piece: SincePiece) {
+        let SincePiece { first, last, p, q } = piece;
         self.witnesses.cap(p);
         // What `q` was just before needs `p` only from here on.
         if let Some((end, before)) = self.ended.take()
@@ -497,7 +497,7 @@ impl DenseSince {
 
 impl Varying for DenseSince {
     fn bytes(&self) -> usize {
-        self.waiting.capacity() * size_of::<Piece>()
+        self.waiting.capacity() * size_of::<SincePiece>()
             + self.least.list.capacity() * size_of::<f64>()
             + self.witnesses.list.capacity() * size_of::<(i128, f64)>()
     }

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-use super::{Blind, age, first_leaves};
+use super::{BlindSpot, age, first_leaves};
 
 /// The samples of a window, oldest first. Floats are kept as their bits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,12 +17,12 @@ pub(crate) struct Ends {
     pub(super) over: u64,
     limit: usize,
     samples: VecDeque<(i64, i64)>,
-    pub(super) blind: Blind,
+    pub(super) blind: BlindSpot,
 }
 
 impl Ends {
     pub(crate) fn new(over: u64, limit: usize) -> Ends {
-        Ends { over, limit, samples: VecDeque::new(), blind: Blind::default() }
+        Ends { over, limit, samples: VecDeque::new(), blind: BlindSpot::default() }
     }
 
     /// The oldest and the newest sample at a row, if they are known.

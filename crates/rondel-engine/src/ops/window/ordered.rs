@@ -11,36 +11,36 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::sorted::Sorted;
-use super::{Blind, age, first_leaves, ordered};
+use super::{BlindSpot, age, first_leaves, ordered};
 
 /// What a percentile is counted in: it has four digits after the point.
 pub(crate) const HUNDRED: u32 = 1_000_000;
 
 /// The samples of a window in order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "Saved")]
-pub(crate) struct Ordered {
+#[serde(from = "SavedOrder")]
+pub(crate) struct OrderedSamples {
     pub(super) over: u64,
     limit: usize,
     samples: VecDeque<(i64, i64)>,
-    pub(super) blind: Blind,
+    pub(super) blind: BlindSpot,
     #[serde(skip_serializing)]
     sorted: Sorted,
 }
 
 /// What is saved of it.
 #[derive(Deserialize)]
-struct Saved {
+struct SavedOrder {
     over: u64,
     limit: usize,
     samples: VecDeque<(i64, i64)>,
-    blind: Blind,
+    blind: BlindSpot,
 }
 
-impl From<Saved> for Ordered {
-    fn from(Saved { over, limit, samples, blind }: Saved) -> Ordered {
+impl From<SavedOrder> for OrderedSamples {
+    fn from(SavedOrder { over, limit, samples, blind }: SavedOrder) -> OrderedSamples {
         let sorted = Sorted::of(samples.iter().map(|sample| sample.1).collect());
-        Ordered { over, limit, samples, blind, sorted }
+        OrderedSamples { over, limit, samples, blind, sorted }
     }
 }
 
@@ -62,10 +62,10 @@ fn value(key: i64) -> f64 {
     f64::from_bits(ordered(key) as u64)
 }
 
-impl Ordered {
-    pub(crate) fn new(over: u64, limit: usize) -> Ordered {
+impl OrderedSamples {
+    pub(crate) fn new(over: u64, limit: usize) -> OrderedSamples {
         let samples = VecDeque::new();
-        Ordered { over, limit, samples, blind: Blind::default(), sorted: Sorted::default() }
+        OrderedSamples { over, limit, samples, blind: BlindSpot::default(), sorted: Sorted::default() }
     }
 
     fn pop(&mut self) -> Option<i64> {
@@ -127,9 +127,9 @@ impl Ordered {
 
     /// What comes back of it when it is saved.
     #[cfg(test)]
-    pub(super) fn again(&self) -> Ordered {
-        let Ordered { over, limit, samples, blind, .. } = self.clone();
-        Ordered::from(Saved { over, limit, samples, blind })
+    pub(super) fn again(&self) -> OrderedSamples {
+        let OrderedSamples { over, limit, samples, blind, .. } = self.clone();
+        OrderedSamples::from(SavedOrder { over, limit, samples, blind })
     }
 
     pub(super) fn newest(&self) -> Option<i64> {

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blind, age, first_leaves};
+use super::{BlindSpot, age, first_leaves};
 
 /// What some samples that follow each other have together. The default is what no samples have.
 pub(crate) trait Together: Copy + Default {
@@ -33,7 +33,7 @@ pub(crate) struct Stacks<T> {
     /// The others, in order.
     newer: Vec<(i64, f64)>,
     of_newer: T,
-    pub(super) blind: Blind,
+    pub(super) blind: BlindSpot,
 }
 
 impl<T: Together> Stacks<T> {
@@ -45,7 +45,7 @@ impl<T: Together> Stacks<T> {
             last_older: (0, 0.0),
             newer: Vec::new(),
             of_newer: T::default(),
-            blind: Blind::default(),
+            blind: BlindSpot::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use super::stacks::{Stacks, Together};
-use super::{Blind, age, first_leaves};
+use super::{BlindSpot, age, first_leaves};
 
 /// The sum of integers. Unknown where it does not fit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,12 +21,12 @@ pub(crate) struct SumInt {
     pub(super) samples: VecDeque<(i64, i64)>,
     /// A million times the greatest integer is far from its end.
     sum: i128,
-    pub(super) blind: Blind,
+    pub(super) blind: BlindSpot,
 }
 
 impl SumInt {
     pub(crate) fn new(over: u64, limit: usize) -> SumInt {
-        SumInt { over, limit, samples: VecDeque::new(), sum: 0, blind: Blind::default() }
+        SumInt { over, limit, samples: VecDeque::new(), sum: 0, blind: BlindSpot::default() }
     }
 
     fn pop(&mut self) -> Option<i64> {

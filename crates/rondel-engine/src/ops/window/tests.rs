@@ -215,7 +215,7 @@ fn spread_and_area_do_not_drift() {
 fn infinity_and_nan_leave_with_their_sample() {
     for strange in [f64::INFINITY, f64::NAN] {
         let (mut deviation, mut integral) = (Deviation::new(3, LIMIT), Integral::new(3, LIMIT));
-        let mut median = Ordered::new(3, LIMIT);
+        let mut median = OrderedSamples::new(3, LIMIT);
         let found: Vec<_> = [1.0, strange, 2.0, 3.0, 4.0]
             .into_iter()
             .zip(0..)
@@ -234,13 +234,13 @@ fn infinity_and_nan_leave_with_their_sample() {
 /// A saved window of ordered samples says what the original says.
 #[test]
 fn order_is_built_anew_from_what_is_saved() {
-    let mut original = Ordered::new(9, 7);
+    let mut original = OrderedSamples::new(9, 7);
     for i in 0..40_i64 {
         original.quantile_row(HUNDRED / 4, i, Some(Some(((i * 7) % 11) as f64)));
         let copy = original.again();
-        let row = |ordered: &mut Ordered| ordered.quantile_row(HUNDRED / 4, i + 1, Some(None));
+        let row = |ordered: &mut OrderedSamples| ordered.quantile_row(HUNDRED / 4, i + 1, Some(None));
         assert_eq!(row(&mut copy.clone()), row(&mut original.clone()));
-        let row = |ordered: &mut Ordered| ordered.quantile_row(HUNDRED / 4, i + 4, Some(Some(2.5)));
+        let row = |ordered: &mut OrderedSamples| ordered.quantile_row(HUNDRED / 4, i + 4, Some(Some(2.5)));
         assert_eq!(row(&mut copy.clone()), row(&mut original.clone()));
     }
 }
@@ -259,10 +259,10 @@ fn window_of_ten_thousand() {
         values.push(state as f64 / 1e19);
     }
     for width in [100, 10_000, 1_000_000] {
-        let mut window = Ordered::new(width, LIMIT);
+        let mut window = OrderedSamples::new(width, LIMIT);
         let mut sum = 0.0;
         let mut events = 0_i64;
-        let mut feed = |count: usize, window: &mut Ordered| {
+        let mut feed = |count: usize, window: &mut OrderedSamples| {
             for x in values.iter().cycle().take(count) {
                 sum += window.quantile_row(950_000, events, Some(Some(*x))).unwrap_or(0.0);
                 events += 1;

@@ -1,10 +1,10 @@
 //! What can be asked of a tuple at a tick.
 
 use crate::future::Range;
-use crate::relation::batch::Batch;
-use crate::relation::plan::{Ask, Left, Op, Part, Plan};
+use crate::relation::batch::Delta;
+use crate::relation::plan::{Ask, Left, Part, PartOp, RelationPlan};
 use crate::relation::state::{Keyed, PartState, Tick};
-use crate::relation::table::Table;
+use crate::relation::table::TupleTable;
 use crate::relation::term::Source;
 
 /// What can be asked of a tuple at a tick.
@@ -73,10 +73,10 @@ impl<S: Source> Look<'_, '_, S> {
     }
 
     /// Calls `f` with the rows to which something has happened.
-    pub(super) fn for_each_touched(&self, table: &Table, mut f: impl FnMut(u32)) {
+    pub(super) fn for_each_touched(&self, table: &TupleTable, mut f: impl FnMut(u32)) {
         for left in self.pasts.iter().flatten().flatten() {
             if let Left::Member { lookup, back, .. } = left {
-                let out: &Batch = &self.earlier[lookup.part.index()].out;
+                let out: &Delta = &self.earlier[lookup.part.index()].out;
                 for (tuple, _) in out.iter() {
                     table.matching(*back, tuple).for_each(&mut f);
                 }
@@ -90,13 +90,13 @@ pub(super) type Split<'a, 'b, S> = (&'a Ask, &'a [PartState], &'a mut PartState,
 
 /// Takes the states of a plan apart; none if nothing is asked in it.
 pub(super) fn split<'a, 'b, S>(
-    plan: &'a Plan,
+    plan: &'a RelationPlan,
     parts: &'a mut [PartState],
     tick: &'a Tick<'b, S>,
 ) -> Option<Split<'a, 'b, S>> {
     let (own, earlier) = parts.split_last_mut()?;
     let earlier: &[PartState] = earlier;
-    let (Some(ask), Some(Part { op: Op::Ask { pasts, .. }, .. })) = (&plan.ask, plan.parts.last()) else {
+    let (Some(ask), Some(Part { op: PartOp::Ask { pasts, .. }, .. })) = (&plan.ask, plan.parts.last()) else {
         return None;
     };
     let look = Look { ask, pasts, parts: &plan.parts, earlier, tick };

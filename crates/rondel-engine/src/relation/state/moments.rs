@@ -3,7 +3,7 @@
 use rondel_event::Value;
 use rondel_spec::{TimeModel, VariableId};
 
-use super::{PartState, Plan, RelationState, Tick};
+use super::{PartState, RelationPlan, RelationState, Tick};
 use crate::relation::asking::Asking;
 use crate::relation::plan::Ask;
 use crate::relation::term::Source;
@@ -30,7 +30,7 @@ impl RelationState {
     /// The same at a tick that has been evaluated, with its parts.
     fn ask<S: Source>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         (now, before, is_span): (i64, i64, bool),
         source: &S,
         ask: impl FnOnce(&mut Asking, &mut [PartState], &Tick<'_, S>),
@@ -45,7 +45,13 @@ impl RelationState {
 
     /// Whether the formula holds at the next moment, at a time or in a step.
     #[inline(always)]
-    pub(crate) fn moment<S: Source>(&mut self, plan: &Plan, model: TimeModel, time: i64, source: &S) -> bool {
+    pub(crate) fn moment<S: Source>(
+        &mut self,
+        plan: &RelationPlan,
+        model: TimeModel,
+        time: i64,
+        source: &S,
+    ) -> bool {
         let now = time;
         let first = *self.first.get_or_insert(now);
         // Places are counted from the first, so that none is far from zero.
@@ -70,7 +76,7 @@ impl RelationState {
     /// span shows only when the moment after it comes; until then what it brings is on trial.
     pub(crate) fn dense_moment<S: Source>(
         &mut self,
-        plan: &Plan,
+        plan: &RelationPlan,
         time: i64,
         at: &S,
         after: &S,
@@ -124,7 +130,7 @@ impl RelationState {
     /// otherwise a time. With a row, at the event in that row of the block of the last call.
     pub(crate) fn answer(
         &self,
-        plan: &Plan,
+        plan: &RelationPlan,
         place: i64,
         row: Option<u8>,
     ) -> Option<Vec<(VariableId, Value)>> {
@@ -159,7 +165,7 @@ impl RelationState {
     }
 
     /// The time at which something changes by itself in dense time, if nothing else happens.
-    pub(crate) fn next_change(&self, plan: &Plan) -> Option<i64> {
+    pub(crate) fn next_change(&self, plan: &RelationPlan) -> Option<i64> {
         let place = self.deadline(plan)?.max(self.last.saturating_add(2));
         Some(self.first?.saturating_add(place.div_euclid(2)))
     }

@@ -2,11 +2,11 @@
 
 use super::{Keyed, Own, PartState, Tick};
 use crate::relation::apart;
-use crate::relation::batch::Batch;
+use crate::relation::batch::Delta;
 use crate::relation::chain;
-use crate::relation::plan::{Op, Part, PartId, Rail, Side};
+use crate::relation::plan::{Part, PartId, PartOp, Rail, Side};
 use crate::relation::since::Since;
-use crate::relation::table::Table;
+use crate::relation::table::TupleTable;
 use crate::relation::term::Source;
 
 impl PartState {
@@ -24,17 +24,17 @@ impl PartState {
         tick: &Tick<'_, S>,
     ) {
         let out_of = |of: &PartId| &earlier[of.index()].out;
-        if !matches!(part.op, Op::Bind(_)) {
+        if !matches!(part.op, PartOp::Bind(_)) {
             self.out.clear();
         }
-        if matches!(part.op, Op::Ask { .. }) {
+        if matches!(part.op, PartOp::Ask { .. }) {
             return;
         }
         if part.vague.is_some() {
             let mut is_vague = false;
             match &part.op {
                 // Of the others it is found out for each tuple.
-                Op::Chain { of, .. } => is_vague = earlier[of.index()].is_vague,
+                PartOp::Chain { of, .. } => is_vague = earlier[of.index()].is_vague,
                 op => op.for_each_operand(|part, _| is_vague |= earlier[part.index()].is_vague),
             }
             // What lasts may have been built up from what is not known.
@@ -45,23 +45,23 @@ impl PartState {
         }
         let mut is_settled = false;
         match &part.op {
-            Op::Bind(_) | Op::Ask { .. } => {}
-            Op::Unit => self.out.push(&[], 1),
-            Op::Chain { of, stages, output, is_first } => {
-                let how = chain::Plan { stages, output, is_first: *is_first };
+            PartOp::Bind(_) | PartOp::Ask { .. } => {}
+            PartOp::Unit => self.out.push(&[], 1),
+            PartOp::Chain { of, stages, output, is_first } => {
+                let how = chain::TupleRoute { stages, output, is_first: *is_first };
                 self.is_vague = chain::run(out_of(of), &how, earlier, parts, tick, &mut self.out);
             }
-            Op::Union(of) if !part.lasts => {
+            PartOp::Union(of) if !part.lasts => {
                 of.iter().for_each(|of| self.out.extend(out_of(of)));
                 self.out.consolidate();
             }
-            Op::Project(of, columns) if !part.lasts => {
+            PartOp::Project(of, columns) if !part.lasts => {
                 for (tuple, weight) in out_of(of).iter() {
                     self.out.push_columns(tuple, columns, weight);
                 }
                 self.out.consolidate();
             }
-            Op::Union(of) => {
+            PartOp::Union(of) => {
                 is_settled = true;
                 let Some(table) = &mut self.table else { return };
                 for of in of {
@@ -69,7 +69,7 @@ impl PartState {
                 }
                 settle(table, &mut self.out);
             }
-            Op::Project(of, columns) => {
+            PartOp::Project(of, columns) => {
                 is_settled = true;
                 let Some(table) = &mut self.table else { return };
                 for (tuple, weight) in out_of(of).iter() {
@@ -77,8 +77,8 @@ impl PartState {
                 }
                 settle(table, &mut self.out);
             }
-            Op::Previously(of) => self.previously(out_of(of), part.lasts, tick.is_span),
-            Op::Changes(of) => {
+            PartOp::Previously(of) => self.previously(out_of(of), part.lasts, tick.is_span),
+            PartOp::Changes(of) => {
                 let Own::Next(before) = &mut self.own else { return };
                 let now = out_of(of);
                 if !before.is_empty() || !now.is_empty() {
@@ -89,13 +89,13 @@ impl PartState {
                     before.extend(now);
                 }
             }
-            Op::Scan(of) => {
+            PartOp::Scan(of) => {
                 let table = earlier[of.index()].table.as_ref();
-                let tuples = table.into_iter().flat_map(Table::present);
+                let tuples = table.into_iter().flat_map(TupleTable::present);
                 tuples.for_each(|tuple| self.out.push(tuple, 1));
             }
-            Op::Delay(of, by) => self.delay(out_of(of), *by, tick.now),
-            Op::Join(left, right, output) => {
+            PartOp::Delay(of, by) => self.delay(out_of(of), *by, tick.now),
+            PartOp::Join(left, right, output) => {
                 let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
                 let mut pair = Vec::new();
                 let mut emit = |a: &[u64], b: &[u64], weight: i8| {
@@ -107,7 +107,7 @@ impl PartState {
                 product(a, b, left, right, |a, b, weight| emit(a, b, weight));
                 self.out.consolidate();
             }
-            Op::Apart { sides, columns, output } => {
+            PartOp::Apart { sides, columns, output } => {
                 let Own::Counts(counts) = &mut self.own else { return };
                 let sides = [&sides[0], &sides[1]];
                 let of_sides = sides.map(|side| &earlier[side.part.index()]);
@@ -118,13 +118,13 @@ impl PartState {
                 }
                 return;
             }
-            Op::Without(left, right) => {
+            PartOp::Without(left, right) => {
                 let [a, b] = [left, right].map(|side| &earlier[side.part.index()]);
                 a.out.iter().for_each(|(tuple, weight)| self.out.push(tuple, weight));
                 product(a, b, left, right, |a, _, weight| self.out.push(a, -weight));
                 self.out.consolidate();
             }
-            Op::Select(of, conditions) => {
+            PartOp::Select(of, conditions) => {
                 let context = tick.context();
                 let passes = |tuple: &[u64]| conditions.iter().all(|c| context.holds(c, tuple));
                 let Own::Watch(watch) = &mut self.own else {
@@ -136,7 +136,7 @@ impl PartState {
                 };
                 is_settled = true;
                 let Some(table) = &mut self.table else { return };
-                let set = |table: &mut Table, tuple: &[u64], present| {
+                let set = |table: &mut TupleTable, tuple: &[u64], present| {
                     if present {
                         let row = table.insert(tuple);
                         table.touch(row);
@@ -152,12 +152,12 @@ impl PartState {
                 if watch.has_changed(tick.source, tick.is_first) {
                     let all = earlier[of.index()].table.as_ref();
                     all.into_iter()
-                        .flat_map(Table::present)
+                        .flat_map(TupleTable::present)
                         .for_each(|tuple| set(table, tuple, passes(tuple)));
                 }
                 settle(table, &mut self.out);
             }
-            Op::Since { lower, upper, left, right, most } => {
+            PartOp::Since { lower, upper, left, right, most } => {
                 is_settled = true;
                 let (Some(table), Own::Since(own)) = (&mut self.table, &mut self.own) else { return };
                 let since = Since { lower: *lower, upper: *upper, left, right: *right, most: *most };
@@ -165,7 +165,7 @@ impl PartState {
                 settle(table, &mut self.out);
                 self.is_vague |= part.vague.is_some() && own.forgotten > 0;
             }
-            Op::Lasting(of, upper) => {
+            PartOp::Lasting(of, upper) => {
                 is_settled = true;
                 let Some(table) = &mut self.table else { return };
                 for (tuple, weight) in out_of(of).iter() {
@@ -212,7 +212,7 @@ impl PartState {
         }
     }
 
-    pub(super) fn previously(&mut self, of: &Batch, lasts: bool, is_span: bool) {
+    pub(super) fn previously(&mut self, of: &Delta, lasts: bool, is_span: bool) {
         let Own::Next(next) = &mut self.own else { return };
         // In the time after a moment it is what its operand is.
         match (lasts, is_span) {
@@ -235,7 +235,7 @@ impl PartState {
         }
     }
 
-    pub(super) fn delay(&mut self, of: &Batch, by: i64, now: i64) {
+    pub(super) fn delay(&mut self, of: &Delta, by: i64, now: i64) {
         let Own::Delayed(waiting) = &mut self.own else { return };
         for (tuple, weight) in of.iter() {
             waiting.push_back((now, weight, tuple.into()));
@@ -250,14 +250,14 @@ impl PartState {
 
     /// From here on all is done on trial.
     pub(super) fn try_out(&mut self) {
-        self.table.iter_mut().for_each(Table::try_out);
+        self.table.iter_mut().for_each(TupleTable::try_out);
         let own = match &mut self.own {
             Own::Nothing => Own::Nothing,
             Own::Next(next) => Own::Next(next.clone()),
             Own::Watch(watch) => Own::Watch(watch.clone()),
             Own::Since(since) => Own::Since(since.try_out()),
             Own::Counts(counts) => {
-                counts.tables().into_iter().for_each(Table::try_out);
+                counts.tables().into_iter().for_each(TupleTable::try_out);
                 Own::Nothing
             }
             Own::Delayed(waiting) => {
@@ -270,12 +270,12 @@ impl PartState {
 
     pub(super) fn confirm(&mut self) {
         self.before = None;
-        self.table.iter_mut().for_each(Table::confirm);
+        self.table.iter_mut().for_each(TupleTable::confirm);
         match &mut self.own {
             Own::Since(since) => since.confirm(),
             Own::Delayed(waiting) => waiting.confirm(),
             Own::Counts(counts) => {
-                counts.tables().into_iter().for_each(Table::confirm);
+                counts.tables().into_iter().for_each(TupleTable::confirm);
             }
             Own::Nothing | Own::Next(_) | Own::Watch(_) => {}
         }
@@ -285,12 +285,12 @@ impl PartState {
         let Some(before) = self.before.take() else { return };
         let (size, is_vague, own) = *before;
         (self.size, self.is_vague) = (size, is_vague);
-        self.table.iter_mut().for_each(Table::take_back);
+        self.table.iter_mut().for_each(TupleTable::take_back);
         match (&mut self.own, own) {
             (Own::Since(since), Own::Since(before)) => since.take_back(before),
             (Own::Delayed(waiting), _) => waiting.take_back(),
             (Own::Counts(counts), _) => {
-                counts.tables().into_iter().for_each(Table::take_back);
+                counts.tables().into_iter().for_each(TupleTable::take_back);
             }
             (own, before) => *own = before,
         }
@@ -298,7 +298,7 @@ impl PartState {
 }
 
 /// Adds to how often a tuple is derived.
-fn count(table: &mut Table, tuple: &[u64], weight: i8) {
+fn count(table: &mut TupleTable, tuple: &[u64], weight: i8) {
     let row = table.insert(tuple);
     table.touch(row);
     let meta = table.meta(row);
@@ -306,7 +306,7 @@ fn count(table: &mut Table, tuple: &[u64], weight: i8) {
     meta.present = meta.count > 0;
 }
 
-fn settle(table: &mut Table, out: &mut Batch) {
+fn settle(table: &mut TupleTable, out: &mut Delta) {
     table.settle(|tuple, weight| out.push(tuple, weight), |meta| meta.count > 0);
 }
 

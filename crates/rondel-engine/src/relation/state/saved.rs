@@ -1,11 +1,11 @@
 //! A state that was in a snapshot becomes what it was.
 
-use super::{Own, PartState, Plan, RelationState, Table};
+use super::{Own, PartState, RelationPlan, RelationState, TupleTable};
 
 impl RelationState {
     /// Adds what is not in a snapshot, given a state of the same plan before the first event; false if it
     /// cannot have been one of that plan.
-    pub(crate) fn complete(&mut self, own: &RelationState, plan: &Plan) -> bool {
+    pub(crate) fn complete(&mut self, own: &RelationState, plan: &RelationPlan) -> bool {
         let asks = match (&mut self.asking, &plan.ask, self.parts.last()) {
             (Some(asking), Some(ask), Some(part)) => asking.complete(ask, part.table.as_ref()),
             (None, ..) => own.asking.is_none(),
@@ -41,7 +41,7 @@ impl PartState {
 
 impl Own {
     /// Whether it can have been what such a part had, beside this table.
-    fn fits(&self, of: &PartState, table: Option<&Table>) -> bool {
+    fn fits(&self, of: &PartState, table: Option<&TupleTable>) -> bool {
         match (self, &of.own) {
             (Own::Nothing, Own::Nothing) | (Own::Counts(_), Own::Counts(_)) => true,
             (Own::Next(next), Own::Next(own)) => next.fits(own),

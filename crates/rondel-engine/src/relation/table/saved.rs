@@ -1,11 +1,11 @@
 //! A table that was in a snapshot: how rows are found by their values follows from the rows.
 
-use super::{Index, Journal, Meta, NONE, Table, Undo};
+use super::{ColumnIndex, Journal, Meta, NONE, TupleTable, Undo};
 
-impl Table {
+impl TupleTable {
     /// Makes the rows known that were in a snapshot of a table like the empty one that is given; false if
     /// they cannot be.
-    pub(crate) fn complete(&mut self, own: &Table) -> bool {
+    pub(crate) fn complete(&mut self, own: &TupleTable) -> bool {
         let len = self.meta.len();
         let sizes = self.arity == own.arity
             && u32::try_from(len).is_ok_and(|len| len < NONE)
@@ -13,8 +13,11 @@ impl Table {
         if !sizes || !self.has_sound_rows() {
             return false;
         }
-        let index =
-            |index: &Index| Index { before: vec![NONE; len], after: vec![NONE; len], ..index.clone() };
+        let index = |index: &ColumnIndex| ColumnIndex {
+            before: vec![NONE; len],
+            after: vec![NONE; len],
+            ..index.clone()
+        };
         self.indexes = own.indexes.iter().map(index).collect();
         let live: Vec<u32> = self.rows().collect();
         live.into_iter().for_each(|row| self.know(row));

@@ -1,6 +1,6 @@
 //! Pairs that must differ are counted, not listed.
 
-use super::super::plan::Op;
+use super::super::plan::PartOp;
 use super::random::apart_spec;
 use super::witness::assert_witnesses;
 use super::*;
@@ -16,7 +16,7 @@ fn pairs_that_differ_agree_with_the_definition() {
         let is_monitored = assert_agreement(&spec, &trace, model, &cuts);
         let plan = compile(&spec, Rail::Certain, model, Keep::All);
         let is_counted =
-            plan.is_ok_and(|plan| plan.parts.iter().any(|part| matches!(part.op, Op::Apart { .. })));
+            plan.is_ok_and(|plan| plan.parts.iter().any(|part| matches!(part.op, PartOp::Apart { .. })));
         let [is_named, _] = assert_witnesses(&spec, &trace, model, "relations", &cuts);
         counts.set([monitored + u32::from(is_monitored), counted + u32::from(is_counted), named + is_named]);
         Ok(())

@@ -20,7 +20,7 @@ use rondel_event::{Block, Read, Slot, Timestamp, TopicId, Value, Verdict};
 use rondel_spec::{Expr, ExprId, Property, Spec, TimeModel};
 
 use super::literal::{Refusal, Scope};
-use super::plan::{FieldRead, Keep, Plan, Rail};
+use super::plan::{FieldColumn, Keep, Rail, RelationPlan};
 use super::safe::Compiler;
 use super::state::RelationState;
 use super::term::{Cell, Source, float_cell};
@@ -29,7 +29,7 @@ use crate::{CompileError, Monitor, Program};
 /// What a plan is told, from the definition.
 struct Told<'a> {
     definition: &'a Definition<'a>,
-    plan: &'a Plan,
+    plan: &'a RelationPlan,
     row: usize,
     /// What values are, kept so that texts can be lent.
     fields: Vec<Option<Value>>,
@@ -37,9 +37,9 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(definition: &'a Definition<'a>, plan: &'a Plan, row: usize) -> Told<'a> {
+    fn new(definition: &'a Definition<'a>, plan: &'a RelationPlan, row: usize) -> Told<'a> {
         let message = definition.positions[row].message.map(|i| &definition.trace[i]);
-        let field = |f: &FieldRead| message?.get(f.topic, &f.path, f.value_type);
+        let field = |f: &FieldColumn| message?.get(f.topic, &f.path, f.value_type);
         let fields = plan.fields.iter().map(field).collect();
         let values = plan.values.iter().map(|x| definition.value(*x, &HashMap::new(), row)).collect();
         Told { definition, plan, row, fields, values }
@@ -76,14 +76,14 @@ impl Source for Told<'_> {
     }
 }
 
-fn compile(spec: &Spec, rail: Rail, model: TimeModel, keep: Keep) -> Result<Plan, Refusal> {
+fn compile(spec: &Spec, rail: Rail, model: TimeModel, keep: Keep) -> Result<RelationPlan, Refusal> {
     let scope = Scope::new(spec);
     let known = |node: ExprId| matches!(spec.nodes[node.index()], Expr::Literal(_) | Expr::On(_));
     Compiler::compile(&scope, ExprId(spec.nodes.len() as u32 - 1), rail, model, keep, &known)
 }
 
 /// The truth of the last node at every message.
-fn run(plan: &Plan, definition: &Definition<'_>) -> Vec<bool> {
+fn run(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<bool> {
     let mut state = RelationState::new(plan);
     let trace = definition.trace;
     let times: Vec<i64> = match definition.model {
@@ -99,7 +99,7 @@ fn run(plan: &Plan, definition: &Definition<'_>) -> Vec<bool> {
 }
 
 /// The truth at every position in dense time, from moments at messages and deadlines.
-fn run_dense(plan: &Plan, definition: &Definition<'_>) -> Vec<Option<bool>> {
+fn run_dense(plan: &RelationPlan, definition: &Definition<'_>) -> Vec<Option<bool>> {
     let mut state = RelationState::new(plan);
     let mut found = vec![None; definition.positions.len()];
     let (mut span, mut spans_since) = (None, 0);

@@ -53,7 +53,7 @@ proptest! {
         trace in proptest::collection::vec((0..4_i64, level(), level()), 1..80),
         bounds in bounds(),
     ) {
-        let mut since = Since::new(bounds.0, bounds.1, f64::NAN, 1000);
+        let mut since = SinceRows::new(bounds.0, bounds.1, f64::NAN, 1000);
         let mut once = Greatest::new(bounds.0, bounds.1, 1000);
         let mut now = 0;
         let mut rows = Vec::new();
@@ -120,7 +120,7 @@ proptest! {
 
 #[test]
 fn what_there_is_no_room_for_is_unknown() {
-    let mut since = Since::new(0, Some(5), f64::NAN, 3);
+    let mut since = SinceRows::new(0, Some(5), f64::NAN, 3);
     let values: Vec<f64> = (0..5).map(|t| since.row(t, f64::INFINITY, -t as f64)).collect();
     assert_eq!(values[..3], [0.0, 0.0, 0.0]);
     assert!(values[3..].iter().all(|value| value.is_nan()));
@@ -177,7 +177,7 @@ fn moments_of_others_add_no_pieces() {
 fn the_ends_of_time_are_no_panic() {
     for (lower, upper) in [(0, Some(u64::MAX)), (u64::MAX, None), (1, Some(2))] {
         let mut dense = DenseSince::new(lower, upper, f64::NAN, 10);
-        let mut rows = Since::new(lower, upper, f64::NAN, 10);
+        let mut rows = SinceRows::new(lower, upper, f64::NAN, 10);
         for time in [i64::MIN, -1, 5, 3, i64::MAX] {
             dense.moment(time, [1.0; 2], [2.0; 2]);
             rows.row(time, 1.0, 2.0);
