@@ -1,6 +1,6 @@
 //! Parser of operands: literals, names and calls.
 
-use rondel_event::{FROM_END, Segment, Value};
+use rondel_event::{FROM_END, Segment, Value, ValueType};
 
 use super::ast::{Function, Name, Node, NodeId, NodeKind};
 use super::data::{AGGREGATES, MEASUREMENTS};
@@ -440,13 +440,47 @@ impl<'a> Parser<'a> {
                 Function::Min | Function::Max if arguments.len() == 1 => {
                     Some(format!("write `{word}(…) over 10 s` for the {word} of a window"))
                 }
-                Function::Prev => Some("write `prev(prev(x))` for the value two messages ago".to_owned()),
-                _ => None,
+                Function::Prev if arguments.len() == 2 => {
+                    Some("write `prev(prev(x))` for the value two messages ago".to_owned())
+                }
+                _ => Some(self.call_advice(word, function, &arguments)),
             };
             self.report(diagnostic);
             return Ok(self.node(NodeKind::Invalid, whole));
         }
         Ok(self.node(NodeKind::Call(function, arguments), whole))
+    }
+
+    /// Returns advice for a call with too few or too many arguments.
+    fn call_advice(&self, word: &str, function: Function, arguments: &[NodeId]) -> String {
+        let written: Vec<&str> =
+            arguments.iter().map(|argument| self.ast.nodes[*argument].span.of(self.text)).collect();
+        let call = match (function, &written[..]) {
+            (Function::Min | Function::Max, [first, others @ ..]) if others.len() > 1 => {
+                others.iter().fold((*first).to_owned(), |inner, other| format!("{word}({inner}, {other})"))
+            }
+            (_, [x, base]) if word == "log" => format!("log({x}) / log({base})"),
+            _ => {
+                let is_text = match function {
+                    Function::StartsWith => true,
+                    Function::Value(function) => function.parameters().contains(&ValueType::String),
+                    _ => false,
+                };
+                let names = match function {
+                    Function::Clamp => ["x", "low", "high"],
+                    _ if is_text => ["s", "t", "u"],
+                    _ => ["x", "y", "z"],
+                };
+                let arguments: Vec<&str> = names
+                    .iter()
+                    .take(function.arity())
+                    .enumerate()
+                    .map(|(i, name)| *written.get(i).unwrap_or(name))
+                    .collect();
+                format!("{word}({})", arguments.join(", "))
+            }
+        };
+        format!("write `{call}`")
     }
 
     /// Returns advice for a call of another language, whose window may be ahead.
