@@ -1,9 +1,12 @@
-//! Advice for expressions as other languages write them.
+//! Advice for expressions as other languages write them, and for calls.
 
-use super::ast::Function;
+use rondel_event::ValueType;
+
+use super::ast::{Function, NodeId, NodeKind};
 use super::parser::{Parser, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::duration::{UNITS, nanos, unit};
+use crate::foreign;
 use crate::lexer::TokenKind;
 use crate::operators::Operator;
 
@@ -180,5 +183,57 @@ impl Parser<'_> {
         let rest = Span::new(from, self.text.len()).of(self.text);
         let (array, _) = rest.lines().next()?.split_once(':')?;
         Some(array.trim().to_owned())
+    }
+
+    /// Returns advice for a call with too few or too many arguments.
+    pub(super) fn call_advice(&self, word: &str, function: Function, arguments: &[NodeId]) -> String {
+        let written: Vec<&str> =
+            arguments.iter().map(|argument| self.ast.nodes[*argument].span.of(self.text)).collect();
+        let call = match (function, &written[..]) {
+            (Function::Min | Function::Max, [first, others @ ..]) if others.len() > 1 => {
+                others.iter().fold((*first).to_owned(), |inner, other| format!("{word}({inner}, {other})"))
+            }
+            (_, [x, base]) if word == "log" => format!("log({x}) / log({base})"),
+            _ => {
+                let is_text = match function {
+                    Function::StartsWith => true,
+                    Function::Value(function) => function.parameters().contains(&ValueType::String),
+                    _ => false,
+                };
+                let names = match function {
+                    Function::Clamp => ["x", "low", "high"],
+                    _ if is_text => ["s", "t", "u"],
+                    _ => ["x", "y", "z"],
+                };
+                let arguments: Vec<&str> = names
+                    .iter()
+                    .take(function.arity())
+                    .enumerate()
+                    .map(|(i, name)| *written.get(i).unwrap_or(name))
+                    .collect();
+                format!("{word}({})", arguments.join(", "))
+            }
+        };
+        format!("write `{call}`")
+    }
+
+    /// Returns advice for a call of another language, whose window may be ahead.
+    pub(super) fn instead_of(&self, call: foreign::Call, arguments: &[NodeId]) -> String {
+        let window = (self.word(0) == "over").then(|| self.written_bound(1)).flatten();
+        let written = call.with(window.as_deref(), |index, place| {
+            let argument = *arguments.get(index)?;
+            match (place, &self.ast.nodes[argument].kind) {
+                (foreign::Place::Topic, NodeKind::Path(name, _)) => Some(name.text.clone()),
+                (foreign::Place::Alone, _) => Some(self.ast.nodes[argument].span.of(self.text).to_owned()),
+                _ => Some(self.as_operand(argument)),
+            }
+        });
+        match (call.renamed(), arguments.first()) {
+            (Some(name @ ("mean" | "sum")), Some(argument)) if window.is_none() => {
+                let array = self.ast.nodes[*argument].span.of(self.text);
+                format!("write `{written}`, or `{name}({array})` for the elements of an array")
+            }
+            _ => format!("write `{written}`"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Parser of operands: literals, names and calls.
 
-use rondel_event::{FROM_END, Segment, Value, ValueType};
+use rondel_event::{FROM_END, Segment, Value};
 
 use super::ast::{Function, Name, Node, NodeId, NodeKind};
 use super::data::{AGGREGATES, MEASUREMENTS};
@@ -451,58 +451,6 @@ impl<'a> Parser<'a> {
         Ok(self.node(NodeKind::Call(function, arguments), whole))
     }
 
-    /// Returns advice for a call with too few or too many arguments.
-    fn call_advice(&self, word: &str, function: Function, arguments: &[NodeId]) -> String {
-        let written: Vec<&str> =
-            arguments.iter().map(|argument| self.ast.nodes[*argument].span.of(self.text)).collect();
-        let call = match (function, &written[..]) {
-            (Function::Min | Function::Max, [first, others @ ..]) if others.len() > 1 => {
-                others.iter().fold((*first).to_owned(), |inner, other| format!("{word}({inner}, {other})"))
-            }
-            (_, [x, base]) if word == "log" => format!("log({x}) / log({base})"),
-            _ => {
-                let is_text = match function {
-                    Function::StartsWith => true,
-                    Function::Value(function) => function.parameters().contains(&ValueType::String),
-                    _ => false,
-                };
-                let names = match function {
-                    Function::Clamp => ["x", "low", "high"],
-                    _ if is_text => ["s", "t", "u"],
-                    _ => ["x", "y", "z"],
-                };
-                let arguments: Vec<&str> = names
-                    .iter()
-                    .take(function.arity())
-                    .enumerate()
-                    .map(|(i, name)| *written.get(i).unwrap_or(name))
-                    .collect();
-                format!("{word}({})", arguments.join(", "))
-            }
-        };
-        format!("write `{call}`")
-    }
-
-    /// Returns advice for a call of another language, whose window may be ahead.
-    pub(super) fn instead_of(&self, call: foreign::Call, arguments: &[NodeId]) -> String {
-        let window = (self.word(0) == "over").then(|| self.written_bound(1)).flatten();
-        let written = call.with(window.as_deref(), |index, place| {
-            let argument = *arguments.get(index)?;
-            match (place, &self.ast.nodes[argument].kind) {
-                (foreign::Place::Topic, NodeKind::Path(name, _)) => Some(name.text.clone()),
-                (foreign::Place::Alone, _) => Some(self.ast.nodes[argument].span.of(self.text).to_owned()),
-                _ => Some(self.as_operand(argument)),
-            }
-        });
-        match (call.renamed(), arguments.first()) {
-            (Some(name @ ("mean" | "sum")), Some(argument)) if window.is_none() => {
-                let array = self.ast.nodes[*argument].span.of(self.text);
-                format!("write `{written}`, or `{name}({array})` for the elements of an array")
-            }
-            _ => format!("write `{written}`"),
-        }
-    }
-
     /// Returns the text of an expression, in parentheses unless it is an operand as it is.
     pub(super) fn as_operand(&self, node: NodeId) -> String {
         let Node { kind, span } = &self.ast.nodes[node];
@@ -518,7 +466,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the bound that begins at a token ahead, with the word before it in `over full 5 s`.
-    fn written_bound(&self, ahead: usize) -> Option<String> {
+    pub(super) fn written_bound(&self, ahead: usize) -> Option<String> {
         let is_full = self.word(ahead) == "full"
             && !matches!(self.token(ahead + 1).kind, TokenKind::Symbol(_) | TokenKind::End);
         let (first, from) = (self.token(ahead).span, if is_full { ahead + 1 } else { ahead });
