@@ -4,7 +4,7 @@
 //! |---|---|
 //! | meaning | the sum of (a + b) / 2 · seconds over samples a and b that follow each other; 0 of one or none |
 //! | unknown | while a sample is unknown |
-//! | rounding | as that of a sum: added up anew in twice the precision, nothing is subtracted |
+//! | rounding | as that of a sum: means and areas are added up anew in twice the precision, nothing is subtracted |
 //! | state | the samples, in [two stacks](super::stacks) |
 
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,20 @@ pub(crate) struct Area(Twofold);
 impl Together for Area {
     #[inline(always)]
     fn add_between(&mut self, (from, a): (i64, f64), (to, b): (i64, f64)) {
+        let nanos = age(to, from) as f64;
         // At one time there is no area, not even below what is infinite.
-        let area = match age(to, from) {
-            0 => 0.0,
-            nanos => (a / 2.0 + b / 2.0) * nanos as f64,
-        };
-        self.0.add(area);
+        if nanos == 0.0 {
+            return;
+        }
+        let (a, b) = (a / 2.0, b / 2.0);
+        let mean = a + b;
+        self.0.add(mean * nanos);
+        // Knuth: what rounding took from the mean. It matters where large values cancel out.
+        let of_b = mean - a;
+        let rest = (a - (mean - of_b)) + (b - of_b);
+        if rest.is_finite() && rest != 0.0 {
+            self.0.add(rest * nanos);
+        }
     }
 
     #[inline(always)]

@@ -211,6 +211,16 @@ fn spread_and_area_do_not_drift() {
     }
 }
 
+// Random cases found it: the mean of a large and a small value lost the small one.
+#[test]
+fn large_values_cancel_out_in_an_area() {
+    let mut integral = Integral::new(5, LIMIT);
+    let large = 2_f64.powi(63);
+    let areas = [(5, -large), (7, 1.0), (8, large), (9, 0.0)]
+        .map(|(now, x)| integral.row(now, Some(Some(x))).unwrap());
+    assert_eq!(areas[3], 1.5e-9);
+}
+
 #[test]
 fn infinity_and_nan_leave_with_their_sample() {
     for strange in [f64::INFINITY, f64::NAN] {
