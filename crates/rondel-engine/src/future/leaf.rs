@@ -1,3 +1,4 @@
+use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
 use super::key::{self, Key};
@@ -14,6 +15,13 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
+    /// Bounds in steps or nanoseconds.
+    pub(crate) fn new(time: TimeModel, lower: u64, upper: u64) -> Reach {
+        let spans = time == TimeModel::Dense;
+        let unit = if spans { 2 } else { 1 };
+        Reach { lower: unit * i128::from(lower), upper: unit * i128::from(upper), spans }
+    }
+
     fn is_span(self, place: Key) -> bool {
         self.spans && key::axis(place) & 1 == 1
     }

@@ -45,13 +45,10 @@ pub struct Lookahead {
 impl Lookahead {
     /// The operator with these bounds; `eventually` if it has no left operand.
     pub fn new(time: TimeModel, bounds: Bounds, has_left: bool) -> Lookahead {
-        let spans = time == TimeModel::Dense;
-        let unit = if spans { 2 } else { 1 };
         let upper = bounds.upper.unwrap_or(u64::MAX).max(bounds.lower);
-        let reach = Reach { lower: unit * i128::from(bounds.lower), upper: unit * i128::from(upper), spans };
         Lookahead {
             time,
-            reach,
+            reach: Reach::new(time, bounds.lower, upper),
             rails: [Until::new(has_left), Until::new(has_left)],
             first: None,
             last: key::START,

@@ -196,8 +196,6 @@ impl Plan {
         let Some(root) = nodes.len().checked_sub(1) else {
             return Err(TooLarge);
         };
-        let spans = time == TimeModel::Dense;
-        let unit = if spans { 2 } else { 1 };
         // The skeletons that are needed, by their roots, from the outermost inwards.
         let mut roots = BTreeSet::from([root as OpIndex]);
         let mut parts: BTreeMap<OpIndex, SkeletonDraft> = BTreeMap::new();
@@ -239,11 +237,10 @@ impl Plan {
                         }
                         let (left, right, reach) = match nodes[*node as usize] {
                             Formula::Until { lower, upper, left, right } => {
-                                let (lower, upper) = (unit * i128::from(lower), unit * i128::from(upper));
-                                (left, right, Some(Reach { lower, upper, spans }))
+                                (left, right, Some(Reach::new(time, lower, upper)))
                             }
                             Formula::Next(x) if time == TimeModel::Points => (None, x, None),
-                            Formula::Next(x) => (None, x, Some(Reach { lower: unit, upper: unit, spans })),
+                            Formula::Next(x) => (None, x, Some(Reach::new(time, 1, 1))),
                             _ => return Err(TooLarge),
                         };
                         let mut lags = BTreeSet::new();
