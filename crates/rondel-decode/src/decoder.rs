@@ -259,6 +259,17 @@ impl Decoder {
         }
     }
 
+    /// Returns how many numbers so far were NaN; JSON has none.
+    pub fn not_numbers(&self) -> u64 {
+        match self {
+            Decoder::Cdr(decoder) => decoder.not_numbers(),
+            Decoder::Protobuf(decoder) => decoder.not_numbers(),
+            Decoder::Flatbuffers(decoder) => decoder.not_numbers(),
+            Decoder::Binary(decoder) => decoder.not_numbers(),
+            Decoder::Json(_) | Decoder::Awaiting(_) => 0,
+        }
+    }
+
     /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one.
     pub fn too_large(&self) -> Option<Slot> {
         match self {

@@ -81,9 +81,24 @@ pub enum LineTime {
     Field(Path),
 }
 
-/// A message in a recording that could not be read, or that a skipped line may have held.
+/// Why a message in a recording was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnseenCause {
+    /// Its payload cannot be decoded.
+    Undecodable,
+    /// Its payload has this size in bytes, which is larger than the limit.
+    TooLarge(usize),
+    /// Its line cannot be used and was skipped.
+    Skipped,
+}
+
+/// A message in a recording that was not read, or that a skipped line may have held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen {
+    /// The reason.
+    pub cause: UnseenCause,
+    /// Its line, from 1.
+    pub line: u64,
     /// The row before which it was.
     pub row: usize,
     /// Its topic, if it is known.
@@ -139,8 +154,6 @@ pub struct Lines {
     first_undecodable: Option<(u64, String)>,
     /// The largest payload that is read, in bytes.
     largest: usize,
-    /// The topics and sizes of the larger ones of the last call.
-    oversized: Vec<(TopicId, usize)>,
     /// Whether lines that cannot be used are passed over.
     skips: bool,
     /// How many were, and the first.
@@ -430,14 +443,13 @@ impl Lines {
             undecodable: 0,
             first_undecodable: None,
             largest: usize::MAX,
-            oversized: Vec::new(),
             skips: false,
             skipped: (0, None),
             few: MOST_FEW,
         }
     }
 
-    /// Refuses larger payloads than this, in bytes: see [`Lines::take_oversized`].
+    /// Refuses larger payloads than this, in bytes: see [`UnseenCause::TooLarge`].
     #[must_use]
     pub fn with_largest(mut self, largest: usize) -> Lines {
         self.largest = largest;
@@ -520,7 +532,6 @@ impl Lines {
         self.untimed = 0;
         self.origins.clear();
         self.unseen.clear();
-        self.oversized.clear();
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
@@ -580,7 +591,8 @@ impl Lines {
                 return Err(error);
             }
             self.skipped.0 += 1;
-            self.unseen.push(Unseen { row: block.len(), topic: None, origin: None });
+            let (cause, line, row) = (UnseenCause::Skipped, self.lines, block.len());
+            self.unseen.push(Unseen { cause, line, row, topic: None, origin: None });
             self.skipped.1.get_or_insert(error);
         }
         if let Some(last) = block.len().checked_sub(1) {
@@ -645,8 +657,8 @@ impl Lines {
         let framed = payload.or(members.data.filter(|_| matches!(form, Form::Data(_))));
         let size = framed.map_or(line.len(), |payload| payload.end - payload.start);
         if size > self.largest {
-            self.oversized.push((id, size));
-            self.unseen.push(Unseen { row: block.len(), topic: Some(id), origin: None });
+            let (cause, line, row) = (UnseenCause::TooLarge(size), self.lines, block.len());
+            self.unseen.push(Unseen { cause, line, row, topic: Some(id), origin: None });
             return Ok(());
         }
         let row = block.push(id, self.time);
@@ -683,7 +695,8 @@ impl Lines {
             self.undecodable += 1;
             let (publisher, number) = origin;
             let origin = publisher.zip(number).map(|(publisher, number)| Origin { publisher, number });
-            self.unseen.push(Unseen { row, topic: Some(id), origin });
+            let (cause, line) = (UnseenCause::Undecodable, self.lines);
+            self.unseen.push(Unseen { cause, line, row, topic: Some(id), origin });
             return Ok(());
         }
         if let Err(error) = walked {
@@ -755,11 +768,6 @@ impl Lines {
         &self.unseen
     }
 
-    /// Takes the topics and sizes of the payloads of the last call that were too large.
-    pub fn take_oversized(&mut self) -> Vec<(TopicId, usize)> {
-        std::mem::take(&mut self.oversized)
-    }
-
     /// Values that had another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
@@ -775,9 +783,19 @@ impl Lines {
         (self.skipped.0, self.skipped.1.as_ref())
     }
 
-    /// The line, from 1, of the first payload that could not be decoded, and the reason; once.
-    pub fn take_first_undecodable(&mut self) -> Option<(u64, String)> {
-        self.first_undecodable.take()
+    /// Returns the line, from 1, of the first payload that could not be decoded, and the reason.
+    pub fn first_undecodable(&self) -> Option<(u64, &str)> {
+        self.first_undecodable.as_ref().map(|(line, reason)| (*line, reason.as_str()))
+    }
+
+    /// Why the message of this line was not read; empty if that is not known any more.
+    pub fn why_unseen(&self, line: u64) -> String {
+        let undecodable = self.first_undecodable.as_ref().filter(|(first, _)| *first == line);
+        let skipped = self.skipped.1.as_ref().filter(|error| error.line == line);
+        let undecodable = undecodable.map(|(_, reason)| reason.clone());
+        undecodable
+            .or_else(|| skipped.map(|error| format!("column {}: {}", error.column, error.kind)))
+            .unwrap_or_default()
     }
 }
 

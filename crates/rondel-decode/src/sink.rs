@@ -158,6 +158,8 @@ pub(crate) struct Sink<'w> {
     pub(crate) time: Option<Timestamp>,
     /// Values of another type than is read, or out of its range.
     pub(crate) mistyped: u64,
+    /// Numbers that are read and are NaN.
+    pub(crate) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range.
     pub(crate) large: Option<u32>,
     /// The conditions that the current element meets.
@@ -170,6 +172,8 @@ pub(crate) struct Sink<'w> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
     pub(crate) count: u64,
+    /// Numbers that were NaN.
+    pub(crate) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range, if there was one.
     pub(crate) large: Option<u32>,
 }
@@ -177,8 +181,9 @@ pub(crate) struct Refused {
 impl Refused {
     /// Adds those of another message.
     #[inline(always)]
-    pub(crate) fn add(&mut self, count: u64, large: Option<u32>) {
+    pub(crate) fn add(&mut self, count: u64, not_numbers: u64, large: Option<u32>) {
         self.count += count;
+        self.not_numbers += not_numbers;
         if large.is_some() {
             self.large = large;
         }
@@ -247,7 +252,17 @@ impl<'w> Sink<'w> {
     #[inline(always)]
     pub(crate) fn begin(block: &'w mut Block, topic: TopicId, time: Timestamp, unit: TimeUnit) -> Sink<'w> {
         let row = block.push(topic, time);
-        Sink { block, row, unit, time: None, mistyped: 0, large: None, met: 0, element: Measurand::Other }
+        Sink {
+            block,
+            row,
+            unit,
+            time: None,
+            mistyped: 0,
+            not_numbers: 0,
+            large: None,
+            met: 0,
+            element: Measurand::Other,
+        }
     }
 
     /// Ends the row, or takes it back if the message could not be read. Adds the mistyped values.
@@ -260,7 +275,7 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        refused.add(self.mistyped, self.large);
+        refused.add(self.mistyped, self.not_numbers, self.large);
         Ok(())
     }
 
@@ -280,6 +295,7 @@ impl<'w> Sink<'w> {
     #[inline(always)]
     fn float(&mut self, column: u32, value: f64) {
         if value.is_nan() {
+            self.not_numbers += 1;
             self.block.set_invalid(Slot::Float(column), self.row);
         } else {
             self.block.set_float(column, self.row, value);

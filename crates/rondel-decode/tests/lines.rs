@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use rondel_decode::json::{JsonDecoder, JsonErrorKind};
-use rondel_decode::lines::{Ahead, Decoded, LineError, LineErrorKind, LineTime, Lines, Source, TraceTopic};
+use rondel_decode::lines::{
+    Ahead, Decoded, LineError, LineErrorKind, LineTime, Lines, Source, TraceTopic, Unseen, UnseenCause,
+};
 use rondel_event::{
     Block, Comparison, Condition, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test,
     TimeUnit, Timestamp, TopicId, Value, ValueType,
@@ -593,7 +595,8 @@ fn what_is_refused_leaves_no_text_behind() {
 fn read(lines: &mut Lines, text: &str) -> (Vec<String>, u64, Option<(u64, String)>) {
     let (rows, error) = decode(lines, text.as_bytes());
     assert_eq!(error, None, "{text}");
-    (rows, lines.undecodable(), lines.take_first_undecodable())
+    let first = lines.first_undecodable().map(|(line, reason)| (line, reason.to_owned()));
+    (rows, lines.undecodable(), first)
 }
 
 #[test]
@@ -690,10 +693,10 @@ fn payloads_that_cannot_be_decoded_are_counted() {
     assert_eq!(times, ["1", "9", "10"]);
     assert_eq!((undecodable, others(&lines)), (7, 1));
     assert_eq!(first, Some((2, "the payload is no JSON object".into())));
-    // Only the first one is told.
+    // Only the first one is kept.
     lines.restart();
     let (_, undecodable, first) = read(&mut lines, "{\"tst\":4,\"topic\":\"one\",\"payload\":\"on\"}\n");
-    assert_eq!((undecodable, first), (8, None));
+    assert_eq!((undecodable, first), (8, Some((2, "the payload is no JSON object".into()))));
 
     let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
     let (_, _, first) = read(&mut lines, "\n{\"tst\":6,\"topic\":\"one\",\"payload\":\"{\\\"b\\\":tru}\"}\n");
@@ -811,8 +814,11 @@ fn large_payloads_are_refused_in_every_form_and_shape() {
         let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds).with_largest(150);
         let mut block = Block::new(LAYOUT);
         assert_eq!(lines.decode(text.as_bytes(), 0, text.len(), &mut block), Ok(text.len()));
-        let [(topic, size)] = lines.take_oversized()[..] else { panic!("one is too large") };
-        assert!(topic == TopicId(1) && size > 300, "{size}");
+        let [Unseen { cause: UnseenCause::TooLarge(size), topic, line: 2, row: 1, .. }] = *lines.unseen()
+        else {
+            panic!("one is too large")
+        };
+        assert!(topic == Some(TopicId(1)) && size > 300, "{size}");
         assert_eq!(block.len(), 1);
     }
 }
@@ -887,7 +893,7 @@ proptest! {
             prop_assert_eq!(lines.skipped(), one.skipped());
             prop_assert_eq!((lines.lines(), lines.time()), (one.lines(), one.time()));
             prop_assert_eq!((lines.mistyped(), lines.undecodable()), (one.mistyped(), one.undecodable()));
-            prop_assert_eq!(lines.clone().take_first_undecodable(), one.clone().take_first_undecodable());
+            prop_assert_eq!(lines.first_undecodable(), one.first_undecodable());
             let others = |lines: &Lines| -> std::collections::BTreeMap<String, u64> {
                 lines.other_topics().map(|(name, count)| (name.to_owned(), count)).collect()
             };

@@ -30,6 +30,9 @@ pub fn write(results: &Results, strict: bool) -> String {
             }
             text += &command(if fails { "error" } else { "notice" }, &parameters, &message);
         }
+        for remark in &recording.remarks {
+            text += &command("warning", &[], &format!("{}: {remark}", recording.name));
+        }
         if let Some(problem) = &recording.problem {
             errors += 1;
             let file = vec![("file", recording.name.clone()), ("title", "recording not read".to_owned())];

@@ -13,6 +13,7 @@ pub fn write(results: &Results, strict: bool) -> String {
     let rules: Vec<Value> = results.properties.iter().map(rule).collect();
     let mut found = Vec::new();
     let mut notifications = Vec::new();
+    let mut is_whole = true;
     for recording in &results.recordings {
         for (i, (claim, judged)) in results.judged(recording).enumerate() {
             // An assert decides instead.
@@ -52,11 +53,19 @@ pub fn write(results: &Results, strict: bool) -> String {
                 found.push(result(judged.sentence(&claim.name), level));
             }
         }
+        let place = || json!([{"physicalLocation": {"artifactLocation": {"uri": uri(&recording.name)}}}]);
+        notifications.extend(
+            recording
+                .remarks
+                .iter()
+                .map(|remark| json!({"level": "warning", "message": {"text": remark}, "locations": place()})),
+        );
         if let Some(problem) = &recording.problem {
+            is_whole = false;
             notifications.push(json!({
                 "level": "error",
                 "message": {"text": problem},
-                "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri(&recording.name)}}}],
+                "locations": place(),
             }));
         }
     }
@@ -75,7 +84,7 @@ pub fn write(results: &Results, strict: bool) -> String {
             "artifacts": artifacts,
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": notifications.is_empty(),
+                "executionSuccessful": is_whole,
                 "toolExecutionNotifications": notifications,
             }],
             "results": found,

@@ -30,6 +30,9 @@ pub fn write(results: &Results, strict: bool) -> String {
                 lines.push(format!("  ---\n  {details}\n  ..."));
             }
         }
+        lines.extend(
+            recording.remarks.iter().map(|remark| format!("# {}", remark.replace(['\n', '\r'], " "))),
+        );
         if let Some(problem) = &recording.problem {
             lines.push(line(false, "the recording was read to its end", &recording.name));
             lines.push(format!("  ---\n  {}\n  ...", json!({"message": problem})));

@@ -34,6 +34,16 @@ struct Premise {
 }
 
 impl Needed {
+    /// The name of a topic; none for the one topic of a bare formula.
+    pub(crate) fn name_of(&self, topic: TopicId) -> Option<&str> {
+        self.topics.get(topic.index())?.as_deref()
+    }
+
+    /// The declared topics that a property, by its position, reads.
+    pub(crate) fn topics_of(&self, property: usize) -> &[TopicId] {
+        self.properties.get(property).map_or(&[], |needs| &needs.topics)
+    }
+
     /// The fields that a property, by its position, needs: topic, path, and whether a value is needed.
     pub(crate) fn fields_of(&self, property: usize) -> impl Iterator<Item = (u32, String, bool)> + '_ {
         let fields = self.properties.get(property).into_iter().flat_map(|needs| &needs.fields);

@@ -3,6 +3,7 @@
 mod alignment;
 
 use rondel_align::Refusal;
+use rondel_decode::DecodeError;
 use rondel_engine::Anew;
 use rondel_event::{Path, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
@@ -311,6 +312,13 @@ impl Notice {
     pub(crate) fn unstamped(topic: TopicId, time: Timestamp) -> Notice {
         let sentence = "a message carries no time, or the time zero".to_owned();
         Notice::new("unstamped", Some(topic), vec![("time", seconds(time))], sentence)
+    }
+
+    /// A message that cannot be decoded.
+    pub(crate) fn undecodable(topic: TopicId, bytes: usize, error: &DecodeError) -> Notice {
+        let sentence = format!("a message of {} bytes cannot be decoded: {error}", grouped(bytes as u64));
+        let members = vec![("bytes", json!(bytes)), ("error", json!(error.to_string()))];
+        Notice::new("undecodable", Some(topic), members, sentence)
     }
 
     /// A message that was refused because its time is too far from the clock.

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{RecordedNumbers, SavedNumbers};
 use crate::missing::SavedMissing;
+use crate::omission::SavedOmission;
 use crate::statistics::SavedStatistics;
 
 /// The kind of a session's snapshot.
 const SESSION: &Kind = b"RONDELgo";
 /// The version of the saved form. It goes up with every change of the saved state.
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 
 /// The state of a session beside its monitors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,8 @@ pub(crate) struct Known {
     pub(crate) unseen: (Vec<u32>, u64),
     /// For each topic the numbers in lines.
     pub(crate) recorded: Vec<RecordedNumbers>,
+    /// The messages that were not evaluated.
+    pub(crate) omissions: Vec<SavedOmission>,
     /// Bytes of the caller.
     pub(crate) attachment: Vec<u8>,
 }

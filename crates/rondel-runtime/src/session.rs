@@ -16,23 +16,26 @@ mod watch;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rondel_align::NumberOutcome;
+use rondel_align::{NumberOutcome, Refusal};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Part, Source};
 use rondel_decode::{DecodeError, Decoder, DecoderError, MessageType, MessageWriter};
-use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Field, NameId, Origin, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
-use crate::clock::{Clock, Ticks};
+use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Signal;
+use crate::limits::Refused;
 use crate::missing::{Missing, Needed};
 use crate::notice::Notice;
+use crate::omission::{FirstOmission, Omissions, Reason};
 use crate::options::Options;
 use crate::report::{PropertyInfo, Report};
 use crate::saved::StartError;
 use crate::sharing::Sharing;
 use crate::statistics::{Counts, Summary, TopicStatistics};
+use crate::text::{duration, grouped, size};
 use aligned::Aligned;
 use direct::Direct;
 pub use edited::Edited;
@@ -94,6 +97,8 @@ pub struct Session {
     keys: Vec<Option<MessageWriter>>,
     /// Whether verdicts that depend on messages that were not seen are inconclusive.
     blind: bool,
+    /// Since when a network that is still cut off was.
+    cut_off_since: Option<Timestamp>,
     /// The topics that many publishers may share, while their first messages come.
     sharing: Option<Box<Sharing>>,
     finished: bool,
@@ -152,6 +157,8 @@ struct Shared {
     checked_before: u64,
     topics: Vec<TopicStatistics>,
     missing: Missing,
+    /// Messages that were not evaluated.
+    omissions: Omissions,
     /// The times of the first and the last message.
     span: Option<(Timestamp, Timestamp)>,
     needed: Arc<Needed>,
@@ -245,22 +252,78 @@ impl Shared {
         self.notice(Notice::unstamped(topic, time));
     }
 
+    /// Counts messages of a topic that were not evaluated; `time` is that of the first one or of the last message before
+    /// it, `detail` says what is wrong with the first one.
+    #[cold]
+    fn omit(
+        &mut self,
+        reason: Reason,
+        topic: Option<TopicId>,
+        time: Option<Timestamp>,
+        detail: impl FnOnce() -> String,
+    ) {
+        let first = || Some(FirstOmission { time: time.filter(|time| *time > NO_TIME), detail: detail() });
+        self.omissions.add(reason, topic, 1, first);
+    }
+
+    /// Counts values of another type than is read, in the rows of a block from this one on.
+    #[cold]
+    fn omit_mistyped(&mut self, block: &Block, from: usize, projections: &[Projection], count: u64) {
+        let new = Rows::MAX.checked_shl(from as u32).unwrap_or(0);
+        let mut found: Vec<(TopicId, u64, usize, &Field)> = Vec::new();
+        for (topic, projection) in (0..).map(TopicId).zip(projections) {
+            let rows = block.topic_rows(topic) & new;
+            for field in &projection.fields {
+                let invalid = block.invalid(field.slot) & rows;
+                if invalid == 0 {
+                    continue;
+                }
+                let (cells, row) = (u64::from(invalid.count_ones()), invalid.trailing_zeros() as usize);
+                match found.last_mut().filter(|(of, ..)| *of == topic) {
+                    Some((_, count, ..)) => *count += cells,
+                    None => found.push((topic, cells, row, field)),
+                }
+            }
+        }
+        if let [(_, cells, ..)] = &mut found[..] {
+            // Without those that are null.
+            *cells = count;
+        }
+        if found.is_empty() {
+            self.omissions.add(Reason::OtherFieldType, None, count, || None);
+        }
+        for (topic, cells, row, field) in found {
+            let first = || FirstOmission { time: Some(block.time(row)), detail: format!("`{}`", field.path) };
+            self.omissions.add(Reason::OtherFieldType, Some(topic), cells, || Some(first()));
+        }
+    }
+
     /// Counts a message that was refused because of its size.
     #[cold]
-    fn oversized(&mut self, topic: TopicId, bytes: usize) {
+    fn oversized(&mut self, topic: TopicId, time: Option<Timestamp>, bytes: usize) {
         self.counts.refused += 1;
         if let Some(topic) = self.topics.get_mut(topic.index()) {
             topic.oversized += 1;
         }
-        self.notice(Notice::oversized(topic, bytes, self.largest_message));
+        let limit = self.largest_message;
+        self.omit(Reason::TooLarge, Some(topic), time, || {
+            format!("{} bytes, the limit is {}", grouped(bytes as u64), size(limit))
+        });
+        self.notice(Notice::oversized(topic, bytes, limit));
     }
 
-    /// Counts a message that was refused because of its time.
-    fn refuse(&mut self, topic: TopicId) {
+    /// Counts a message that was refused because its time is too far from the clock.
+    #[cold]
+    fn refuse(&mut self, topic: TopicId, time: Timestamp, refused: Refused) {
         self.counts.refused += 1;
         if let Some(topic) = self.topics.get_mut(topic.index()) {
             topic.refused += 1;
         }
+        self.omit(Reason::RefusedTime, Some(topic), Some(time), || {
+            let side = if refused.side == Refusal::Ahead { "after" } else { "before" };
+            format!("{} {side} the clock", duration(refused.distance))
+        });
+        self.notice(Notice::refused(topic, time, refused.side, refused.distance));
     }
 }
 
@@ -296,7 +359,7 @@ impl Session {
     #[inline]
     fn take(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
         if payload.len() > self.shared.largest_message {
-            self.shared.oversized(topic, payload.len());
+            self.shared.oversized(topic, stamp.source.or(stamp.arrival), payload.len());
             self.shared.missing.unread(topic);
             self.unread(topic, stamp.origin);
             return Ok(());
@@ -308,12 +371,18 @@ impl Session {
         };
         if let Err(error) = &taken {
             self.shared.accounts.undecodable(topic);
+            let reason = match error {
+                _ if error.is_about_time() => Reason::RefusedTime,
+                DecodeError::NoType(_) => Reason::OtherType,
+                _ => Reason::Undecodable,
+            };
+            let time = stamp.source.or(stamp.arrival);
+            self.shared.omit(reason, Some(topic), time, || {
+                format!("of {} bytes: {error}", grouped(payload.len() as u64))
+            });
+            self.shared.notice(Notice::undecodable(topic, payload.len(), error));
             self.shared.missing.unread(topic);
-            // A message whose time cannot be is refused, as one whose time is too far from the clock: it must not keep
-            // deadlines from being judged.
-            if !error.is_about_time() {
-                self.unread(topic, stamp.origin);
-            }
+            self.unread(topic, stamp.origin);
         } else if self.sharing.is_some() {
             self.share(topic, payload);
         }
@@ -418,16 +487,11 @@ impl Session {
 
     #[inline]
     fn take_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
-        let taken = match &mut self.route {
+        match &mut self.route {
             Route::Direct(direct) => direct.push_lines(lines, source, &mut self.shared),
             Route::Aligned(aligned) => aligned.push_lines(lines, source, &mut self.shared),
             Route::Synchronized(synchronized) => synchronized.push_lines(lines, source),
-        };
-        for (topic, bytes) in lines.take_oversized() {
-            self.shared.counts.received += 1;
-            self.shared.oversized(topic, bytes);
         }
-        taken
     }
 
     /// Takes a progress marker of a publisher: `{"topic":"gear","complete":12.5}`.
@@ -649,6 +713,7 @@ impl Session {
             Route::Synchronized(_) => {}
         }
         saved.known.statistics = statistics.iter().map(|statistics| statistics.saved()).collect();
+        saved.known.omissions = self.omissions().saved(&saved.known.topics);
         saved.known.missing = missing.saved();
         saved.known.numbers = self.shared.accounts.saved();
         saved.known.attachment = self.shared.attachment.clone();
@@ -743,6 +808,40 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
         }
         self.add_doubtful(&mut summary);
+        let mut omissions = self.omissions();
+        omissions.rename(|topic| {
+            topic.index().checked_sub(self.declared).map_or(topic, |event| self.events[event])
+        });
+        summary.add_omissions(&omissions, self.blind);
         summary
+    }
+
+    /// The messages that were not evaluated, also those that other parts count.
+    fn omissions(&self) -> Omissions {
+        let mut omissions = self.shared.omissions.clone();
+        let accounts = self.shared.accounts.all();
+        for (topic, (account, statistics)) in (0..).map(TopicId).zip(accounts.iter().zip(&self.shared.topics))
+        {
+            let first = account.lost_between.map(|(from, _)| from);
+            let first = || Some(FirstOmission { time: first, detail: String::new() });
+            omissions.add(Reason::Lost, Some(topic), account.lost + statistics.gaps, first);
+        }
+        let decoders = (0..).map(TopicId).zip(self.route.decoders()).zip(self.route.projections());
+        for ((topic, decoder), projection) in decoders {
+            let first = || {
+                let field = decoder.too_large()?;
+                let field = projection.fields.iter().find(|own| own.slot == field)?;
+                let detail = format!("`{}` has an integer beyond 64 bits with a sign", field.path);
+                Some(FirstOmission { time: None, detail })
+            };
+            omissions.add(Reason::OtherFieldType, Some(topic), decoder.mistyped(), first);
+            omissions.add(Reason::NotANumber, Some(topic), decoder.not_numbers(), || None);
+        }
+        match &self.route {
+            Route::Direct(direct) => direct.add_omissions(&mut omissions),
+            Route::Aligned(aligned) => aligned.add_omissions(&mut omissions),
+            Route::Synchronized(_) => {}
+        }
+        omissions
     }
 }

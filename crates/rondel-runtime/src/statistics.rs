@@ -16,6 +16,7 @@ use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::limit_text;
+use crate::omission::{Omission, Omissions};
 use crate::text::{counted, parameters_text};
 
 pub(crate) use in_violation::EndOf;
@@ -45,6 +46,8 @@ pub struct Summary {
     pub(crate) needed: Arc<Needed>,
     /// The premises that were not certainly true at any time point: the property, and the place among its premises.
     pub(crate) untried: BTreeSet<(u32, u32)>,
+    /// The messages that were not evaluated, by reason and topic.
+    pub not_evaluated: Omissions,
     /// The limits that were reached, as sentences.
     pub omissions: Vec<String>,
     /// The statistics of the chains.
@@ -69,6 +72,7 @@ impl Summary {
             missing,
             needed,
             untried,
+            not_evaluated,
             omissions,
             chains,
             alignment,
@@ -86,6 +90,7 @@ impl Summary {
         self.counts.mistyped += counts.mistyped;
         self.backwards += backwards;
         self.omissions.extend(omissions);
+        self.not_evaluated.merge(&not_evaluated);
         if self.properties.is_empty() {
             (self.properties, self.topics, self.accounts) = (properties, topics, accounts);
             (self.missing, self.needed, self.untried) = (missing, needed, untried);
@@ -106,6 +111,22 @@ impl Summary {
         }
     }
 
+    /// Adds messages that were not evaluated, also to the properties that read them.
+    pub(crate) fn add_omissions(&mut self, omissions: &Omissions, withholds: bool) {
+        self.not_evaluated.merge(omissions);
+        let all = self.omitted();
+        for (property, statistics) in self.properties.iter_mut().enumerate() {
+            let topics = self.needed.topics_of(property);
+            let is_read = |omission: &&Omission| omission.topic.is_none_or(|topic| topics.contains(&topic));
+            statistics.see_omissions(all.iter().filter(is_read), withholds);
+        }
+    }
+
+    /// The messages that were not evaluated, by reason and topic, each with the first one.
+    pub fn omitted(&self) -> Vec<Omission> {
+        self.not_evaluated.all(|topic| self.needed.name_of(topic))
+    }
+
     /// Adds the summary of what the same run checked afterwards, when it had begun anew.
     pub fn continue_with(&mut self, further: Summary) {
         self.pauses.extend_from_slice(&further.pauses);
@@ -124,15 +145,16 @@ impl Summary {
         topics.filter(|(id, _)| self.missing.topic(*id)).map(|(_, topic)| topic.name.as_str()).collect()
     }
 
-    /// Whether a property is inconclusive at the end, was never decided, ignored parameters, or needs a topic or field that never came;
-    /// or a topic never carried the time that it should. If `strict`, also whether a premise was never true.
+    /// Whether a property is inconclusive at the end, was never decided, ignored parameters, depends on messages that were
+    /// not evaluated, or needs a topic or field that never came; or a topic never carried the time that it should. If
+    /// `strict`, also whether a premise was never true, or a property was inconclusive in between.
     pub fn is_inconclusive(&self, strict: bool) -> bool {
         let counts = |reason: &Vacuous, is_asserted: bool| match reason.kind {
             VacuousKind::Premise => strict,
             _ => !is_asserted,
         };
         let open = |(i, p): (usize, &PropertyStatistics)| {
-            let own = p.undecided() || p.open || p.unchecked > 0;
+            let own = p.undecided() || p.open || p.unchecked > 0 || p.is_incomplete || strict && p.lapsed;
             // An assert has no premises of its own: those of the property that it judges count.
             !p.is_asserted && own || self.vacuous(i).iter().any(|reason| counts(reason, p.is_asserted))
         };

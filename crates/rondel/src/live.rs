@@ -13,7 +13,7 @@ use rondel_net::durability::{Schedule, Snapshots};
 use rondel_report::Claim;
 use rondel_runtime::text::grouped;
 use rondel_runtime::{
-    AlignmentStatistics, Cause, ChainStatistics, Clock, Pause, Session, SessionPlan, Summary,
+    AlignmentStatistics, Cause, ChainStatistics, Clock, Omission, Pause, Session, SessionPlan, Summary,
 };
 use rondel_spec::Spec;
 use serde_json::json;
@@ -30,7 +30,9 @@ use crate::reports::claims;
 use crate::resume::Kept;
 use crate::sinks::{Sink, Sinks, publishers};
 use crate::spool::{Spooling, Spools};
-use crate::summary::{Reasons, least_robustness, violations, with_figures, withheld_verdicts};
+use crate::summary::{
+    Reasons, least_robustness, not_evaluated, unstamped, violations, with_figures, withheld_verdicts,
+};
 use crate::time_text::TimeText;
 use crate::warn;
 
@@ -526,6 +528,7 @@ impl RunSummary {
             self.published: self.traffic.published,
             "seconds": self.seconds().unwrap_or(0.0),
             "flushed": self.flushed,
+            "not_evaluated": self.summary.omitted().iter().map(Omission::json).collect::<Vec<_>>(),
             "left_out": omissions,
             "properties": properties.collect::<Vec<_>>(),
             "chains": chains.iter().map(ChainStatistics::json).collect::<Vec<_>>(),
@@ -636,7 +639,7 @@ impl RunSummary {
         for sentence in omissions.iter().chain(&alignment) {
             text += &format!("\n  {sentence}");
         }
-        for sentence in crate::summary::unstamped(&self.summary) {
+        for sentence in not_evaluated(&self.summary).into_iter().chain(unstamped(&self.summary)) {
             text += &format!("\n  {sentence}");
         }
         text

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rondel_event::{Timestamp, TopicId, Verdict};
 use rondel_runtime::text::{counted, grouped};
 use rondel_runtime::{
-    Extent, FirstViolation, LongestViolation, PropertyStatistics, Summary, Vacuous, VacuousKind,
+    Extent, FirstViolation, LongestViolation, Omission, PropertyStatistics, Summary, Vacuous, VacuousKind,
 };
 use rondel_spec::Spec;
 use serde_json::{Value, json};
@@ -82,13 +82,6 @@ pub fn least_robustness(statistics: &PropertyStatistics) -> Option<String> {
     Some(format!("least robustness {least}"))
 }
 
-/// What becomes of values that have another type than the specification reads.
-pub fn mistyped_values(count: u64) -> String {
-    let values = counted(count, "value has", "values have");
-    let verb = if count == 1 { "counts" } else { "count" };
-    format!("{values} another type than the specification reads, and {verb} as unknown")
-}
-
 /// The number of properties, and of asserts if there are any.
 pub fn claims(all: &[PropertyStatistics]) -> String {
     claims_in_words(all.len(), all.iter().filter(|statistics| statistics.is_assert()).count())
@@ -127,8 +120,10 @@ fn plain_standing(statistics: &PropertyStatistics) -> (Verdict, String) {
     } else if statistics.undecided() {
         (Verdict::Inconclusive, "never decided".to_owned())
     } else if statistics.open {
-        let why = if statistics.blind.verdicts > 0 { ", messages were not seen" } else { "" };
-        (Verdict::Inconclusive, format!("inconclusive at the end{why}"))
+        (Verdict::Inconclusive, format!("inconclusive at the end{}", why_incomplete(statistics)))
+    } else if statistics.is_incomplete {
+        let why = why_incomplete(statistics);
+        (Verdict::Inconclusive, format!("no violation in the messages that were evaluated{why}"))
     } else if statistics.unchecked > 0 {
         let messages = counted(statistics.unchecked, "message", "messages");
         (Verdict::Inconclusive, format!("{messages} did not count"))
@@ -136,12 +131,27 @@ fn plain_standing(statistics: &PropertyStatistics) -> (Verdict, String) {
         let (at, one, many) =
             if statistics.by_steps { ("at ", "step", "steps") } else { ("", "time", "times") };
         let times = counted(statistics.inconclusive, one, many);
-        let withheld = statistics.blind.verdicts;
-        let why = if withheld > 0 { ", as messages were not seen" } else { "" };
-        (Verdict::Satisfied, format!("but inconclusive {at}{times}{why}"))
+        (Verdict::Satisfied, format!("but inconclusive {at}{times}"))
     } else {
         (Verdict::Satisfied, String::new())
     }
+}
+
+/// Why messages on which a property depends were not evaluated: a further part of a sentence.
+fn why_incomplete(statistics: &PropertyStatistics) -> String {
+    match &statistics.omitted {
+        _ if !statistics.is_incomplete => String::new(),
+        Some(omitted) => format!("; {omitted}"),
+        None => "; messages were not evaluated".to_owned(),
+    }
+}
+
+/// The messages that were not evaluated, as sentences.
+pub fn not_evaluated(summary: &Summary) -> Vec<String> {
+    let mut times = TimeText::default();
+    let sentence =
+        |omission: &Omission| format!("not evaluated: {}", omission.sentence(&mut |time| times.text(time)));
+    summary.omitted().iter().map(sentence).collect()
 }
 
 /// Adds to a property in JSON its first violation, for how long it was violated, the longest violation and the least
@@ -335,17 +345,6 @@ pub fn unstamped(summary: &Summary) -> Vec<String> {
         let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
         let all = if topic.never_stamped() { "every message" } else { "some messages" };
         sentences.push(format!("{all}{name} ({}) came without a time", grouped(topic.unstamped)));
-    }
-    // An alignment says it itself, among its own figures.
-    for topic in summary.topics.iter().filter(|topic| topic.refused > 0 && summary.alignment.is_none()) {
-        let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
-        let messages = counted(topic.refused, "message", "messages");
-        sentences.push(format!("{messages}{name} refused: the times are too far from the clock"));
-    }
-    for topic in summary.topics.iter().filter(|topic| topic.oversized > 0) {
-        let name = if topic.name.is_empty() { String::new() } else { format!(" on {}", topic.name) };
-        sentences
-            .push(format!("{}{name} refused: too large", counted(topic.oversized, "message", "messages")));
     }
     sentences
 }

@@ -363,8 +363,8 @@ fn traces_that_cannot_be_opened() {
 #[test]
 fn values_of_another_type_are_said_once_and_counted() {
     let finished = check_v("{\"v\":1}\n{\"v\":\"true\"}\n{\"v\":true}\n{\"v\":null}\n{\"w\":5}\n");
-    finished.expect_status(4).expect_stderr(&["2 values have another type"]);
-    assert_eq!(finished.stderr.matches("another type").count(), 1, "{}", finished.stderr);
+    finished.expect_status(4);
+    finished.expect_stderr(&["not evaluated: 2 values have another type"]);
     assert_eq!(letters(&finished.stdout), "??T??");
     assert!(!check_v(GOOD).stderr.contains("another type"));
 }
@@ -639,12 +639,12 @@ fn broken_lines_and_a_cut_end_can_be_skipped_and_are_counted() {
     let arguments = ["check", "-f", "v", "--on-error", "skip", "-"];
     let finished = rondel_with_input(arguments, broken.as_bytes());
     let text = format!("{}{}", finished.stdout, finished.stderr);
-    assert!(text.contains("skipped 3 lines; the first is 2:15:"), "{text}");
+    assert!(text.contains("3 parts of the recording were skipped; the first: line 2, column 15:"), "{text}");
     assert!(
         text.contains("2 events checked against 1 property") && text.contains("; 3 lines skipped"),
         "{text}"
     );
-    finished.expect_status(0);
+    finished.expect_status(4);
     // A violation behind a broken line is found.
     let arguments = ["check", "-f", "v", "--on-error", "skip", "--summary", "json", "-"];
     let finished = rondel_with_input(arguments, b"{\n{\"v\":false}\n");
@@ -665,7 +665,7 @@ fn broken_lines_and_a_cut_end_can_be_skipped_and_are_counted() {
         rondel(["check", "-f", "v", cut.as_str()]).expect_status(3);
         let finished = rondel(["check", "-f", "v", "--on-error", "skip", cut.as_str()]);
         assert!(finished.stdout.contains(&format!("cut: {cut}")), "{}{}", finished.stdout, finished.stderr);
-        finished.expect_status(0);
+        finished.expect_status(4);
     }
 }
 

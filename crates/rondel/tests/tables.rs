@@ -190,7 +190,7 @@ fn wrong_rows_are_named_and_skipped() {
     stopped.expect_status(3).expect_stderr(&["rows.csv:3: the row has 2 cells, and the header 3"]);
     let skipped = rondel(["check", "--on-error", "skip", "--summary", "json", &spec, &table]);
     skipped.expect_stderr(&[
-        "skipped 2 rows; the first is line 3: the row has 2 cells",
+        "2 parts of the recording on odom were skipped; the first: line 3: the row has 2 cells",
         "\"skipped\":2",
         "\"events\":3",
     ]);
@@ -232,7 +232,11 @@ fn a_quotation_mark_that_is_not_closed_is_named() {
             let checked = check(&spec, &[&table]);
             checked.expect_status(3).expect_stderr(&[&format!("{name}:{line}: {reason}")]);
             let skipped = rondel(["check", "--on-error", "skip", "--summary", "json", &spec, &table]);
-            skipped.expect_stderr(&["skipped 1 row; the first is line", reason, "\"skipped\":1"]);
+            skipped.expect_stderr(&[
+                "1 part of the recording on odom was skipped; the first: line",
+                reason,
+                "\"skipped\":1",
+            ]);
         }
     }
     let packed = zstd::encode_all(format!("{begin}\"open\n2,20,x\n").as_bytes(), 3).unwrap();

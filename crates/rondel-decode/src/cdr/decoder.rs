@@ -146,6 +146,7 @@ impl CdrDecoder {
                 tables: &self.plan.tables,
                 time: None,
                 mistyped: 0,
+                not_numbers: 0,
                 large: None,
                 met: 0,
                 element: f64::NAN,
@@ -155,7 +156,7 @@ impl CdrDecoder {
         };
         let walked = if encapsulation & 1 == 1 { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
         let (at, own_time) = (walk.at, walk.out.time);
-        let (mistyped, large) = (walk.out.mistyped, walk.out.large);
+        let (mistyped, not_numbers, large) = (walk.out.mistyped, walk.out.not_numbers, walk.out.large);
         self.scratch = std::mem::take(&mut walk.out.scratch);
         let fault = match walked {
             Err(Stop::Fault(fault)) => fault,
@@ -163,7 +164,7 @@ impl CdrDecoder {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
-                self.refused.add(mistyped, large);
+                self.refused.add(mistyped, not_numbers, large);
                 if self.trust < TRUST {
                     self.trust += 1;
                 }
@@ -190,6 +191,11 @@ impl CdrDecoder {
     /// Returns how many values so far were out of the range of their type.
     pub fn mistyped(&self) -> u64 {
         self.refused.count
+    }
+
+    /// Returns how many numbers so far were NaN.
+    pub fn not_numbers(&self) -> u64 {
+        self.refused.not_numbers
     }
 
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.

@@ -25,6 +25,8 @@ pub(super) struct Writer<'w> {
     pub(super) time: Option<Timestamp>,
     /// Values that are out of the range of their column.
     pub(super) mistyped: u64,
+    /// Numbers that are read and are NaN.
+    pub(super) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range.
     pub(super) large: Option<u32>,
     /// The conditions that the current element meets.
@@ -99,6 +101,7 @@ impl Writer<'_> {
     #[inline(always)]
     fn write_float(&mut self, column: u32, value: f64) {
         if value.is_nan() {
+            self.not_numbers += 1;
             self.block.set_invalid(Slot::Float(column), self.row);
         } else {
             self.block.set_float(column, self.row, value);

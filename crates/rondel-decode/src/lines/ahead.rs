@@ -167,7 +167,6 @@ impl Lines {
     /// Takes over what was decoded ahead, in exchange for a block whose events were used.
     pub(super) fn adopt(&mut self, part: &mut Part, block: &mut Block) -> usize {
         self.unseen.clear();
-        self.oversized.clear();
         std::mem::swap(block, &mut part.block);
         std::mem::swap(&mut self.origins, &mut part.origins);
         self.untimed = part.untimed;

@@ -103,6 +103,11 @@ impl ProtobufDecoder {
         self.refused.count
     }
 
+    /// Returns how many numbers so far were NaN.
+    pub fn not_numbers(&self) -> u64 {
+        self.refused.not_numbers
+    }
+
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()

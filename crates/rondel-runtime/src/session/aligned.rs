@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rondel_align::{Notice as OrderNotice, SetNotice};
+use rondel_align::{Notice as OrderNotice, SetNotice, Unused};
 use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, Program, SeenAgain};
@@ -16,12 +16,13 @@ use super::pause::Missed;
 use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
 use crate::align::{AlignedMonitor, Division, Rule, Told, divide, together};
-use crate::alignment::{Alignment, WaitFor};
+use crate::alignment::{Alignment, Late, WaitFor};
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::{Explainer, Signal};
 use crate::notice::{Notice, of_order, of_sets};
+use crate::omission::{Omissions, Reason};
 use crate::options::{Blind, Emit};
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError, Waiting};
@@ -40,6 +41,8 @@ pub(super) struct Aligned {
     /// The fields that any group reads.
     projections: Vec<Projection>,
     reads_arrivals: bool,
+    /// The treatment of late messages.
+    late: Late,
     /// Whether asserts are judged up to the time at which the run ends: messages come live.
     ends_now: bool,
     /// The number of messages since the groups were last run.
@@ -135,6 +138,7 @@ impl Aligned {
             readers: readers.collect(),
             reads_arrivals: groups.iter().any(|group| group.specification.program.reads_arrivals()),
             intake,
+            late: options.alignment.late,
             specification: specification.clone(),
             projections,
             groups,
@@ -168,7 +172,9 @@ impl Aligned {
     fn route(&mut self, topic: TopicId, taken: &Taken, origin: Option<Origin>, shared: &mut Shared) {
         if taken.refused.is_some() {
             self.unread(topic, origin);
-            return self.refuse(topic, taken);
+            self.refuse(topic, taken);
+            let latest = self.latest(shared);
+            return self.miss(&[topic], SeenAgain::After(latest), shared);
         }
         shared.counts.checked += 1;
         self.resume(taken.now);
@@ -299,6 +305,7 @@ impl Aligned {
     /// Notes that messages of these topics come later than they would have, which matters to properties that measure
     /// time.
     fn miss_time(&mut self, topics: &[TopicId], span: (Timestamp, SeenAgain), shared: &mut Shared) {
+        let mut is_read = false;
         for group in &mut self.groups {
             let Group { monitor, evaluated, specification, .. } = group;
             let joining = shared.joining_of(&evaluated.properties);
@@ -310,6 +317,10 @@ impl Aligned {
                 !joins && properties.get(property as usize).is_none_or(measures)
             };
             monitor.miss_for(topics, span, None, (&is_meant, told));
+            is_read |= monitor.monitor().missed().iter().any(|missed| missed.is_read);
+        }
+        if is_read {
+            shared.omit_pause(Some(span.0));
         }
         self.notices(shared);
     }
@@ -346,7 +357,10 @@ impl Aligned {
         source: Source<'_>,
         shared: &mut Shared,
     ) -> Result<usize, LineError> {
-        let (decoded, _) = self.intake.take_lines(lines, source);
+        let (decoded, mistyped) = self.intake.take_lines(lines, source);
+        if mistyped > 0 {
+            shared.omit_mistyped(&self.intake.block, 0, &self.projections, mistyped);
+        }
         shared.join(|| {
             let times = (0..self.intake.block.len()).map(|row| self.intake.block.time(row));
             times.filter(|time| *time != NO_TIME).min()
@@ -509,6 +523,28 @@ impl Aligned {
     pub(super) fn stop_measuring(&self, shared: &mut Shared) {
         for group in &self.groups {
             shared.emitter.stop_measuring(group.monitor.monitor(), &group.evaluated);
+        }
+    }
+
+    /// Adds the messages and values that were late, dropped by a full queue, or left out at a limit.
+    pub(super) fn add_omissions(&self, omissions: &mut Omissions) {
+        for group in &self.groups {
+            omissions.add_limits(group.monitor.monitor(), &group.specification.spec);
+            match group.monitor.rule() {
+                Rule::Order(order) => {
+                    for (topic, own) in (0..).map(TopicId).zip(order.statistics()) {
+                        let late = if self.late == Late::Inconclusive { own.tardy } else { own.dropped };
+                        omissions.at_least(Reason::Late, topic, late);
+                    }
+                }
+                Rule::Sets { sets, topics, .. } => {
+                    for (topic, own) in topics.iter().zip(&sets.statistics().topics) {
+                        let dropped =
+                            own.unused[Unused::QueueFull as usize] + own.unused[Unused::AfterLoss as usize];
+                        omissions.at_least(Reason::Dropped, *topic, dropped);
+                    }
+                }
+            }
         }
     }
 

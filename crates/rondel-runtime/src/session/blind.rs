@@ -1,6 +1,6 @@
 //! Messages that were not seen: verdicts that depend on them are inconclusive.
 
-use rondel_decode::lines::{Lines, Unseen};
+use rondel_decode::lines::{Lines, Unseen, UnseenCause};
 use rondel_engine::{Monitor, SeenAgain};
 use rondel_event::{Block, Origin, Timestamp, TopicId};
 use rondel_spec::Spec;
@@ -8,6 +8,8 @@ use rondel_spec::Spec;
 use super::{DecodeError, Route, Session, Shared, Stamp};
 use crate::account::LineNumber;
 use crate::notice::Notice;
+use crate::omission::{FirstOmission, Reason};
+use crate::statistics::PropertyStatistics;
 
 /// A time before all others: it is not known since when messages were not seen.
 pub(super) const UNKNOWN: Timestamp = Timestamp::from_nanos(i64::MIN / 4);
@@ -55,6 +57,13 @@ impl Session {
             return;
         }
         self.evaluate();
+        // One that lasts is noted again when it ends.
+        if self.cut_off_since.take() != Some(from) || until.is_none() {
+            let topic = if let [topic] = topics { Some(*topic) } else { None };
+            self.shared
+                .omit(Reason::NotReceived, topic, Some(from), || "cut off from the network".to_owned());
+        }
+        self.cut_off_since = until.is_none().then_some(from);
         let before = self.counts_at.iter().rev().find(|(time, _)| *time <= from);
         let before = before.map_or(0, |(_, count)| *count);
         let again = until.and_then(|until| {
@@ -105,10 +114,13 @@ impl Session {
         }
     }
 
-    /// Notes that a part of a recording cannot be read, in which there may have been messages of these topics. Verdicts
-    /// that depend on them are inconclusive.
+    /// Notes that a part of a recording cannot be read, in which there may have been messages of these topics; `detail`
+    /// says why. Verdicts that depend on them are inconclusive.
     #[cold]
-    pub fn unreadable(&mut self, topics: &[TopicId]) {
+    pub fn unreadable(&mut self, topics: &[TopicId], detail: &str) {
+        let topic = if let [topic] = topics { Some(*topic) } else { None };
+        let time = self.shared.span.map(|(_, last)| last);
+        self.shared.omit(Reason::Skipped, topic, time, || detail.to_owned());
         if !self.blind || topics.is_empty() {
             return;
         }
@@ -147,16 +159,52 @@ impl Session {
         }
     }
 
-    /// Counts a message of a topic that cannot be decoded, as its encoding or its type is not known.
+    /// Counts a message of a topic that cannot be decoded, as its encoding or its type is not that of the topic; `detail`
+    /// says why.
     #[cold]
-    pub fn push_undecodable(&mut self, topic: TopicId, stamp: Stamp) {
+    pub fn push_undecodable(&mut self, topic: TopicId, stamp: Stamp, detail: &str) {
         let count = self.shared.counts.received + 1;
         self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
         self.shared.counts.received = count;
         self.shared.counts.undecodable += 1;
         self.shared.accounts.undecodable(topic);
+        self.shared
+            .omit(Reason::OtherType, Some(topic), stamp.source.or(stamp.arrival), || detail.to_owned());
         self.shared.missing.unread(topic);
         self.unread(topic, stamp.origin);
+    }
+
+    /// Notes that a recording is read from this time on, and that it has earlier messages. Verdicts that depend on these
+    /// are inconclusive. Call it before the first message.
+    pub fn begins_at(&mut self, time: Timestamp) {
+        if !self.blind {
+            return;
+        }
+        let all: Vec<TopicId> = (0..self.declared as u32).map(TopicId).collect();
+        // Only verdicts that are withheld depend on them: what the messages themselves say was not asked.
+        self.shared.emitter.is_cut = true;
+        match &mut self.route {
+            Route::Direct(direct) => direct.unseen(&all, time, &mut self.shared),
+            Route::Aligned(aligned) => aligned.miss(&all, SeenAgain::At(time), &mut self.shared),
+            Route::Synchronized(_) => {}
+        }
+        self.shared.emitter.is_cut = false;
+    }
+
+    /// Counts messages of the recording outside the time span to read.
+    pub fn left_out(&mut self, count: u64) {
+        self.shared.omissions.add(Reason::OutsideSpan, None, count, || None);
+    }
+
+    /// Notes that messages are missing, at no time and on no topic that is known: no verdict but a violation is certain.
+    #[cold]
+    pub fn missing(&mut self, reason: Reason, count: u64, detail: &str) {
+        let first = || Some(FirstOmission { time: None, detail: detail.to_owned() });
+        self.shared.omissions.add(reason, None, count, first);
+        if self.blind && count > 0 {
+            self.shared.emitter.broke_off = true;
+            self.shared.emitter.statistics.iter_mut().for_each(PropertyStatistics::see_omission);
+        }
     }
 
     /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
@@ -186,10 +234,30 @@ impl Shared {
     /// What is missing among the lines that were read last, whose rows begin at `start`; they are not counted yet.
     #[inline]
     pub(super) fn holes(&mut self, lines: &Lines, block: &Block, start: usize) -> Vec<Hole> {
-        if lines.unseen().is_empty() && lines.origins().is_empty() || !self.heartbeat.withholds {
+        if lines.unseen().is_empty() && lines.origins().is_empty() {
             return Vec::new();
         }
-        self.find_holes(lines, block, start)
+        self.count_unseen(lines);
+        if self.heartbeat.withholds { self.find_holes(lines, block, start) } else { Vec::new() }
+    }
+
+    /// Counts the messages in lines that were not read.
+    fn count_unseen(&mut self, lines: &Lines) {
+        for Unseen { cause, line, topic, .. } in lines.unseen() {
+            let reason = match (*cause, *topic) {
+                (UnseenCause::TooLarge(bytes), Some(topic)) => {
+                    self.counts.received += 1;
+                    self.oversized(topic, None, bytes);
+                    continue;
+                }
+                (UnseenCause::Undecodable, _) => Reason::Undecodable,
+                (UnseenCause::TooLarge(_) | UnseenCause::Skipped, _) => Reason::Skipped,
+            };
+            self.omit(reason, *topic, None, || match lines.why_unseen(*line) {
+                why if why.is_empty() => format!("line {line}"),
+                why => format!("line {line}, {why}"),
+            });
+        }
     }
 
     #[cold]
@@ -202,7 +270,7 @@ impl Shared {
         loop {
             // What could not be read was before the message in its row.
             let row = origins.peek().map(|(row, _)| *row);
-            let (row, topic, origin, is_seen) = if let Some(Unseen { row, topic, origin }) =
+            let (row, topic, origin, is_seen) = if let Some(Unseen { row, topic, origin, .. }) =
                 unseen.next_if(|unseen| row.is_none_or(|row| unseen.row <= row)).copied()
             {
                 let topics = topic.map_or_else(all, |topic| vec![topic]);

@@ -20,6 +20,7 @@ use crate::explanation::{Explainer, Signal};
 use crate::limits::{Clocks, Limits};
 use crate::names::NamedTopics;
 use crate::notice::Notice;
+use crate::omission::Omissions;
 use crate::options::{Emit, Input, TimeSource};
 use crate::reached::Reached;
 use crate::saved::{Known, Saved, StartError};
@@ -191,6 +192,7 @@ impl Direct {
         } else if !self.is_accepted(row, time, topic, shared) {
             shared.counts.checked -= 1;
             self.block.pop();
+            self.refused(topic, shared);
             return Ok(());
         }
         if let Some(arrival) = arrival.filter(|_| self.reads_arrivals) {
@@ -228,14 +230,23 @@ impl Direct {
                     return true;
                 }
                 Some(refused) => {
-                    shared.refuse(topic);
-                    shared.notice(Notice::refused(topic, time, refused.side, refused.distance));
+                    shared.refuse(topic, time, refused);
                     return false;
                 }
             }
         }
         self.stamped(time, topic, shared);
         true
+    }
+
+    /// Withholds the verdicts that depend on a message that was refused.
+    #[cold]
+    fn refused(&mut self, topic: TopicId, shared: &mut Shared) {
+        if shared.heartbeat.withholds {
+            self.step(shared);
+            let (latest, shown) = self.times(shared);
+            self.unseen(&[topic], latest.max(shown), shared);
+        }
     }
 
     /// Sets the time of an event without one to that of the previous event.
@@ -281,16 +292,15 @@ impl Direct {
         shared.counts.received += came;
         let mut untimed = lines.take_untimed();
         if self.line_limits.are_active() {
-            let keep;
-            (untimed, keep) = self.refuse_lines(before, untimed, shared);
-            for hole in &mut holes {
-                hole.row = (keep & !rows_from(hole.row)).count_ones() as usize;
-            }
+            untimed = self.refuse_lines(before, untimed, &mut holes, shared);
         } else {
             self.time = lines.time();
         }
         shared.counts.checked += (self.block.len() - before) as u64;
-        self.mistyped = lines.mistyped();
+        let mistyped = lines.mistyped() - std::mem::replace(&mut self.mistyped, lines.mistyped());
+        if mistyped > 0 {
+            shared.omit_mistyped(&self.block, before, self.specification.program.projections(), mistyped);
+        }
         self.undecodable = lines.undecodable();
         if self.reads_time_fields || self.measures_time {
             self.look_for_times(before, untimed, shared);
@@ -340,9 +350,15 @@ impl Direct {
         self.unseen.extend(topics);
     }
 
-    /// Removes the events from this row on whose times are too far from those before them; returns which of
-    /// the others have no time of their own, and which rows were kept.
-    fn refuse_lines(&mut self, from: usize, untimed: Rows, shared: &mut Shared) -> (Rows, Rows) {
+    /// Removes the events from this row on whose times are too far from those before them, and adds each to the holes,
+    /// whose rows are moved. Returns which of the other events have no time of their own.
+    fn refuse_lines(
+        &mut self,
+        from: usize,
+        untimed: Rows,
+        holes: &mut Vec<Hole>,
+        shared: &mut Shared,
+    ) -> Rows {
         let (mut keep, mut kept_untimed) = (self.block.rows(), 0);
         for row in from..self.block.len() {
             let Some(topic) = self.block.topic(row) else { continue };
@@ -358,16 +374,22 @@ impl Direct {
             match is_own.then(|| self.line_limits.check(time, clocks)).flatten() {
                 Some(refused) => {
                     keep &= !(1 << row);
-                    shared.refuse(topic);
-                    shared.notice(Notice::refused(topic, time, refused.side, refused.distance));
+                    shared.refuse(topic, time, refused);
+                    if shared.heartbeat.withholds {
+                        holes.push(Hole { row, topics: vec![topic], origin: None, gap: None });
+                    }
                 }
                 None => self.time = time,
             }
         }
         if keep != self.block.rows() {
             self.block.keep(keep);
+            holes.sort_by_key(|hole| hole.row);
+            for hole in holes {
+                hole.row = (keep & !rows_from(hole.row)).count_ones() as usize;
+            }
         }
-        (kept_untimed, keep)
+        kept_untimed
     }
 
     /// Counts the events from this row on that have no time of their own where they should.
@@ -515,6 +537,7 @@ impl Direct {
             !shared.joins(property) && properties.get(property as usize).is_none_or(measures)
         };
         self.monitor.miss_for(topics, span, is_meant);
+        shared.omit_span(&self.monitor, span.0);
         self.take(None, shared);
     }
 
@@ -649,6 +672,11 @@ impl Direct {
             end.time = end.time.max(shown.min(due));
         }
         end
+    }
+
+    /// Adds the messages and values that the monitor left out at a limit.
+    pub(super) fn add_omissions(&self, omissions: &mut Omissions) {
+        omissions.add_limits(&self.monitor, &self.specification.spec);
     }
 
     pub(super) fn summarize(&self, summary: &mut Summary, shared: &Shared) {

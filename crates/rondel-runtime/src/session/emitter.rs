@@ -34,12 +34,14 @@ pub(super) struct Emitter {
     pub(super) reports: Reports,
     /// Whether the recording was not read to its end.
     pub(super) broke_off: bool,
+    /// Whether the messages that are noted as missing were left out by choice.
+    pub(super) is_cut: bool,
 }
 
 impl Emitter {
     pub(super) fn new(spec: &Spec, emit: Emit) -> Emitter {
         let statistics = PropertyStatistics::all(spec);
-        Emitter { emit, statistics, reports: Reports::default(), broke_off: false }
+        Emitter { emit, statistics, reports: Reports::default(), broke_off: false, is_cut: false }
     }
 
     /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
@@ -57,12 +59,15 @@ impl Emitter {
         }
         let end = evaluated.end(monitor);
         let Evaluated { properties, explainer, .. } = evaluated;
-        let Emitter { emit, statistics, reports, .. } = self;
+        let Emitter { emit, statistics, reports, is_cut, .. } = self;
         reports.make_room();
         let events = block.map(|(block, _)| block);
         // Before the verdicts that are inconclusive for that reason.
         for missed in monitor.missed().iter().filter(|missed| missed.is_read) {
             if let Some(&property) = properties.get(missed.property as usize) {
+                if !*is_cut {
+                    statistics[property as usize].see_omission();
+                }
                 statistics[property as usize].gap(missed.from, end, monitor);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
-use rondel_event::{Block, Layout, Projection, Rows, Timestamp, TopicId};
+use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
 
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
@@ -13,7 +13,6 @@ use crate::alignment::Alignment;
 use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
 use crate::limits::{Clocks, Limits, Refused};
 use crate::names::NamedTopics;
-use crate::notice::Notice;
 use crate::options::{Input, TimeSource};
 use crate::progress::Progress;
 use crate::saved::{StartError, Waiting};
@@ -238,10 +237,9 @@ impl Intake {
             let day = shows_day.then(|| clock.latest()).flatten();
             refused = self.limits.check(time, Clocks { shown, day, accepted: shared.counts.checked });
         }
-        if let Some(Refused { side, distance }) = refused {
-            shared.refuse(topic);
-            shared.notice(Notice::refused(topic, time, side, distance));
-            return Taken { row, time, now: shown, then: shown, refused };
+        if let Some(refused) = refused {
+            shared.refuse(topic, time, refused);
+            return Taken { row, time, now: shown, then: shown, refused: Some(refused) };
         }
         // The clock is set by the first message with a time.
         let now = self.clock.shown_or(shown, time);
@@ -265,18 +263,17 @@ impl Intake {
         self.resumes && now != NO_TIME && !self.clock.stands_at(now) && std::mem::take(&mut self.resumes)
     }
 
-    /// Decodes lines into the block, which is emptied first; the rows without a time of their own.
+    /// Decodes lines into the block, which is emptied first; returns also how many values had another type than is read.
     pub(super) fn take_lines(
         &mut self,
         lines: &mut Lines,
         source: Source<'_>,
-    ) -> (Result<usize, LineError>, Rows) {
+    ) -> (Result<usize, LineError>, u64) {
         self.block.clear();
         let decoded = lines.take(source, &mut self.block);
-        self.mistyped = lines.mistyped();
+        let mistyped = lines.mistyped() - std::mem::replace(&mut self.mistyped, lines.mistyped());
         self.undecodable = lines.undecodable();
-        let untimed = lines.take_untimed();
-        let mut rows = untimed;
+        let mut rows = lines.take_untimed();
         while rows != 0 {
             let row = rows.trailing_zeros() as usize;
             rows &= rows - 1;
@@ -285,7 +282,7 @@ impl Intake {
                 self.block.set_time(row, NO_TIME);
             }
         }
-        (decoded, untimed)
+        (decoded, mistyped)
     }
 
     /// The topic and the times of a decoded line.

@@ -9,12 +9,13 @@
 //! That the day's clock was set shows in its distance from the ticks. A span that it left out was no silence; until it
 //! shows again what it had shown before it was set back, nobody knows how long anything lasts by times of arrival.
 
-use rondel_engine::SeenAgain;
+use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Timestamp};
 
 use super::{Route, Session, Shared};
 use crate::clock::{Clock, Ticks};
 use crate::notice::Notice;
+use crate::omission::Reason;
 use crate::statistics::{Cause, Pause};
 
 /// How long what waited may take to come, in nanoseconds.
@@ -155,6 +156,19 @@ impl Shared {
             step: if is_set { step } else { 0 },
             is_empty: false,
         })
+    }
+
+    /// Counts a time span in which the session did not run, if properties depend on what was missed in it: the last call of
+    /// the monitor noted that.
+    pub(super) fn omit_span(&mut self, monitor: &Monitor, from: UnseenFrom) {
+        if monitor.missed().iter().any(|missed| missed.is_read) {
+            self.omit_pause(if let UnseenFrom::Time(from) = from { Some(from) } else { None });
+        }
+    }
+
+    /// Counts a time span in which the session did not run.
+    pub(super) fn omit_pause(&mut self, from: Option<Timestamp>) {
+        self.omit(Reason::NotReceived, None, from, || "the monitor did not run".to_owned());
     }
 
     /// Whether the day's clock shows again what it had shown before it was set back; says so once.

@@ -27,6 +27,7 @@ use crate::missing::{Missing, Needed};
 use crate::mixtures;
 use crate::names::{NamedTopics, TopicNames};
 use crate::notice::Notice;
+use crate::omission::Omissions;
 use crate::options::{Blind, Input, Options};
 use crate::report::PropertyInfo;
 use crate::saved::{Saved, StartError};
@@ -289,6 +290,7 @@ impl SessionPlan {
         };
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
         let mut accounts = Accounts::new(topics.len());
+        let mut omissions = Omissions::default();
         let recorded_until = saved.and_then(|saved| saved.known.recorded_until);
         let counted_before = if let Route::Direct(direct) = &route { direct.counted() } else { 0 };
         let withholds = self.options.blind == Blind::Inconclusive;
@@ -301,6 +303,8 @@ impl SessionPlan {
                 return Err(SnapshotError::Altered.into());
             }
             missing.restore(&known.missing);
+            let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
+            omissions = Omissions::restored(&known.omissions, &names);
             accounts.restore(&known.numbers)?;
         }
         Ok(Session {
@@ -308,6 +312,7 @@ impl SessionPlan {
             watch: self.options.missing_after.map(Watch::new),
             counts_at: VecDeque::new(),
             mistyped: Vec::new(),
+            cut_off_since: None,
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
@@ -317,6 +322,7 @@ impl SessionPlan {
                 accounts,
                 topics,
                 missing,
+                omissions,
                 span: None,
                 needed: Arc::clone(&self.needed),
                 notices: Vec::new(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::in_violation::{EndOf, InViolation, SavedViolations, Violations};
 use super::unchecked;
 use crate::criteria::{Assertion, Doubt, Judgement, Measured};
+use crate::omission::{Omission, Reason};
 use crate::report::variables;
 use crate::specification::{looks_ahead, may_look_ahead};
 use crate::text::{parameters_text, value_text};
@@ -54,6 +55,12 @@ pub struct PropertyStatistics {
     pub unchecked: u64,
     /// How often it was inconclusive because messages were not seen.
     pub blind: Blind,
+    /// Whether messages were not evaluated on which its verdicts depend.
+    pub is_incomplete: bool,
+    /// Why, in a sentence, if it is known.
+    pub omitted: Option<String>,
+    /// Whether it was inconclusive after it had been decided.
+    pub lapsed: bool,
     /// Whether an assert judges it, which decides instead of it.
     pub is_asserted: bool,
     /// The least robustness that was evaluated: at messages, and where anything changed between them. `None` without
@@ -129,6 +136,8 @@ impl PropertyStatistics {
             (self.last, self.about) = (Some(report.verdict), Some((about, is_later)));
         }
         self.open |= self.over && report.verdict == Verdict::Inconclusive;
+        // Each instance begins undecided.
+        self.lapsed |= self.decided && !self.by_key && !self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
         self.violated.add(report, about, from.map(|(monitor, _)| monitor));
         if report.verdict == Verdict::Violated {
@@ -163,6 +172,29 @@ impl PropertyStatistics {
         self.violated.close_instance(ended.key, ended.time.as_nanos(), monitor);
     }
 
+    /// Notes that messages were not evaluated on which its verdicts depend.
+    pub(crate) fn see_omission(&mut self) {
+        self.is_incomplete = true;
+    }
+
+    /// Takes the messages on topics that it reads that were not evaluated. A value that is missing matters where the
+    /// property was inconclusive; a message that a queue dropped does if the session `withholds` verdicts.
+    pub(crate) fn see_omissions<'o>(
+        &mut self,
+        omissions: impl Iterator<Item = &'o Omission>,
+        withholds: bool,
+    ) {
+        for omission in omissions {
+            self.is_incomplete |= match omission.reason {
+                Reason::Dropped => withholds,
+                reason => reason.is_about_value() && self.inconclusive > 0,
+            };
+            if self.is_incomplete {
+                self.omitted.get_or_insert_with(|| omission.brief());
+            }
+        }
+    }
+
     /// Notes that messages that the property reads were not seen from a time on: how long it was violated is not known
     /// from there on, until it becomes violated anew.
     pub(crate) fn gap(&mut self, from: UnseenFrom, end: EndOf, monitor: &Monitor) {
@@ -182,6 +214,7 @@ impl PropertyStatistics {
     /// last verdict makes that inconclusive, too.
     pub(crate) fn see_blind(&mut self, monitor: &Monitor, property: u32) {
         self.blind = monitor.blind(property);
+        self.is_incomplete |= self.blind.verdicts > 0;
         if self.assertion.is_none() && monitor.is_unjudged(property) {
             self.open = true;
             self.blind.verdicts += 1;
@@ -264,6 +297,9 @@ impl PropertyStatistics {
         self.unchecked += further.unchecked;
         self.lower(further.least_robustness);
         self.violated.merge(further.violated);
+        self.is_incomplete |= further.is_incomplete;
+        self.omitted = self.omitted.take().or(further.omitted);
+        self.lapsed |= further.lapsed;
         self.blind.times += further.blind.times;
         self.blind.verdicts += further.blind.verdicts;
     }
@@ -328,6 +364,8 @@ pub(crate) struct SavedStatistics {
     violated: SavedViolations,
     #[serde(default)]
     measured: Option<Measured>,
+    is_incomplete: bool,
+    lapsed: bool,
 }
 
 impl PropertyStatistics {
@@ -347,13 +385,16 @@ impl PropertyStatistics {
             least_robustness: self.least_robustness,
             violated: self.violated.saved(),
             measured: self.assertion.as_ref().map(|assertion| assertion.measured.clone()),
+            is_incomplete: self.is_incomplete,
+            lapsed: self.lapsed,
         }
     }
 
     pub(crate) fn restore(&mut self, saved: SavedStatistics) {
         let SavedStatistics { inconclusive, violations, first, last, open, decided, about, since, .. } =
             saved;
-        let SavedStatistics { least_robustness, violated, measured, .. } = saved;
+        let SavedStatistics { least_robustness, violated, measured, is_incomplete, lapsed, .. } = saved;
+        (self.is_incomplete, self.lapsed) = (is_incomplete, lapsed);
         self.least_robustness = least_robustness.filter(|least| !least.is_nan());
         self.violated.restore(violated);
         if let Some((assertion, measured)) = self.assertion.as_mut().zip(measured) {

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod checking;
+mod kept;
 mod lines;
 mod messages;
 mod parallel;

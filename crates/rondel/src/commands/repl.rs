@@ -341,6 +341,7 @@ impl Session {
             if let Some(judged) = recording.properties.first() {
                 text += &shown(&self.screen, recording, judged);
             }
+            recording.remarks.iter().for_each(|remark| text += &format!("{remark}\n"));
         }
         self.print(&text);
         match recordings.iter().any(|recording| recording.problem.is_some()) {

@@ -8,7 +8,7 @@ use clap::Args;
 use rondel_event::{Path, Segment, Timestamp, Value, Verdict};
 use rondel_runtime::testing::{self, Came, Outcome};
 use rondel_runtime::text::{counted, grouped, parameters_text};
-use rondel_runtime::{Options, SessionPlan, formula};
+use rondel_runtime::{Options, Reason, SessionPlan, formula};
 use rondel_spec::{Expectation, Expr, ExprId, Spec, Test as SpecTest};
 use serde_json::json;
 
@@ -16,7 +16,6 @@ use super::explain::with_guards;
 
 use crate::output::{Format, Output, colour_of};
 use crate::specification::{Reading, Specification};
-use crate::summary::mistyped_values;
 use crate::{complain, exit, terminal};
 
 /// The number of characters of a message that are shown.
@@ -166,12 +165,13 @@ impl Shown<'_> {
     }
 
     fn problems(&self) -> Vec<String> {
-        let Outcome { undecodable, mistyped, endless, .. } = self.ran;
+        let Outcome { undecodable, not_evaluated, endless, .. } = self.ran;
         let mut problems: Vec<String> =
             undecodable.iter().map(|message| format!("cannot decode the message {message}")).collect();
-        if *mistyped > 0 {
-            problems.push(mistyped_values(*mistyped));
-        }
+        let others = not_evaluated.iter().filter(|omission| omission.reason != Reason::Undecodable);
+        problems.extend(others.map(|omission| {
+            format!("not evaluated: {}", omission.sentence(&mut |time| format!("{time} s")))
+        }));
         if *endless {
             problems.push("time alone changes verdicts without end; end the test with `end at …`".to_owned());
         }

@@ -12,7 +12,7 @@ use rondel_event::Verdict;
 use rondel_recording::{Opened, SplitPart};
 use rondel_report::Signal;
 use rondel_runtime::text::counted;
-use rondel_runtime::{Emit, Session, SessionPlan, Summary};
+use rondel_runtime::{Emit, Session, SessionPlan};
 
 use super::Check;
 use super::parallel::{Found, Row};
@@ -20,7 +20,7 @@ use crate::output::{Format, Output, VerdictWriter};
 use crate::reports::{Ended, Reports};
 use crate::schemas::Schemas;
 use crate::specification::is_deployment;
-use crate::summary::{Reasons, mistyped_values, never_stamped, standing, unstamped};
+use crate::summary::{Reasons, never_stamped, not_evaluated, standing, unstamped};
 use crate::{complain, exit, pipeline, terminal, warn};
 
 /// A recording was not read to its end, or not whole, for this reason, which has been shown.
@@ -52,8 +52,6 @@ pub(super) struct Read {
     pub(super) others: Vec<(String, u64)>,
     /// Whether it was read to its end.
     pub(super) is_whole: bool,
-    /// Whether its recorder knows of messages that are missing in it.
-    pub(super) is_incomplete: bool,
 }
 
 /// Standard output, or what becomes a part of it.
@@ -209,14 +207,9 @@ impl<'a> Checking<'a> {
     ) {
         let summary = session.summary();
         let (events, seconds) = (session.events(), started.elapsed().as_secs_f64());
-        let Read { mut remarks, others, is_whole, is_incomplete } = read;
+        let Read { mut remarks, others, is_whole } = read;
         self.found.events += events;
-        let is_incomplete = is_incomplete && self.plan.withholds();
-        self.found.unusable |= is_incomplete;
         let several = self.options.recordings().len() > 1;
-        // The only violation may be among the missing messages.
-        let missing = (self.hides(&summary) || is_incomplete)
-            .then(|| "messages are missing in the recording".to_owned());
         let mut unusable = never_stamped(&summary);
         if several {
             // With others, in which they had a time, these would not be named.
@@ -227,8 +220,10 @@ impl<'a> Checking<'a> {
             warn(&format!("{name}: {sentence}"));
             unusable = unusable.or(Some(sentence).filter(|_| several));
         }
-        if summary.counts.mistyped > 0 {
-            remarks.insert(0, mistyped_values(summary.counts.mistyped));
+        let omitted = not_evaluated(&summary);
+        // The summary in text says so of one recording.
+        if several || self.options.quiet || self.options.summary == Format::Json {
+            omitted.iter().for_each(|sentence| warn(&format!("{name}: {sentence}")));
         }
         remarks.extend(summary.omissions.iter().cloned());
         if summary.counts.received == 0 && !others.is_empty() {
@@ -237,6 +232,7 @@ impl<'a> Checking<'a> {
         }
         self.found.unusable |= unusable.is_some();
         remarks.iter().for_each(|remark| warn(&format!("{name}: {remark}")));
+        remarks.splice(0..0, omitted);
         for (topic, count) in others {
             *self.found.unused.entry(topic).or_default() += count;
         }
@@ -249,7 +245,7 @@ impl<'a> Checking<'a> {
                 warn(&format!("{name}: {values} of further fields or instances are not drawn"));
             }
             let signals = signals.iter().map(Signal::from).collect();
-            let doubt = missing.or(unusable);
+            let doubt = unusable;
             reports.end(name, &reasons, Ended { doubt, remarks, events, seconds, signals });
         }
         self.found.summary.merge(summary);
@@ -266,11 +262,6 @@ impl<'a> Checking<'a> {
     /// been printed.
     fn outlives_output(&self) -> bool {
         self.options.snapshot_to.is_none() && self.reports.as_ref().is_some_and(Reports::are_in_files)
-    }
-
-    /// Whether messages are missing, so that a violation may be.
-    pub(super) fn hides(&self, summary: &Summary) -> bool {
-        summary.lost() > 0 && self.plan.withholds()
     }
 
     /// Prints reports, and warns of the first notice of each kind.

@@ -9,8 +9,7 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use rondel_decode::lines::Lines;
 use rondel_recording::{Piece, ReadError, TraceReader};
-use rondel_runtime::Session;
-use rondel_runtime::text::counted;
+use rondel_runtime::{Reason, Session};
 
 use super::OnError;
 use super::ahead::{Pieces, Shared};
@@ -71,24 +70,14 @@ impl Checking<'_> {
             }
             _ => self.alone(&mut run, reader),
         };
-        let Run { mut session, mut lines, mut writer, mut reported, bar, .. } = run;
+        let Run { mut session, lines, mut writer, mut reported, bar, .. } = run;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
         self.end(&mut session, &mut writer, &mut reported, &mut stopped);
         self.found.skipped += lines.skipped().0;
-        let mut remarks = Vec::new();
-        if let Some((line, why)) = lines.take_first_undecodable() {
-            let messages = counted(lines.undecodable(), "message", "messages");
-            remarks.push(format!("cannot decode {messages}; the first in line {line}: {why}"));
-        }
-        if let (skipped, Some(first)) = lines.skipped() {
-            let (line, column) = (first.line, first.column);
-            let lines = counted(skipped, "line", "lines");
-            remarks.push(format!("skipped {lines}; the first is {line}:{column}: {}", first.kind));
-        }
         let others = lines.other_topics().map(|(topic, count)| (topic.to_owned(), count)).collect();
-        let read = Read { remarks, others, is_whole: stopped.is_ok(), is_incomplete: false };
+        let read = Read { remarks: Vec::new(), others, is_whole: stopped.is_ok() };
         self.account(name, (&session, started), "line", read);
         stopped
     }
@@ -180,9 +169,10 @@ impl Checking<'_> {
     }
 
     /// Takes note that a recording cannot be read on.
-    fn unreadable(&mut self, run: &Run<'_>, error: &ReadError) -> Result<(), Stopped> {
+    fn unreadable(&mut self, run: &mut Run<'_>, error: &ReadError) -> Result<(), Stopped> {
         if self.options.on_error == OnError::Skip && error.is_cut() {
             warn(&format!("{error}; it is checked up to there"));
+            run.session.missing(Reason::Skipped, 1, &error.to_string());
             self.found.cut.push(run.name.to_owned());
             return Ok(());
         }

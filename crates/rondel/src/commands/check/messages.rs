@@ -10,13 +10,13 @@ use indicatif::ProgressBar;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Field, NameId, Origin, Read as ReadAs, Timestamp, TopicId, ValueType};
 use rondel_recording::{
-    CutOff, End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
-    shown,
+    CutOff, End, OpenError, Opened, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError,
+    Selection, WantedField, shown,
 };
-use rondel_runtime::text::counted;
-use rondel_runtime::{Clock as _, ManualClock, Session, SessionPlan, Stamp};
+use rondel_runtime::{Clock as _, ManualClock, Reason, Session, SessionPlan, Stamp};
 
 use super::checking::{Checking, Notices, Read, Stopped};
+use super::kept::{Kept, kept_before};
 use super::{Check, OnError};
 use crate::commands::selecting::{is_named, missing, no_such_topic, span};
 use crate::output::VerdictWriter;
@@ -49,12 +49,6 @@ pub(super) struct Reading {
     topics: Vec<Option<TopicId>>,
     /// The recorded topics that are read and cannot be decoded, with the reason.
     undecodable: BTreeMap<usize, String>,
-}
-
-/// A message that could not be decoded, in words.
-struct Undecodable {
-    count: u64,
-    first: String,
 }
 
 impl Reading {
@@ -244,7 +238,9 @@ impl Checking<'_> {
             ));
         }
         let selection = self.selection(&*recording, &topics).map_err(|error| misused(&error))?;
-        let last = selection.until;
+        let (first, last) = (selection.from, selection.until);
+        let begins_before = recording.span().is_some_and(|(begin, _)| begin < first);
+        let kept = if begins_before { self.kept(path, &selection.topics, first) } else { Ok(Vec::new()) };
         recording.select(selection);
         for (topic, target) in topics.iter().enumerate() {
             if let Some(target) = target {
@@ -277,13 +273,31 @@ impl Checking<'_> {
             .zip(&topics)
             .map(|(recorded, target)| self.plan.names((*target)?)?.number(&recorded.name))
             .collect();
-        let mut first_undecodable: Option<Undecodable> = None;
         let bar = self.progress_bar(recording.progress().size);
         let mut outcome = Ok(());
         let recorded = recording.end();
         let mut cut_offs = CutOffTimes::new(&recorded, recording.topics(), &topics);
         let mut count = 0_u64;
-        let mut skipped: (u64, Option<String>) = (0, None);
+        if begins_before {
+            clock.set(first);
+            session.begins_at(first);
+            let stamp = Stamp { source: Some(first), arrival: Some(first), ..Stamp::default() };
+            for Kept { topic, payload } in kept.as_deref().unwrap_or_default() {
+                let Some(target) = topics[*topic] else { continue };
+                let stamp = Stamp { name: names[*topic], ..stamp };
+                match undecodable.get(topic) {
+                    Some(reason) => session.push_undecodable(target, stamp, reason),
+                    None => drop(session.push(target, stamp, payload)),
+                }
+            }
+            if let Err(error) = &kept {
+                session.missing(
+                    Reason::Skipped,
+                    1,
+                    &format!("before {}: {error}", TimeText::default().text(first)),
+                );
+            }
+        }
         loop {
             match recording.next() {
                 Ok(Some(RecordedMessage { topic, log_time, publish_time, sequence, payload })) => {
@@ -298,23 +312,10 @@ impl Checking<'_> {
                     };
                     cut_offs.pass(log_time, &clock, &mut session);
                     clock.set(log_time);
-                    let pushed = if undecodable.contains_key(&topic) {
-                        session.push_undecodable(target, stamp);
-                        Ok(())
-                    } else {
-                        session.push(target, stamp, payload)
-                    };
-                    if let Err(error) = pushed {
-                        let bytes = payload.len();
-                        let said = || {
-                            let topic = recording.topics()[topic].name.clone();
-                            let time = TimeText::default().text(log_time);
-                            format!("on {topic} at {time}, of {bytes} bytes: {error}")
-                        };
-                        match &mut first_undecodable {
-                            Some(undecodable) => undecodable.count += 1,
-                            None => first_undecodable = Some(Undecodable { count: 1, first: said() }),
-                        }
+                    match undecodable.get(&topic) {
+                        Some(reason) => session.push_undecodable(target, stamp, reason),
+                        // The session counts what cannot be decoded.
+                        None => drop(session.push(target, stamp, payload)),
                     }
                     count += 1;
                     if count.is_multiple_of(STEP) {
@@ -335,9 +336,9 @@ impl Checking<'_> {
                 {
                     let missing: HashSet<TopicId> =
                         missing.iter().filter_map(|topic| topics[*topic]).collect();
-                    session.unreadable(&missing.into_iter().collect::<Vec<_>>());
-                    skipped.0 += 1;
-                    skipped.1.get_or_insert_with(|| format!("line {line}: {reason}"));
+                    let missing = missing.into_iter().collect::<Vec<_>>();
+                    session.unreadable(&missing, &format!("line {line}: {reason}"));
+                    self.found.skipped += 1;
                 }
                 Err(error) => {
                     if let Err(stopped) = self.damaged(error, &topics, &mut session, &mut outcome) {
@@ -372,36 +373,36 @@ impl Checking<'_> {
             }
             session.end_now();
         }
-        let is_missing = recorded.is_missing() && self.plan.withholds();
-        if is_missing {
-            // They could change how asserts turn out.
-            session.broke_off();
-            self.found.is_missing = true;
+        // Where the recording says how many messages it has.
+        let all = recording.topics().iter().zip(&topics).filter(|(_, target)| target.is_some());
+        let all: Option<u64> = all.map(|(topic, _)| topic.messages).sum();
+        if let Some(all) =
+            all.filter(|_| is_whole && (self.options.from.is_some() || self.options.to.is_some()))
+        {
+            session.left_out(all.saturating_sub(count));
         }
+        let End { lost, refused, unwritten, unread, .. } = recorded;
+        session.missing(Reason::Lost, lost, "on the way to the recorder");
+        session.missing(Reason::Dropped, refused.saturating_add(unwritten), "by the recorder");
+        session.missing(Reason::OtherType, unread, "topics or publishers that the recorder could not read");
         self.found.parts.extend(&recorded.parts);
         self.end(&mut session, &mut writer, &mut reported, &mut outcome);
         let unread = recording.topics().iter().zip(&topics).filter(|(_, target)| target.is_none());
         let others = unread.map(|(topic, _)| (topic.name.clone(), topic.messages.unwrap_or(0))).collect();
-        let mut remarks = Vec::new();
-        self.found.skipped += skipped.0;
-        if let (count, Some(first)) = skipped {
-            remarks.push(format!("skipped {}; the first is {first}", counted(count, "row", "rows")));
-        }
-        if !recorded.is_complete() {
-            remarks.push(missing(&recorded));
-        }
-        if let Some(Undecodable { count, first }) = first_undecodable {
-            let messages = counted(count, "message", "messages");
-            remarks.push(format!("cannot decode {messages}; the first is {first}"));
-        }
-        let accounts = session.summary().accounts;
-        for (topic, account) in self.plan.specification().spec.topics.iter().zip(&accounts) {
-            remarks.extend(account.sentence(&topic.name, &mut |time| TimeText::default().text(time)));
-        }
-        let is_incomplete = !recorded.is_complete();
-        let read = Read { remarks, others, is_whole: outcome.is_ok(), is_incomplete };
+        let remarks = if recorded.is_complete() { Vec::new() } else { vec![missing(&recorded)] };
+        let read = Read { remarks, others, is_whole: outcome.is_ok() };
         self.account(&name, (&session, started), "message", read);
         outcome
+    }
+
+    /// The messages before a time that publishers keep for later subscribers.
+    fn kept(&self, path: &Path, is_read: &[bool], from: Timestamp) -> Result<Vec<Kept>, RecordingError> {
+        match self.options.open(path, &self.plan) {
+            Ok(Opened::Messages(mut recording)) => kept_before(&mut *recording, is_read, from),
+            Err(OpenError::Messages(error)) => Err(error),
+            // It could be opened before.
+            Ok(Opened::Lines(_)) | Err(OpenError::Lines(_)) => Ok(Vec::new()),
+        }
     }
 
     /// Takes note of a part that cannot be read. With an error, reading ends.
@@ -421,7 +422,7 @@ impl Checking<'_> {
                 if skips {
                     warn(&error.to_string());
                     self.found.damaged += 1;
-                    session.unreadable(&targets);
+                    session.unreadable(&targets, &error.to_string());
                     return Ok(());
                 }
                 if targets.is_empty() {
@@ -435,6 +436,7 @@ impl Checking<'_> {
                 let said = format!("{error}; it is checked up to there");
                 if skips {
                     warn(&said);
+                    session.missing(Reason::Skipped, 1, &error.to_string());
                     self.found.cut.push(file);
                 } else {
                     *outcome = Err(Stopped::because(&said));

@@ -38,10 +38,8 @@ pub(super) struct Found {
     /// The recordings that were cut or damaged, and checked up to there.
     pub(super) cut: Vec<String>,
     /// Whether one of several recordings has no message, one has messages on other topics only, a topic of one never
-    /// carried its time, or a recorder knows of messages that are missing.
+    /// carried its time, or a part of a recording that was split is missing.
     pub(super) unusable: bool,
-    /// Whether a recorder knows of messages that are missing, at no time that it could tell.
-    pub(super) is_missing: bool,
     /// The parts of recordings that were split.
     pub(super) parts: Vec<SplitPart>,
     /// The topics that the specification does not read.
@@ -94,7 +92,6 @@ impl Found {
             damaged,
             cut,
             unusable,
-            is_missing,
             parts,
             unused,
             recordings,
@@ -108,7 +105,6 @@ impl Found {
         self.damaged += damaged;
         self.cut.extend(cut);
         self.unusable |= unusable;
-        self.is_missing |= is_missing;
         self.parts.extend(parts);
         for (topic, count) in unused {
             *self.unused.entry(topic).or_default() += count;
@@ -258,7 +254,7 @@ impl Checking<'_> {
     /// The exit status of a summary, as far as its recordings could be read.
     pub(super) fn standing(&self, summary: &Summary) -> u8 {
         match status(summary, self.options.strict) {
-            exit::SATISFIED if self.found.unusable || self.hides(summary) => exit::INCONCLUSIVE,
+            exit::SATISFIED if self.found.unusable => exit::INCONCLUSIVE,
             status => status,
         }
     }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rondel_event::{Timestamp, Verdict};
+use rondel_event::Timestamp;
 use rondel_runtime::text::counted;
-use rondel_runtime::{AlignmentStatistics, ChainStatistics, PropertyStatistics, Summary};
+use rondel_runtime::{AlignmentStatistics, ChainStatistics, Omission, Summary};
 
 use super::checking::Checking;
 use super::parallel::Row;
 use crate::output::{Format, colour_of};
-use crate::summary::{claims, standing, with_figures};
+use crate::summary::{claims, not_evaluated, standing, with_figures};
 use crate::time_text::TimeText;
 
 impl Checking<'_> {
@@ -29,7 +29,7 @@ impl Checking<'_> {
             with_figures(
                 serde_json::json!({
                     "property": property.name,
-                    "verdict": self.standing_of(statistics).0.as_str(),
+                    "verdict": standing(statistics).0.as_str(),
                     "violations": statistics.violations,
                     "vacuous": reasons.json(i),
                 }),
@@ -49,6 +49,7 @@ impl Checking<'_> {
             "refused": counts.refused,
             "mistyped": counts.mistyped,
             "backwards": backwards,
+            "not_evaluated": self.found.summary.omitted().iter().map(Omission::json).collect::<Vec<_>>(),
             "left_out": omissions,
             "missing_topics": self.found.summary.missing_topics(),
             "missing_fields": missing.fields(),
@@ -61,16 +62,6 @@ impl Checking<'_> {
             "alignment": alignment.as_ref().map(AlignmentStatistics::json),
         })
         .to_string()
-    }
-
-    /// How a property turned out: not satisfied where its recorder says that messages are missing.
-    fn standing_of(&self, statistics: &PropertyStatistics) -> (Verdict, String) {
-        match standing(statistics) {
-            (Verdict::Satisfied, _) if self.found.is_missing => {
-                (Verdict::Inconclusive, "no violation in what is there; messages are missing".to_owned())
-            }
-            standing => standing,
-        }
     }
 
     /// Lines of text.
@@ -120,7 +111,7 @@ impl Checking<'_> {
         let colour = self.colour && self.options.format == Format::Text;
         let reasons = self.reasons();
         for (i, (property, statistics)) in all.iter().zip(properties).enumerate() {
-            let (verdict, mut detail) = self.standing_of(statistics);
+            let (verdict, mut detail) = standing(statistics);
             if statistics.is_asserted {
                 detail += if detail.is_empty() { "its asserts decide" } else { "; its asserts decide" };
             }
@@ -144,6 +135,9 @@ impl Checking<'_> {
                 text += &line;
                 text.push('\n');
             }
+        }
+        for sentence in not_evaluated(&self.found.summary) {
+            text += &format!("  {sentence}\n");
         }
         if let Some(sentence) = reasons.unused() {
             text += &format!("  {sentence}\n");

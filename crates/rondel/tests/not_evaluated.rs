@@ -1,0 +1,269 @@
+//! Every reason for which a message is not evaluated makes the verdicts that depend on it inconclusive, and is shown by
+//! every front end and in every form of output. Costs about 10 s.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use rondel_recording::{McapWriter, MessageHead, WriterOptions};
+use rondel_runtime::Reason;
+use support::{Finished, Folder, rondel, rondel_with_input};
+
+/// The specification of most rows: no message that is evaluated violates it.
+const BELOW: &str = "topic v \"v\"\nproperty ok = v.v < 5\n";
+
+/// A check in which messages are not evaluated for one reason.
+struct Row {
+    specification: &'static str,
+    recording: Recorded,
+    /// Further options of `check`.
+    options: &'static [&'static str],
+    /// A deployment around the specification `spec.rondel`, if one is needed.
+    deployment: Option<&'static str>,
+    /// What the summary says.
+    sentence: &'static str,
+}
+
+enum Recorded {
+    Lines(&'static str),
+    /// Messages as encoding, time in seconds and payload, and what the recorder noted at the end.
+    Mcap(&'static [(&'static str, u64, &'static [u8])], &'static [(&'static str, &'static str)]),
+}
+
+const ONE: (&str, u64, &[u8]) = ("json", 1, br#"{"v":1}"#);
+const TWO: (&str, u64, &[u8]) = ("json", 2, br#"{"v":2}"#);
+
+/// How each reason comes about. A new reason needs a row here to compile.
+fn row(reason: Reason) -> Row {
+    let row = |recording, sentence| Row {
+        specification: BELOW,
+        recording,
+        options: &[],
+        deployment: None,
+        sentence,
+    };
+    match reason {
+        Reason::Lost => row(
+            Recorded::Lines(
+                "{\"topic\":\"v\",\"time\":1,\"origin\":{\"publisher\":1,\"number\":1},\"data\":{\"v\":1}}\n\
+                 {\"topic\":\"v\",\"time\":2,\"origin\":{\"publisher\":1,\"number\":5},\"data\":{\"v\":1}}\n",
+            ),
+            "3 messages on v were lost, by the numbers of publishers",
+        ),
+        Reason::Undecodable => row(
+            Recorded::Mcap(&[ONE, ("json", 2, b"{\"v\":"), ("json", 3, b"{"), TWO], &[]),
+            "2 messages on v cannot be decoded; the first at 2 s: of 5 bytes",
+        ),
+        Reason::OtherType => row(
+            Recorded::Mcap(&[ONE, ("unheard-of", 2, b"x")], &[]),
+            "1 message on v has another type than the topic is read with",
+        ),
+        Reason::OtherFieldType => row(
+            Recorded::Lines(
+                "{\"topic\":\"v\",\"v\":1}\n{\"topic\":\"v\",\"v\":\"nine\"}\n{\"topic\":\"v\",\"v\":2}\n",
+            ),
+            "1 value on v has another type than the specification reads; the first at 0 s: `v`",
+        ),
+        Reason::NotANumber => row(
+            Recorded::Mcap(
+                &[
+                    ("cbor", 1, &[0xa1, 0x61, 0x76, 0xf9, 0x3c, 0x00]),
+                    ("cbor", 2, &[0xa1, 0x61, 0x76, 0xf9, 0x7e, 0x00]),
+                    ("cbor", 3, &[0xa1, 0x61, 0x76, 0xf9, 0x3c, 0x00]),
+                ],
+                &[],
+            ),
+            "1 value on v is NaN",
+        ),
+        Reason::RefusedTime => Row {
+            options: &["--time-field", "t"],
+            ..row(
+                Recorded::Mcap(
+                    &[("json", 1, br#"{"v":1,"t":1}"#), ("json", 2, br#"{"v":9,"t":"2400-01-01"}"#)],
+                    &[],
+                ),
+                "1 message on v was refused",
+            )
+        },
+        Reason::TooLarge => Row {
+            deployment: Some("limits: { message: 20 B }\n"),
+            ..row(
+                Recorded::Mcap(&[ONE, ("json", 2, br#"{"more":"xxxxxxxxxxxxxxxx","v":9}"#)], &[]),
+                "1 message on v was refused: too large; the first at 2 s: 33 bytes, the limit is 20 B",
+            )
+        },
+        Reason::Skipped => Row {
+            options: &["--on-error", "skip"],
+            ..row(
+                Recorded::Lines(
+                    "{\"topic\":\"v\",\"v\":1}\n{\"topic\":\"v\",\"v\":9\n{\"topic\":\"v\",\"v\":2}\n",
+                ),
+                "1 part of the recording was skipped; the first: line 2, column",
+            )
+        },
+        Reason::OutsideSpan => Row {
+            specification: "topic v \"v\"\nproperty ok = historically[0, 10 s] v.v < 5\n",
+            options: &["--from", "+1"],
+            ..row(Recorded::Mcap(&[ONE, TWO], &[]), "1 message is outside the time span to read")
+        },
+        Reason::OverLimit => Row {
+            specification: "topic v \"v\" { k: int, v: int }\n@limit(1) property ok for each k in v.k = v.v < 5\n",
+            ..row(
+                Recorded::Lines("{\"topic\":\"v\",\"k\":1,\"v\":1}\n{\"topic\":\"v\",\"k\":2,\"v\":9}\n"),
+                "1 message or value is over a limit",
+            )
+        },
+        Reason::Dropped => row(
+            Recorded::Mcap(&[ONE, TWO], &[("refused", "4")]),
+            "4 messages were dropped by a full queue; the first: by the recorder",
+        ),
+        Reason::Late => Row {
+            deployment: Some("alignment: { policy: event_time, late: drop, max_wait: 0 s }\n"),
+            options: &["--time-field", "t"],
+            ..row(
+                Recorded::Mcap(
+                    &[
+                        ("json", 1, br#"{"v":1,"t":10}"#),
+                        ("json", 2, br#"{"v":1,"t":20}"#),
+                        ("json", 3, br#"{"v":9,"t":5}"#),
+                        ("json", 4, br#"{"v":1,"t":30}"#),
+                    ],
+                    &[],
+                ),
+                "1 message on v came too late",
+            )
+        },
+        Reason::NotReceived => row(
+            Recorded::Mcap(&[ONE, ("json", 5, br#"{"v":1}"#)], &[("cut_offs", "2000000000\t4000000000")]),
+            "1 time span on v without reception; the first at 2 s: cut off from the network",
+        ),
+    }
+}
+
+/// The files of a row: specification or deployment, and recording.
+fn files(folder: &Folder, row: &Row) -> (String, String) {
+    let mut specification = folder.file("spec.rondel", row.specification);
+    if let Some(further) = row.deployment {
+        let time = if row.options.contains(&"--time-field") { ", time: t" } else { "" };
+        let text = format!(
+            "specification: spec.rondel\ntopics: {{ v: {{ source: \"zenoh:v\"{time} }} }}\n{further}"
+        );
+        specification = folder.file("rondel.yaml", &text);
+    }
+    let recording = match &row.recording {
+        Recorded::Lines(text) => folder.file("lines.jsonl", text),
+        Recorded::Mcap(messages, notes) => {
+            let path = folder.path("recording.mcap");
+            let library = "rondel 0.1.0".to_owned();
+            let options = WriterOptions { library, ..WriterOptions::default() };
+            let mut writer = McapWriter::create(path.as_ref(), &options).unwrap();
+            let mut channels: Vec<(&str, u16)> = Vec::new();
+            for (encoding, seconds, payload) in *messages {
+                let known = channels.iter().find(|(known, _)| known == encoding).map(|(_, id)| *id);
+                let channel = known.unwrap_or_else(|| {
+                    let id = writer.channel("v", encoding, 0, &[]).unwrap();
+                    channels.push((encoding, id));
+                    id
+                });
+                let (log_time, publish_time) = (seconds * 1_000_000_000, seconds * 1_000_000_000);
+                writer
+                    .message(&MessageHead { channel, sequence: 0, log_time, publish_time }, payload)
+                    .unwrap();
+            }
+            if !notes.is_empty() {
+                let notes = notes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                writer.metadata("rondel", &notes.collect::<Vec<_>>()).unwrap();
+            }
+            writer.finish().unwrap();
+            path
+        }
+    };
+    (specification, recording)
+}
+
+/// The options of a row; the deployment names the field of the time already.
+fn options(row: &Row) -> Vec<&'static str> {
+    if row.deployment.is_some() { Vec::new() } else { row.options.to_vec() }
+}
+
+fn check(row: &Row, specification: &str, recording: &str, further: &[&str]) -> Finished {
+    let arguments = [&["check"], &options(row)[..], further, &[specification, recording]].concat();
+    rondel(arguments)
+}
+
+#[test]
+fn check_shows_every_reason_in_every_form() {
+    for reason in Reason::ALL {
+        let (folder, row) = (Folder::new(), row(reason));
+        let (specification, recording) = files(&folder, &row);
+        let forms = ["junit", "sarif", "tap", "github", "html", "json"];
+        let paths = forms.map(|form| folder.path(form));
+        let reports: Vec<String> =
+            forms.iter().zip(&paths).map(|(form, path)| format!("--report={form}={path}")).collect();
+        let reports: Vec<&str> = reports.iter().map(String::as_str).collect();
+        let checked = check(&row, &specification, &recording, &reports);
+        checked.expect_status(4);
+        let found = format!("{reason:?}\n{}\n{}", checked.stdout, checked.stderr);
+        assert!(checked.stdout.contains("inconclusive  ok"), "{found}");
+        assert!(checked.stdout.contains(&format!("not evaluated: {}", row.sentence)), "{found}");
+        let text = |form: &str| {
+            let at = forms.iter().position(|own| *own == form).unwrap();
+            std::fs::read_to_string(&paths[at]).unwrap()
+        };
+        for (form, marks) in [
+            ("junit", &["<error", "errors=\"1\"", "not evaluated: "][..]),
+            (
+                "sarif",
+                &["\"toolExecutionNotifications\"", "not evaluated: ", "\"outcome\": \"inconclusive\""],
+            ),
+            ("tap", &["not ok 1 - ok", "# not evaluated: "]),
+            ("github", &["::error", "title=ok inconclusive", "::warning", "not evaluated: "]),
+            ("html", &["inconclusive", "not evaluated: "]),
+            ("json", &["\"outcome\": \"inconclusive\"", "not evaluated: "]),
+        ] {
+            for mark in marks {
+                assert!(text(form).contains(mark), "{form} lacks {mark}: {found}\n{}", text(form));
+            }
+        }
+        let summary = check(&row, &specification, &recording, &["--summary", "json", "-e", "violations"]);
+        let summary =
+            summary.stderr.lines().find(|line| line.starts_with('{')).unwrap_or_default().to_owned();
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        assert_eq!(summary["not_evaluated"][0]["reason"], reason.as_str(), "{summary}");
+        assert!(summary["not_evaluated"][0]["count"].as_u64() > Some(0), "{summary}");
+        assert_eq!(summary["properties"][0]["verdict"], "inconclusive", "{summary}");
+        // Without the summary it is a warning.
+        let quiet = check(&row, &specification, &recording, &["-q"]);
+        quiet.expect_status(4).expect_stderr(&["not evaluated: "]);
+    }
+}
+
+#[test]
+fn plots_show_every_reason() {
+    for reason in Reason::ALL {
+        let (folder, row) = (Folder::new(), row(reason));
+        let (specification, recording) = files(&folder, &row);
+        let picture = folder.path("picture.html");
+        let plotted = rondel(
+            [&["plot", "--out", &picture], &options(&row)[..], &[&specification, &recording]].concat(),
+        );
+        plotted.expect_status(0);
+        let text = std::fs::read_to_string(&picture).unwrap();
+        assert!(text.contains("not evaluated: "), "{reason:?} {}", plotted.stderr);
+    }
+}
+
+#[test]
+fn formulas_in_the_playground_are_not_satisfied_over_messages_that_were_not_evaluated() {
+    for reason in Reason::ALL {
+        let (folder, row) = (Folder::new(), row(reason));
+        // Options of `check` and deployments are not those of `repl`.
+        if row.deployment.is_some() || !row.options.is_empty() {
+            continue;
+        }
+        let (specification, recording) = files(&folder, &row);
+        let asked = rondel_with_input(["repl", "--spec", &specification, &recording], b"ok\n");
+        assert!(!asked.stdout.contains("satisfied"), "{reason:?} {} {}", asked.stdout, asked.stderr);
+        assert!(asked.stdout.contains("not evaluated: "), "{reason:?} {} {}", asked.stdout, asked.stderr);
+    }
+}
