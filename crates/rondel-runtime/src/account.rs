@@ -338,6 +338,11 @@ impl Accounts {
         numbers.expected().collect()
     }
 
+    /// Begins to count anew; which numbers come next stays known.
+    pub(crate) fn begin_lap(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.account = Account::default());
+    }
+
     /// The accounts, in the order of the topics.
     pub fn all(&self) -> Vec<Account> {
         self.entries.iter().map(|entry| entry.account.clone()).collect()

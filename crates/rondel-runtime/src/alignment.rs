@@ -147,6 +147,15 @@ pub enum MaxWait {
 }
 
 impl Alignment {
+    /// How long a message of any topic is waited for at most, in nanoseconds, where that is set.
+    pub(crate) fn longest_wait(&self) -> i64 {
+        let wait = |topic: &TopicAlignment| match topic.max_wait {
+            MaxWait::Fixed(nanos) => nanos,
+            MaxWait::Estimated(_) | MaxWait::Unlimited => 0,
+        };
+        if self.is_needed() { self.topics.iter().map(wait).max().unwrap_or(0) } else { 0 }
+    }
+
     /// An alignment with this policy and the defaults.
     pub fn new(policy: Policy) -> Alignment {
         Alignment {

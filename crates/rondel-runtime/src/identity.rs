@@ -20,6 +20,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) about: Option<Timestamp>,
     pub(crate) step: Option<u64>,
     pub(crate) verdict: Verdict,
+    /// From 1.
+    pub(crate) lap: u32,
 }
 
 impl Identity {
@@ -47,6 +49,10 @@ impl Identity {
             write_count(step, out);
         }
         out.extend_from_slice(facts.verdict.as_str().as_bytes());
+        if facts.lap > 1 {
+            out.push(b'l');
+            write_count(facts.lap.into(), out);
+        }
         let id = add(self.seed, &out[begin..]);
         out.truncate(begin);
         // Spreads the last bytes over all others.

@@ -69,7 +69,9 @@ pub use missing::{Missing, Vacuous, VacuousKind};
 pub use names::TopicNames;
 pub use notice::Notice;
 pub use omission::{FirstOmission, Omission, Omissions, Reason};
-pub use options::{Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, TimeSource};
+pub use options::{
+    Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, Reset, ResetPolicy, TimeSource,
+};
 pub use report::{PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};
 pub use saved::StartError;

@@ -216,6 +216,18 @@ impl Notice {
         Notice::new("simulation_restarted", None, members, sentence)
     }
 
+    /// The times of all topics stepped back: from `from`, the latest time before, to `to`. The lap with this number begins,
+    /// or goes on where all verdicts are inconclusive from here on.
+    pub(crate) fn reset(lap: u32, from: Timestamp, to: Timestamp) -> Notice {
+        let sentence = format!(
+            "the times of all topics went back from {} to {}: lap {lap} begins; pending verdicts are inconclusive",
+            At(from),
+            At(to)
+        );
+        let members = vec![("lap", json!(lap)), ("from", seconds(from)), ("time", seconds(to))];
+        Notice::new("reset", None, members, sentence)
+    }
+
     /// A snapshot that could not be written. `holds`: messages are not acknowledged before it is.
     pub fn unsaved(file: &std::path::Path, error: &std::io::Error, holds: bool) -> Notice {
         let then = if holds { "; messages are not acknowledged before it is written" } else { "" };
@@ -386,7 +398,10 @@ impl Notice {
 
     /// Whether notices of this kind are about times that follow one another, so that later ones are worth a line too.
     pub fn is_recurring(&self) -> bool {
-        matches!(self.kind, "blind" | "lost" | "no_clock" | "outage" | "paused" | "simulation_restarted")
+        matches!(
+            self.kind,
+            "blind" | "lost" | "no_clock" | "outage" | "paused" | "reset" | "simulation_restarted"
+        )
     }
 
     /// The first event whose time is before that of the event before it.

@@ -177,10 +177,16 @@ impl Omission {
 /// the first one.
 pub(crate) type SavedOmission = (Reason, Option<String>, u64, Option<(Option<i64>, String)>);
 
+/// A reason and a topic.
+type Place = (Reason, Option<TopicId>);
+
+/// How many messages were not evaluated, and the first one.
+type Tally = (u64, Option<FirstOmission>);
+
 /// All messages that were not evaluated, by reason and topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omissions {
-    entries: BTreeMap<(Reason, Option<TopicId>), (u64, Option<FirstOmission>)>,
+    entries: BTreeMap<Place, Tally>,
 }
 
 impl Omissions {
@@ -240,10 +246,7 @@ impl Omissions {
     /// For a snapshot, given the names of the topics.
     pub(crate) fn saved(&self, names: &[String]) -> Vec<SavedOmission> {
         let name = |topic: TopicId| names.get(topic.index()).cloned();
-        let entry = |((reason, topic), (count, first)): (
-            &(Reason, Option<TopicId>),
-            &(u64, Option<FirstOmission>),
-        )| {
+        let entry = |((reason, topic), (count, first)): (&Place, &Tally)| {
             let first = first.as_ref();
             let first = first.map(|first| (first.time.map(Timestamp::as_nanos), first.detail.clone()));
             (*reason, topic.and_then(name), *count, first)
@@ -272,17 +275,12 @@ impl Omissions {
 
     /// All of them, by reason and topic; `name` returns the name of a topic.
     pub(crate) fn all<'n>(&self, name: impl Fn(TopicId) -> Option<&'n str>) -> Vec<Omission> {
-        let omission = |((reason, topic), (count, first)): (
-            &(Reason, Option<TopicId>),
-            &(u64, Option<FirstOmission>),
-        )| {
-            Omission {
-                reason: *reason,
-                topic: *topic,
-                topic_name: topic.and_then(&name).map(str::to_owned),
-                count: *count,
-                first: first.clone(),
-            }
+        let omission = |((reason, topic), (count, first)): (&Place, &Tally)| Omission {
+            reason: *reason,
+            topic: *topic,
+            topic_name: topic.and_then(&name).map(str::to_owned),
+            count: *count,
+            first: first.clone(),
         };
         self.entries.iter().map(omission).collect()
     }

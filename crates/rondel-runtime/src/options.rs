@@ -59,11 +59,40 @@ pub struct Options {
     pub types_later: bool,
     /// What becomes of verdicts that depend on messages that were not seen.
     pub blind: Blind,
+    /// What is done when times begin anew, as in a looped recording.
+    pub reset: Reset,
     /// From which length on, in nanoseconds of the clock's ticks, a time in which the session did not run is a pause of
     /// the session itself, if any property measures time: [`Session::alive`](crate::Session::alive) must then be called
     /// several times as often. Verdicts that depend on a pause are like those that depend on messages that were not
     /// seen. Without it, no pause is looked for.
     pub paused_after: Option<i64>,
+}
+
+/// The reaction to times of all topics that step back together: see [`Notice`](crate::Notice) `reset`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reset {
+    /// What is done.
+    pub policy: ResetPolicy,
+    /// By how much times must step back at least, in nanoseconds; otherwise by [`Reset::AFTER`], or by as much as messages
+    /// are waited for, if that is longer.
+    pub after: Option<i64>,
+}
+
+/// What is done when the times of all topics step back together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResetPolicy {
+    /// The session begins anew, as with another recording. Pending verdicts are inconclusive.
+    #[default]
+    Restart,
+    /// All verdicts are inconclusive from there on.
+    Inconclusive,
+    /// Messages are evaluated as late ones.
+    Ignore,
+}
+
+impl Reset {
+    /// By how much times must step back at least unless a longer wait for messages is set, in nanoseconds.
+    pub const AFTER: i64 = 1_000_000_000;
 }
 
 /// What becomes of verdicts that depend on messages that were lost or late, or sent while a network was cut off.
@@ -95,6 +124,7 @@ impl Default for Options {
             live: false,
             types_later: false,
             blind: Blind::default(),
+            reset: Reset::default(),
             paused_after: None,
         }
     }

@@ -192,6 +192,12 @@ impl<'s> Report<'s> {
         topics.get(self.pending.missing as usize).map(String::as_str)
     }
 
+    /// The number of the lap, from 1: see [`Reset`](crate::Reset).
+    #[inline]
+    pub fn lap(&self) -> u32 {
+        self.pending.lap
+    }
+
     /// The explanation, of a violation that is explained.
     #[inline]
     pub fn explanation(&self) -> Option<&'s Explanation> {
@@ -222,7 +228,14 @@ impl<'s> Report<'s> {
     pub fn write_id(&self, out: &mut Vec<u8>) {
         let Some(identity) = &self.property.identity else { return };
         let (parameters, verdict) = (self.parameters(), self.verdict());
-        let facts = Facts { parameters, time: self.time(), about: self.about(), step: self.step(), verdict };
+        let facts = Facts {
+            parameters,
+            time: self.time(),
+            about: self.about(),
+            step: self.step(),
+            verdict,
+            lap: self.lap(),
+        };
         let id = identity.of(&facts, out);
         let digit = |i: u32| b"0123456789abcdef"[(id >> (124 - 4 * i) & 15) as usize];
         out.extend((0..32).map(digit));
@@ -233,7 +246,7 @@ impl<'s> Report<'s> {
     /// Always in this order: `{"property":"p","key":{"id":7},"time":1.5,"about":1,"step":3,"verdict":"violated"}`,
     /// `time` and `about` in seconds, `step` from 0. Members that do not apply are left out. A member
     /// `trace` comes first where there are several recordings; after the verdict come `values`, `severity`,
-    /// `requirement`, `robustness`, `evidence`, `latency`, `missing` and `id`.
+    /// `requirement`, `robustness`, `evidence`, `latency`, `missing`, `lap` (from the second one on) and `id`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.property.prefix);
         let parameters = self.parameters();
@@ -293,6 +306,10 @@ impl<'s> Report<'s> {
             out.extend_from_slice(b",\"missing\":");
             write_value(&Value::String(topic.into()), out);
         }
+        if self.lap() > 1 {
+            out.extend_from_slice(b",\"lap\":");
+            write_value(&Value::Int(self.lap().into()), out);
+        }
         if self.property.identity.is_some() {
             out.extend_from_slice(b",\"id\":\"");
             self.write_id(out);
@@ -314,6 +331,8 @@ pub(crate) struct Reports {
     latest: Vec<i64>,
     /// Whether the reports were taken, so that the next one clears them.
     taken: bool,
+    /// The laps before the current one.
+    laps: u32,
 }
 
 /// A report of the engine, copied as it is: what else a reader needs is looked up when it is taken.
@@ -332,6 +351,8 @@ struct Pending {
     values: u32,
     /// The time by which it is ordered among those of other alignment groups.
     order: i64,
+    /// The lap, from 1.
+    lap: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -348,6 +369,11 @@ impl Reports {
         }
     }
 
+    /// Notes that a lap begins, which further reports belong to.
+    pub(crate) fn begin_lap(&mut self, lap: u32) {
+        self.laps = lap.saturating_sub(1);
+    }
+
     /// Orders the reports of several alignment groups by time; those of one group keep their order. `groups` names
     /// the group of each property.
     pub(crate) fn order(&mut self, groups: &[u32]) {
@@ -355,7 +381,11 @@ impl Reports {
             return;
         }
         self.latest.clear();
+        let mut lap = 0;
         for pending in &mut self.pending {
+            if std::mem::replace(&mut lap, pending.lap) != pending.lap {
+                self.latest.clear();
+            }
             let group = groups.get(pending.property as usize).map_or(0, |group| *group as usize);
             if self.latest.len() <= group {
                 self.latest.resize(group + 1, i64::MIN);
@@ -364,8 +394,8 @@ impl Reports {
             *latest = pending.report.time.as_nanos().max(*latest);
             pending.order = *latest;
         }
-        if !self.pending.is_sorted_by_key(|pending| pending.order) {
-            self.pending.sort_by_key(|pending| pending.order);
+        if !self.pending.is_sorted_by_key(|pending| (pending.lap, pending.order)) {
+            self.pending.sort_by_key(|pending| (pending.lap, pending.order));
         }
     }
 
@@ -409,6 +439,7 @@ impl Reports {
             explanation,
             values,
             order,
+            lap: self.laps + 1,
         });
     }
 
@@ -416,7 +447,8 @@ impl Reports {
     pub(crate) fn add_judged(&mut self, property: u32, report: &EngineReport) {
         let (report, parameters, order) = (*report, (0, 0), 0);
         let [missing, explanation, values] = [NONE; 3];
-        self.pending.push(Pending { report, property, parameters, missing, explanation, values, order });
+        let lap = self.laps + 1;
+        self.pending.push(Pending { report, property, parameters, missing, explanation, values, order, lap });
     }
 
     /// Whether there is none.
@@ -480,8 +512,16 @@ mod tests {
             let (missing, explanation, values) = (NONE, NONE, NONE);
             let range = (0, parameters.len() as u32);
             let order = 0;
-            let pending =
-                Pending { report, property: 0, parameters: range, missing, explanation, values, order };
+            let pending = Pending {
+                report,
+                property: 0,
+                parameters: range,
+                missing,
+                explanation,
+                values,
+                order,
+                lap: 1,
+            };
             let all = &Reports { parameters, ..Reports::default() };
             let property = &PropertyInfo::new(&spec, 0, property, trace, true);
             let report = Report { property, pending: &pending, all };

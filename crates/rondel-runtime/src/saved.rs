@@ -56,6 +56,10 @@ pub(crate) struct Known {
     pub(crate) recorded: Vec<RecordedNumbers>,
     /// The messages that were not evaluated.
     pub(crate) omissions: Vec<SavedOmission>,
+    /// The number of the lap, from 1; 0 if it is not known.
+    pub(crate) lap: u32,
+    /// The latest time of each topic in the lap, in nanoseconds.
+    pub(crate) latest: Vec<i64>,
     /// Bytes of the caller.
     pub(crate) attachment: Vec<u8>,
 }

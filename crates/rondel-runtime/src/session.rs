@@ -7,6 +7,7 @@ mod edited;
 mod emitter;
 mod events;
 mod intake;
+mod laps;
 mod pause;
 mod plan;
 mod restart;
@@ -41,6 +42,7 @@ use direct::Direct;
 pub use edited::Edited;
 use emitter::Emitter;
 use events::Deadlines;
+use laps::{Fate, Laps};
 pub(crate) use pause::GRACE;
 use pause::Heartbeat;
 pub use plan::SessionPlan;
@@ -102,6 +104,12 @@ pub struct Session {
     /// The topics that many publishers may share, while their first messages come.
     sharing: Option<Box<Sharing>>,
     finished: bool,
+    /// What the session was started from, and another lap is.
+    plan: SessionPlan,
+    /// The types that became known meanwhile.
+    learnt: Vec<(TopicId, Arc<MessageType>)>,
+    /// The laps before the current one in numbers.
+    before: Option<Box<Summary>>,
     /// The fingerprint of the program, without the parts that explanations watch.
     fingerprint: u64,
     edited: Option<Edited>,
@@ -133,6 +141,24 @@ impl Route {
             Route::Direct(direct) => direct.projections(),
             Route::Aligned(aligned) => aligned.projections(),
             Route::Synchronized(_) => &[],
+        }
+    }
+
+    /// The decoder of each topic; none where fields are not read.
+    fn decoders_mut(&mut self) -> Option<&mut [Decoder]> {
+        match self {
+            Route::Direct(direct) => Some(direct.decoders_mut()),
+            Route::Aligned(aligned) => Some(aligned.decoders_mut()),
+            Route::Synchronized(_) => None,
+        }
+    }
+
+    /// Goes on counting the lines that another route has read.
+    fn continue_lines(&mut self, before: &Route) {
+        match (self, before) {
+            (Route::Direct(own), Route::Direct(before)) => own.continue_lines(before),
+            (Route::Aligned(own), Route::Aligned(before)) => own.continue_lines(before),
+            _ => {}
         }
     }
 
@@ -181,6 +207,10 @@ struct Shared {
     recorded: Vec<RecordedNumbers>,
     /// The properties that begin anew after a restart, until what was not seen before is noted; empty if there are none.
     joining: Vec<bool>,
+    /// The times of messages, where a new lap may begin.
+    laps: Laps,
+    /// The number of the lap, from 1.
+    lap: u32,
 }
 
 /// What writes the keys of instances in messages of a type.
@@ -386,6 +416,9 @@ impl Session {
         } else if self.sharing.is_some() {
             self.share(topic, payload);
         }
+        if let Some(fate) = self.shared.laps.decided() {
+            self.settle_lap(fate);
+        }
         taken
     }
 
@@ -487,11 +520,15 @@ impl Session {
 
     #[inline]
     fn take_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
-        match &mut self.route {
+        let taken = match &mut self.route {
             Route::Direct(direct) => direct.push_lines(lines, source, &mut self.shared),
             Route::Aligned(aligned) => aligned.push_lines(lines, source, &mut self.shared),
             Route::Synchronized(synchronized) => synchronized.push_lines(lines, source),
+        };
+        if let Some(fate) = self.shared.laps.decided() {
+            self.settle_lap(fate);
         }
+        taken
     }
 
     /// Takes a progress marker of a publisher: `{"topic":"gear","complete":12.5}`.
@@ -520,6 +557,9 @@ impl Session {
             Route::Aligned(aligned) => aligned.step(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.step(&mut self.shared),
         }
+        if let Some(fate) = self.shared.laps.decided() {
+            self.settle_lap(fate);
+        }
     }
 
     /// Notes that the session runs: see [`Options::paused_after`]. Call it regularly, and after anything that may have
@@ -546,11 +586,22 @@ impl Session {
     /// Evaluates all messages, and the verdicts that time alone decides, up to the session's clock. Returns the
     /// reading of [`Clock::ticks`] at which to call it again.
     pub fn poll(&mut self) -> Option<Ticks> {
+        if self.shared.laps.due().is_some_and(|due| due <= self.shared.clock.ticks()) {
+            self.settle_lap((Fate::NewLap, usize::MAX));
+        }
+        if self.shared.laps.is_holding() {
+            // Time passes once it is known which time that is.
+            return self.shared.laps.due();
+        }
         let due = match &mut self.route {
             Route::Direct(direct) => direct.poll(&mut self.shared),
             Route::Aligned(aligned) => aligned.poll(&mut self.shared),
             Route::Synchronized(synchronized) => synchronized.poll(&mut self.shared),
         };
+        if let Some(fate) = self.shared.laps.decided() {
+            self.settle_lap(fate);
+            return Some(self.shared.clock.ticks());
+        }
         let Some(watch) = &mut self.watch else { return due };
         let missing = watch.poll(&mut self.shared);
         if missing.is_none() {
@@ -568,6 +619,7 @@ impl Session {
             Route::Aligned(aligned) => aligned.due(&*self.shared.clock),
             Route::Synchronized(synchronized) => synchronized.due(&*self.shared.clock),
         };
+        let due = due.into_iter().chain(self.shared.laps.due()).min();
         match &self.watch {
             None => due,
             Some(watch) => due.into_iter().chain(watch.due()).min(),
@@ -577,7 +629,7 @@ impl Session {
     /// Whether time alone can bring reports or notices or end waits, so that [`poll`](Session::poll) must be called.
     pub fn is_timed(&self) -> bool {
         match &self.route {
-            _ if self.watch.is_some() => true,
+            _ if self.watch.is_some() || self.shared.laps.is_on() => true,
             Route::Direct(direct) => direct.is_timed(),
             Route::Aligned(_) | Route::Synchronized(_) => true,
         }
@@ -585,6 +637,7 @@ impl Session {
 
     /// Evaluates all messages, and lets event time pass up to `time`: no earlier message follows.
     pub fn advance(&mut self, time: Timestamp) {
+        self.settle_laps_now();
         match &mut self.route {
             Route::Direct(direct) => direct.advance(time, &mut self.shared),
             Route::Aligned(aligned) => aligned.advance(time, &mut self.shared),
@@ -665,6 +718,7 @@ impl Session {
         if let Some(decoder) = decoders.get_mut(topic.index()) {
             decoder.learn(message_type)?;
         }
+        self.learnt.push((topic, Arc::clone(message_type)));
         if let Some(sharing) = &mut self.sharing {
             sharing.learn(topic, value_writer(message_type));
         }
@@ -694,6 +748,7 @@ impl Session {
     /// were not taken are not included. [`SessionPlan::restore`] requires the same `note`.
     pub fn snapshot(&mut self, note: &str) -> Vec<u8> {
         self.flush();
+        self.settle_laps_now();
         let mut saved = match &self.route {
             Route::Direct(direct) => direct.saved(),
             Route::Aligned(aligned) => aligned.saved(&*self.shared.clock),
@@ -713,6 +768,8 @@ impl Session {
             Route::Synchronized(_) => {}
         }
         saved.known.statistics = statistics.iter().map(|statistics| statistics.saved()).collect();
+        saved.known.lap = self.shared.lap;
+        saved.known.latest = self.shared.laps.saved();
         saved.known.omissions = self.omissions().saved(&saved.known.topics);
         saved.known.missing = missing.saved();
         saved.known.numbers = self.shared.accounts.saved();
@@ -745,9 +802,15 @@ impl Session {
             return;
         }
         self.flush();
+        self.settle_laps_now();
         if let Some(mut sharing) = self.sharing.take() {
             sharing.end(|notice| self.shared.notice(notice));
         }
+        self.end_route();
+    }
+
+    /// Ends the lap: reports open obligations.
+    fn end_route(&mut self) {
         self.shared.emitter.statistics.iter_mut().for_each(|statistics| statistics.over());
         match &mut self.route {
             Route::Direct(direct) => direct.finish(&mut self.shared),
@@ -780,8 +843,17 @@ impl Session {
         self.shared.checked_before + self.shared.counts.checked
     }
 
-    /// The session in numbers, from its beginning.
+    /// The session in numbers, from its beginning: of all laps.
     pub fn summary(&self) -> Summary {
+        let current = self.lap_summary();
+        let Some(before) = &self.before else { return current };
+        let mut all = Summary::clone(before);
+        all.continue_with(current);
+        all
+    }
+
+    /// The current lap in numbers.
+    fn lap_summary(&self) -> Summary {
         let Shared { emitter, counts, topics, accounts, missing, needed, .. } = &self.shared;
         let mut topics = topics.clone();
         let events = topics.split_off(self.declared);

@@ -341,6 +341,19 @@ impl Backwards {
         Backwards { last: last.map(Timestamp::from_nanos), count }
     }
 
+    /// Whether an event of a block that was not added yet goes back.
+    #[inline]
+    pub(crate) fn is_back(&self, block: &Block) -> bool {
+        let mut last = self.last.unwrap_or(Timestamp::from_nanos(i64::MIN));
+        let mut is_back = false;
+        for row in 0..block.len() {
+            let time = block.time(row);
+            is_back |= time < last;
+            last = time;
+        }
+        is_back
+    }
+
     /// Adds the events of a block; returns the row of the very first one that goes back.
     #[inline]
     pub(crate) fn add(&mut self, block: &Block) -> Option<usize> {

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use rondel_event::{Path, TimeUnit, Timestamp, TopicId};
 use rondel_runtime::alignment::{Late, MaxWait, Policy, TopicAlignment};
 use rondel_runtime::{
-    Alignment, AlignmentClock, Emit, Input, ManualClock, Options, Session, SessionPlan, Specification, Stamp,
-    TimeSource,
+    Alignment, AlignmentClock, Emit, Input, ManualClock, Options, Reset, ResetPolicy, Session, SessionPlan,
+    Specification, Stamp, TimeSource,
 };
 
 const TEXT: &str = "
@@ -38,21 +38,26 @@ fn plan(alignment: Alignment, explain: bool) -> SessionPlan {
     plan_with(alignment, explain, Arc::new(ManualClock::default()))
 }
 
+/// Messages that step back are late: where they begin a new lap, what time alone decides at the end of the lap before
+/// depends on when the clock was looked at.
+fn late_plan(alignment: &Alignment, clock: Arc<ManualClock>) -> SessionPlan {
+    let reset = Reset { policy: ResetPolicy::Ignore, after: None };
+    plan_of(Options { alignment: alignment.clone(), clock, reset, ..Options::default() })
+}
+
 fn plan_with(alignment: Alignment, explain: bool, clock: Arc<ManualClock>) -> SessionPlan {
+    plan_of(Options { alignment, explain, clock, ..Options::default() })
+}
+
+fn plan_of(options: Options) -> SessionPlan {
     let input = || Input {
         time: TimeSource::Field(Path::keys(["t"])),
         time_unit: TimeUnit::Seconds,
         address: Some("net/a".to_owned()),
         ..Input::default()
     };
-    let options = Options {
-        inputs: vec![input(), Input { address: None, ..input() }],
-        alignment,
-        emit: Emit::Every,
-        explain,
-        clock,
-        ..Options::default()
-    };
+    let options =
+        Options { inputs: vec![input(), Input { address: None, ..input() }], emit: Emit::Every, ..options };
     SessionPlan::of(Specification::new(rondel_spec::parse(TEXT).spec.unwrap()).unwrap(), options)
 }
 
@@ -272,9 +277,9 @@ proptest! {
         let alignment = impatient(late, AlignmentClock::Messages, absent_after);
         let live = |flushes: &[bool], looks: usize| {
             let clock = clock();
-            arriving(&plan_with(alignment.clone(), false, Arc::clone(&clock)), &clock, &messages, flushes, looks)
+            arriving(&late_plan(&alignment, Arc::clone(&clock)), &clock, &messages, flushes, looks)
         };
-        let whole = recorded(&plan_with(alignment.clone(), false, clock()), &messages);
+        let whole = recorded(&late_plan(&alignment, clock()), &messages);
         prop_assert_eq!(&live(&[false], 0), &whole);
         prop_assert_eq!(&live(&[true], 0), &whole);
         prop_assert_eq!(&live(&[true], looks), &whole);

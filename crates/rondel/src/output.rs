@@ -114,6 +114,9 @@ impl VerdictWriter {
                 let _ = write!(out, ", {name} {value}");
             }
         }
+        if report.lap() > 1 {
+            let _ = write!(out, ", lap {}", report.lap());
+        }
         out.push(b'\n');
         if let Some(explanation) = report.explanation() {
             explanation.text(&mut |time| self.times.text(time), out);

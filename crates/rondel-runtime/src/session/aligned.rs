@@ -12,6 +12,7 @@ use rondel_spec::{Property, Spec, TimeModel};
 use super::blind::{Hole, UNKNOWN};
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
+use super::laps::Held;
 use super::pause::Missed;
 use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
@@ -155,7 +156,9 @@ impl Aligned {
         payload: &[u8],
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
-        let taken = self.intake.take(topic, stamp, payload, self.reads_arrivals, shared)?;
+        let Some(taken) = self.intake.take(topic, stamp, payload, self.reads_arrivals, shared)? else {
+            return Ok(());
+        };
         if self.intake.missed.is_some() {
             self.miss_paused(shared);
         }
@@ -166,6 +169,26 @@ impl Aligned {
             self.step(shared);
         }
         Ok(())
+    }
+
+    /// Evaluates a message that has waited.
+    pub(super) fn resume_held(&mut self, held: &Held, shared: &mut Shared) {
+        let taken = self.intake.resume(held, shared);
+        if self.intake.missed.is_some() {
+            self.miss_paused(shared);
+        }
+        self.route(held.topic, &taken, held.stamp.origin, shared);
+        if held.is_line {
+            // Time passes for the groups whose topics are silent, too.
+            self.advance(taken.now, shared);
+        } else {
+            self.step(shared);
+        }
+    }
+
+    /// Goes on counting the lines that another one has read.
+    pub(super) fn continue_lines(&mut self, before: &Aligned) {
+        self.intake.continue_lines(&before.intake);
     }
 
     /// Hands a message to the groups that read its topic.
@@ -378,7 +401,7 @@ impl Aligned {
                     self.miss_lines(&hole, shared);
                 }
             }
-            if let Some((topic, taken)) = self.intake.line(row, shared) {
+            if let Some((topic, taken)) = self.intake.line(row, lines.origin(row), shared) {
                 now = taken.now;
                 self.route(topic, &taken, lines.origin(row), shared);
             }
@@ -390,7 +413,8 @@ impl Aligned {
             self.step(shared);
             self.miss_lines(&hole, shared);
         }
-        if now == NO_TIME {
+        // Time passes once it is known which time that is.
+        if now == NO_TIME || shared.laps.is_holding() {
             self.step(shared);
         } else {
             // Time passes for the groups whose topics are silent, too.
@@ -551,8 +575,8 @@ impl Aligned {
     pub(super) fn summarize(&self, summary: &mut Summary) {
         summary.counts.mistyped = self.intake.mistyped();
         summary.omissions.extend(self.intake.omission());
-        summary.counts.undecodable += self.intake.undecodable;
-        summary.counts.received += self.intake.undecodable;
+        summary.counts.undecodable += self.intake.undecodable();
+        summary.counts.received += self.intake.undecodable();
         let names: Vec<String> = summary.topics.iter().map(|topic| topic.name.clone()).collect();
         let unstamped = summary.topics.iter().map(|topic| topic.unstamped).sum();
         let mut alignment = AlignmentStatistics::new(&names, unstamped, self.intake.progress.unread);

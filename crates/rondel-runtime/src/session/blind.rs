@@ -209,7 +209,7 @@ impl Session {
 
     /// Notes that messages of these topics were not seen up to a time; `before` is the number of messages by the last
     /// one before.
-    fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
+    pub(super) fn miss(&mut self, topics: &[TopicId], before: u64, until: SeenAgain) {
         match &mut self.route {
             Route::Direct(direct) => direct.miss(topics, before, until, &mut self.shared),
             Route::Aligned(aligned) => aligned.miss(topics, until, &mut self.shared),

@@ -10,6 +10,7 @@ use rondel_spec::{Property, TimeModel};
 
 use super::blind::Hole;
 use super::emitter::Evaluated;
+use super::laps::{Came, Held};
 use super::pause::{GRACE, Missed};
 use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
@@ -68,6 +69,10 @@ pub(super) struct Direct {
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
     undecodable: u64,
+    /// The same of both in the laps before.
+    lines_before: (u64, u64),
+    /// Whether messages come in lines.
+    reads_lines: bool,
     /// How many leaps of machines have been reported.
     leaps: u64,
     /// Whether asserts are judged up to the time at which the run ends: messages come live.
@@ -148,6 +153,8 @@ impl Direct {
             backwards: Backwards::restored(known.backwards),
             mistyped: 0,
             undecodable: 0,
+            lines_before: (0, 0),
+            reads_lines: false,
             leaps,
             ends_now: plan.options.live && specification.has_asserts(),
             specification,
@@ -185,6 +192,14 @@ impl Direct {
         let row = self.block.len() - 1;
         self.named.write(topic.index(), stamp.name, &mut self.block, row);
         let time = self.block.time(row);
+        // The time of arrival does not begin anew with the messages.
+        let has_own_time =
+            is_own && (stamp.source.is_some() || self.inputs[topic.index()].time.field().is_some());
+        if has_own_time && shared.laps.must_wait(topic, time) {
+            shared.counts.checked -= 1;
+            self.hold(row, (topic, stamp), shared);
+            return Ok(());
+        }
         if time == NO_TIME {
             self.unstamped(row, topic, shared);
         } else if !is_own || self.limits.admit(time) {
@@ -195,6 +210,9 @@ impl Direct {
             self.refused(topic, shared);
             return Ok(());
         }
+        if has_own_time {
+            shared.laps.see(topic, time);
+        }
         if let Some(arrival) = arrival.filter(|_| self.reads_arrivals) {
             self.block.set_arrival(row, arrival);
         }
@@ -202,6 +220,76 @@ impl Direct {
             self.step(shared);
         }
         Ok(())
+    }
+
+    /// Lets the message in the last row wait until it is known whether a new lap has begun.
+    #[cold]
+    fn hold(&mut self, row: usize, (topic, stamp): (TopicId, &Stamp), shared: &mut Shared) {
+        let mut block = self.block.clone();
+        block.keep(1 << row);
+        self.block.pop();
+        self.step(shared);
+        let came = Came::at(&*shared.clock);
+        shared.laps.hold(Held { topic, block, stamp: *stamp, is_line: false, came });
+    }
+
+    /// Lets messages of lines wait, from the first one on whose time steps back. Returns whether there is one; those before
+    /// it are evaluated.
+    #[cold]
+    fn hold_lines(&mut self, shared: &mut Shared) -> bool {
+        let is_own = |topic: TopicId| self.inputs[topic.index()].time != TimeSource::Arrival;
+        let mut first = None;
+        for row in 0..self.block.len() {
+            let Some(topic) = self.block.topic(row).filter(|topic| is_own(*topic)) else { continue };
+            if shared.laps.must_wait(topic, self.block.time(row)) {
+                first = Some(row);
+                break;
+            }
+            shared.laps.see(topic, self.block.time(row));
+        }
+        let Some(first) = first else { return false };
+        let mut rest = self.block.clone();
+        rest.keep(rows_from(first));
+        self.block.keep(!rows_from(first));
+        let came = Came::at(&*shared.clock);
+        shared.counts.checked -= rest.len() as u64;
+        self.evaluate(shared);
+        for row in 0..rest.len() {
+            let Some(topic) = rest.topic(row) else { continue };
+            let mut block = rest.clone();
+            block.keep(1 << row);
+            shared.laps.hold(Held { topic, block, stamp: Stamp::default(), is_line: true, came });
+        }
+        true
+    }
+
+    /// Evaluates a message that has waited.
+    pub(super) fn resume_held(&mut self, held: &Held, shared: &mut Shared) {
+        let Held { topic, block, stamp, is_line, .. } = held;
+        self.evaluate(shared);
+        self.block.clone_from(block);
+        let time = self.block.time(0);
+        shared.counts.checked += 1;
+        let is_accepted = *is_line || self.limits.admit(time) || self.is_accepted(0, time, *topic, shared);
+        if !is_accepted {
+            shared.counts.checked -= 1;
+            self.block.pop();
+            return self.refused(*topic, shared);
+        }
+        self.stamped(time, *topic, shared);
+        shared.laps.see(*topic, time);
+        if self.reads_arrivals && !is_line {
+            self.block.set_arrival(0, stamp.arrival(&*shared.clock));
+        }
+        self.evaluate(shared);
+    }
+
+    /// Goes on counting the lines that another one has read.
+    pub(super) fn continue_lines(&mut self, before: &Direct) {
+        let totals = (before.mistyped, before.undecodable);
+        self.lines_before = totals;
+        (self.mistyped, self.undecodable) = totals;
+        self.reads_lines = before.reads_lines;
     }
 
     #[inline(always)]
@@ -285,6 +373,7 @@ impl Direct {
             self.step(shared);
         }
         let before = self.block.len();
+        self.reads_lines = true;
         let decoded = lines.take(source, &mut self.block);
         let mut holes = shared.holes(lines, &self.block, before);
         shared.join(|| (self.block.len() > before).then(|| self.block.time(before)));
@@ -312,6 +401,16 @@ impl Direct {
             self.step(shared);
         }
         decoded
+    }
+
+    /// Notes the latest time of each topic in the block, whose rows are in order.
+    fn see_times(&self, shared: &mut Shared) {
+        for topic in (0..self.inputs.len() as u32).map(TopicId) {
+            let rows = self.block.topic_rows(topic);
+            if rows != 0 && self.inputs[topic.index()].time != TimeSource::Arrival {
+                shared.laps.see(topic, self.block.time(rows.ilog2() as usize));
+            }
+        }
     }
 
     /// Evaluates the events before each hole, and notes what is missing there.
@@ -415,6 +514,18 @@ impl Direct {
 
     /// Evaluates the events of the block and empties it.
     pub(super) fn step(&mut self, shared: &mut Shared) {
+        if self.reads_lines && shared.laps.is_on() {
+            if !shared.laps.is_holding() && !self.backwards.is_back(&self.block) {
+                self.see_times(shared);
+            } else if self.hold_lines(shared) {
+                return;
+            }
+        }
+        self.evaluate(shared);
+    }
+
+    /// Evaluates the events of the block, none of which waits, and empties it.
+    fn evaluate(&mut self, shared: &mut Shared) {
         if self.block.is_empty() {
             return;
         }
@@ -434,7 +545,9 @@ impl Direct {
         }
         let first = self.monitor.position();
         let before = self.backwards.count;
-        if let Some(row) = self.backwards.add(&self.block) {
+        // Live, messages of several publishers cross on their way unless they say when they were sent.
+        let is_told = !self.is_live || self.reads_time_fields;
+        if let Some(row) = self.backwards.add(&self.block).filter(|_| is_told) {
             shared.notice(Notice::backwards(first + row as u64, self.block.time(row)));
         }
         shared.see(&self.block);
@@ -681,9 +794,10 @@ impl Direct {
 
     pub(super) fn summarize(&self, summary: &mut Summary, shared: &Shared) {
         let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
-        summary.counts.mistyped = decoded + self.mistyped;
-        summary.counts.undecodable += self.undecodable;
-        summary.counts.received += self.undecodable;
+        let (mistyped, undecodable) = self.lines_before;
+        summary.counts.mistyped = decoded + self.mistyped - mistyped;
+        summary.counts.undecodable += self.undecodable - undecodable;
+        summary.counts.received += self.undecodable - undecodable;
         let end = self.end(shared);
         self.see_robustness(&mut summary.properties);
         for (property, statistics) in (0..).zip(&mut summary.properties) {

@@ -107,6 +107,13 @@ impl Emitter {
         }
     }
 
+    /// Begins a lap with the statistics of an emitter that has seen nothing.
+    pub(super) fn begin_lap(&mut self, anew: Emitter, lap: u32) {
+        self.statistics = anew.statistics;
+        self.broke_off = false;
+        self.reports.begin_lap(lap);
+    }
+
     /// Ends all violations for the statistics, where a monitor has come to.
     pub(super) fn stop_measuring(&mut self, monitor: &Monitor, evaluated: &Evaluated) {
         let end = evaluated.end(monitor);

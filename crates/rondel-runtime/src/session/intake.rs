@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
-use rondel_event::{Block, Layout, Projection, Timestamp, TopicId};
+use rondel_event::{Block, Layout, Origin, Projection, Timestamp, TopicId};
 
+use super::laps::{Came, Held};
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
@@ -43,7 +44,9 @@ pub(super) struct Intake {
     /// Values of another type in lines.
     mistyped: u64,
     /// Payloads in lines that could not be decoded.
-    pub(super) undecodable: u64,
+    undecodable: u64,
+    /// The same of both in the laps before.
+    lines_before: (u64, u64),
 }
 
 /// A decoded message: its row in the block of the intake, its event time and the time of the clock.
@@ -105,11 +108,13 @@ impl Intake {
             latest: None,
             mistyped: 0,
             undecodable: 0,
+            lines_before: (0, 0),
             inputs,
         })
     }
 
-    /// Decodes a message into the block, which is emptied when it is full.
+    /// Decodes a message into the block, which is emptied when it is full. `None` if the message has to wait until it is
+    /// known whether a new lap has begun.
     pub(super) fn take(
         &mut self,
         topic: TopicId,
@@ -117,7 +122,7 @@ impl Intake {
         payload: &[u8],
         reads_arrivals: bool,
         shared: &mut Shared,
-    ) -> Result<Taken, DecodeError> {
+    ) -> Result<Option<Taken>, DecodeError> {
         if self.block.is_full() {
             shared.see(&self.block);
             self.block.clear();
@@ -141,8 +146,51 @@ impl Intake {
             let arrival = if is_arrival { given } else { stamp.arrival(&*shared.clock) };
             self.block.set_arrival(row, arrival);
         }
+        if self.is_own(topic, stamp.source) && shared.laps.must_wait(topic, self.block.time(row)) {
+            self.hold(row, (topic, stamp), false, shared);
+            return Ok(None);
+        }
         let clock = Arc::clone(&shared.clock);
-        Ok(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared))
+        Ok(Some(self.stamp(topic, row, stamp, (&*clock, true, self.is_live), shared)))
+    }
+
+    /// Whether a message carries a time of its own, given the one at which it was sent. That of arrival does not begin anew
+    /// with the messages.
+    fn is_own(&self, topic: TopicId, sent: Option<Timestamp>) -> bool {
+        match self.inputs[topic.index()].time {
+            TimeSource::Arrival => false,
+            TimeSource::Source => sent.is_some(),
+            TimeSource::Field(_) => true,
+        }
+    }
+
+    /// Lets the message in a row wait, until it is known whether a new lap has begun. The last row is removed.
+    #[cold]
+    fn hold(&mut self, row: usize, (topic, stamp): (TopicId, &Stamp), is_line: bool, shared: &mut Shared) {
+        let mut block = self.block.clone();
+        block.keep(1 << row);
+        if !is_line {
+            self.block.pop();
+        }
+        let came = Came::at(&*shared.clock);
+        shared.laps.hold(Held { topic, block, stamp: *stamp, is_line, came });
+    }
+
+    /// Takes a message that has waited, alone in the block.
+    pub(super) fn resume(&mut self, held: &Held, shared: &mut Shared) -> Taken {
+        let Held { topic, block, stamp, is_line, came } = held;
+        shared.see(&self.block);
+        self.block.clone_from(block);
+        if *is_line {
+            return self.line_stamp(*topic, 0, shared);
+        }
+        self.stamp(*topic, 0, stamp, (came, true, self.is_live), shared)
+    }
+
+    /// Goes on counting the lines that another one has read.
+    pub(super) fn continue_lines(&mut self, before: &Intake) {
+        self.lines_before = (before.mistyped, before.undecodable);
+        (self.mistyped, self.undecodable) = self.lines_before;
     }
 
     /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes. The same
@@ -249,6 +297,9 @@ impl Intake {
                 then = now.max(time);
             }
             self.latest = self.latest.max(Some(time));
+            if self.is_own(topic, stamp.source) {
+                shared.laps.see(topic, time);
+            }
         }
         Taken { row, time, now, then, refused }
     }
@@ -285,9 +336,26 @@ impl Intake {
         (decoded, mistyped)
     }
 
-    /// The topic and the times of a decoded line.
-    pub(super) fn line(&mut self, row: usize, shared: &mut Shared) -> Option<(TopicId, Taken)> {
+    /// The topic and the times of a decoded line; `None` if it has to wait.
+    pub(super) fn line(
+        &mut self,
+        row: usize,
+        origin: Option<Origin>,
+        shared: &mut Shared,
+    ) -> Option<(TopicId, Taken)> {
         let topic = self.block.topic(row)?;
+        // A line has one.
+        let sent = Some(self.block.time(row));
+        if self.is_own(topic, sent) && shared.laps.must_wait(topic, self.block.time(row)) {
+            let stamp = Stamp { origin, ..Stamp::default() };
+            self.hold(row, (topic, &stamp), true, shared);
+            return None;
+        }
+        Some((topic, self.line_stamp(topic, row, shared)))
+    }
+
+    /// The times of the line in a row.
+    fn line_stamp(&mut self, topic: TopicId, row: usize, shared: &mut Shared) -> Taken {
         let arrival = self.block.arrival(row);
         // Without times of arrival, the event times drive the clock.
         match (arrival, self.arrived) {
@@ -297,10 +365,10 @@ impl Intake {
         }
         self.arrived = self.arrived.max(arrival);
         let clock = RecordedClock { arrival, latest: self.arrived };
-        let stamp = Stamp { arrival, ..Stamp::default() };
+        let stamp = Stamp { source: Some(self.block.time(row)), arrival, ..Stamp::default() };
         // Times of arrival may count from anything; those of this century are times of day.
         let shows_day = arrival.is_some_and(|arrival| arrival > THIS_CENTURY);
-        Some((topic, self.stamp(topic, row, &stamp, (&clock, arrival.is_some(), shows_day), shared)))
+        self.stamp(topic, row, &stamp, (&clock, arrival.is_some(), shows_day), shared)
     }
 
     /// What the recording lacks for the settings of the alignment, in a sentence.
@@ -324,8 +392,13 @@ impl Intake {
         &mut self.decoders
     }
 
+    /// Payloads in lines of this lap that could not be decoded.
+    pub(super) fn undecodable(&self) -> u64 {
+        self.undecodable - self.lines_before.1
+    }
+
     pub(super) fn mistyped(&self) -> u64 {
-        self.mistyped + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
+        self.mistyped - self.lines_before.0 + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
     }
 
     pub(super) fn inputs(&self) -> &[Input] {

@@ -14,6 +14,7 @@ use super::direct::Direct;
 use super::edited::Edited;
 use super::emitter::Emitter;
 use super::events::Deadlines;
+use super::laps::Laps;
 use super::pause::Heartbeat;
 use super::restart::Continued;
 use super::synchronized::Synchronized;
@@ -28,7 +29,7 @@ use crate::mixtures;
 use crate::names::{NamedTopics, TopicNames};
 use crate::notice::Notice;
 use crate::omission::Omissions;
-use crate::options::{Blind, Input, Options};
+use crate::options::{Blind, Input, Options, Reset, ResetPolicy};
 use crate::report::PropertyInfo;
 use crate::saved::{Saved, StartError};
 use crate::sharing::Sharing;
@@ -291,6 +292,11 @@ impl SessionPlan {
         let mut missing = Missing::new(&self.specification, &self.needed, route.projections());
         let mut accounts = Accounts::new(topics.len());
         let mut omissions = Omissions::default();
+        // Nothing is judged by a synchronizer.
+        let ignored = Reset { policy: ResetPolicy::Ignore, ..self.options.reset };
+        let reset = if self.synchronizes { ignored } else { self.options.reset };
+        let mut laps = Laps::new(reset, topics.len(), self.options.alignment.longest_wait());
+        let lap = saved.map_or(1, |saved| saved.known.lap.max(1));
         let recorded_until = saved.and_then(|saved| saved.known.recorded_until);
         let counted_before = if let Route::Direct(direct) = &route { direct.counted() } else { 0 };
         let withholds = self.options.blind == Blind::Inconclusive;
@@ -305,6 +311,10 @@ impl SessionPlan {
             missing.restore(&known.missing);
             let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
             omissions = Omissions::restored(&known.omissions, &names);
+            if known.topics == names {
+                laps.restore(&known.latest);
+            }
+            emitter.reports.begin_lap(lap);
             accounts.restore(&known.numbers)?;
         }
         Ok(Session {
@@ -313,6 +323,9 @@ impl SessionPlan {
             counts_at: VecDeque::new(),
             mistyped: Vec::new(),
             cut_off_since: None,
+            plan: self.clone(),
+            learnt: Vec::new(),
+            before: None,
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
@@ -323,6 +336,8 @@ impl SessionPlan {
                 topics,
                 missing,
                 omissions,
+                laps,
+                lap,
                 span: None,
                 needed: Arc::clone(&self.needed),
                 notices: Vec::new(),

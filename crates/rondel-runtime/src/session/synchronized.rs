@@ -148,7 +148,7 @@ impl Synchronized {
         let passed = self.passed(topic, payload, shared.largest_message).inspect_err(|_| {
             shared.counts.undecodable += 1;
         })?;
-        let taken = self.intake.take(topic, stamp, payload, false, shared)?;
+        let Some(taken) = self.intake.take(topic, stamp, payload, false, shared)? else { return Ok(()) };
         // Nothing is judged here.
         self.intake.missed = None;
         shared.see(&self.intake.block);

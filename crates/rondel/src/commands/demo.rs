@@ -143,6 +143,7 @@ impl Demo {
             durability: None,
             ids: false,
             blind: Default::default(),
+            reset: Default::default(),
             clock: None,
             specification,
         };

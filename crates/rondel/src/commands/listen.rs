@@ -126,6 +126,7 @@ impl Listening<'_> {
             durability: None,
             ids: false,
             blind: Default::default(),
+            reset: Default::default(),
             clock: None,
         })
     }

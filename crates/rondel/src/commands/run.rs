@@ -298,6 +298,7 @@ impl Run {
             durability: None,
             ids: false,
             blind: Default::default(),
+            reset: Default::default(),
             clock: None,
         })
     }

@@ -11,6 +11,7 @@ mod overview;
 mod places;
 mod qos;
 mod record;
+mod reset;
 mod schema;
 mod simulated_time;
 mod slow_consumer;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rondel_event::{Path as FieldPath, TimeUnit};
 pub use rondel_net::address::{Address, Encoding, returns, spread};
-use rondel_runtime::{Alignment, Blind, Emit, Input, Options, SessionPlan, TimeSource};
+use rondel_runtime::{Alignment, Blind, Emit, Input, Options, Reset, SessionPlan, TimeSource};
 use rondel_spec::Spec;
 
 use crate::networks::NetworkSettings;
@@ -44,6 +45,7 @@ pub use networks::lease;
 use networks::{dds_settings, ros2_settings, zenoh_settings};
 use places::{Place, Role};
 use record::record;
+use reset::reset;
 pub use schema::check_time_field;
 pub use slow_consumer::{WAIT as SLOW_CONSUMER_WAIT, slow_consumer_wait};
 use slow_consumer::{check_spool, slow_consumer};
@@ -108,6 +110,8 @@ pub struct Deployment {
     pub ids: bool,
     /// What becomes of verdicts that depend on messages that were not seen.
     pub blind: Blind,
+    /// What is done when times begin anew.
+    pub reset: Reset,
     /// The topic `/clock` of ROS 2, if its time is that of the run.
     pub clock: Option<Address>,
 }
@@ -190,6 +194,7 @@ impl Deployment {
             exactly,
             ids: self.ids || exactly,
             blind: self.blind,
+            reset: self.reset,
             // Live they come from publishers, in recordings beside the messages; lines need none.
             types_later: true,
             // A recording has the pauses of whoever recorded it.
@@ -286,6 +291,7 @@ fn deployment(
     let ids_item = members.get("ids");
     let ids = ids_item.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
     let blind_item = members.get("blind");
+    let reset = members.get("reset").map_or_else(Reset::default, |item| reset(item, mistakes));
     let record_item = members.get("record");
     members.finish(SECTIONS, mistakes);
 
@@ -404,6 +410,7 @@ fn deployment(
         durability,
         ids,
         blind,
+        reset,
         clock,
     };
     deployment.addresses().for_each(|address| networks.need(address));
