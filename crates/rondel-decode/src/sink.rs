@@ -166,6 +166,8 @@ pub(crate) struct Sink<'w> {
     pub(crate) met: u64,
     /// The current element, where it is measured.
     pub(crate) element: Measurand,
+    /// Whether an integer of an element that is tested has another type.
+    pub(crate) has_other: bool,
 }
 
 /// Values that could not be written as what they are.
@@ -262,6 +264,7 @@ impl<'w> Sink<'w> {
             large: None,
             met: 0,
             element: Measurand::Other,
+            has_other: false,
         }
     }
 
@@ -325,6 +328,8 @@ impl<'w> Sink<'w> {
             }
             (Target::Test(bit, test), value) => {
                 let holds = holds(test, value);
+                self.has_other |=
+                    matches!(test, Test::Integer(..)) && !is_null(value) && !is_of_integer(value);
                 self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
             }
             (Target::OneOf(bit, values), value) => {
@@ -435,8 +440,17 @@ fn is_null(value: Scalar<'_>) -> bool {
     matches!(value, Scalar::Null)
 }
 
+/// Whether a value counts as an integer.
+fn is_of_integer(value: Scalar<'_>) -> bool {
+    match value {
+        Scalar::Int(_) => true,
+        Scalar::Float(value) => is_integer(value),
+        _ => false,
+    }
+}
+
 /// Whether a double is an integer, and one that is exact.
-fn is_integer(value: f64) -> bool {
+pub(crate) fn is_integer(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0
 }
 
@@ -483,6 +497,9 @@ fn holds(test: &Test, value: Scalar<'_>) -> bool {
     match test {
         Test::Present => true,
         Test::Number(comparison, bound) => number.is_some_and(|value| comparison.is_met(value, *bound)),
+        Test::Integer(comparison, bound) => {
+            is_of_integer(value) && number.is_some_and(|value| comparison.is_met(value, *bound))
+        }
         Test::Equals(Value::Bool(wanted)) => matches!(value, Scalar::Bool(value) if value == *wanted),
         Test::Equals(Value::Float(wanted)) => number == Some(*wanted),
         Test::Equals(Value::Int(wanted)) => number == Some(*wanted as f64),

@@ -54,6 +54,7 @@ impl Class<'_> {
             (Target::Test(_, Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))), _) => {
                 is_number
             }
+            (Target::Test(_, Test::Integer(..)), Integer | Enum(..)) => true,
             (Target::Text(column), Enum(labels, _)) => return Ok(Target::Label(*column, labels.into())),
             (Target::Test(bit, Test::Equals(Value::String(name))), Enum(_, values)) => {
                 return match values.iter().find(|(label, _)| label == name) {

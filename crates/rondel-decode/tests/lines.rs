@@ -487,6 +487,7 @@ fn numbers_in_arrays_are_tested() {
     let condition = |test| Condition { alternative: 0, path: Path::default(), test };
     let below = condition(Test::Number(Comparison::Less, 3.0));
     let above = condition(Test::Number(Comparison::Greater, -1.5));
+    let integer = condition(Test::Integer(Comparison::Less, 3.0));
     let of = |conditions: &[&Condition]| {
         Read::Elements(Quantifier::Count, conditions.iter().map(|c| (*c).clone()).collect())
     };
@@ -506,21 +507,22 @@ fn numbers_in_arrays_are_tested() {
         })
     };
     for (text, expected) in [
-        (r#"{"a":[1,2.5,3,-2,1e2]}"#, [Some(3), Some(4), Some(2)]),
-        (r#"{"a":[ 1 , "1", null, [1], {"b":1}, -0.5e0 ]}"#, [Some(2), Some(2), Some(2)]),
-        (r#"{"a":[]}"#, [Some(0); 3]),
-        (r#"{"a":null}"#, [None; 3]),
-        (r#"{"a":2}"#, [None; 3]),
-        (r#"{"b":[1]}"#, [None; 3]),
-        (r#"{"a":[1],"a":[1,2]}"#, [Some(2); 3]),
+        (r#"{"a":[1,2.5,3,-2,1e2]}"#, [Some(3), Some(4), Some(2), Some(2)]),
+        (r#"{"a":[ 1 , "1", null, [1], {"b":1}, -0.5e0 ]}"#, [Some(2), Some(2), Some(2), Some(1)]),
+        (r#"{"a":[1.0, 9223372036854775807, 9223372036854775808, -1e19, -2e0]}"#, [3, 3, 1, 2].map(Some)),
+        (r#"{"a":[]}"#, [Some(0); 4]),
+        (r#"{"a":null}"#, [None; 4]),
+        (r#"{"a":2}"#, [None; 4]),
+        (r#"{"b":[1]}"#, [None; 4]),
+        (r#"{"a":[1],"a":[1,2]}"#, [Some(2); 4]),
     ] {
-        let reads = [of(&[&below]), of(&[&above]), of(&[&below, &above])];
+        let reads = [of(&[&below]), of(&[&above]), of(&[&below, &above]), of(&[&integer])];
         assert_eq!(count(&reads, text).unwrap(), expected, "{text}");
         // A length beside the tests, and more tests than the first pass makes.
         let five = [&reads[..], &reads[..2]].concat();
-        assert_eq!(count(&five, text).unwrap()[..3], expected, "{text}");
+        assert_eq!(count(&five, text).unwrap()[..4], expected, "{text}");
         let beside = [&reads[..], &[Read::Length]].concat();
-        assert_eq!(count(&beside, text).unwrap()[..3], expected, "{text}");
+        assert_eq!(count(&beside, text).unwrap()[..4], expected, "{text}");
     }
     for text in
         [r#"{"a":[1,]}"#, r#"{"a":[01]}"#, r#"{"a":[1."#, r#"{"a":[-]}"#, r#"{"a":[1 2]}"#, r#"{"a":[1.e3]}"#]

@@ -129,6 +129,9 @@ pub enum Test {
     OtherText(Box<str>),
     /// The field is a number for which the comparison with this constant holds. NaN meets none: it is unknown.
     Number(Comparison, f64),
+    /// The field is an integer for which the comparison with this constant holds. Any other value but null has another
+    /// type; of such elements the array counts as one.
+    Integer(Comparison, f64),
 }
 
 /// A double by its bits, as in [`Value`].
@@ -139,7 +142,9 @@ impl Hash for Test {
             Test::Present => {}
             Test::Equals(value) => value.hash(state),
             Test::OtherText(text) => text.hash(state),
-            Test::Number(comparison, number) => (comparison, number.to_bits()).hash(state),
+            Test::Number(comparison, number) | Test::Integer(comparison, number) => {
+                (comparison, number.to_bits()).hash(state)
+            }
         }
     }
 }

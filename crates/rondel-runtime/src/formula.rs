@@ -498,7 +498,7 @@ fn condition_text(condition: &Condition) -> String {
         Test::OtherText(text) => {
             format!("x{path} != {}", value_text(&Value::String(text.clone())))
         }
-        Test::Number(comparison, number) => {
+        Test::Number(comparison, number) | Test::Integer(comparison, number) => {
             format!("x{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
         }
     }

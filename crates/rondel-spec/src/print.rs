@@ -156,7 +156,9 @@ fn condition(condition: &Condition) -> String {
         Test::Present => format!(" (present {path})"),
         Test::Equals(value) => format!(" (== {path} {})", literal(value)),
         Test::OtherText(text) => format!(" (!= {path} {text:?})"),
-        Test::Number(comparison, number) => format!(" ({} {path} {number:?})", comparison.as_str()),
+        Test::Number(comparison, number) | Test::Integer(comparison, number) => {
+            format!(" ({} {path} {number:?})", comparison.as_str())
+        }
     }
 }
 

@@ -212,6 +212,7 @@ impl<'m> Walk<'m, '_> {
         let (mut met, mut passed) = (0, 0);
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
         let all = test.alternatives.single();
+        self.sink.has_other = false;
         loop {
             match count {
                 Some(count) if passed == count => break,
@@ -235,6 +236,7 @@ impl<'m> Walk<'m, '_> {
             return Ok(passed);
         }
         write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, passed]);
+        self.sink.mistyped += u64::from(self.sink.has_other);
         Ok(passed)
     }
 

@@ -144,6 +144,9 @@ impl Writer<'_> {
             Target::Test(bit, test) => {
                 let holds = match &self.tables.tests[test as usize] {
                     Test::Present => true,
+                    Test::Integer(comparison, bound) => {
+                        scalar.int().is_some_and(|value| comparison.is_met(value as f64, *bound))
+                    }
                     Test::Number(comparison, bound) => comparison.is_met(scalar.float(), *bound),
                     Test::Equals(Value::Bool(wanted)) => scalar.checked_bool()? == *wanted,
                     Test::Equals(Value::Int(wanted)) => scalar.float() == *wanted as f64,

@@ -7,7 +7,7 @@ use rondel_event::{Timestamp, Value, ValueType};
 
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
 use super::time::{self, Meaning};
-use crate::sink::{Measurand, Measured, write_elements};
+use crate::sink::{Measurand, Measured, is_integer, write_elements};
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
@@ -238,22 +238,32 @@ impl Visitor for Writer<'_> {
         }
         let Some((tests, count)) = number_tests(&node.actions) else { return Ok(false) };
         let tests = &tests[..count];
-        let (mut met, mut total) = ([0; TESTS], 0);
+        let has_types = tests.iter().any(|(alternatives, ..)| alternatives.conditions().any(is_of_integer));
+        let (mut met, mut total, mut has_other) = ([0; TESTS], 0, false);
         scanner.elements(depth, |scanner, _| {
             total += 1;
-            if scanner.kind()? != Kind::Number {
+            let (start, kind) = (scanner.at, scanner.kind()?);
+            if kind != Kind::Number {
+                has_other |= kind != Kind::Null;
                 return scanner.skip(depth + 1);
             }
             let value = scanner.number_value()?;
+            let is_integer =
+                has_types && (is_integer(value) || integer(&scanner.text[start..scanner.at]).is_some());
+            has_other |= !is_integer;
             for ((alternatives, _, _), met) in tests.iter().zip(&mut met) {
-                let holds =
-                    |c: &Condition| matches!(c.test, Test::Number(by, bound) if by.is_met(value, bound));
+                let holds = |c: &Condition| match c.test {
+                    Test::Number(by, bound) => by.is_met(value, bound),
+                    Test::Integer(by, bound) => is_integer && by.is_met(value, bound),
+                    _ => false,
+                };
                 *met += u64::from(alternatives.are_met(holds));
             }
             Ok(())
         })?;
         for ((_, quantifier, slot), met) in tests.iter().zip(met) {
             write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
+            self.mistyped += u64::from(has_other && alternatives.conditions().any(is_of_integer));
         }
         Ok(true)
     }
@@ -280,7 +290,8 @@ impl Visitor for Writer<'_> {
                         let measured = measured(&mut Scanner::new(text), 0).unwrap_or(Measured::NOTHING);
                         self.mistyped += measured.write(self.block, self.row, *slot, *quantifier);
                     } else if kind == Kind::Array {
-                        let (met, total) = count_elements(conditions, text);
+                        let (met, total, has_other) = count_elements(conditions, text);
+                        self.mistyped += u64::from(has_other);
                         write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
                     } else {
                         self.block.set_invalid(*slot, self.row);
@@ -459,6 +470,10 @@ impl<'a> Alternatives<'a> {
         Alternatives(first, others)
     }
 
+    fn conditions(self) -> impl Iterator<Item = &'a Condition> {
+        self.0.iter().chain(self.1)
+    }
+
     /// Whether all conditions of one alternative hold.
     #[inline(always)]
     fn are_met(self, holds: impl Fn(&Condition) -> bool) -> bool {
@@ -487,7 +502,8 @@ fn number_tests(actions: &[Action]) -> Option<([NumberTest<'_>; TESTS], usize)> 
         if quantifier.is_measure() {
             return None;
         }
-        let is_plain = |c: &Condition| c.path.0.is_empty() && matches!(c.test, Test::Number(..));
+        let is_plain =
+            |c: &Condition| c.path.0.is_empty() && matches!(c.test, Test::Number(..) | Test::Integer(..));
         // Without a condition every element counts, also one that is no number.
         if conditions.is_empty() || !conditions.iter().all(is_plain) {
             return None;
@@ -514,21 +530,33 @@ fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError
     Ok(measured)
 }
 
-/// How many elements of a well-formed array meet the conditions, and how many there are.
-fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64) {
+/// Whether a condition is about a field that is declared as an integer.
+fn is_of_integer(condition: &Condition) -> bool {
+    matches!(condition.test, Test::Integer(..))
+}
+
+/// The number of elements of a well-formed array that meet the conditions, that of all, and whether an integer of one has
+/// another type.
+fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64, bool) {
     let alternatives = Alternatives::of(conditions);
-    let (mut met, mut total) = (0, 0);
+    let (mut met, mut total, mut has_other) = (0, 0, false);
+    let is_other = |text: &[u8]| match Scanner::new(text).kind() {
+        Ok(Kind::Number) => integer(text).is_none(),
+        kind => kind != Ok(Kind::Null),
+    };
     let scanned = Scanner::new(array).elements(0, |scanner, _| {
         let start = scanner.at;
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
         let holds = |c: &Condition| find(element, &c.path.0).is_some_and(|found| c.test.holds(found));
         met += u64::from(alternatives.are_met(holds));
+        let mut integers = conditions.iter().filter(|condition| is_of_integer(condition));
+        has_other |= integers.any(|c| find(element, &c.path.0).is_some_and(is_other));
         total += 1;
         Ok(())
     });
     debug_assert!(scanned.is_ok(), "the array was scanned before");
-    (met, total)
+    (met, total, has_other)
 }
 
 /// The text of the value at `path` in a well-formed value; the last one where a key is repeated.
@@ -595,6 +623,9 @@ impl Holds for Test {
         match self {
             Test::Present => true,
             Test::Number(comparison, bound) => number().is_some_and(|value| comparison.is_met(value, *bound)),
+            Test::Integer(comparison, bound) => {
+                kind == Kind::Number && integer(text).is_some() && comparison.is_met(float(text), *bound)
+            }
             Test::Equals(Value::Bool(wanted)) => kind == if *wanted { Kind::True } else { Kind::False },
             Test::Equals(Value::Float(wanted)) => number() == Some(*wanted),
             Test::Equals(Value::Int(wanted)) => number() == Some(*wanted as f64),

@@ -88,7 +88,11 @@ fn some_path(random: &mut Random, json: &Json) -> Path {
 }
 
 fn test(random: &mut Random) -> (Path, Test) {
-    let test = match random.below(9) {
+    let test = match random.below(11) {
+        9 | 10 => match number_test(|end| random.below(end)) {
+            Test::Number(comparison, bound) => Test::Integer(comparison, bound),
+            test => test,
+        },
         0 => Test::Present,
         1 => Test::Equals(Value::Bool(random.one_in(2))),
         2 => Test::Equals(Value::Int(1)),
@@ -115,6 +119,12 @@ fn meets(condition: &Condition, element: &Json) -> bool {
         Test::Equals(Value::Float(wanted)) => element.as_f64() == Some(*wanted),
         Test::Equals(Value::String(wanted)) => element.as_str() == Some(&**wanted),
         Test::OtherText(text) => element.as_str().is_some_and(|found| *found != **text),
+        Test::Integer(comparison, bound) => {
+            let float = || element.as_f64().filter(|x| x.fract() == 0.0 && x.abs() <= 2_f64.powi(53));
+            let integer = element.as_i64().map(|x| x as f64);
+            let integer = if element.is_u64() { integer } else { integer.or_else(float) };
+            integer.is_some_and(|x| comparison.holds(x, *bound))
+        }
         test => element.as_f64().is_some_and(|number| meets_number(test, number)),
     }
 }

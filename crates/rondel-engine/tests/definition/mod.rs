@@ -126,6 +126,9 @@ fn meets_condition(condition: &Condition, element: &Value) -> bool {
         Test::Number(comparison, constant) => {
             number.is_some_and(|x| !x.is_nan() && comparison.holds(x, *constant))
         }
+        Test::Integer(comparison, constant) => {
+            number.is_some_and(|x| x.fract() == 0.0 && comparison.holds(x, *constant))
+        }
     }
 }
 

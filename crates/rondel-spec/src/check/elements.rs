@@ -163,6 +163,10 @@ impl<'a> Checker<'a> {
             ));
         };
         let given = value.value_type();
+        let number_test = match declared {
+            Some(ValueType::Int) => Test::Integer,
+            _ => Test::Number,
+        };
         let is_number = |value_type| matches!(value_type, ValueType::Int | ValueType::Float);
         if let Some(declared) = declared.filter(|declared| *declared != given)
             && !(is_number(declared) && is_number(given))
@@ -174,8 +178,8 @@ impl<'a> Checker<'a> {
             ));
         }
         match (comparison, value) {
-            (comparison, Value::Int(number)) => Ok(Test::Number(comparison, *number as f64)),
-            (comparison, Value::Float(number)) => Ok(Test::Number(comparison, *number)),
+            (comparison, Value::Int(number)) => Ok(number_test(comparison, *number as f64)),
+            (comparison, Value::Float(number)) => Ok(number_test(comparison, *number)),
             (Comparison::Equal, Value::Bool(_) | Value::String(_)) => Ok(Test::Equals(value.clone())),
             (Comparison::NotEqual, Value::Bool(truth)) => Ok(Test::Equals(Value::Bool(!truth))),
             (Comparison::NotEqual, Value::String(text)) => Ok(Test::OtherText(text.clone())),

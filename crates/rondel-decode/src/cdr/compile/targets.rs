@@ -96,6 +96,9 @@ impl Compiler<'_> {
                     bit,
                     test @ (Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))),
                 ) if !is_bool => Target::Test(*bit, self.test(test)),
+                Want::Test(bit, test @ Test::Integer(..)) if !is_bool && !is_float => {
+                    Target::Test(*bit, self.test(test))
+                }
                 want => match (presence(want), time_target(want)) {
                     (Some(target), _) => target,
                     (_, Some(to)) if !is_bool && !is_letter => Target::Scaled(self.unit_ns, to),
@@ -136,7 +139,9 @@ impl Compiler<'_> {
                 Want::Value(ValueType::String, Slot::String(column)) => Target::Label(*column, known),
                 Want::Test(
                     bit,
-                    test @ (Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))),
+                    test @ (Test::Number(..)
+                    | Test::Integer(..)
+                    | Test::Equals(Value::Int(_) | Value::Float(_))),
                 ) => Target::Test(*bit, self.test(test)),
                 Want::Test(bit, Test::Equals(Value::String(label))) => {
                     let Some((_, value)) = enumeration.constants.iter().find(|(name, _)| name == label)
