@@ -2,7 +2,7 @@
 
 use super::ast::{Attribute, Name};
 use super::parser::{Parsed, Parser, Reported};
-use super::steady::STEADY;
+use super::steady::{CONDITION, STEADY};
 use crate::check::attribute_forms;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lexer::TokenKind;
@@ -24,7 +24,8 @@ impl Parser<'_> {
         if self.eat("(") {
             let from = self.span();
             at = self.place();
-            let minus = self.eat("-");
+            // A condition may begin with a sign.
+            let minus = name.text != CONDITION && self.eat("-");
             if minus && STEADY.iter().any(|(steady, _)| *steady == name.text) {
                 return Err(self.wrong_argument(&name, at));
             }
@@ -90,7 +91,7 @@ impl Parser<'_> {
         let reported_at = self.span();
         let found = self.found();
         self.go_to(from);
-        let is_negative = self.symbol(0) == "-" && STEADY.contains(&(word, true));
+        let is_negative = self.symbol(0) == "-" && word != CONDITION && STEADY.contains(&(word, true));
         if is_negative {
             self.advance();
         }

@@ -93,7 +93,9 @@ impl Parser<'_> {
             }
             _ => return false,
         };
-        let is_infix = INFIX.contains(&self.word(next)) || self.word(next) == "over";
+        // `3 in (a, b)`, `3 not in [a, b]`
+        let is_member = self.word(next) == "in" || self.word(next) == "not" && self.word(next + 1) == "in";
+        let is_infix = is_member || INFIX.contains(&self.word(next)) || self.word(next) == "over";
         self.symbol(next) == "(" || !self.word(next).is_empty() && !is_infix
     }
 

@@ -21,6 +21,9 @@ use crate::lexer::TokenKind;
 pub(crate) const STEADY: [(&str, bool); 4] =
     [("warmup", true), ("while", true), ("hold", true), ("latch", false)];
 
+/// The attribute of these that takes a condition; others take a duration or a number of steps.
+pub(super) const CONDITION: &str = "while";
+
 impl Parser<'_> {
     /// Skips the argument of such an attribute, behind its opening parenthesis; returns its text.
     pub(super) fn steady_argument(&mut self) -> String {
