@@ -25,6 +25,8 @@ pub(crate) enum Want<'p> {
     Elements(Quantifier, &'p [Condition], Slot),
     /// Write its length to a slot.
     Length(Slot),
+    /// Write to a slot whether it is NaN.
+    IsNan(Slot),
     /// It is the time of the event.
     EventTime,
     /// Test it, as this condition on an element.
@@ -65,6 +67,7 @@ impl<'p> Fields<'p> {
                 Read::Presence => Want::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
                 Read::Length => Want::Length(field.slot),
+                Read::IsNan => Want::IsNan(field.slot),
             });
         }
         if let Some(time) = time {

@@ -22,6 +22,8 @@ pub(crate) enum Target {
     Present(u32),
     /// A column of integers: the number of elements, characters or bytes.
     Length(u32),
+    /// A column of booleans: that the number is NaN.
+    IsNan(u32),
     /// A column of text, for the name of a constant: values in ascending order.
     Label(u32, Box<[(i64, Box<str>)]>),
     /// The time of the event.
@@ -209,10 +211,13 @@ impl Target {
             Want::Value(ValueType::Duration, Slot::Int(column)) => Target::Duration(*column),
             Want::Presence(Slot::Bool(column)) => Target::Present(*column),
             Want::Length(Slot::Int(column)) => Target::Length(*column),
+            Want::IsNan(Slot::Bool(column)) => Target::IsNan(*column),
             Want::EventTime => Target::EventTime,
             Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
             Want::Element => Target::Element,
-            Want::Value(..) | Want::Presence(_) | Want::Length(_) | Want::Elements(..) => return None,
+            Want::Value(..) | Want::Presence(_) | Want::Length(_) | Want::IsNan(_) | Want::Elements(..) => {
+                return None;
+            }
         })
     }
 
@@ -313,6 +318,12 @@ impl<'w> Sink<'w> {
             (Target::Int(column), Scalar::Float(value)) if is_integer(value) => {
                 self.block.set_int(*column, self.row, value as i64);
             }
+            (Target::IsNan(column), Scalar::Float(value)) => {
+                self.block.set_bool(*column, self.row, value.is_nan());
+            }
+            (Target::IsNan(column), Scalar::Int(_) | Scalar::Large(_)) => {
+                self.block.set_bool(*column, self.row, false);
+            }
             (Target::Text(column), Scalar::Text(text)) => {
                 let text = std::str::from_utf8(text).map_err(|_| MessageErrorKind::NotText)?;
                 self.block.set_string(*column, self.row, text);
@@ -350,6 +361,8 @@ impl<'w> Sink<'w> {
             (Target::Time(column), value) => self.span(*column, value, Meaning::Time),
             (Target::Duration(column), value) => self.span(*column, value, Meaning::Duration),
             (Target::Bool(column), value) => self.refuse(Slot::Bool(*column), !is_null(value)),
+            // The value itself is read besides, and counted.
+            (Target::IsNan(column), _) => self.refuse(Slot::Bool(*column), false),
             (Target::Int(column), Scalar::Large(_)) => {
                 self.large = Some(*column);
                 self.refuse(Slot::Int(*column), true);
@@ -368,7 +381,7 @@ impl<'w> Sink<'w> {
     /// Takes back what was written.
     pub(crate) fn clear(&mut self, to: &Target) {
         let slot = match to {
-            Target::Bool(column) | Target::Present(column) => Slot::Bool(*column),
+            Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
             Target::Int(column) | Target::Length(column) => Slot::Int(*column),
             Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
             Target::Float(column) => Slot::Float(*column),

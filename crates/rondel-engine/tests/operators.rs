@@ -36,7 +36,7 @@ impl Numbers {
 
     fn truth(&mut self, unit: &str, depth: i64) -> String {
         let topic = self.below(2);
-        match self.below(if depth == 0 { 4 } else { 13 }) {
+        match self.below(if depth == 0 { 4 } else { 15 }) {
             0 | 1 => format!("t{topic}.b"),
             2 => format!("on(t{topic})"),
             3 => format!("{} > {}", self.number(), self.below(4)),
@@ -48,7 +48,8 @@ impl Numbers {
                 let upper = self.below(4);
                 format!("once[0, {upper}{unit}] ({})", self.truth(unit, depth - 1))
             }
-            _ => format!("({}) since ({})", self.truth(unit, depth - 1), self.truth(unit, depth - 1)),
+            12 => format!("({}) since ({})", self.truth(unit, depth - 1), self.truth(unit, depth - 1)),
+            _ => self.known(unit, depth - 1),
         }
     }
 
@@ -63,6 +64,16 @@ impl Numbers {
         format!("hysteresis({x}, {low}, {high})")
     }
 
+    fn known(&mut self, unit: &str, depth: i64) -> String {
+        match self.below(5) {
+            0 => format!("known(t{}.s)", self.below(2)),
+            1 => format!("known({})", self.truth(unit, depth)),
+            2 => format!("known({})", self.number()),
+            3 => format!("is_nan({} / {})", self.number(), self.number()),
+            _ => format!("is_nan({})", self.number()),
+        }
+    }
+
     fn stable(&mut self, unit: &str, depth: i64) -> String {
         let lasting = 1 + self.below(4);
         format!("stable({}) for {lasting}{unit}", self.truth(unit, depth))
@@ -72,7 +83,8 @@ impl Numbers {
     fn property(&mut self, i: i64, each: &str) -> String {
         let model = ["steps", "points", "dense"][self.below(3) as usize];
         let unit = if model == "steps" { "" } else { " ns" };
-        let formula = match self.below(5) {
+        let formula = match self.below(6) {
+            5 => self.known(unit, 1),
             0 => self.hysteresis(),
             1 => self.stable(unit, 2),
             2 | 3 => self.window(model, unit),
@@ -120,14 +132,16 @@ impl Numbers {
             time += [0, 1, 1, 2, 3, 6][numbers.below(6) as usize];
             let topic = numbers.below(2) as u32;
             let mut fields = vec![("k", Content::Value(Value::Int(numbers.below(2))))];
-            for name in ["b", "i", "f"] {
+            for name in ["b", "i", "f", "s"] {
                 let value = match name {
                     "b" => Value::Bool(numbers.below(2) == 1),
                     "i" => Value::Int(numbers.below(6) - 1),
+                    "s" => Value::String("s".into()),
                     _ => Value::Float([-1.0, 0.5, 1.0, 2.5, 4.0, f64::NAN][numbers.below(6) as usize]),
                 };
                 match numbers.below(8) {
                     0 => fields.push((name, Content::Null)),
+                    1 if name == "f" => fields.push((name, Content::NotANumber)),
                     1 => {}
                     _ => fields.push((name, Content::Value(value))),
                 }
@@ -138,8 +152,9 @@ impl Numbers {
     }
 
     fn case(&mut self, each: &str) -> Option<(String, Case)> {
-        let mut text: String =
-            (0..2).map(|i| format!("topic t{i} {{ k: int, b: bool, i: int, f: float }}\n")).collect();
+        let mut text: String = (0..2)
+            .map(|i| format!("topic t{i} {{ k: int, b: bool, i: int, f: float, s: string }}\n"))
+            .collect();
         (0..1 + self.below(3)).for_each(|i| text += &self.property(i, each));
         let trace = self.trace();
         let ride = Ride {
@@ -164,7 +179,10 @@ fn compare(each: &str, check: impl Fn(&Case) -> Result<(), String>) {
             panic!("seed {seed}:\n{text}{case:?}\n{message}");
         }
         compared += 1;
-        calls += ["hysteresis", "stable", " over "].iter().filter(|word| text.contains(*word)).count();
+        calls += ["hysteresis", "stable", " over ", "known", "is_nan"]
+            .iter()
+            .filter(|word| text.contains(*word))
+            .count();
     }
     println!("{compared} of {} specifications compared, with {calls} operators", seeds.end - seeds.start);
     if one.is_none() {

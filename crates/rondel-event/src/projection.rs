@@ -54,6 +54,9 @@ pub enum Read {
     /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
     /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
     Length,
+    /// Whether the number is NaN, as a boolean; null or another type is written as invalid. Decoders of JSON, which
+    /// has no NaN, write nothing.
+    IsNan,
 }
 
 /// Quantifier over the elements of an array, or a measure of them.

@@ -26,7 +26,7 @@ mod level {
 /// A word of the language that stands for several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The word: `changed`, `rising`, `falling`.
+    /// The word: `changed`, `rising`, `falling`, `known`, `is_nan`.
     pub word: &'static str,
     /// The operand.
     pub operand: ExprId,
@@ -34,6 +34,9 @@ pub struct Word {
 
 /// The word for a node and its operands, if there is one.
 pub fn word(spec: &Spec, id: ExprId) -> Option<Word> {
+    if let Some(Call { word: word @ ("known" | "is_nan"), operands, .. }) = spec.places.call(id) {
+        return Some(Word { word, operand: *operands.first()? });
+    }
     let node = |id: ExprId| &spec.nodes[id.index()];
     let Expr::And(a, b) = *node(id) else { return None };
     match (node(a), node(b)) {
@@ -333,6 +336,7 @@ impl Writer<'_> {
             Expr::Literal(value) => value_text(value),
             Expr::Field { topic, path, .. } => field(topic, path),
             Expr::Length { topic, path } => format!("len({})", field(topic, path)),
+            Expr::IsNan { topic, path } => format!("is_nan({})", field(topic, path)),
             Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
             Expr::Elements { topic, path, quantifier, conditions } => {

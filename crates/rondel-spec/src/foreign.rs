@@ -33,6 +33,9 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["clip", "saturate", "constrain", "bound"], "clamp({x}, {y}, {z})"),
     (&["isfinite", "is_finite"], "abs({x}) <= 1.7976931348623157e308"),
     (&["isinf", "is_inf", "isinfinite"], "abs({x}) > 1.7976931348623157e308"),
+    (&["isnan"], "is_nan({x})"),
+    (&["is_known", "has_value", "is_some", "is_valid"], "known({x})"),
+    (&["isnull", "is_null", "is_none", "is_unknown", "unknown"], "not known({x})"),
     (&["ite", "iif", "ternary"], "if {x} then {y} else {z}"),
     (&["length", "size", "strlen", "str_len", "count_elements"], "len({s})"),
     (&["startswith", "begins_with", "beginswith", "has_prefix", "hasprefix"], "starts_with({s}, {t})"),
@@ -71,11 +74,6 @@ const OTHERS: &[(&[&str], &str)] = &[
         &["now", "time", "current_time", "timestamp", "clock"],
         "write `age(topic)` for the time since a message, `once[0, 2 s] p` or `eventually[0, 2 s] p` for times relative to now",
     ),
-    (
-        &["isnan", "is_nan", "isnull", "is_null", "is_none", "is_known"],
-        "remove it: a field that is null or NaN is unknown, and so is every expression that uses it; a result that is NaN is \
-         found by `x != x`",
-    ),
 ];
 
 /// The window in the table.
@@ -110,7 +108,7 @@ impl Call {
         let is_same = arguments
             .clone()
             .all(|argument| placeholder(argument).is_some_and(|(_, len)| len == argument.len()));
-        is_same.then_some(name)
+        (is_same && !name.contains(' ')).then_some(name)
     }
 
     /// Whether it is measured over a window.

@@ -160,6 +160,7 @@ impl<'s> Walk<'s> {
             | Expr::Carried { topic, .. }
             | Expr::Elements { topic, .. }
             | Expr::Length { topic, .. }
+            | Expr::IsNan { topic, .. }
             | Expr::On(topic)
             | Expr::Age(topic)
             | Expr::Latency(topic)

@@ -93,7 +93,9 @@ impl Spec {
             }
             let node = &self.nodes[id.index()];
             match node {
-                Expr::Field { topic, path, .. } | Expr::Length { topic, path } => {
+                Expr::Field { topic, path, .. }
+                | Expr::Length { topic, path }
+                | Expr::IsNan { topic, path } => {
                     topics.extend((!carried.contains(&(*topic, path))).then_some(*topic));
                 }
                 Expr::And(..) => {
@@ -188,7 +190,9 @@ impl Spec {
         for (operand, by_arrival) in operands {
             self.visit([operand], |node| {
                 let (topic, own) = match node {
-                    Expr::Field { topic, path, .. } | Expr::Length { topic, path } => (*topic, Some(path)),
+                    Expr::Field { topic, path, .. }
+                    | Expr::Length { topic, path }
+                    | Expr::IsNan { topic, path } => (*topic, Some(path)),
                     // That a message came says something about whom it is about, too.
                     Expr::On(topic) if by_arrival => (*topic, None),
                     _ => return,
@@ -216,7 +220,8 @@ impl Spec {
             match node {
                 Expr::Field { topic, path, .. }
                 | Expr::Elements { topic, path, .. }
-                | Expr::Length { topic, path } => {
+                | Expr::Length { topic, path }
+                | Expr::IsNan { topic, path } => {
                     add(*topic, path, true);
                 }
                 Expr::Carried { topic, path } => add(*topic, path, false),

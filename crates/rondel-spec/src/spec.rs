@@ -393,6 +393,14 @@ pub enum Expr {
         /// The path in the message.
         path: Path,
     },
+    /// Whether a number is NaN; the value holds like that of a field, which is unknown where it is NaN. Unknown before
+    /// the first message with a number, and while the last one had null or another type there.
+    IsNan {
+        /// The topic.
+        topic: TopicId,
+        /// The path in the message.
+        path: Path,
+    },
     /// True at the positions whose message is on this topic. Never unknown.
     On(TopicId),
     /// An `Int` converted to `Float`.
@@ -611,6 +619,7 @@ macro_rules! operands {
             | Expr::Carried { .. }
             | Expr::Elements { .. }
             | Expr::Length { .. }
+            | Expr::IsNan { .. }
             | Expr::On(_)
             | Expr::Window { operand: None, .. }
             | Expr::Age(_)
@@ -668,6 +677,7 @@ impl Expr {
             | Expr::Carried { topic, .. }
             | Expr::Elements { topic, .. }
             | Expr::Length { topic, .. }
+            | Expr::IsNan { topic, .. }
             | Expr::On(topic)
             | Expr::Age(topic)
             | Expr::Latency(topic)

@@ -93,6 +93,8 @@ const WORDS: &[&str] = &[
     "rising",
     "hysteresis(",
     "stable(",
+    "known(",
+    "is_nan(",
     "for",
     "falling",
     "on",

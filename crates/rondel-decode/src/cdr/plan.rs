@@ -116,6 +116,8 @@ pub(super) enum Target {
     Label(u32, u32),
     /// A column of booleans: that the member is there. Reads nothing.
     Present(u32),
+    /// A column of booleans: that the number is NaN.
+    IsNan(u32),
     /// Nowhere: only that the boolean, or the constant of this enumeration, is one.
     CheckBool,
     CheckEnum(u32),

@@ -117,6 +117,7 @@ impl Writer<'_> {
         let constant = scalar.int().unwrap_or(i64::MAX);
         match to {
             Target::Present(column) => self.block.set_bool(column, self.row, true),
+            Target::IsNan(column) => self.block.set_bool(column, self.row, scalar.float().is_nan()),
             Target::Met(bit) => self.met |= 1 << bit,
             Target::Element => self.element = scalar.float(),
             Target::Letter(column) => {

@@ -55,6 +55,8 @@ impl Node {
                     Action::Elements(*quantifier, conditions.clone(), field.slot)
                 }
                 Read::Length => Action::Length(field.slot),
+                // JSON has no NaN.
+                Read::IsNan => continue,
             };
             root.at(&field.path).actions.push(action);
         }
@@ -261,7 +263,7 @@ impl Visitor for Writer<'_> {
             }
             Ok(())
         })?;
-        for ((_, quantifier, slot), met) in tests.iter().zip(met) {
+        for ((alternatives, quantifier, slot), met) in tests.iter().zip(met) {
             write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
             self.mistyped += u64::from(has_other && alternatives.conditions().any(is_of_integer));
         }

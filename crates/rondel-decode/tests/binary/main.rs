@@ -174,6 +174,8 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
         |value: f64| (value.fract() == 0.0 && value.abs() <= 2_f64.powi(53)).then_some(value as i64);
     let found = match read {
         Read::Presence => Some(Found::Bool(true)),
+        // JSON has no NaN, and `some_read` asks for none.
+        Read::IsNan => return None,
         Read::Value(ValueType::Bool) => at.as_bool().map(Found::Bool),
         Read::Value(ValueType::Float) => at.as_f64().map(Found::Float),
         Read::Value(ValueType::String) => at.as_str().map(|text| Found::Text(text.to_owned())),

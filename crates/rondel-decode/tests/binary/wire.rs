@@ -71,9 +71,11 @@ fn examples_of_the_standard_of_cbor() {
     ] {
         is(Cbor, hex, &[(FLOAT, Float(value)), (BOOL, Invalid)]);
     }
-    is(Cbor, "f93c00", &[(INT, Int(1))]);
+    is(Cbor, "f93c00", &[(INT, Int(1)), (Read::IsNan, Bool(false))]);
     is(Cbor, "f93e00", &[(INT, Invalid)]);
-    is(Cbor, "f97e00", &[(FLOAT, Invalid)]);
+    is(Cbor, "f97e00", &[(FLOAT, Invalid), (Read::IsNan, Bool(true))]);
+    is(Cbor, "00", &[(Read::IsNan, Bool(false))]);
+    is(Cbor, "f6", &[(Read::IsNan, Invalid)]);
     is(Cbor, "f4", &[(BOOL, Bool(false)), (INT, Invalid)]);
     is(Cbor, "f5", &[(BOOL, Bool(true))]);
     for hex in ["f6", "f7"] {

@@ -56,6 +56,7 @@ impl Reads {
                 Read::Length
             }
             Type::Primitive(Primitive::Bool) => value(ValueType::Bool),
+            Type::Primitive(Primitive::Float32 | Primitive::Float64) if random.one_in(4) => Read::IsNan,
             Type::Primitive(Primitive::Float32 | Primitive::Float64) => value(ValueType::Float),
             Type::Primitive(Primitive::Char | Primitive::WChar) if random.one_in(2) => {
                 value(ValueType::String)
@@ -178,6 +179,7 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &T
                 _ => Found::Int(met as i64),
             }
         }
+        (Read::IsNan, Tree::Float(value)) => Found::Bool(value.is_nan()),
         (Read::Value(ValueType::Float), Tree::Float(value)) if value.is_nan() => Found::Invalid,
         (Read::Value(ValueType::Float), Tree::Float(value)) => Found::Float(*value),
         (Read::Value(ValueType::Float), Tree::Int(value)) => Found::Float(*value as f64),

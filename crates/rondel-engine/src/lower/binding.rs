@@ -68,7 +68,7 @@ impl Binding {
         let slot = match read {
             Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
             Read::Elements(quantifier, _) if quantifier.is_measure() => Slot::Float(next(&mut layout.floats)),
-            Read::Value(ValueType::Bool) | Read::Presence | Read::Elements(..) => {
+            Read::Value(ValueType::Bool) | Read::Presence | Read::IsNan | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }
             Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {

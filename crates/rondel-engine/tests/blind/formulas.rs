@@ -119,7 +119,8 @@ impl Writer<'_> {
         let unbounded = self.numbers.one_in(8);
         let bounds = if unbounded { String::new() } else { bounds };
         let a = self.past(depth - 1);
-        match self.numbers.below(11) {
+        match self.numbers.below(12) {
+            11 => format!("known(t{}.x) and ({a})", self.numbers.below(self.topics as i64)),
             0 | 1 => format!("once{bounds} ({a})"),
             2 | 3 => format!("historically{bounds} ({a})"),
             4 => {

@@ -251,7 +251,7 @@ impl<'a> Evaluator<'a> {
         &self.timeline.trace[..=self.timeline.samples[sample].latest]
     }
 
-    fn held(&self, topic: TopicId, path: &Path, read: &Read, k: usize) -> Datum {
+    pub fn held(&self, topic: TopicId, path: &Path, read: &Read, k: usize) -> Datum {
         let latest = self.events(k).iter().rev().find_map(|timed| timed.event.get(topic, path));
         Datum::of(latest.and_then(|content| decode(content, read)))
     }
@@ -270,6 +270,7 @@ impl<'a> Evaluator<'a> {
                 self.held(*topic, path, &Read::Elements(*quantifier, conditions.clone()), k)
             }
             Expr::Length { topic, path } => self.held(*topic, path, &Read::Length, k),
+            Expr::IsNan { topic, path } => self.held(*topic, path, &Read::IsNan, k),
             Expr::Carried { topic, path } => known(message.is_some_and(|m| m.get(*topic, path).is_some())),
             Expr::On(topic) => known(message.is_some_and(|m| m.topic == topic.0)),
             Expr::Bind { topic, fields } => known(message.is_some_and(|m| {

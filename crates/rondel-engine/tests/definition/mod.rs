@@ -50,6 +50,8 @@ pub struct Timed {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Null,
+    /// A floating-point number that is NaN, as decoders read it: the field has no value.
+    NotANumber,
     Value(Value),
     Array(Vec<Value>),
 }
@@ -81,6 +83,9 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
                 _ => Value::Int(meets.filter(|m| *m).count() as i64),
             })
         }
+        (Read::IsNan, Content::NotANumber) => Some(Value::Bool(true)),
+        (Read::IsNan, Content::Value(Value::Int(_))) => Some(Value::Bool(false)),
+        (Read::IsNan, Content::Value(Value::Float(x))) => Some(Value::Bool(x.is_nan())),
         (Read::Length, Content::Array(elements)) => Some(Value::Int(elements.len() as i64)),
         (Read::Length, Content::Value(Value::String(text))) => Some(Value::Int(text.chars().count() as i64)),
         _ => None,

@@ -1,7 +1,7 @@
 //! Operators that are made of others, from their definitions and not from what they are made of.
 
-use rondel_event::{Comparison, Verdict};
-use rondel_spec::{Bounds, Call, Expr};
+use rondel_event::{Comparison, Read, Value, Verdict};
+use rondel_spec::{Bounds, Call, Expr, ExprId};
 
 use super::evaluate::Evaluator;
 use super::truth::{Datum, Truth};
@@ -9,6 +9,16 @@ use super::truth::{Datum, Truth};
 /// An operator at every sample; its operands have been evaluated.
 pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
     let samples = 0..all.timeline.samples.len();
+    let decided = |holds: &dyn Fn(usize) -> bool| {
+        samples.clone().map(|k| Datum::Truth(Truth::known(holds(k)))).collect()
+    };
+    match (call.word, &call.operands[..]) {
+        ("known", &[x]) => {
+            return decided(&|k| is_nan(all, x, k) || all.datum(x, k).value().is_some());
+        }
+        ("is_nan", &[x]) => return decided(&|k| is_nan(all, x, k)),
+        _ => {}
+    }
     let sides: Vec<[Truth; 2]> = match (call.word, &call.operands[..]) {
         ("hysteresis", &[x, low, high]) => {
             let side = |k| {
@@ -37,6 +47,15 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
         other => panic!("no definition here of {other:?}"),
     };
     (0..sides.len()).map(|k| Datum::Truth(last(&sides[..=k]))).collect()
+}
+
+/// Whether the value of an expression is NaN. A field that is NaN has no value for other operators.
+fn is_nan(all: &Evaluator<'_>, x: ExprId, k: usize) -> bool {
+    let flag = match &all.spec.nodes[x.index()] {
+        Expr::Field { topic, path, .. } => all.held(*topic, path, &Read::IsNan, k).value(),
+        _ => None,
+    };
+    flag == Some(Value::Bool(true)) || matches!(all.datum(x, k).value(), Some(Value::Float(x)) if x.is_nan())
 }
 
 /// Which of two sides came last: the latest that certainly came, if the other cannot have come after it.

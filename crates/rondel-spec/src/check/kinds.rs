@@ -405,6 +405,8 @@ impl Checker<'_> {
         let kind = match operator.operands {
             OperandKind::Truth => Kind::Bool,
             OperandKind::Ordered => Kind::Ordered,
+            OperandKind::Number => Kind::Number,
+            OperandKind::Any => Kind::Anything,
         };
         operands.iter().for_each(|operand| self.expect(*operand, kind));
         if let [first, others @ ..] = operands {

@@ -215,6 +215,13 @@ fn needs_messages(graph: &Graph, expr: &Expr, varies: &dyn Fn(ExprId) -> bool) -
         Expr::InState(..) | Expr::Ambiguous(_) | Expr::MachineVariable(..) => "a machine",
         Expr::Exists(..) | Expr::ForAll(..) => "a quantifier",
         Expr::And(on, change) => return changed(graph, *on, *change, varies),
+        // `known` and `is_nan`.
+        Expr::If(certain, yes, _)
+            if graph.constant(*yes).is_some()
+                && matches!(graph.spec().nodes[certain.index()], Expr::Definitely(x) if varies(x)) =>
+        {
+            "`known` of a number"
+        }
         Expr::Prev(x) if !varies(*x) => return None,
         Expr::Prev(x) if graph.value_type(*x) == ValueType::Bool => {
             let advice = "write `previously p` for the value just before this time point; for the value at the last \

@@ -103,7 +103,9 @@ impl Checker<'_> {
             _ => match (operator.build)(&mut self.graph, &operands, length.unwrap_or(0)) {
                 Ok(id) => {
                     let call = Call { word: name, operands, lasting: length };
-                    self.graph.spec_mut().places.calls.entry(id).or_insert(call);
+                    if self.graph.constant(id).is_none() {
+                        self.graph.spec_mut().places.calls.entry(id).or_insert(call);
+                    }
                     return Some(id);
                 }
                 Err(refused) => Diagnostic::new(refused.code, span, refused.message).help(refused.help),

@@ -4,6 +4,7 @@
 
 mod full;
 mod hysteresis;
+mod known;
 mod stable;
 
 pub(crate) use full::full_window;
@@ -13,7 +14,8 @@ use crate::graph::Graph;
 use crate::spec::{Bounds, ExprId};
 
 /// All operators. The order is that of lists in messages.
-pub(crate) const OPERATORS: [&Operator; 2] = [&hysteresis::HYSTERESIS, &stable::STABLE];
+pub(crate) const OPERATORS: [&Operator; 4] =
+    [&hysteresis::HYSTERESIS, &stable::STABLE, &known::KNOWN, &known::IS_NAN];
 
 /// An operator that combines others, with a truth as its result.
 #[derive(Debug)]
@@ -39,6 +41,10 @@ pub(crate) enum OperandKind {
     Truth,
     /// Numbers, times or durations.
     Ordered,
+    /// Numbers.
+    Number,
+    /// Values of any type.
+    Any,
 }
 
 /// Why an operator cannot have these operands.

@@ -73,6 +73,8 @@ pub static WORDS: &[WordRow] = &[
     row(&["since"], "`p since[a,b] q`", "`q` held within the bounds, and `p` ever since"),
     row(&["hysteresis"], "`hysteresis(x, a, b)`", "true from `x > b` until `x < a`"),
     row(&["stable"], "`stable(p) for d`", "the last truth of `p` that lasted for `d`"),
+    row(&["known"], "`known(x)`", "`x` has a value now"),
+    row(&["is_nan"], "`is_nan(x)`", "the value of `x` is NaN"),
     row(&["next"], "`next p`", "`p` holds at the next message"),
     row(
         &["eventually"],

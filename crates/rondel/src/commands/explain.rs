@@ -182,6 +182,7 @@ impl<'a> Plan<'a> {
                 }
                 Read::Elements(..) => "conditions on its elements".to_owned(),
                 Read::Length => "length".to_owned(),
+                Read::IsNan => "whether it is NaN".to_owned(),
             };
             // Only the key tells to which instance an event belongs.
             let is_event = TopicEvent::named(&field.path.to_string()).is_some();

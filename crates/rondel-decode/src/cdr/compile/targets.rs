@@ -68,7 +68,7 @@ impl Compiler<'_> {
         self.error(match want {
             Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
             Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
-            Want::Element => PlanErrorKind::OtherType(ValueType::Float, found.into()),
+            Want::Element | Want::IsNan(_) => PlanErrorKind::OtherType(ValueType::Float, found.into()),
             Want::Elements(..) => PlanErrorKind::NoElements,
             Want::Length(_) => PlanErrorKind::NoLength(found.into()),
             Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
@@ -89,6 +89,7 @@ impl Compiler<'_> {
                 Want::Value(ValueType::Float, Slot::Float(column)) if !is_bool => Target::Float(*column),
                 Want::Value(ValueType::String, Slot::String(column)) if is_letter => Target::Letter(*column),
                 Want::Element if !is_bool => Target::Element,
+                Want::IsNan(Slot::Bool(column)) if !is_bool => Target::IsNan(*column),
                 Want::Test(bit, test @ Test::Equals(Value::Bool(_))) if is_bool => {
                     Target::Test(*bit, self.test(test))
                 }
@@ -135,6 +136,7 @@ impl Compiler<'_> {
             targets.push(match want {
                 Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
                 Want::Element => Target::Element,
+                Want::IsNan(Slot::Bool(column)) => Target::IsNan(*column),
                 Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
                 Want::Value(ValueType::String, Slot::String(column)) => Target::Label(*column, known),
                 Want::Test(

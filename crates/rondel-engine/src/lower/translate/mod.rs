@@ -386,6 +386,10 @@ impl<'a> Translator<'a> {
                 let field = self.field(*topic, path, Read::Length);
                 self.held(field, ValueType::Int)
             }
+            Expr::IsNan { topic, path } => {
+                let field = self.field(*topic, path, Read::IsNan);
+                self.held(field, ValueType::Bool)
+            }
             Expr::Carried { topic, path } => {
                 let field = self.field(*topic, path, Read::Presence);
                 let carried = self.graph.wire(Node::Carried(field));

@@ -80,6 +80,7 @@ impl Rewriter<'_> {
                 Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
                 Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
                 Expr::Length { .. } => false,
+                Expr::IsNan { .. } => true,
                 _ => continue,
             };
             let field = self.copied(id)?;
@@ -150,7 +151,11 @@ fn is_simple(spec: &Spec, root: ExprId) -> bool {
             Expr::And(a, b) | Expr::Or(a, b) => open.extend([(*a, is_positive), (*b, is_positive)]),
             Expr::Not(a) => open.push((*a, false)),
             Expr::Compare(_, a, b) | Expr::StartsWith(a, b) => open.extend([(*a, false), (*b, false)]),
-            Expr::Field { .. } | Expr::Literal(_) | Expr::Length { .. } | Expr::Elements { .. } => {}
+            Expr::Field { .. }
+            | Expr::Literal(_)
+            | Expr::Length { .. }
+            | Expr::IsNan { .. }
+            | Expr::Elements { .. } => {}
             Expr::ToFloat(a) | Expr::Unary(_, a) | Expr::Call(_, a, None) => open.push((*a, false)),
             Expr::Binary(_, a, b) | Expr::Call(_, a, Some(b)) => open.extend([(*a, false), (*b, false)]),
             _ => return false,

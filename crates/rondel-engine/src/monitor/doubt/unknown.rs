@@ -161,6 +161,7 @@ impl Rewriter<'_> {
             return match &self.spec.nodes[id.index()] {
                 Expr::Literal(value) => matches!(value, Value::Bool(_)),
                 Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
+                Expr::IsNan { .. } => true,
                 Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
                 Expr::Prev(x) | Expr::If(_, x, _) => {
                     id = *x;
@@ -274,6 +275,7 @@ impl Rewriter<'_> {
                 | Expr::Carried { .. }
                 | Expr::Elements { .. }
                 | Expr::Length { .. }
+                | Expr::IsNan { .. }
                 | Expr::On(_)
                 | Expr::ToFloat(_)
                 | Expr::Unary(..)
@@ -343,6 +345,7 @@ impl Rewriter<'_> {
                 Expr::Literal(_)
                     | Expr::Field { .. }
                     | Expr::Length { .. }
+                    | Expr::IsNan { .. }
                     | Expr::Elements { .. }
                     | Expr::ToFloat(_)
                     | Expr::Unary(..)

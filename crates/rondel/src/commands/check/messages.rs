@@ -178,7 +178,7 @@ fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
             ReadAs::Value(kind) => Some(*kind),
             // Of a text; an array is no cell.
             ReadAs::Length => Some(ValueType::String),
-            ReadAs::Presence | ReadAs::Elements(..) => None,
+            ReadAs::Presence | ReadAs::IsNan | ReadAs::Elements(..) => None,
         };
         WantedField { path: field.path.clone(), kind }
     };
