@@ -403,6 +403,11 @@ impl Block {
         self.arrived |= 1 << row;
     }
 
+    /// Makes the time of arrival of the event in `row` unknown.
+    pub fn forget_arrival(&mut self, row: usize) {
+        self.arrived &= !(1 << row);
+    }
+
     /// Returns the time of arrival of the event in `row`, if it is known.
     #[inline(always)]
     pub fn arrival(&self, row: usize) -> Option<Timestamp> {
@@ -707,6 +712,8 @@ mod tests {
         }
         block.pop();
         assert_eq!((block.arrival(0), block.arrival(1)), (Some(Timestamp::from_nanos(9)), None));
+        block.forget_arrival(0);
+        assert_eq!(block.arrival(0), None);
         assert_eq!((block.len(), block.rows()), (1, 1));
         assert_eq!((block.topic_rows(TopicId(0)), block.topic_rows(TopicId(1))), (1, 0));
         let c = block.bools(0);

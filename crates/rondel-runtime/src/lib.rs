@@ -30,6 +30,7 @@ mod account;
 pub mod align;
 pub mod alignment;
 mod alignment_statistics;
+mod arrival;
 mod chains;
 mod clock;
 mod criteria;

@@ -34,6 +34,8 @@ struct Run {
     ahead: i64,
     /// Whether messages carry their times.
     stamped: bool,
+    /// How long they take, in nanoseconds.
+    transport: i64,
     told: Vec<(String, Verdict, i64)>,
     /// The properties, the times in nanoseconds and the steps of these verdicts.
     places: Vec<(String, i64, Option<u64>)>,
@@ -52,6 +54,7 @@ impl Run {
             now: 0,
             ahead: 0,
             stamped,
+            transport: 0,
             told: Vec::new(),
             places: Vec::new(),
         }
@@ -88,7 +91,7 @@ impl Run {
     }
 
     fn push(&mut self, topic: u32, sent: i64) {
-        let source = self.stamped.then(|| ms(sent));
+        let source = self.stamped.then(|| Timestamp::from_nanos(sent * MS - self.transport));
         let stamp = Stamp { source, arrival: Some(ms(self.now + self.ahead)), ..Stamp::default() };
         let field = if topic == 0 { "x" } else { "y" };
         self.session.push(TopicId(topic), stamp, format!("{{\"{field}\": 1}}").as_bytes()).unwrap();
@@ -271,6 +274,7 @@ fn messages_that_waited_for_the_session_were_not_slow() {
     let text = "topic a { x: int } topic b { y: int } property quick = latency(a) <= 1 s";
     for alignment in routes() {
         let mut run = Run::new(text, true, Options { alignment: alignment.clone(), ..Options::default() });
+        run.transport = 1;
         sleep(&mut run, false);
         assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.told);
         let last = run.told("quick", 13_000).last().map(|(verdict, _)| *verdict);
@@ -495,6 +499,7 @@ fn messages_that_waited_for_a_restart_were_not_slow() {
     let text = "topic a { x: int } topic b { y: int } property quick = latency(a) <= 1 s";
     for alignment in routes() {
         let mut run = Run::new(text, true, Options { alignment: alignment.clone(), ..Options::default() });
+        run.transport = 1;
         restart(&mut run, &[0, 1]);
         assert!(run.accuses().is_empty(), "{:?}: {:?}", alignment.policy, run.told);
         let last = run.told("quick", 13_000).last().map(|(verdict, _)| *verdict);

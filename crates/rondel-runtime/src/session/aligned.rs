@@ -202,6 +202,9 @@ impl Aligned {
         shared.counts.checked += 1;
         self.resume(taken.now);
         let Aligned { groups, readers, intake, .. } = self;
+        if self.reads_arrivals {
+            intake.forget_own_arrival(taken.row);
+        }
         for &group in &readers[topic.index()] {
             let group = &mut groups[group];
             if group.is_timed {

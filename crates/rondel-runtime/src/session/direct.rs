@@ -15,6 +15,7 @@ use super::pause::{GRACE, Missed};
 use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
+use crate::arrival;
 use crate::chains::ChainStatistics;
 use crate::clock::{NO_TIME, SourceClock, Ticks};
 use crate::explanation::{Explainer, Signal};
@@ -531,6 +532,10 @@ impl Direct {
         }
         if let Some(absence) = self.absence.take() {
             self.return_from(&absence);
+        }
+        if self.reads_arrivals {
+            let rows = 0..self.block.len();
+            arrival::forget_own(&mut self.block, rows, &self.inputs);
         }
         // The messages have just arrived: one reading of the clock serves the whole block.
         let ticks = self.needs_time().then(|| shared.clock.ticks());

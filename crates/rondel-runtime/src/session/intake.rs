@@ -11,6 +11,7 @@ use super::laps::{Came, Held};
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
+use crate::arrival;
 use crate::clock::{Clock, NO_TIME, Ticks, WaitClock};
 use crate::limits::{Clocks, Limits, Refused};
 use crate::names::NamedTopics;
@@ -369,6 +370,11 @@ impl Intake {
         // Times of arrival may count from anything; those of this century are times of day.
         let shows_day = arrival.is_some_and(|arrival| arrival > THIS_CENTURY);
         self.stamp(topic, row, &stamp, (&clock, arrival.is_some(), shows_day), shared)
+    }
+
+    /// Makes the arrival of a message unknown to properties if its time says no more.
+    pub(super) fn forget_own_arrival(&mut self, row: usize) {
+        arrival::forget_own(&mut self.block, row..row + 1, &self.inputs);
     }
 
     /// What the recording lacks for the settings of the alignment, in a sentence.

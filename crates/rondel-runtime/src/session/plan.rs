@@ -22,6 +22,7 @@ use super::watch::Watch;
 use super::{Route, Session, Shared, key_writer, value_writer};
 use crate::account::{Accounts, RecordedNumbers};
 use crate::alignment::{Alignment, TopicAlignment};
+use crate::arrival;
 use crate::clock::Clock;
 use crate::explanation::Explainer;
 use crate::missing::{Missing, Needed};
@@ -29,7 +30,7 @@ use crate::mixtures;
 use crate::names::{NamedTopics, TopicNames};
 use crate::notice::Notice;
 use crate::omission::Omissions;
-use crate::options::{Blind, Input, Options, Reset, ResetPolicy};
+use crate::options::{Blind, Input, Options, Reset, ResetPolicy, TimeSource};
 use crate::report::PropertyInfo;
 use crate::saved::{Saved, StartError};
 use crate::sharing::Sharing;
@@ -114,6 +115,16 @@ impl SessionPlan {
     /// Sentences about topics whose address is a pattern, where properties cannot tell apart the topics that match.
     pub fn mixtures(&self) -> Vec<String> {
         mixtures::sentences(&self.specification.spec, &self.options.inputs)
+    }
+
+    /// Sentences about comparisons that no message can decide, with the setting that helps.
+    pub fn undecidable(&self) -> Vec<String> {
+        arrival::sentences(&self.specification.spec, &self.options.inputs)
+    }
+
+    /// The topics whose `latency` some property reads and whose time has this source, by name.
+    pub fn latencies(&self, source: &TimeSource) -> Vec<&str> {
+        arrival::latencies(&self.specification.spec, &self.options.inputs, source)
     }
 
     /// Sentences about topics that the pattern of another topic matches, so that recordings are read differently.

@@ -197,7 +197,8 @@ impl Check {
                 return if refused.is_misuse { exit::USAGE } else { exit::TRACE };
             }
         };
-        plan.mixtures().iter().chain(&plan.overlaps()).for_each(|sentence| warn(sentence));
+        let sentences = [plan.mixtures(), plan.overlaps(), plan.undecidable()].concat();
+        sentences.iter().for_each(|sentence| warn(sentence));
         if self.traces.is_empty() {
             complain("no recording to check: name one or more files, or `-` for standard input");
             return exit::USAGE;

@@ -330,7 +330,7 @@ fn run(
         live: true,
         ..rondel_runtime::Options::default()
     }));
-    plan.mixtures().iter().for_each(|sentence| warn(sentence));
+    plan.mixtures().iter().chain(&plan.undecidable()).for_each(|sentence| warn(sentence));
     let schedule = match arguments.schedule(deployment.durability) {
         Ok(schedule) => schedule,
         Err(error) => {

@@ -52,7 +52,7 @@ impl Validate {
                 return exit::TRACE;
             }
         }
-        plan.mixtures().iter().for_each(|sentence| warn(sentence));
+        plan.mixtures().iter().chain(&plan.undecidable()).for_each(|sentence| warn(sentence));
         let topics = counted(deployment.sources.len() as u64, "topic", "topics");
         let purpose = match deployment.synchronized {
             Some(_) => format!("synchronizes {topics}"),

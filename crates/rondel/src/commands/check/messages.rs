@@ -13,7 +13,7 @@ use rondel_recording::{
     CutOff, End, OpenError, Opened, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError,
     Selection, WantedField, shown,
 };
-use rondel_runtime::{Clock as _, ManualClock, Reason, Session, SessionPlan, Stamp};
+use rondel_runtime::{Clock as _, ManualClock, Reason, Session, SessionPlan, Stamp, TimeSource};
 
 use super::checking::{Checking, Notices, Read, Stopped};
 use super::kept::{Kept, kept_before};
@@ -264,6 +264,14 @@ impl Checking<'_> {
         }
         let is_aligned = self.plan.alignment().is_needed();
         let publish = self.options.stamp == Some(StampOf::Publish) || self.is_deployment;
+        if !publish {
+            for name in self.plan.latencies(&TimeSource::Source) {
+                warn(&format!(
+                    "`latency({name})` is unknown: the time of messages on {name} is that of their recording; choose that of \
+                     their publishing with `--stamp publish`, or a field with `--time-field`"
+                ));
+            }
+        }
         let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
         let (mut reported, mut text) = (Notices::new(), Vec::new());
         let mut numbers = vec![Numbers::default(); topics.len()];

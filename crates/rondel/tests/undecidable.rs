@@ -1,0 +1,75 @@
+//! Comparisons that no message can decide are inconclusive, and a warning names the setting that helps.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use rondel_recording::{McapWriter, MessageHead, WriterOptions};
+use support::{Folder, rondel};
+
+const LATENCY: &str = "topic a { x: int }\nproperty quick = latency(a) < 50 ms\n";
+
+/// Writes a file with three messages that were published these seconds before they were recorded.
+fn recorded(folder: &Folder, name: &str, before: u64) -> String {
+    let path = folder.path(name);
+    let options = WriterOptions { library: "rondel test".to_owned(), ..WriterOptions::default() };
+    let mut writer = McapWriter::create(path.as_ref(), &options).unwrap();
+    let channel = writer.channel("a", "json", 0, &[]).unwrap();
+    for second in 0..3 {
+        let log_time = (1_790_000_000 + second) * 1_000_000_000;
+        let publish_time = log_time - before * 1_000_000_000;
+        writer.message(&MessageHead { channel, sequence: 0, log_time, publish_time }, b"{\"x\":1}").unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn latency_of_a_recording_is_unknown_without_times_of_publishing() {
+    let folder = Folder::new();
+    let spec = folder.file("s.rondel", LATENCY);
+    let slow = recorded(&folder, "slow.mcap", 5);
+    let unknown = rondel(["check", &spec, &slow]);
+    unknown.expect_status(4).expect_stderr(&["`latency(a)` is unknown: ", "--stamp publish"]);
+    let known = rondel(["check", "--stamp", "publish", &spec, &slow]);
+    known.expect_status(1);
+    assert!(!known.stderr.contains("latency"), "{}", known.stderr);
+    // Writers that do not know when a message was published note the time of recording twice.
+    let same = recorded(&folder, "same.mcap", 0);
+    rondel(["check", "--stamp", "publish", &spec, &same]).expect_status(4);
+}
+
+#[test]
+fn a_deployment_by_arrival_has_no_latency() {
+    let folder = Folder::new();
+    folder.file("s.rondel", LATENCY);
+    let deployment = |name: &str, time: &str| {
+        let text = format!("specification: s.rondel\nzenoh: {{}}\ntopics:\n  a: {{source: zenoh:a{time}}}\n");
+        folder.file(name, text)
+    };
+    let lines =
+        folder.file("l.jsonl", "{\"topic\": \"a\", \"time\": 1, \"arrival\": 6, \"data\": {\"x\": 1}}\n");
+    let by_arrival = deployment("arrival.yaml", "");
+    rondel(["validate", &by_arrival])
+        .expect_status(0)
+        .expect_stderr(&["`latency(a)` is unknown: ", "`time`"]);
+    rondel(["check", &by_arrival, &lines]).expect_status(4).expect_stderr(&["`latency(a)` is unknown: "]);
+    let by_source = deployment("source.yaml", ", time: source");
+    let valid = rondel(["validate", &by_source]);
+    assert!(!valid.expect_status(0).stderr.contains("latency"), "{}", valid.stderr);
+    rondel(["check", &by_source, &lines]).expect_status(1);
+}
+
+/// What `known` and `is_nan` are made of does not show.
+#[test]
+fn explanations_show_known_as_it_is_written() {
+    let folder = Folder::new();
+    let spec =
+        folder.file("s.rondel", "topic m { x: float }\nproperty p = on(m) -> known(m.x) and m.x > 0.2\n");
+    let lines = folder.file("l.jsonl", "{\"time\":1,\"x\":1}\n{\"time\":2,\"x\":null}\n");
+    let explained = rondel(["check", "--explain", &spec, &lines]);
+    explained.expect_status(1);
+    assert!(explained.stdout.contains("known(m.x)  false"), "{}", explained.stdout);
+    assert!(!explained.stdout.contains("m.x == m.x"), "{}", explained.stdout);
+    assert!(!explained.stdout.contains("is_nan"), "{}", explained.stdout);
+}
