@@ -244,6 +244,10 @@ impl Monitor {
         if self.program.reads_time {
             self.clamp(block);
         }
+        let position = self.position;
+        let states = self.sections.iter_mut().flat_map(|serial| &mut serial.state.relations);
+        let asking = states.filter_map(|state| state.asking_mut());
+        asking.for_each(|asking| asking.begin_call(position));
         let program = Arc::clone(&self.program);
         let chains = self.chains.iter_mut().zip(&program.chains).zip(&mut self.chain_rows);
         for ((chain, plan), rows) in chains {

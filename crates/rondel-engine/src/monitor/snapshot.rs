@@ -10,7 +10,7 @@ use crate::monitor::{Monitor, SavedMonitor};
 /// The kind of a monitor's snapshot.
 pub(super) const MONITOR: &snapshot::Kind = b"RONDELss";
 /// The version of the saved form. It goes up with every change of the saved state.
-pub(super) const VERSION: u32 = 23;
+pub(super) const VERSION: u32 = 24;
 
 impl Monitor {
     /// All that the monitor remembers, as bytes. A monitor that is [restored](Monitor::restore) from them gives

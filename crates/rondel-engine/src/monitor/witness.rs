@@ -7,6 +7,7 @@ use crate::exec::report::Report;
 use crate::lower::quantifier::Evaluation;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
+use crate::relation::witness::Wanted;
 
 /// A quantified formula that violates its property when it fails.
 #[derive(Clone, Debug)]
@@ -112,6 +113,9 @@ impl Monitor {
         let Monitor { program, sections, witnesses, .. } = self;
         for (section, serial) in program.sections.iter().zip(sections) {
             for (relation, state) in section.relations.iter().zip(&mut serial.state.relations) {
+                if let Some(asking) = state.asking_mut() {
+                    asking.end_call();
+                }
                 let steps = relation.model == TimeModel::Steps;
                 state.take_witnesses(relation.model, |(at, is_span, row), values| {
                     witnesses.push(Violating { node: relation.node, steps, at, is_span, row, values });
@@ -165,7 +169,15 @@ impl Monitor {
                             TimeModel::Steps => report.step.saturating_sub(report.back) as i64,
                             _ => report.about.unwrap_or(report.time).as_nanos(),
                         };
-                        state.answer(&of.plan, place, report.row.filter(|_| report.about.is_none()))
+                        let wanted = Wanted {
+                            model: of.model,
+                            place,
+                            is_own: report.at_event && report.about.is_none(),
+                            at_event: report.at_event,
+                            step: report.step,
+                            time: report.time.as_nanos(),
+                        };
+                        state.answer(&of.plan, &wanted)
                     });
                     if let Some(found) = found {
                         out.extend(found);

@@ -21,7 +21,7 @@ use super::plan::{Ask, Part, PartOp, RelationPlan};
 use super::state::{PartState, Tick};
 use super::table::TupleTable;
 use super::term::Source;
-use super::witness::Answers;
+use super::witness::{Answer, Answers, Found};
 use crate::future::{Decision, Pending, RailDecision, Range, Scratch};
 use look::{Look, split};
 
@@ -61,6 +61,8 @@ struct TupleWait {
 struct Open {
     /// In steps its number, otherwise its time.
     place: i64,
+    /// The number of the event, if it is one.
+    event: Option<u64>,
     /// So many tuples are still asked, on each rail.
     waits: [u32; 2],
     /// Which rails are decided.
@@ -91,6 +93,17 @@ pub(crate) struct Asking {
     /// The row of the last moment, from 1.
     #[serde(skip)]
     row: usize,
+    /// The number of the event that the next moment is, if it is one.
+    #[serde(skip)]
+    event: Option<u64>,
+    /// The number of the first event of the block.
+    #[serde(skip)]
+    first: u64,
+    /// The number of the latest event.
+    latest: u64,
+    /// Time passes after it.
+    #[serde(skip)]
+    is_passing: bool,
     /// Not all tuples have been asked at the last moment.
     #[serde(skip)]
     is_asking: bool,
@@ -99,7 +112,6 @@ pub(crate) struct Asking {
     #[serde(skip)]
     decisions: Vec<Decision>,
     /// The tuples that made moments hold.
-    #[serde(skip)]
     answers: Answers,
     #[serde(skip)]
     truths: Vec<u8>,
@@ -118,7 +130,6 @@ impl Asking {
     pub(crate) fn begin(&mut self) {
         self.news.clear();
         self.row = 0;
-        self.answers.begin();
     }
 
     /// The tuples that made moments hold, the last ones.
@@ -126,10 +137,21 @@ impl Asking {
         &self.answers
     }
 
-    /// The tuples that make the moments to come hold are kept; the next one is the event in this row of the block.
+    /// Begins a call of the monitor with a block whose first event has this number.
+    pub(crate) fn begin_call(&mut self, first: u64) {
+        self.first = first;
+    }
+
+    /// Keeps the tuples that make the moments to come hold; the next one is the event in this row of the block.
     #[inline(always)]
     pub(crate) fn keep_answers(&mut self, row: Option<usize>) {
-        self.answers.keep(row);
+        self.answers.keep();
+        self.event = row.map(|row| self.first.saturating_add(row as u64));
+    }
+
+    /// Ends a call of the monitor.
+    pub(crate) fn end_call(&mut self) {
+        self.answers.end_call();
     }
 
     /// The news of the rows, in order.
@@ -190,7 +212,8 @@ impl Asking {
         let all = table.rows().all(|row| {
             self.waits.get(row as usize).is_some_and(|wait| wait.is_some() || self.gone.contains(&row))
         });
-        all && self.number >= self.open.len() as i64
+        all && self.answers.fits(table.arity())
+            && self.number >= self.open.len() as i64
             && self.hot.iter().chain(&self.looked_at).chain(&self.gone).all(is_row)
     }
 
@@ -295,7 +318,9 @@ impl Asking {
     pub(super) fn advance(&mut self, ask: &Ask, part: &PartState, now: i64) {
         let Some(table) = &part.table else { return };
         self.room.rails.get_or_insert_default();
+        self.is_passing = true;
         self.pass(ask, table, now);
+        self.is_passing = false;
         self.close();
     }
 
@@ -304,7 +329,9 @@ impl Asking {
         self.room.rails.get_or_insert_default();
         self.row += 1;
         self.is_asking = true;
-        self.open.push_back(Open { place, ..Open::default() });
+        let event = self.event.take();
+        self.latest = event.unwrap_or(self.latest);
+        self.open.push_back(Open { place, event, ..Open::default() });
     }
 
     /// All is known of this moment that is.
@@ -481,8 +508,10 @@ impl Asking {
         open.waits[rail] = open.waits[rail].saturating_sub(1);
         if value {
             if rail == CERTAIN && !open.told[rail] {
-                let place = open.place;
-                self.answers.add(place, is_now, tuple);
+                let (event, place) = (open.event, open.place);
+                let at = (axis != i128::MIN).then(|| axis.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+                let found = Found { axis: at, event: self.latest, is_later: self.is_passing };
+                self.answers.add(Answer { event, place, found }, tuple);
             }
             self.tell(moment, axis, rail, true);
         }

@@ -182,6 +182,11 @@ impl ColumnIndex {
 }
 
 impl TupleTable {
+    /// The number of values of each tuple.
+    pub(crate) fn arity(&self) -> usize {
+        self.arity
+    }
+
     pub(crate) fn new(arity: usize, indexes: &[Vec<u32>]) -> TupleTable {
         let index = |columns: &Vec<u32>| ColumnIndex {
             columns: columns.clone(),

@@ -4,12 +4,13 @@
 //! witness. It costs something only at such ticks.
 //!
 //! If the formula looks ahead, the witness is the tuple of which what was asked at a moment turned out to be true first. The
-//! verdict about that moment may come later, so the last ones are [kept](Answers).
+//! verdict about that moment may come later, so the latest ones are [kept](Answers).
 
 use std::collections::VecDeque;
 
 use rondel_event::{Value, ValueType};
-use rondel_spec::VariableId;
+use rondel_spec::{TimeModel, VariableId};
+use serde::{Deserialize, Serialize};
 
 use super::plan::RelationPlan;
 use super::text::Texts;
@@ -101,69 +102,122 @@ pub(super) fn named_values(
     variables.iter().zip(tuple).filter_map(value).collect()
 }
 
-/// The last tuples of which what was asked turned out to be true.
-#[derive(Clone, Debug, Default)]
+/// Latest tuples whose obligation was met, one for each moment. They belong to the state: the verdict about a moment may
+/// come in a later call, also after a snapshot.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answers {
     /// Whether they are kept.
     is_kept: bool,
-    /// The row of the block of the event that is evaluated.
-    row: Option<u8>,
-    /// How many of them are about moments of this call.
-    fresh: usize,
+    /// The number of those of earlier calls.
+    earlier: usize,
     answers: VecDeque<Answer>,
     /// Their values, all of the same number.
     words: VecDeque<u64>,
 }
 
-/// What a tuple made hold.
+/// A moment at which a tuple met its obligation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// The number of the event, if it is one.
+    pub(super) event: Option<u64>,
+    /// In steps the number of the event, otherwise the time.
+    pub(super) place: i64,
+    /// When that became certain.
+    pub(super) found: Found,
+}
+
+/// When something became certain.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Found {
+    /// The coordinate: doubled in dense time; none at the moment itself.
+    pub(super) axis: Option<i64>,
+    /// The number of the last event by then.
+    pub(super) event: u64,
+    /// Whether time passed after it.
+    pub(super) is_later: bool,
+}
+
+/// The verdict for which the tuple is wanted.
 #[derive(Clone, Copy, Debug)]
-struct Answer {
-    /// Of the moment: in steps its number, otherwise its time.
-    place: i64,
-    /// The row of the moment in its block, if it is an event and was certain at once.
-    row: Option<u8>,
+pub(crate) struct Wanted {
+    pub(crate) model: TimeModel,
+    /// The place of the moment, as that of an [`Answer`].
+    pub(crate) place: i64,
+    /// Whether the verdict is about the event at which it was given.
+    pub(crate) is_own: bool,
+    /// Whether it was given at an event.
+    pub(crate) at_event: bool,
+    /// The number of the last event by then.
+    pub(crate) step: u64,
+    /// When it was given.
+    pub(crate) time: i64,
+}
+
+impl Wanted {
+    /// Returns whether an answer is about the moment, and was known when the verdict was given. What became certain later
+    /// must not matter: it depends on the number of events in a call.
+    fn takes(&self, answer: &Answer) -> bool {
+        let Answer { event, place, found } = *answer;
+        if place != self.place || self.is_own && event != Some(self.step) {
+            return false;
+        }
+        let is_in_time = match (self.model, found.axis) {
+            (TimeModel::Steps, _) | (TimeModel::Points, None) => true,
+            (TimeModel::Points, Some(axis)) => !found.is_later || axis <= self.time,
+            (TimeModel::Dense, axis) => axis.map_or(place, |axis| axis >> 1) <= self.time,
+        };
+        let is_known = match self.at_event {
+            true => (found.event, found.is_later) <= (self.step, false),
+            false => self.model == TimeModel::Dense || found.event <= self.step,
+        };
+        is_in_time && is_known
+    }
 }
 
 impl Answers {
-    /// A call begins.
-    pub(super) fn begin(&mut self) {
-        self.fresh = 0;
+    /// Ends a call: drops old ones of earlier calls. None of the call is dropped, as the number of events in a call must
+    /// not matter.
+    pub(crate) fn end_call(&mut self) {
+        let (first, arity) = (self.earlier.saturating_sub(LIMIT), self.arity());
+        self.answers.drain(..first);
+        self.words.drain(..first * arity);
+        self.earlier = self.answers.len();
     }
 
+    /// Keeps the tuples of the moments to come.
     #[inline(always)]
-    pub(super) fn keep(&mut self, row: Option<usize>) {
-        (self.is_kept, self.row) = (true, row.map(|row| row as u8));
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
     }
 
-    /// Adds one about a moment, which may be the present one.
-    pub(super) fn add(&mut self, place: i64, is_now: bool, tuple: &[u64]) {
-        if !self.is_kept {
-            return;
+    /// Adds the tuple of a moment.
+    pub(super) fn add(&mut self, answer: Answer, tuple: &[u64]) {
+        if self.is_kept {
+            self.answers.push_back(answer);
+            self.words.extend(tuple);
         }
-        if self.answers.len() == LIMIT {
-            self.answers.pop_front();
-            self.words.drain(..tuple.len().min(self.words.len()));
-        }
-        self.answers.push_back(Answer { place, row: self.row.filter(|_| is_now) });
-        self.words.extend(tuple);
-        self.fresh = (self.fresh + 1).min(LIMIT);
     }
 
-    /// The tuple about a moment: of this call and in a row of its block, or else the first at its place.
-    pub(super) fn at(&self, place: i64, row: Option<u8>) -> Option<Vec<u64>> {
-        let is_its = |(i, answer): &(usize, &Answer)| {
-            let is_fresh = i + self.fresh >= self.answers.len();
-            answer.place == place && (row.is_none() || is_fresh && answer.row == row)
-        };
-        let (at, _) = self.answers.iter().enumerate().find(is_its)?;
-        let arity = self.words.len() / self.answers.len();
+    /// Returns the first tuple for a verdict.
+    pub(super) fn of(&self, wanted: &Wanted) -> Option<Vec<u64>> {
+        let at = self.answers.iter().position(|answer| wanted.takes(answer))?;
+        let arity = self.arity();
         Some(self.words.range(at * arity..(at + 1) * arity).copied().collect())
     }
 
     /// The values, with their columns.
     pub(super) fn values(&self) -> impl Iterator<Item = (usize, u64)> {
-        let arity = (self.words.len() / self.answers.len().max(1)).max(1);
+        let arity = self.arity().max(1);
         self.words.iter().enumerate().map(move |(i, word)| (i % arity, *word))
+    }
+
+    /// Returns whether they can be of tuples with so many columns.
+    pub(super) fn fits(&self, arity: usize) -> bool {
+        self.words.len() == self.answers.len() * arity && self.earlier <= self.answers.len()
+    }
+
+    fn arity(&self) -> usize {
+        self.words.len() / self.answers.len().max(1)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{PartState, RelationPlan, RelationState, Tick};
 use crate::relation::asking::Asking;
 use crate::relation::plan::Ask;
 use crate::relation::term::Source;
-use crate::relation::witness::{Witness, named_values};
+use crate::relation::witness::{Wanted, Witness, named_values};
 
 /// Twice as far, and one more, is a place.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
@@ -126,15 +126,9 @@ impl RelationState {
         }
     }
 
-    /// The values because of which the formula, which looks ahead, is false at a place: in steps the number of an event,
-    /// otherwise a time. With a row, at the event in that row of the block of the last call.
-    pub(crate) fn answer(
-        &self,
-        plan: &RelationPlan,
-        place: i64,
-        row: Option<u8>,
-    ) -> Option<Vec<(VariableId, Value)>> {
-        let tuple = self.asking()?.answers().at(place, row)?;
+    /// The values because of which the formula, which looks ahead, is false at the moment that a verdict is about.
+    pub(crate) fn answer(&self, plan: &RelationPlan, wanted: &Wanted) -> Option<Vec<(VariableId, Value)>> {
+        let tuple = self.asking()?.answers().of(wanted)?;
         Some(named_values(plan, &plan.parts.last()?.variables, &tuple, &self.texts))
     }
 

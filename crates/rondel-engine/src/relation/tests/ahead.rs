@@ -453,3 +453,127 @@ fn named_values_violate_by_the_definitions() {
     let [named, unnamed] = counts.get();
     assert!(named > 100 && named > unnamed, "{named} violations named their values, {unnamed} did not");
 }
+
+/// The reports of the first property in order: their times, those they are about, and the values that they name.
+fn reports_with_values(
+    program: &Arc<Program>,
+    trace: &[Message],
+    cuts: &[usize],
+    resumes: bool,
+) -> Vec<((i64, i64, bool), Verdict, Vec<(VariableId, Value)>)> {
+    let mut found = Vec::new();
+    let mut take = |monitor: &Monitor, block: Option<&Block>, reports: &[Report]| {
+        for report in reports.iter().filter(|report| report.property == 0 && report.changed) {
+            let mut values = Vec::new();
+            if report.verdict == Verdict::Violated {
+                monitor.write_witness(report, block, &mut values);
+            }
+            let about = report.about.unwrap_or(report.time).as_nanos();
+            found.push(((report.time.as_nanos(), about, report.after), report.verdict, values));
+        }
+    };
+    let mut monitor = Monitor::new(Arc::clone(program));
+    let mut block = Block::new(program.layout());
+    let mut rest = trace;
+    for &cut in cuts.iter().cycle() {
+        let (now, later) = rest.split_at(cut.min(rest.len()));
+        rest = later;
+        block.clear();
+        now.iter().for_each(|message| write(program, &mut block, message));
+        let reports = monitor.step(&block).to_vec();
+        take(&monitor, Some(&block), &reports);
+        if resumes {
+            monitor = Monitor::restore(Arc::clone(program), &monitor.snapshot()).unwrap();
+        }
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let end = trace[trace.len() - 1].time + 7;
+    let reports = monitor.advance(Timestamp::from_nanos(end)).to_vec();
+    take(&monitor, None, &reports);
+    found
+}
+
+/// A program of a formula, with a second one as another property if that can be monitored; its first property is that of
+/// the first formula.
+fn program_beside(spec: &Spec, other: Option<&Spec>, model: TimeModel) -> Option<Arc<Program>> {
+    let property = |name: &str, formula: u32, time: TimeModel| Property {
+        time,
+        attributes: vec![("unbounded".into(), String::new())],
+        ..Property::new(name, ExprId(formula))
+    };
+    let offset = spec.nodes.len() as u32;
+    let mut both = Spec { properties: vec![property("p", offset - 1, model)], ..spec.clone() };
+    for mut node in other.into_iter().flat_map(|other| other.nodes.iter().cloned()) {
+        node.operands_mut().for_each(|operand| operand.0 += offset);
+        match &mut node {
+            Expr::Exists(variable, _) | Expr::ForAll(variable, _) | Expr::Variable(variable, _) => {
+                variable.0 += 1000;
+            }
+            Expr::Bind { fields, .. } => fields.iter_mut().for_each(|(_, variable, _)| variable.0 += 1000),
+            _ => {}
+        }
+        both.nodes.push(node);
+    }
+    if other.is_some() {
+        both.properties.push(property("q", both.nodes.len() as u32 - 1, TimeModel::Dense));
+    }
+    Program::compile(&both).ok().map(Arc::new)
+}
+
+#[test]
+fn reports_depend_neither_on_cuts_nor_on_other_properties() {
+    let mut runner = runner(3000);
+    let cuts = proptest::collection::vec(1..5_usize, 1..4);
+    let counts = std::cell::Cell::new([0; 2]);
+    let input = (ahead_spec(), ahead_spec(), trace(), 0..3_usize, cuts);
+    let result = runner.run(&input, |(spec, other, trace, model, cuts)| {
+        let model = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model];
+        let is_next = |node: &Expr| matches!(node, Expr::Next(_));
+        if model == TimeModel::Dense && spec.nodes.iter().any(is_next) {
+            return Ok(());
+        }
+        let Some(program) = program_beside(&spec, None, model) else { return Ok(()) };
+        let root = ExprId(spec.nodes.len() as u32 - 1);
+        let whole = reports_with_values(&program, &trace, &[64], false);
+        for resumes in [false, true] {
+            let cut = reports_with_values(&program, &trace, &cuts, resumes);
+            assert_eq!(cut, whole, "{resumes} {model:?} {cuts:?} {} {trace:?}", spec.print(root));
+        }
+        let [companions, reports] = counts.get();
+        let other = Some(&other).filter(|other| !other.nodes.iter().any(is_next));
+        let beside = other.and_then(|other| program_beside(&spec, Some(other), model));
+        if let Some(program) = &beside {
+            let beside = reports_with_values(program, &trace, &[64], false);
+            let other = other.map(|other| other.print(ExprId(other.nodes.len() as u32 - 1)));
+            assert_eq!(beside, whole, "{model:?} {} beside {other:?} {trace:?}", spec.print(root));
+        }
+        counts.set([companions + u32::from(beside.is_some()), reports + whole.len() as u32]);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    let [companions, reports] = counts.get();
+    assert!(companions > 500 && reports > 500, "{companions} beside others, {reports} reports");
+}
+
+#[test]
+fn values_are_named_after_time_has_brought_moments() {
+    let text = "topic a { id: string } @time(dense)
+        property p = not exists x. a{id: x} and eventually[0 ms, 2 ms] (once[0 ms, 3 ms] a{id: x})";
+    let program = Arc::new(Program::compile(&rondel_spec::parse(text).spec.unwrap()).unwrap());
+    let message = |time: i64, id: &str| Message {
+        topic: 0,
+        time: time * 1_000_000,
+        fields: vec![("id", Value::String(id.into()))],
+    };
+    let trace = [message(0, "k2"), message(7, "k1"), message(20, "k3")];
+    for cut in [1, 2, 3] {
+        let found = reports_with_values(&program, &trace, &[cut], true);
+        let violated = found.into_iter().filter(|(_, verdict, _)| *verdict == Verdict::Violated);
+        let values: Vec<Value> = violated.flat_map(|(.., values)| values).map(|(_, value)| value).collect();
+        assert_eq!(values, ["k2", "k1", "k3"].map(|id| Value::String(id.into())), "{cut}");
+    }
+}
