@@ -158,6 +158,11 @@ struct MissingField {
 }
 
 impl MissingField {
+    /// The topic, the path and whether a value is needed.
+    fn key(&self) -> (u32, String, bool) {
+        (self.needed.topic.0, self.needed.path.to_string(), self.needed.value)
+    }
+
     /// Notes whether it came at all.
     fn note(&mut self, block: &Block) {
         self.has_come |= self.slots.iter().any(|slot| block.present(*slot) != 0);
@@ -172,8 +177,9 @@ impl MissingField {
     }
 }
 
-/// [`Missing`] in a snapshot: topics by their positions; fields by topic, path and whether a value is needed.
-pub(crate) type SavedMissing = (Vec<u32>, Vec<(u32, String, bool)>);
+/// [`Missing`] in a snapshot: topics by their positions; fields by topic, path and whether a value is needed, with whether
+/// they came, but with no value that can be read.
+pub(crate) type SavedMissing = (Vec<u32>, Vec<((u32, String, bool), bool)>);
 
 impl Missing {
     /// Everything that a specification needs, where messages are decoded into the slots of `projections`.
@@ -244,18 +250,18 @@ impl Missing {
     }
 
     pub(crate) fn saved(&self) -> SavedMissing {
-        let field = |MissingField { needed, .. }: &MissingField| {
-            (needed.topic.0, needed.path.to_string(), needed.value)
-        };
+        let field = |field: &MissingField| (field.key(), field.has_come);
         (self.topics.iter().map(|topic| topic.0).collect(), self.fields.iter().map(field).collect())
     }
 
     /// Keeps only what was missing when a snapshot was written.
     pub(crate) fn restore(&mut self, (topics, fields): &SavedMissing) {
         self.topics.retain(|topic| topics.contains(&topic.0));
-        self.fields.retain(|MissingField { needed, .. }| {
-            let key = (needed.topic.0, needed.path.to_string(), needed.value);
-            fields.contains(&key)
+        self.fields.retain_mut(|field| {
+            let key = field.key();
+            let saved = fields.iter().find(|(saved, _)| *saved == key);
+            field.has_come |= saved.is_some_and(|(_, has_come)| *has_come);
+            saved.is_some()
         });
     }
 

@@ -121,6 +121,24 @@ fn a_snapshot_knows_what_has_come() {
     }
 }
 
+#[test]
+fn a_snapshot_knows_that_a_field_came_without_a_value() {
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let clock = Arc::new(ManualClock::default());
+        let plan = plan(policy, &clock);
+        let mut session = plan.start().unwrap();
+        session.push(TopicId(0), Stamp::default(), br#"{"t": 1, "v": 2, "w": null}"#).unwrap();
+        session.flush();
+        let bytes = session.snapshot("");
+        let texts = [session, plan.restore(&bytes, "").unwrap()].map(|mut session| {
+            session.finish();
+            session.summary().vacuous(1).into_iter().map(|reason| reason.text).collect::<Vec<_>>()
+        });
+        assert!(texts[0][0].contains("that can be read: null, another type"), "{texts:?}");
+        assert_eq!(texts[0], texts[1]);
+    }
+}
+
 /// Premises over the first topic, the fields of which are known from the first message on.
 const PREMISES: [&str; 16] = [
     "a.v == 3",

@@ -186,10 +186,11 @@ impl SessionPlan {
         let (topics, fields) = &known.missing;
         let new = (0..).zip(origins).filter(|(_, origin)| origin.is_none()).map(|(topic, _)| topic);
         let topics = topics.iter().filter_map(|topic| here(*topic)).chain(new).collect();
-        let before =
-            fields.iter().filter_map(|(topic, path, value)| Some((here(*topic)?, path.clone(), *value)));
+        let before = fields.iter().filter_map(|((topic, path, value), has_come)| {
+            Some(((here(*topic)?, path.clone(), *value), *has_come))
+        });
         let anew = (0..).zip(fates).filter(|(_, fate)| **fate != Fate::Continues);
-        let of_new = anew.flat_map(|(property, _)| self.needed.fields_of(property));
+        let of_new = anew.flat_map(|(property, _)| self.needed.fields_of(property)).map(|key| (key, false));
         (topics, before.chain(of_new).collect())
     }
 }
