@@ -36,6 +36,10 @@ impl Spec {
         walk.formula(property.formula).hash(&mut hasher);
         let slice = property.slice.and_then(|slice| self.slices.get(slice.0 as usize));
         slice.map(|slice| walk.slice(slice)).hash(&mut hasher);
+        if !property.mentions.is_empty() {
+            let mentions: Vec<u64> = property.mentions.iter().map(|topic| walk.topic(*topic)).collect();
+            mentions.hash(&mut hasher);
+        }
         for &premise in &property.premises {
             walk.formula(premise).hash(&mut hasher);
         }

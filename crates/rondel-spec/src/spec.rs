@@ -294,6 +294,9 @@ pub struct Property {
     /// The premises of the implications that the formula is made of: `p` of `p -> q`, where the property asks that
     /// this holds throughout. None of them has future operators.
     pub premises: Vec<ExprId>,
+    /// With `for each`, the topics that the text mentions only in parts which constants decide. Their messages are steps of
+    /// every instance, too: a constant does not change what a step is.
+    pub mentions: Vec<TopicId>,
     /// What an `assert` demands of the formula over a whole recording; none for a property. Asserts follow all
     /// properties.
     pub criterion: Option<Criterion>,
@@ -314,6 +317,7 @@ impl Property {
             robust: false,
             linear: false,
             premises: Vec::new(),
+            mentions: Vec::new(),
             criterion: None,
             generation: 0,
         }
@@ -724,6 +728,18 @@ impl Spec {
             name
         };
         self.properties.iter().map(name).collect()
+    }
+
+    /// Returns the topics that a property mentions: in its formula, in the `until` of its `for each`, and in parts of both
+    /// that constants decide.
+    pub fn topics_of_property(&self, property: &Property) -> Vec<TopicId> {
+        let until = property.slice.and_then(|slice| self.slices.get(slice.0 as usize)?.until);
+        let roots = [Some(property.formula), until].into_iter().flatten();
+        let mut topics: Vec<TopicId> = roots.flat_map(|root| self.topics_of(root)).collect();
+        topics.extend(property.mentions.iter().filter(|topic| topic.index() < self.topics.len()));
+        topics.sort_unstable();
+        topics.dedup();
+        topics
     }
 
     /// Returns the topics that a node mentions, directly or through its operands, in order of declaration.

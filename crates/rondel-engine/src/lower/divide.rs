@@ -37,7 +37,6 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
     let mut divisions: Vec<Division<'_>> = Vec::new();
     // Nodes that refer to what does not stand before them are reported when they are translated.
     let is_sound = spec.nodes.iter().all(|node| node.operands().all(|o| o.index() < spec.nodes.len()));
-    let topics_of = |root| if is_sound { spec.topics_of(root) } else { Vec::new() };
     let whole_events = |root| if is_sound { spec.whole_events(root) } else { Vec::new() };
     for (i, property) in (0..).zip(&spec.properties) {
         let Some(id) = property.slice else { continue };
@@ -51,9 +50,7 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
         if roots.into_iter().flatten().any(|root| root.index() >= spec.nodes.len()) {
             return Err(CompileError::UnknownFormula { property: property.name.clone(), formula });
         }
-        let mut shared: Vec<TopicId> = roots.into_iter().flatten().flat_map(topics_of).collect();
-        shared.sort_unstable();
-        shared.dedup();
+        let mut shared = if is_sound { spec.topics_of_property(property) } else { Vec::new() };
         let is_keyed = |topic: &TopicId| slice.keys[0].fields.iter().any(|(keyed, _)| keyed == topic);
         let whole: Vec<TopicId> = roots.into_iter().flatten().flat_map(whole_events).collect();
         shared.retain(|topic| !is_keyed(topic) || whole.contains(topic));

@@ -77,9 +77,7 @@ fn topics(spec: &Spec, property: &Property) -> Vec<TopicId> {
     if slice.is_none() && property.time != TimeModel::Dense {
         return all(spec).collect();
     }
-    let roots = [Some(property.formula), slice.and_then(|slice| slice.until)];
-    let mut topics: Vec<TopicId> =
-        roots.into_iter().flatten().flat_map(|root| spec.topics_of(root)).collect();
+    let mut topics = spec.topics_of_property(property);
     let keys = slice.into_iter().flat_map(|slice| &slice.keys).flat_map(|key| &key.fields);
     topics.extend(keys.map(|(topic, _)| *topic));
     topics.sort_unstable();

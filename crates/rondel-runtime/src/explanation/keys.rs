@@ -43,13 +43,10 @@ impl KeyPlaces {
         let Some(slice) = slice_of(spec, property) else { return KeyPlaces::default() };
         let fields = slice.keys.first().into_iter().flat_map(|key| &key.fields);
         let topics: Vec<_> = fields.map(|(topic, _)| (*topic, Vec::new())).collect();
-        let mut shared = spec.topics_of(property.formula);
-        shared.extend(slice.until.into_iter().flat_map(|until| spec.topics_of(until)));
+        let mut shared = spec.topics_of_property(property);
         let mut whole = spec.whole_events(property.formula);
         whole.extend(slice.until.into_iter().flat_map(|until| spec.whole_events(until)));
         shared.retain(|topic| topics.iter().all(|(keyed, _)| keyed != topic) || whole.contains(topic));
-        shared.sort_unstable();
-        shared.dedup();
         KeyPlaces { topics, shared }
     }
 

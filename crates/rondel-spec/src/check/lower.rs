@@ -1,5 +1,7 @@
 //! Translation of checked expressions into nodes of the specification.
 
+use std::collections::{BTreeSet, HashSet};
+
 use rondel_event::{Path, TopicId, Value, ValueType};
 
 use super::{Checker, Meaning, attributes};
@@ -109,7 +111,9 @@ impl Checker<'_> {
         }
         let attributes = attributes.iter().map(|a| (a.name.text.clone(), a.value.clone())).collect();
         let premises = self.graph.premises(formula);
+        let mentions = self.mentions(name, formula, slice);
         let property = Property {
+            mentions,
             attributes,
             slice,
             robust,
@@ -121,6 +125,42 @@ impl Checker<'_> {
         let spec = self.graph.spec_mut();
         spec.properties.push(property);
         spec.places.properties.push(name.span);
+    }
+
+    /// Returns the topics that the text of a property or machine with `for each` mentions, but not what is left of it once
+    /// constants are folded.
+    fn mentions(&mut self, name: &Name, formula: ExprId, slice: Option<SliceId>) -> Vec<TopicId> {
+        let Some(slice) = slice else { return Vec::new() };
+        let ast = self.ast;
+        let property = ast.properties.iter().find(|property| property.name.span == name.span);
+        let machine = ast.machines.iter().position(|machine| machine.name.span == name.span);
+        let each = property.and_then(|property| property.each).or_else(|| ast.machines[machine?].each);
+        let mut open: Vec<Body> = property.map(|property| property.body).into_iter().collect();
+        open.extend(each.and_then(|each| ast.for_eaches[each].until));
+        open.extend(machine.into_iter().flat_map(|machine| ast.machines[machine].bodies()));
+        let (mut seen, mut mentioned) = (HashSet::new(), BTreeSet::new());
+        let models = [TimeModel::Steps, TimeModel::Points, TimeModel::Dense];
+        while let Some(body) = open.pop() {
+            if !seen.insert(body.first) {
+                continue;
+            }
+            for node in body.nodes() {
+                match &self.meanings[node] {
+                    Meaning::Binding(binding) => open.push(ast.bindings[*binding].body),
+                    Meaning::InState(machine, _) => open.extend(ast.machines[machine.0 as usize].bodies()),
+                    _ => {}
+                }
+                for id in models.map(|model| self.lowered_to(node, model)).into_iter().flatten() {
+                    mentioned.extend(self.graph.topics_of(id));
+                }
+            }
+        }
+        let until = self.graph.spec().slices.get(slice.0 as usize).and_then(|slice| slice.until);
+        for left in [Some(formula), until].into_iter().flatten() {
+            let left = self.graph.topics_of(left);
+            mentioned.retain(|topic| !left.contains(topic));
+        }
+        mentioned.into_iter().collect()
     }
 
     fn warn_of_unused(&mut self) {
