@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rondel_event::{Block, Path, Projection, Slot, TopicEvent, TopicId};
-use rondel_spec::{ExprId, NeededField, Needs, Property};
+use rondel_spec::{Bounds, Expr, ExprId, NeededField, Needs, Property, Spec, TimeModel};
 use serde_json::{Value, json};
 
 use crate::formula;
@@ -24,6 +24,8 @@ pub(crate) struct Needed {
     properties: Vec<Needs>,
     /// For each property its premises.
     premises: Vec<Vec<Premise>>,
+    /// Whether each property measures time.
+    timed: Vec<bool>,
 }
 
 /// The premise of an implication in a property.
@@ -75,13 +77,63 @@ impl Needed {
             names: spec.properties.iter().map(|property| property.name.clone()).collect(),
             properties: spec.properties.iter().map(needs).collect(),
             premises: premises.collect(),
+            timed: spec.properties.iter().map(|property| measures_time(spec, property)).collect(),
         }
+    }
+
+    /// Why a property that measures time says nothing: the topics of which no message carried a time.
+    pub(crate) fn without_time(
+        &self,
+        property: usize,
+        never_stamped: impl Fn(TopicId) -> bool,
+    ) -> Vec<Vacuous> {
+        let needs = self.properties.get(property).filter(|_| self.timed.get(property) == Some(&true));
+        let topics = needs.into_iter().flat_map(|needs| &needs.topics).filter(|topic| never_stamped(**topic));
+        let reason = |id: &TopicId| {
+            let topic = self.topics.get(id.index()).cloned().flatten();
+            let on = topic.as_ref().map(|name| format!(" on `{name}`")).unwrap_or_default();
+            let text = format!("no message{on} carried a time, so that no time passes");
+            Vacuous { kind: VacuousKind::Time, topic, field: None, text }
+        };
+        topics.map(reason).collect()
     }
 
     /// Whether the messages of a topic are the events of another one.
     fn is_of_events(&self, topic: TopicId) -> bool {
         topic.index() >= self.declared
     }
+}
+
+/// Returns whether the verdict of a property depends on times.
+fn measures_time(spec: &Spec, property: &Property) -> bool {
+    if property.time == TimeModel::Steps {
+        return false;
+    }
+    let (mut open, mut seen) = (vec![property.formula], BTreeSet::from([property.formula]));
+    while let Some(id) = open.pop() {
+        let node = &spec.nodes[id.index()];
+        let is_timed = match node {
+            Expr::Age(_)
+            | Expr::Latency(_)
+            | Expr::Jitter(_)
+            | Expr::Chain(..)
+            | Expr::Window { .. }
+            | Expr::InState(..)
+            | Expr::Ambiguous(_) => true,
+            Expr::Once(bounds, _)
+            | Expr::Historically(bounds, _)
+            | Expr::Since(bounds, ..)
+            | Expr::Eventually(bounds, _)
+            | Expr::Always(bounds, _)
+            | Expr::Until(bounds, ..) => *bounds != Bounds::ALL,
+            _ => false,
+        };
+        if is_timed {
+            return true;
+        }
+        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+    }
+    false
 }
 
 /// Why a property is vacuous: its verdict would be the same if the system did nothing.
@@ -106,6 +158,8 @@ pub enum VacuousKind {
     Field,
     /// An event of a topic, such as a missed deadline.
     Event,
+    /// A message on a topic with a time of its own, where the property measures time.
+    Time,
     /// A time point at which the premise of an implication was certainly true.
     Premise,
 }
@@ -117,6 +171,7 @@ impl VacuousKind {
             VacuousKind::Topic => "topic",
             VacuousKind::Field => "field",
             VacuousKind::Event => "event",
+            VacuousKind::Time => "time",
             VacuousKind::Premise => "premise",
         }
     }

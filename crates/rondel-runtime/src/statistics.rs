@@ -134,9 +134,13 @@ impl Summary {
     }
 
     /// Why a property, by its position, is vacuous: the topics and fields that it needs and that came in no
-    /// recording, and its premises that were never true. Empty if it is not.
+    /// recording, its premises that were never true, and topics without times if it measures time. Empty if it is not.
     pub fn vacuous(&self, property: usize) -> Vec<Vacuous> {
-        self.missing.vacuous(property, &self.needed, &self.untried)
+        let mut reasons = self.missing.vacuous(property, &self.needed, &self.untried);
+        let never_stamped =
+            |topic: TopicId| self.topics.get(topic.index()).is_some_and(TopicStatistics::never_stamped);
+        reasons.extend(self.needed.without_time(property, never_stamped));
+        reasons
     }
 
     /// The names of the topics on which no message came.

@@ -61,7 +61,7 @@ fn a_message_without_a_time_of_its_own_has_no_latency() {
             (field.clone(), Some(5), 10, Violated),
             (field.clone(), Some(10), 10, Satisfied),
         ] {
-            let found = verdict(&time, policy.clone(), source, arrival);
+            let found = verdict(&time, policy, source, arrival);
             let context = format!("{time:?} {policy:?} {source:?} {arrival}");
             assert_eq!(found[0], [expected], "pushed, {context}");
             // A line without a time has that of the line before.

@@ -73,3 +73,19 @@ fn explanations_show_known_as_it_is_written() {
     assert!(!explained.stdout.contains("m.x == m.x"), "{}", explained.stdout);
     assert!(!explained.stdout.contains("is_nan"), "{}", explained.stdout);
 }
+
+#[test]
+fn nothing_that_measures_time_is_satisfied_without_times() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "s.rondel",
+        "topic a { x: int }\nproperty fresh = age(a) <= 1 s\nproperty slow = rate(a) over 10 s <= 20\n\
+         property low = once[0, 1 s] a.x < 3\nproperty plain = a.x < 3\n",
+    );
+    let untimed = folder.file("untimed.jsonl", "{\"x\":1}\n{\"x\":2}\n");
+    let checked = rondel(["check", &spec, &untimed]);
+    checked.expect_status(4);
+    assert_eq!(checked.stdout.matches("no message on `a` carried a time").count(), 3, "{}", checked.stdout);
+    let timed = folder.file("timed.jsonl", "{\"time\":1,\"x\":1}\n{\"time\":2,\"x\":2}\n");
+    rondel(["check", &spec, &timed]).expect_status(0);
+}

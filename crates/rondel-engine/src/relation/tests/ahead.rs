@@ -454,13 +454,16 @@ fn named_values_violate_by_the_definitions() {
     assert!(named > 100 && named > unnamed, "{named} violations named their values, {unnamed} did not");
 }
 
+/// The times of a verdict, the verdict, and the values that it names.
+type Named = ((i64, i64, bool), Verdict, Vec<(VariableId, Value)>);
+
 /// The reports of the first property in order: their times, those they are about, and the values that they name.
 fn reports_with_values(
     program: &Arc<Program>,
     trace: &[Message],
     cuts: &[usize],
     resumes: bool,
-) -> Vec<((i64, i64, bool), Verdict, Vec<(VariableId, Value)>)> {
+) -> Vec<Named> {
     let mut found = Vec::new();
     let mut take = |monitor: &Monitor, block: Option<&Block>, reports: &[Report]| {
         for report in reports.iter().filter(|report| report.property == 0 && report.changed) {
