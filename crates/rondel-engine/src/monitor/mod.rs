@@ -393,20 +393,25 @@ impl Monitor {
         self.beyond += beyond;
     }
 
-    /// The order of the reports is that of the events, of the properties, and of the values of their keys: none of
-    /// it depends on which instances there were before, or on other properties.
+    /// The order of the reports is that of the events, of the properties, of the values of their keys, and of the times that
+    /// they are about: none of it depends on which instances there were before, or on other properties. Verdicts that become
+    /// certain at one time may be found at several moments, if another property brings one between.
     fn sort(&mut self) {
         let Monitor { reports, keys, program, .. } = self;
         // The lowest bit of the order tells the span after a moment from the moment.
         let place = |r: &Report| (r.order & !1, r.time, r.order & 1, r.property);
+        let about = |r: &Report| (r.about.unwrap_or(r.time), r.after);
         reports.sort_by(|a, b| {
-            place(a).cmp(&place(b)).then_with(|| match (a.key, b.key) {
-                (Some(a), Some(b)) if a.slice == b.slice => program
-                    .sliced
-                    .get(a.slice as usize)
-                    .map_or(Ordering::Equal, |sliced| sliced.plan.keys.compare(keys.of(a), keys.of(b))),
-                _ => Ordering::Equal,
-            })
+            place(a)
+                .cmp(&place(b))
+                .then_with(|| match (a.key, b.key) {
+                    (Some(a), Some(b)) if a.slice == b.slice => program
+                        .sliced
+                        .get(a.slice as usize)
+                        .map_or(Ordering::Equal, |sliced| sliced.plan.keys.compare(keys.of(a), keys.of(b))),
+                    _ => Ordering::Equal,
+                })
+                .then_with(|| about(a).cmp(&about(b)))
         });
     }
 

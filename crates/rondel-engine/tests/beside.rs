@@ -1,0 +1,116 @@
+//! The reports of a property and their order do not depend on other properties: random formulas, alone and beside others.
+//!
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test beside` runs one seed alone, `RONDEL_CASES` multiplies them.
+
+#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod numbers;
+
+use std::sync::Arc;
+
+use numbers::Numbers;
+use rondel_engine::{Monitor, Program, Report};
+use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
+
+const TOPICS: &str = "topic a { p: bool }\ntopic b { p: bool }\n";
+
+/// A message: topic, time, and what it says.
+type Message = (u32, i64, bool);
+
+/// A report of a property: when it was given, about what, and what it says.
+type Told = (i64, Option<i64>, bool, Verdict, bool);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn bounds(&mut self) -> String {
+        let lower = self.below(3);
+        format!("[{lower} ns, {} ns]", lower + self.below(4))
+    }
+
+    fn formula(&mut self, depth: u64) -> String {
+        let topic = ["a", "b"][self.below(2) as usize];
+        if depth == 0 {
+            return match self.below(3) {
+                0 => format!("on({topic})"),
+                _ => format!("{topic}.p"),
+            };
+        }
+        let x = self.formula(depth - 1);
+        match self.below(9) {
+            0 | 1 => format!("eventually{} ({x})", self.bounds()),
+            2 | 3 => format!("always{} ({x})", self.bounds()),
+            4 => format!("(({x}) until{} ({}))", self.bounds(), self.formula(depth - 1)),
+            5 => format!("not ({x})"),
+            6 => format!("(({x}) and ({}))", self.formula(depth - 1)),
+            7 => format!("(({x}) -> ({}))", self.formula(depth - 1)),
+            _ => format!("once{} ({})", self.bounds(), self.formula(0)),
+        }
+    }
+
+    fn property(&mut self, name: &str) -> String {
+        let model = ["dense", "dense", "points"][self.below(3) as usize];
+        format!("@time({model}) property {name} = {}\n", self.formula(3))
+    }
+
+    fn trace(&mut self) -> Vec<Message> {
+        let (length, mut time) = (2 + self.below(6), 0);
+        let message = |_| {
+            time += [0, 1, 1, 2, 3, 5][self.below(6) as usize];
+            (self.below(2) as u32, time, self.below(2) == 1)
+        };
+        (0..length).map(message).collect()
+    }
+}
+
+/// The reports of the property `p`.
+fn told(text: &str, trace: &[Message], every: bool) -> Option<Vec<Told>> {
+    let spec = rondel_spec::parse(text).spec?;
+    let property = spec.properties.iter().position(|property| property.name == "p")? as u32;
+    let program = Arc::new(Program::compile(&spec).ok()?);
+    let mut monitor = Monitor::new(Arc::clone(&program));
+    monitor.report_every(every);
+    let mut block = Block::new(program.layout());
+    for &(topic, time, p) in trace {
+        let row = block.push(TopicId(topic), Timestamp::from_nanos(time));
+        for field in &program.projections()[topic as usize].fields {
+            let Slot::Bool(column) = field.slot else { panic!("{field:?}") };
+            block.set_bool(column, row, p);
+        }
+    }
+    let mut found = Vec::new();
+    let mut take = |reports: &[Report]| {
+        let own = reports.iter().filter(|report| report.property == property);
+        found.extend(own.map(|report| {
+            let about = report.about.map(Timestamp::as_nanos);
+            (report.time.as_nanos(), about, report.after, report.verdict, report.changed)
+        }));
+    };
+    take(monitor.step(&block));
+    let last = trace.last().map_or(0, |(_, time, _)| *time);
+    take(monitor.advance(Timestamp::from_nanos(last + 9)));
+    take(monitor.end());
+    Some(found)
+}
+
+#[test]
+fn reports_do_not_depend_on_other_properties() {
+    let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    let seeds = one.map_or(0..5000 * times, |seed| seed..seed + 1);
+    let mut compared = 0;
+    for seed in seeds.clone() {
+        let mut numbers = Numbers(seed);
+        let (own, other, trace) = (numbers.property("p"), numbers.property("q"), numbers.trace());
+        let Some(alone) = told(&format!("{TOPICS}{own}"), &trace, false) else { continue };
+        for both in [format!("{TOPICS}{own}{other}"), format!("{TOPICS}{other}{own}")] {
+            let Some(beside) = told(&both, &trace, false) else { continue };
+            assert_eq!(beside, alone, "seed {seed}\n{both}{trace:?}");
+            compared += 1;
+        }
+    }
+    println!("{compared} compared");
+    assert!(one.is_some() || compared > seeds.end, "only {compared} compared");
+}
