@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rondel_event::{Path, TopicId};
+use rondel_event::{Path, TopicId, Value};
 
 use crate::spec::{Bounds, Expr, ExprId, Machine, MachineId, Property, Spec, TimeModel};
 
@@ -47,6 +47,8 @@ pub enum ReachPart {
     Begun(Vec<TopicId>),
     /// Certain when all these parts are.
     All(Vec<u32>),
+    /// Certain when one of these parts is.
+    Either(Vec<u32>),
 }
 
 impl Reach {
@@ -66,7 +68,9 @@ impl Reach {
                 ReachPart::Messages { after, .. } => after.as_ref().map_or(Some(0), of),
                 ReachPart::Later(part, by) => of(part).map(|back| back.saturating_add(*by)),
                 ReachPart::Never(_) => None,
-                ReachPart::All(parts) => parts.iter().map(of).try_fold(0, |most, back| Some(most.max(back?))),
+                ReachPart::All(parts) | ReachPart::Either(parts) => {
+                    parts.iter().map(of).try_fold(0, |most, back| Some(most.max(back?)))
+                }
             });
         }
         backs.last().copied().unwrap_or(Some(0))
@@ -214,7 +218,7 @@ impl Finder<'_> {
         match node {
             Expr::Literal(value) => {
                 let elsewhere = match value {
-                    rondel_event::Value::Bool(value) => Some(*value),
+                    Value::Bool(value) => Some(*value),
                     _ => None,
                 };
                 Found { elsewhere, ..Found::default() }
@@ -246,10 +250,13 @@ impl Finder<'_> {
             Expr::ToFloat(_)
             | Expr::Unary(..)
             | Expr::Binary(..)
-            | Expr::Compare(..)
             | Expr::StartsWith(..)
             | Expr::Call(..)
             | Expr::If(..) => join(both),
+            Expr::Compare(_, x, y) => {
+                let aged = self.aged(*x, *y).or_else(|| self.aged(*y, *x));
+                join(aged.or(both))
+            }
             Expr::Definitely(_) | Expr::Exists(..) | Expr::ForAll(..) => {
                 Found { elsewhere: elsewhere.first().copied().flatten(), ..join(both) }
             }
@@ -314,6 +321,21 @@ impl Finder<'_> {
                 join(of.map(|of| self.push(ReachPart::Later(of, *over))))
             }
         }
+    }
+
+    /// A comparison of an age with a constant is certain with the next message, or once the constant has passed: what was
+    /// missed is older by then.
+    fn aged(&mut self, x: ExprId, y: ExprId) -> Option<u32> {
+        let node = |id: ExprId| self.spec.nodes.get(id.index());
+        let (Expr::Age(topic), Expr::Literal(Value::Duration(bound))) = (node(x)?, node(y)?) else {
+            return None;
+        };
+        let bound = u64::try_from(*bound).ok().filter(|_| self.model != TimeModel::Steps)?;
+        let topics = vec![*topic];
+        let next = self.messages(topics.clone(), None, None, 1)?;
+        let seen = self.seen(topics)?;
+        let passed = self.push(ReachPart::Later(seen, bound));
+        Some(self.push(ReachPart::Either(vec![next, passed])))
     }
 
     /// What a past operator with these bounds depends on; `others` if events of other topics matter.

@@ -24,11 +24,7 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     pub(crate) fn new(section: &Section) -> Inventory {
-        let mut own = Inventory {
-            inner: vec![NOBODYS; section.inner.len()],
-            lists: section.initial.sizes().map(|size| vec![NOBODYS; size]),
-            ..Inventory::default()
-        };
+        let mut own = Inventory::blank(section);
         for (instruction, &identity) in section.instructions.iter().zip(&section.identities) {
             own.add(instruction, identity);
         }
@@ -38,6 +34,15 @@ impl Inventory {
             own.add_registers(section);
         }
         own
+    }
+
+    /// Names nothing that a section keeps.
+    pub(crate) fn blank(section: &Section) -> Inventory {
+        Inventory {
+            inner: vec![NOBODYS; section.inner.len()],
+            lists: section.initial.sizes().map(|size| vec![NOBODYS; size]),
+            ..Inventory::default()
+        }
     }
 
     /// Adds what is still read of the last row of a block: of the span after it.
@@ -75,12 +80,26 @@ impl Inventory {
     }
 
     fn add(&mut self, instruction: &I, identity: u64) {
-        let mut put = |list: List, at: u32| {
-            if let Some(place) = self.lists[list as usize].get_mut(at as usize) {
-                *place = identity;
-            }
-        };
-        match *instruction {
+        if let I::ByValue { number, .. } = *instruction
+            && let Some(place) = self.inner.get_mut(number as usize)
+        {
+            *place = identity;
+        }
+        instruction.for_each_state(|list, at| self.put(list, at, identity));
+    }
+
+    /// Names a place of a list.
+    pub(crate) fn put(&mut self, list: List, at: u32, identity: u64) {
+        if let Some(place) = self.lists[list as usize].get_mut(at as usize) {
+            *place = identity;
+        }
+    }
+}
+
+impl I {
+    /// Calls `put` with each place in a list of states that it keeps.
+    pub(crate) fn for_each_state(&self, mut put: impl FnMut(List, u32)) {
+        match *self {
             I::HeldBool { state, .. }
             | I::Line { state, .. }
             | I::Since { state, .. }
@@ -113,17 +132,10 @@ impl Inventory {
             I::RobustOnce { state, .. } => put(List::RobustOnce, state),
             I::RobustSince { state, .. } => put(List::RobustSince, state),
             I::RobustDense { state, .. } => put(List::RobustDense, state),
-            I::ByValue { number, .. } => {
-                if let Some(place) = self.inner.get_mut(number as usize) {
-                    *place = identity;
-                }
-            }
             _ => {}
         }
     }
-}
 
-impl I {
     /// The column of floats that it writes.
     fn float_column(&self) -> Option<u32> {
         match *self {

@@ -1,6 +1,7 @@
 //! A section that is evaluated over rows that follow each other: what it remembers, and what it says.
 
 mod saved;
+mod transfer;
 
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use crate::ops::words;
 use crate::relation::state::RelationState;
 
 pub(crate) use saved::SavedSerial;
+pub(crate) use transfer::Transfer;
 
 /// What a section remembers of the moments so far, and the registers that it computes with.
 #[derive(Clone, Debug)]

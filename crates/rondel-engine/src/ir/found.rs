@@ -4,6 +4,10 @@ use std::collections::HashMap;
 
 /// The identity of what is none of a node's: constants, and what is written anew for every block.
 pub(crate) const NOBODYS: u64 = 0;
+/// The identity of a node that is false under an assumption.
+pub(crate) const ALWAYS_FALSE: u64 = 1;
+/// The identity of a node that is true under an assumption.
+pub(crate) const ALWAYS_TRUE: u64 = 2;
 
 /// Where in a list of another program the things of a list are.
 pub(crate) struct Found {

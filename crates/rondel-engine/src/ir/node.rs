@@ -349,6 +349,61 @@ impl Node {
         }
     }
 
+    /// The same node with operands that are elsewhere.
+    pub(crate) fn moved(&self, wire: impl Fn(Wire) -> Wire, id: impl Fn(NodeId) -> NodeId) -> Node {
+        let mut node = self.clone();
+        let sides = |Sides { at, after }: Sides| Sides { at: wire(at), after: wire(after) };
+        match &mut node {
+            Node::False
+            | Node::On(_)
+            | Node::Carried(_)
+            | Node::HeldBool(..)
+            | Node::Line { .. }
+            | Node::Constant(_)
+            | Node::Time
+            | Node::Latency
+            | Node::Chain(..)
+            | Node::Together
+            | Node::Key(..)
+            | Node::KeyBool(..)
+            | Node::Outer(_)
+            | Node::Held(..) => {}
+            Node::And(x, y) | Node::Since(x, y) | Node::Delay { of: x, forget: y, .. } => {
+                (*x, *y) = (wire(*x), wire(*y));
+            }
+            Node::Shift(x, _) | Node::Recently(x, _) => *x = wire(*x),
+            Node::TimedRecently { q, .. } => *q = sides(*q),
+            Node::TimedSince { p, q, .. } => (*p, *q) = (sides(*p), sides(*q)),
+            Node::Lasting { from, known, .. } => (*from, *known) = (id(*from), wire(*known)),
+            Node::After(x)
+            | Node::AfterFloat(x)
+            | Node::ByValuePossibly(x)
+            | Node::MachineAfter(x)
+            | Node::MachineValue { machine: x, .. }
+            | Node::MachineTruth { machine: x, .. }
+            | Node::ToFloat(x)
+            | Node::Unary(_, _, x)
+            | Node::RobustOnce { x, .. } => *x = id(*x),
+            Node::Compare(_, x, y)
+            | Node::Binary(_, _, x, y)
+            | Node::Margin(_, x, y)
+            | Node::RobustSince { p: x, q: y, .. } => (*x, *y) = (id(*x), id(*y)),
+            Node::Call(_, x, y) => (*x, *y) = (id(*x), y.map(&id)),
+            Node::Select(_, condition, x, y) => {
+                (*condition, *x, *y) = (wire(*condition), id(*x), id(*y));
+            }
+            Node::Machine { operands, .. }
+            | Node::Quantified { operands, .. }
+            | Node::ByValue { operands, .. } => operands.iter_mut().for_each(|x| *x = id(*x)),
+            Node::Latch(_, x, clock) | Node::Sampled(x, clock) => (*x, *clock) = (id(*x), wire(*clock)),
+            Node::Window { x, samples, known, .. } => {
+                (*x, *samples, *known) = (id(*x), wire(*samples), wire(*known));
+            }
+            Node::RobustDense { p, q, .. } => (*p, *q) = (p.map(&id), q.map(&id)),
+        }
+        node
+    }
+
     /// Whether its output depends on nothing but its operands in the same row.
     pub(crate) fn is_pointwise(&self) -> bool {
         matches!(

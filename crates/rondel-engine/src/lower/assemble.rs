@@ -5,7 +5,7 @@ mod instructions;
 use std::fmt::Debug;
 
 use regex::bytes::Regex;
-use rondel_event::Slot;
+use rondel_event::{Slot, TopicId};
 use rondel_spec::Spec;
 
 use crate::exec::inner::InnerPlan;
@@ -20,6 +20,7 @@ use crate::ir::premise::Premise;
 use crate::ir::schedule::{Schedule, schedule};
 use crate::ir::truth::{Rails, Truth};
 use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::lower::assume::identities_assuming;
 use crate::lower::identity::{Names, hash, identities};
 use crate::lower::translate::{FieldRead, Robustness, Sources, Translation};
 use crate::machine::MachinePlan;
@@ -49,6 +50,18 @@ impl Ordered {
     ) -> Ordered {
         let names = Names { spec, fields: &translation.fields, sources: &translation.sources, lines };
         let identities = identities(&translation.graph, &names);
+        Ordered::known(translation, moments, follow, identities)
+    }
+
+    /// The nodes of a section in dense time, with the identities that they have where the topics from this one on have no
+    /// messages: see [`assume`](crate::lower::assume).
+    pub(crate) fn assuming(translation: Translation, spec: &Spec, first: TopicId) -> Ordered {
+        let names = Names { spec, fields: &translation.fields, sources: &translation.sources, lines: &[] };
+        let identities = identities_assuming(&translation.graph, &names, first);
+        Ordered::known(translation, Moments::Dense, true, identities)
+    }
+
+    fn known(translation: Translation, moments: Moments, follow: bool, identities: Vec<u64>) -> Ordered {
         let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
         let pasts = translation.futures.iter().flat_map(|future| &future.pasts);
         let robust_pasts = || translation.robust_futures.iter().flat_map(|future| &future.pasts);

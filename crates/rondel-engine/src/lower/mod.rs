@@ -1,6 +1,7 @@
 //! From a specification to sections: translation into a graph, and assembly of its nodes into instructions.
 
 pub(crate) mod assemble;
+pub(crate) mod assume;
 pub(crate) mod binding;
 pub(crate) mod divide;
 pub(crate) mod error;

@@ -47,6 +47,9 @@ pub struct Program {
     pub(crate) finality: Vec<Finality>,
     /// How far the properties reach, once that was asked for.
     pub(crate) reaches: OnceLock<Vec<ReachPlan>>,
+    /// The same program, whose nodes are known by what they compute once there were events: see
+    /// [`Program::compile_assuming`].
+    simplified: OnceLock<Option<Box<Program>>>,
     /// What its monitors keep, as bytes, once that was asked for.
     contents: OnceLock<Vec<u8>>,
 }
@@ -58,6 +61,25 @@ impl Program {
     /// [`CompileError`] when the nodes are no specification, e.g. refer forwards or have operands of
     /// wrong types, and when the engine cannot monitor a property.
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
+        Program::compiled(spec, None)
+    }
+
+    /// Compiles properties in dense time that take over the state of others, which are the same if the topics from this
+    /// one on have no messages.
+    pub(crate) fn compile_assuming(spec: &Spec, first: TopicId) -> Result<Program, CompileError> {
+        Program::compiled(spec, Some(first))
+    }
+
+    /// The same program with the identities that [`Program::compile_assuming`] gives.
+    pub(crate) fn simplified(&self) -> Option<&Program> {
+        let compile = || {
+            let first = TopicId(self.spec.topics.len() as u32);
+            Program::compile_assuming(&self.spec, first).ok().map(Box::new)
+        };
+        self.simplified.get_or_init(compile).as_deref()
+    }
+
+    fn compiled(spec: &Spec, first: Option<TopicId>) -> Result<Program, CompileError> {
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
         let straight = groups(spec)?;
@@ -83,7 +105,10 @@ impl Program {
             quantifiers.append(&mut translation.quantifiers);
             let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
             if !properties.is_empty() || ahead {
-                let ordered = Ordered::new(translation, moments, true, (spec, &[]));
+                let ordered = match first {
+                    Some(first) => Ordered::assuming(translation, spec, first),
+                    None => Ordered::new(translation, moments, true, (spec, &[])),
+                };
                 let slots = binding.bind(ordered.fields(), ordered.nodes());
                 sections.push(ordered.assemble(properties, &slots));
             }
@@ -134,6 +159,7 @@ impl Program {
             spec: Spec { tests: Vec::new(), ..spec.clone() },
             finality: finality(spec),
             reaches: OnceLock::new(),
+            simplified: OnceLock::new(),
             contents: OnceLock::new(),
         };
         program.find_named(spec);

@@ -134,7 +134,8 @@ impl Monitor {
             pending.chain(delayed).chain(asked).chain(past).chain(waiting).min()
         });
         let next = next.chain(self.instances.iter().filter_map(Instances::next_change)).min();
-        next.map(|time| Timestamp::from_nanos(time.saturating_add(1)))
+        let next = next.map(|time| time.saturating_add(1));
+        next.into_iter().chain(self.doubts.next_deadline()).min().map(Timestamp::from_nanos)
     }
 
     /// How many events were more than 146 years from time zero: where time is measured, they count as of there.

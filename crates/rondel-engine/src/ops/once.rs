@@ -93,6 +93,12 @@ impl TimedRecently {
         TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
     }
 
+    /// The last place at which it holds for what `q` was up to now, if there is one, and whether `q` holds on the span
+    /// that follows the last row.
+    pub(crate) fn remembered(&self) -> (Option<i64>, bool) {
+        (Some(self.until).filter(|until| *until != NEVER), self.open)
+    }
+
     pub(crate) fn step(&mut self, q: TruthSides, moments: RowTimes<'_>) -> TruthSides {
         let RowTimes { times, mut before } = moments;
         let mut out = TruthSides::default();

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use rondel_event::Rows;
 
+use crate::ops::once::TimedRecently;
 use crate::ops::timed::{RowTimes, TruthSides, distance, instant, later, moment_of};
 use crate::ops::words::low;
 
@@ -39,6 +40,14 @@ impl Ranges {
     /// `once[0, span]`, or without the far end if it is `open`.
     pub(crate) fn recently(span: u64, open: bool) -> Ranges {
         Ranges { upper: distance(span) - i64::from(open), ..Ranges::new(0, None) }
+    }
+
+    /// The same as what `once[0, span]` remembers after a row at this time.
+    pub(crate) fn continued(&self, recently: &TimedRecently, time: i64) -> Ranges {
+        let (until, is_open) = recently.remembered();
+        let queue = until.map(|until| (instant(time).min(until), until));
+        let open = is_open.then(|| (instant(time) + 1).saturating_add(self.lower));
+        Ranges { queue: queue.into_iter().collect(), open, broken: None, ..*self }
     }
 
     /// Takes in the operands at some events. What has been read is let go by [`Ranges::read`].

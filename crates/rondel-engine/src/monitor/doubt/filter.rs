@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use rondel_event::{Block, Rows, TopicId, Verdict};
 
+use super::exact::Call;
 use super::fresh::Fresh;
 use super::state::ReachPlan;
+use super::timed::{Before, Turn, sooner};
 use super::{Doubt, Doubts, Instance, KEYS};
 use crate::exec::report::Report;
 use crate::keyed::Instances;
@@ -51,10 +53,14 @@ impl Monitor {
             doubts.look_ahead(&program, events);
         }
         let len = block.map_or(0, Block::len);
+        let taken = doubts.take_exact(reports);
+        let first_step = self.position.saturating_sub(len as u64);
         let mut row = 0;
         let mut take = |doubts: &mut Doubts, until: usize| {
             while row < until.min(len) {
                 if let Some(events) = &events {
+                    let place = Before { row, position: first_step };
+                    doubts.turn(&program, events.time(row), place);
                     doubts.event(&program, events, row, instances);
                 }
                 row += 1;
@@ -68,12 +74,32 @@ impl Monitor {
                 (Some(row), None) => times.get(usize::from(row)).filter(|_| program.reads_time),
                 _ => None,
             };
+            if doubts.next_turn().is_some() {
+                let until = report.time.as_nanos().saturating_add(i64::from(report.after));
+                let place = Before { row: first, position: first_step };
+                doubts.turn_property(&program, report.property, until, place);
+            }
             let is_kept = doubts.report(&program, report, key, time.copied(), *asked);
             noted.report(report);
             is_kept
         });
         take(doubts, len);
         doubts.fresh().for_each(|(_, fresh)| fresh.end_call());
+        if block.is_none() {
+            doubts.turn(&program, self.time, Before { row: 0, position: first_step });
+        }
+        let (first, now) = (reports.len(), self.time);
+        let call = Call { block, times: &times[..len], position: first_step, now, asked: *asked };
+        doubts.add_exact(&program, (&taken, reports), &call);
+        let slice = |property: u32| program.reaches().get(property as usize)?.slice;
+        reports.extend(doubts.take_turned(|property, words| {
+            keys.slice = slice(property)? as u32;
+            Some(keys.add(|key| key.extend_from_slice(words)))
+        }));
+        if reports.len() > first {
+            reports[first..].iter().for_each(|report| noted.report(report));
+            self.sort();
+        }
         if block.is_none() {
             self.doubts.last = self.doubts.last.max(self.time);
         }
@@ -111,7 +137,8 @@ impl Doubts {
         self.end_whole(program, self.last);
         self.last = time;
         let is_on = |topic: TopicId| block.topic_rows(topic) >> row & 1 == 1;
-        for (place, (plan, doubt)) in program.reaches().iter().zip(&mut self.properties).enumerate() {
+        let Doubts { properties, due, .. } = self;
+        for (place, (plan, doubt)) in program.reaches().iter().zip(properties).enumerate() {
             let Some(doubt) = doubt else { continue };
             let carries = |part: usize| {
                 let slots = plan.slots.get(part).map_or(&[][..], Vec::as_slice);
@@ -120,7 +147,9 @@ impl Doubts {
             let of_slice = plan.slice.filter(|_| plan.by_key()).and_then(|slice| keys.get(slice));
             let Some((keys, keyed, shared)) = of_slice else {
                 doubt.state.event(plan, time, is_on, carries, true);
-                if (doubt.fresh.is_some() || doubt.state.is_seen(plan, time))
+                sooner(due, doubt.whole.next(&doubt.state, plan));
+                if doubt.kleene.is_none()
+                    && (doubt.fresh.is_some() || doubt.state.is_seen(plan, time))
                     && let Some(plan) = plan.fresh(program, place)
                 {
                     doubt.fresh.get_or_insert_default().event(plan, block, row, time);
@@ -132,6 +161,7 @@ impl Doubts {
                 states
                     .chain([&mut doubt.state])
                     .for_each(|state| state.event(plan, time, is_on, carries, false));
+                doubt.keys.values().for_each(|instance| sooner(due, instance.next(&doubt.state, plan)));
             } else if keyed >> row & 1 == 1 {
                 let key = keys.key(row);
                 if !doubt.keys.contains_key(key) && doubt.keys.len() < KEYS {
@@ -140,6 +170,7 @@ impl Doubts {
                 let Some(instance) = doubt.keys.get_mut(key) else { continue };
                 let state = instance.state.get_or_insert_with(|| doubt.state.clone());
                 state.event(plan, time, is_on, carries, true);
+                sooner(due, instance.next(&doubt.state, plan));
             }
         }
     }
@@ -161,15 +192,17 @@ impl Doubts {
         let time = time.unwrap_or(report.about.unwrap_or(report.time).as_nanos());
         let own = key.and_then(|key| doubt.keys.get(key));
         let state = own.and_then(|instance| instance.state.as_ref()).unwrap_or(&doubt.state);
-        let was_shown = if key.is_some() { own.is_some_and(|own| own.is_shown) } else { doubt.is_shown };
+        let was_shown =
+            if key.is_some() { own.is_some_and(|own| own.is_shown) } else { doubt.whole.is_shown };
+        let seen = (report.verdict, state.begins(plan).is_some_and(|begins| begins <= time));
         let agrees = doubt.fresh.as_mut().is_some_and(|fresh| fresh.agrees(report));
         if agrees || !state.is_doubtful(plan, time, report.back) {
             // A verdict that does not depend on the span is one about the time after it, too.
             doubt.is_passed |= agrees || time > state.root();
             if was_shown {
                 report.changed = report.verdict != Verdict::Inconclusive;
-                doubt.show(key, false);
             }
+            doubt.show(key, false, seen);
             if agrees && self.finals.note(&program.finality, report) {
                 self.properties[place] = None;
                 self.active -= 1;
@@ -182,8 +215,9 @@ impl Doubts {
         if report.verdict != Verdict::Inconclusive {
             blind.verdicts += 1;
             blind.times += u64::from(!was_inconclusive);
-            doubt.show(key, true);
         }
+        doubt.show(key, was_shown || seen.0 != Verdict::Inconclusive, seen);
+        sooner(&mut self.due, doubt.next(key, plan));
         (report.verdict, report.robustness, report.withheld) =
             (Verdict::Inconclusive, None, crate::exec::report::Withheld::Yes);
         report.changed = !was_inconclusive;
@@ -229,20 +263,32 @@ impl Doubts {
 
 impl Doubt {
     fn is_over(&self, plan: &ReachPlan, now: i64) -> bool {
+        if self.kleene.is_some() {
+            return false;
+        }
         let is_over = self.state.is_over(plan, now) && (self.is_passed || !plan.lags);
-        !self.is_shown && (is_over || self.fresh.as_ref().is_some_and(|fresh| fresh.is_over))
+        !self.whole.is_shown && (is_over || self.fresh.as_ref().is_some_and(|fresh| fresh.is_over))
     }
 
-    /// Notes whether the last verdict that was reported was withheld.
-    fn show(&mut self, key: Option<&[u64]>, is_shown: bool) {
-        let Some(key) = key else {
-            self.is_shown = is_shown;
-            return;
+    /// Notes whether the last verdict was withheld, and that verdict with whether it is about a time at which verdicts
+    /// were uncertain, or a later one.
+    fn show(&mut self, key: Option<&[u64]>, is_shown: bool, (seen, has_begun): (Verdict, bool)) {
+        let instance = match key {
+            None => Some(&mut self.whole),
+            Some(key) if is_shown && !self.keys.contains_key(key) && self.keys.len() < KEYS => {
+                Some(self.keys.entry(key.to_vec()).or_default())
+            }
+            Some(key) => self.keys.get_mut(key),
         };
-        if let Some(instance) = self.keys.get_mut(key) {
-            instance.is_shown = is_shown;
-        } else if is_shown && self.keys.len() < KEYS {
-            self.keys.insert(key.to_vec(), Instance { state: None, is_shown });
+        if let Some(instance) = instance {
+            instance.has_begun |= is_shown || has_begun;
+            (instance.is_shown, instance.seen) = (is_shown, Some(seen));
         }
+    }
+
+    /// How the verdict of an instance turns next by time alone.
+    fn next(&self, key: Option<&[u64]>, plan: &ReachPlan) -> Option<Turn> {
+        let instance = key.map_or(Some(&self.whole), |key| self.keys.get(key));
+        instance?.next(&self.state, plan)
     }
 }

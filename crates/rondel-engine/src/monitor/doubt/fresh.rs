@@ -216,7 +216,7 @@ impl Fresh {
 }
 
 /// Copies a field of a row to a row of another block.
-fn copy((from, slot, row): (&Block, Slot, usize), (to, own, at): (&mut Block, Slot, usize)) {
+pub(super) fn copy((from, slot, row): (&Block, Slot, usize), (to, own, at): (&mut Block, Slot, usize)) {
     if from.present(slot) >> row & 1 == 0 {
         return;
     }

@@ -12,11 +12,15 @@
 //! time with everything before unknown ([`unknown`], [`fresh`]): a verdict that this gives as well is certain. So is a
 //! machine, from the event on that leads from every state into the same one ([`machine`]).
 
+mod exact;
 mod filter;
 mod finals;
 mod fresh;
+mod kleene;
 mod machine;
+mod partial;
 mod state;
+mod timed;
 mod unknown;
 
 use std::collections::BTreeMap;
@@ -31,11 +35,14 @@ use crate::exec::report::{Report, Withheld};
 use crate::exec::section::Moments;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
+use exact::Seen;
 pub use finals::UnseenFrom;
 pub(crate) use finals::{Finals, finality};
 use fresh::Fresh;
+use kleene::Kleene;
 pub(crate) use state::ReachPlan;
 use state::{End, State};
+use timed::Turned;
 
 /// So many instances of a property are looked at one by one; further ones stay inconclusive.
 const KEYS: usize = 1 << 16;
@@ -100,19 +107,29 @@ struct Doubt {
     reach: u64,
     /// Evaluates the property without what was before, once all messages are seen again.
     fresh: Option<Fresh>,
-    /// Whether the last verdict that was reported was withheld.
-    is_shown: bool,
+    /// Evaluates the property with what was missed unknown, where the state before it is known.
+    kleene: Option<Box<Kleene>>,
+    /// What was reported of it, if it has no instances.
+    whole: Instance,
     /// The instances that differ, by their keys.
     keys: BTreeMap<Vec<u64>, Instance>,
     /// Whether a verdict about a later time was looked at.
     is_passed: bool,
 }
 
-/// The same of an instance.
+/// What is uncertain of an instance, and what was reported of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Instance {
+    /// None if it is that of the property.
     state: Option<State>,
+    /// Whether the last verdict that was reported was withheld.
     is_shown: bool,
+    /// Of the property: whether a verdict about a time at which it is uncertain, or about a later one, was looked at since
+    /// messages were missed.
+    has_begun: bool,
+    /// The last verdict, whether it was reported or withheld.
+    #[serde(with = "crate::ops::saved::verdict")]
+    seen: Option<Verdict>,
 }
 
 /// What is uncertain of all properties.
@@ -127,6 +144,11 @@ pub(crate) struct Doubts {
     events: u32,
     /// The time of the last event, or later.
     last: i64,
+    /// The time at which a verdict may turn by itself, or an earlier one.
+    due: Option<i64>,
+    /// Verdicts of this call that turned by themselves.
+    #[serde(skip)]
+    turned: Vec<Turned>,
     /// The properties that became uncertain since that was last asked for.
     #[serde(skip)]
     begun: Vec<u32>,
@@ -170,7 +192,7 @@ impl Doubts {
     /// Whether the verdicts at all events must be looked at.
     fn needs_every(&self, program: &Program) -> bool {
         let is_stuck = |place: usize, plan: &ReachPlan, doubt: &Doubt| {
-            doubt.is_shown
+            doubt.whole.is_shown
                 && doubt.state.is_stuck(plan)
                 && (doubt.state.is_open() || plan.fresh(program, place).is_none())
         };
@@ -184,7 +206,10 @@ impl Doubts {
         for (doubt, plan) in self.properties.iter_mut().zip(program.reaches()) {
             doubt.iter_mut().for_each(|doubt| doubt.reach = plan.identity);
         }
-        self.properties.iter_mut().flatten().filter_map(|doubt| doubt.fresh.as_mut()).for_each(Fresh::save);
+        for doubt in self.properties.iter_mut().flatten() {
+            doubt.fresh.iter_mut().for_each(Fresh::save);
+            doubt.kleene.iter_mut().for_each(|kleene| kleene.save());
+        }
     }
 
     /// Reads them back. Returns whether they belong to the program.
@@ -193,6 +218,9 @@ impl Doubts {
         for (place, (plan, doubt)) in program.reaches().iter().zip(&mut self.properties).enumerate() {
             if let Some(fresh) = doubt.as_mut().and_then(|doubt| doubt.fresh.as_mut()) {
                 all &= plan.fresh(program, place).is_some_and(|plan| fresh.restore(plan));
+            }
+            if let Some(kleene) = doubt.as_mut().and_then(|doubt| doubt.kleene.as_mut()) {
+                all &= plan.kleene(program, place).is_some_and(|plan| kleene.restore(plan));
             }
         }
         all
@@ -206,7 +234,8 @@ impl Doubts {
         origins: &Origins,
         topics: &[Option<TopicId>],
     ) -> Doubts {
-        let mut moved = Doubts { events: self.events, last: self.last, ..Doubts::new(program) };
+        let due = Some(state::NEVER);
+        let mut moved = Doubts { events: self.events, last: self.last, due, ..Doubts::new(program) };
         moved.finals.take(&program.finality, &self.finals, origins);
         if self.properties.is_empty() {
             return moved;
@@ -223,6 +252,7 @@ impl Doubts {
                 // What cannot be taken over begins with the next event.
                 let fresh_plan = plan.fresh(program, place);
                 doubt.fresh = doubt.fresh.take().and_then(|fresh| fresh.moved(fresh_plan?));
+                doubt.kleene = None;
                 doubt
             }));
         }
@@ -288,6 +318,7 @@ impl Program {
                     slice: self.sliced.iter().position(is_its),
                     lags: property.linear,
                     fresh: OnceLock::new(),
+                    kleene: OnceLock::new(),
                     reach,
                 }
             };
@@ -339,6 +370,8 @@ impl Monitor {
             doubts.blind.resize(plans.len(), Blind::default());
         }
         doubts.last = doubts.last.max(self.time);
+        let seen =
+            Seen { program: &program, sections: &self.sections, time: self.time, position: self.position };
         let all = (0..).zip(plans).zip(&mut doubts.properties);
         let time = match from {
             UnseenFrom::Time(time) => time.as_nanos(),
@@ -353,23 +386,29 @@ impl Monitor {
             if !is_read {
                 continue;
             }
-            if doubt.is_none() {
+            let is_new = doubt.is_none();
+            if is_new {
                 doubts.active += 1;
                 doubts.begun.push(property);
             }
             let doubt = doubt.get_or_insert_with(|| {
                 let state = State::new(plan);
-                let (fresh, keys) = (None, BTreeMap::new());
-                Box::new(Doubt { state, reach: 0, fresh, is_shown: false, keys, is_passed: false })
+                let (fresh, kleene, keys) = (None, None, BTreeMap::new());
+                let whole = Instance { seen: seen.verdict(property), ..Instance::default() };
+                Box::new(Doubt { state, reach: 0, fresh, kleene, whole, keys, is_passed: false })
             });
             doubt.fresh = None;
             let states = doubt.keys.values_mut().filter_map(|key| key.state.as_mut());
             for state in states.chain([&mut doubt.state]) {
                 state.miss(plan, topics, time, until.end(), has_begun);
             }
+            seen.miss(doubt, (property, is_new), topics, (time, until.end()));
             doubt.is_passed = false;
+            doubt.whole.has_begun = false;
         }
+        doubts.due = Some(state::NEVER);
         self.withhold_now();
+        self.doubts.begin_exact(&program, &mut self.reports, (self.time, self.position));
         self.choose_reports();
         &self.reports
     }
@@ -383,7 +422,9 @@ impl Monitor {
             for state in states.chain([&mut doubt.state]) {
                 state.see(plan, topics, until.end());
             }
+            doubt.kleene.iter_mut().for_each(|kleene| kleene.see(topics, until.end()));
         }
+        self.doubts.due = Some(state::NEVER);
         self.choose_reports();
     }
 
@@ -420,7 +461,7 @@ impl Monitor {
     /// verdict is older.
     pub fn is_unjudged(&self, property: u32) -> bool {
         let doubt = self.doubts.properties.get(property as usize).and_then(Option::as_ref);
-        let is_old = |doubt: &Doubt| !doubt.is_passed && !doubt.is_shown && doubt.keys.is_empty();
+        let is_old = |doubt: &Doubt| !doubt.is_passed && !doubt.whole.is_shown && doubt.keys.is_empty();
         doubt.is_some_and(|doubt| is_old(doubt)) && self.stays_uncertain(property)
     }
 
@@ -450,10 +491,14 @@ impl Monitor {
                     continue;
                 };
                 let is_known = serial.last_verdict(formula) != Verdict::Inconclusive;
-                if doubt.is_shown || !is_known || !doubt.state.is_doubtful(plan, now, 0) {
+                if doubt.whole.is_shown
+                    || !is_known
+                    || doubt.kleene.is_some()
+                    || !doubt.state.is_doubtful(plan, now, 0)
+                {
                     continue;
                 }
-                doubt.is_shown = true;
+                (doubt.whole.is_shown, doubt.whole.has_begun) = (true, true);
                 let blind = &mut self.doubts.blind[property as usize];
                 (blind.times, blind.verdicts) = (blind.times + 1, blind.verdicts + 1);
                 let step = self.position.saturating_sub(1);

@@ -8,6 +8,7 @@ use rondel_spec::{Reach, ReachPart, Spec, TimeModel};
 use serde::{Deserialize, Serialize};
 
 use super::fresh::FreshPlan;
+use super::kleene::KleenePlan;
 use crate::lower::identity::{hash, of_topic};
 use crate::monitor::program::Program;
 
@@ -35,6 +36,8 @@ pub(crate) struct ReachPlan {
     pub(crate) identity: u64,
     /// How it is evaluated without what was before, found when it is first asked for.
     pub(super) fresh: OnceLock<Option<Arc<FreshPlan>>>,
+    /// How it is evaluated with what was missed unknown, found when it is first asked for.
+    pub(super) kleene: OnceLock<Option<Arc<KleenePlan>>>,
 }
 
 impl ReachPlan {
@@ -45,6 +48,11 @@ impl ReachPlan {
             Some(Arc::new(FreshPlan::new(program, &program.spec, property)?))
         };
         self.fresh.get_or_init(plan).as_deref()
+    }
+
+    /// How the property at this place is evaluated with what was missed unknown, if it can be.
+    pub(super) fn kleene(&self, program: &Program, place: usize) -> Option<&KleenePlan> {
+        self.kleene.get_or_init(|| KleenePlan::new(program, place).map(Arc::new)).as_deref()
     }
 
     /// A hash of what the parts of a state are of: equal in two programs where they are the same.
@@ -60,6 +68,7 @@ impl ReachPlan {
             ReachPart::Never(part) => hash((3, part)),
             ReachPart::Begun(topics) => hash((4, of_topics(topics))),
             ReachPart::All(parts) => hash((5, parts)),
+            ReachPart::Either(parts) => hash((6, parts)),
         });
         hash(parts.collect::<Vec<u64>>())
     }
@@ -73,7 +82,7 @@ impl ReachPlan {
                 ReachPart::Seen(_) | ReachPart::Begun(_) => false,
                 ReachPart::Messages { .. } => true,
                 ReachPart::Later(part, _) | ReachPart::Never(part) => of(part),
-                ReachPart::All(parts) => parts.iter().any(of),
+                ReachPart::All(parts) | ReachPart::Either(parts) => parts.iter().any(of),
             };
             held.push(is_held);
         }
@@ -361,6 +370,7 @@ impl State {
                 }
             }
             ReachPart::All(parts) => parts.iter().map(of).max().unwrap_or(NEVER),
+            ReachPart::Either(parts) => parts.iter().map(of).min().unwrap_or(NEVER),
         }
     }
 
@@ -371,6 +381,25 @@ impl State {
             TimeModel::Points | TimeModel::Dense => time,
         };
         at <= self.root() && time >= self.start
+    }
+
+    /// In dense time, when a verdict is certain again by time alone: the time that it is about, and the one at which it is
+    /// decided. `None` if that is not known yet.
+    pub(super) fn release(&self, plan: &ReachPlan) -> Option<(i64, i64)> {
+        let root = self.root();
+        if plan.model != TimeModel::Dense || plan.lags || root == OPEN {
+            return None;
+        }
+        let ahead = i64::try_from(plan.reach.ahead).unwrap_or(i64::MAX);
+        let about = root.saturating_add(1);
+        let decided = about.saturating_add(ahead);
+        (decided < i64::MAX / 4).then_some((about, decided))
+    }
+
+    /// In dense time, from when on verdicts are uncertain if that is after a time.
+    pub(super) fn begins(&self, plan: &ReachPlan) -> Option<i64> {
+        let is_past = plan.model == TimeModel::Dense && !plan.lags && !plan.reach.looks_ahead;
+        (is_past && self.start > NEVER && self.start <= self.root()).then_some(self.start)
     }
 
     /// Whether no verdict that comes now can be uncertain.

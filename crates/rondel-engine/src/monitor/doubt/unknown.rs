@@ -102,33 +102,14 @@ impl Rewriter<'_> {
         self.add(Expr::Field { topic: self.topic, path, value_type: ValueType::Bool })
     }
 
-    /// The nodes below one, operands first, in an order that follows from the formula alone.
-    fn below(&self, root: ExprId) -> Option<Vec<ExprId>> {
-        let (mut all, mut open) = (vec![false; root.index() + 1], vec![(root, false)]);
-        let mut below = Vec::new();
-        while let Some((id, is_ready)) = open.pop() {
-            if is_ready {
-                below.push(id);
-            } else if !std::mem::replace(all.get_mut(id.index())?, true) {
-                open.push((id, true));
-                let operands: Vec<ExprId> = self.spec.nodes.get(id.index())?.operands().collect();
-                open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
-            }
-            if below.len() > NODES {
-                return None;
-            }
-        }
-        Some(below)
-    }
-
     fn formula(&mut self, root: ExprId) -> Option<ExprId> {
-        let nodes = self.below(root)?;
+        let nodes = below(self.spec, root)?;
         // Which of them are parts of formulas and not of atoms.
         let mut is_part = vec![false; root.index() + 1];
         is_part[root.index()] = true;
         for id in nodes.iter().rev().filter(|id| id.index() < self.spec.nodes.len()) {
             let node = &self.spec.nodes[id.index()];
-            if is_part[id.index()] && self.is_operator(*id) {
+            if is_part[id.index()] && is_operator(self.spec, *id) {
                 node.operands().for_each(|operand| is_part[operand.index()] = true);
             }
         }
@@ -141,56 +122,12 @@ impl Rewriter<'_> {
         self.formulas.get(&root).copied()
     }
 
-    /// Whether a node has formulas as operands.
-    fn is_operator(&self, id: ExprId) -> bool {
-        match &self.spec.nodes[id.index()] {
-            Expr::Not(_)
-            | Expr::And(..)
-            | Expr::Or(..)
-            | Expr::Previously(_)
-            | Expr::Once(..)
-            | Expr::Historically(..)
-            | Expr::Since(..) => true,
-            Expr::Prev(_) | Expr::If(..) => self.is_truth(id),
-            _ => false,
-        }
-    }
-
-    fn is_truth(&self, mut id: ExprId) -> bool {
-        loop {
-            return match &self.spec.nodes[id.index()] {
-                Expr::Literal(value) => matches!(value, Value::Bool(_)),
-                Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
-                Expr::IsNan { .. } => true,
-                Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
-                Expr::Prev(x) | Expr::If(_, x, _) => {
-                    id = *x;
-                    continue;
-                }
-                Expr::Call(function, ..) => function.result() == ValueType::Bool,
-                Expr::ToFloat(_)
-                | Expr::Length { .. }
-                | Expr::Unary(..)
-                | Expr::Binary(..)
-                | Expr::Window { .. }
-                | Expr::Age(_)
-                | Expr::Latency(_)
-                | Expr::Jitter(_)
-                | Expr::Chain(..)
-                | Expr::Key(..)
-                | Expr::Variable(..)
-                | Expr::MachineVariable(..) => false,
-                _ => true,
-            };
-        }
-    }
-
     fn part(&mut self, id: ExprId) -> Option<ExprId> {
         let mut node = self.spec.nodes[id.index()].clone();
         if matches!(node, Expr::Literal(_)) {
             return Some(self.add(node));
         }
-        if !self.is_operator(id) {
+        if !is_operator(self.spec, id) {
             return self.atom(id);
         }
         for operand in node.operands_mut() {
@@ -267,7 +204,7 @@ impl Rewriter<'_> {
     /// Copies the nodes below one; returns the longest window among them.
     fn copy(&mut self, root: ExprId) -> Option<u64> {
         let mut longest = 0;
-        for id in self.below(root)? {
+        for id in below(self.spec, root)? {
             let mut node = self.spec.nodes[id.index()].clone();
             match &node {
                 Expr::Literal(_)
@@ -292,7 +229,7 @@ impl Rewriter<'_> {
                 | Expr::Jitter(_) => {}
                 Expr::Prev(operand) => {
                     // A value is kept from before the first event.
-                    if !self.is_plain(*operand) {
+                    if !is_plain(self.spec, *operand) {
                         return None;
                     }
                     self.operators += 1;
@@ -300,7 +237,7 @@ impl Rewriter<'_> {
                 Expr::Window { aggregate, over, operand, .. } => {
                     // What is unknown is not counted.
                     let counts = matches!(aggregate, Aggregate::Count) && operand.is_some();
-                    if counts || operand.is_some_and(|operand| !self.is_plain(operand)) {
+                    if counts || operand.is_some_and(|operand| !is_plain(self.spec, operand)) {
                         return None;
                     }
                     self.operators += 1;
@@ -337,25 +274,6 @@ impl Rewriter<'_> {
         self.add(Expr::Or(is_there, pending))
     }
 
-    /// Whether a value depends on held values alone.
-    fn is_plain(&self, id: ExprId) -> bool {
-        let is_plain = |id: &ExprId| {
-            matches!(
-                self.spec.nodes[id.index()],
-                Expr::Literal(_)
-                    | Expr::Field { .. }
-                    | Expr::Length { .. }
-                    | Expr::IsNan { .. }
-                    | Expr::Elements { .. }
-                    | Expr::ToFloat(_)
-                    | Expr::Unary(..)
-                    | Expr::Binary(..)
-                    | Expr::Call(..)
-            )
-        };
-        self.below(id).is_some_and(|nodes| nodes.iter().all(is_plain))
-    }
-
     /// Whether all atoms have been known for longer than all bounds.
     fn is_settled(&mut self) -> Option<ExprId> {
         let mut all = self.add(Expr::Literal(Value::Bool(true)));
@@ -373,4 +291,85 @@ impl Rewriter<'_> {
         let over = self.add(Expr::Not(pending));
         Some(self.add(Expr::And(settled, over)))
     }
+}
+
+/// The nodes below one, operands first, in an order that follows from the formula alone.
+pub(super) fn below(spec: &Spec, root: ExprId) -> Option<Vec<ExprId>> {
+    let (mut all, mut open) = (vec![false; root.index() + 1], vec![(root, false)]);
+    let mut below = Vec::new();
+    while let Some((id, is_ready)) = open.pop() {
+        if is_ready {
+            below.push(id);
+        } else if !std::mem::replace(all.get_mut(id.index())?, true) {
+            open.push((id, true));
+            let operands: Vec<ExprId> = spec.nodes.get(id.index())?.operands().collect();
+            open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
+        }
+        if below.len() > NODES {
+            return None;
+        }
+    }
+    Some(below)
+}
+
+/// Whether a node has formulas as operands.
+pub(super) fn is_operator(spec: &Spec, id: ExprId) -> bool {
+    match &spec.nodes[id.index()] {
+        Expr::Not(_)
+        | Expr::And(..)
+        | Expr::Or(..)
+        | Expr::Previously(_)
+        | Expr::Once(..)
+        | Expr::Historically(..)
+        | Expr::Since(..) => true,
+        Expr::Prev(_) | Expr::If(..) => is_truth(spec, id),
+        _ => false,
+    }
+}
+
+/// Whether a node is a formula.
+pub(super) fn is_truth(spec: &Spec, mut id: ExprId) -> bool {
+    loop {
+        return match &spec.nodes[id.index()] {
+            Expr::Literal(value) => matches!(value, Value::Bool(_)),
+            Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
+            Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
+            Expr::Prev(x) | Expr::If(_, x, _) => {
+                id = *x;
+                continue;
+            }
+            Expr::Call(function, ..) => function.result() == ValueType::Bool,
+            Expr::ToFloat(_)
+            | Expr::Length { .. }
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Window { .. }
+            | Expr::Age(_)
+            | Expr::Latency(_)
+            | Expr::Jitter(_)
+            | Expr::Chain(..)
+            | Expr::Key(..)
+            | Expr::Variable(..)
+            | Expr::MachineVariable(..) => false,
+            _ => true,
+        };
+    }
+}
+
+/// Whether a value depends on held values alone.
+pub(super) fn is_plain(spec: &Spec, id: ExprId) -> bool {
+    let is_plain = |id: &ExprId| {
+        matches!(
+            spec.nodes[id.index()],
+            Expr::Literal(_)
+                | Expr::Field { .. }
+                | Expr::Length { .. }
+                | Expr::Elements { .. }
+                | Expr::ToFloat(_)
+                | Expr::Unary(..)
+                | Expr::Binary(..)
+                | Expr::Call(..)
+        )
+    };
+    below(spec, id).is_some_and(|nodes| nodes.iter().all(is_plain))
 }

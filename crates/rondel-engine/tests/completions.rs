@@ -1,0 +1,531 @@
+//! How long verdicts stay inconclusive after a blind span, against all completions.
+//!
+//! A completion of a trace adds messages to the blind span. A verdict is certain at a time if all completions give it.
+//! The test enumerates completions of random traces for random formulas of each operator, evaluates each with a monitor
+//! that sees everything, and compares with a monitor that is told of the span: it is never certain where two
+//! completions differ, and it is certain within one time unit once all completions agree.
+//!
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test completions` runs one seed alone, `RONDEL_CASES` multiplies them;
+//! `RONDEL_LATE=age` shows where verdicts on an operator are certain later than the completions.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod numbers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use numbers::Numbers;
+use rondel_engine::{Monitor, Program, SeenAgain};
+use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
+
+/// The time unit of traces, in nanoseconds.
+const UNIT: i64 = 10_000_000;
+/// Verdicts are compared a quarter of a unit after multiples of half a unit, where nothing changes.
+const HALF: i64 = UNIT / 2;
+const QUARTER: i64 = UNIT / 4;
+/// The length of a trace, in units.
+const LENGTH: i64 = 40;
+
+impl Numbers {
+    fn below(&mut self, end: i64) -> i64 {
+        (self.next() % end.max(1) as u64) as i64
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as i64) as usize]
+    }
+
+    fn one_in(&mut self, times: i64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Message {
+    time: i64,
+    topic: usize,
+    x: i64,
+    k: i64,
+}
+
+/// The time in units, the topic and the values: `6.5 a 3 true`.
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Message { time, topic, x, k } = self;
+        write!(f, "{} {} {x} {}", *time as f64 / UNIT as f64, ["a", "b"][*topic], *k == 1)
+    }
+}
+
+/// When and how a monitor learns of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Notice {
+    /// At its beginning, with its end.
+    Ahead,
+    /// At its beginning; the end is reported when it has come.
+    Open,
+    /// At its end, before anything after its beginning was evaluated: the monitor did not run.
+    Paused,
+    /// At its end, after the messages in it were evaluated.
+    Late,
+}
+
+/// A trace with a blind span `from..until` on some topics.
+#[derive(Clone, Debug)]
+struct Trace {
+    messages: Vec<Message>,
+    from: i64,
+    until: i64,
+    missed: Vec<usize>,
+    notice: Notice,
+}
+
+fn trace(numbers: &mut Numbers) -> Trace {
+    let from = (6 + numbers.below(8)) * UNIT;
+    let until = from + (1 + numbers.below(4)) * UNIT;
+    let missed = match numbers.below(6) {
+        0 => vec![0, 1],
+        1 => vec![1],
+        _ => vec![0],
+    };
+    let notice = numbers.pick(&[Notice::Ahead, Notice::Open, Notice::Paused, Notice::Late]);
+    // A topic may be silent for good from the span on.
+    let paces = [numbers.pick(&[1, 2, 4]), numbers.pick(&[1, 3, 6])];
+    let silent = [numbers.one_in(2), numbers.one_in(4)];
+    let mut messages = Vec::new();
+    for unit in 0..LENGTH {
+        for topic in 0..2 {
+            let time = unit * UNIT;
+            let is_missed = missed.contains(&topic) && (from..until).contains(&time);
+            let is_silent = silent[topic] && time >= from;
+            if !is_missed && !is_silent && numbers.one_in(paces[topic]) {
+                messages.push(Message { time, topic, x: numbers.below(5), k: numbers.below(2) });
+            }
+        }
+    }
+    if !messages.iter().any(|message| message.topic == 0 && message.time < from) && !numbers.one_in(4) {
+        messages.insert(0, Message { time: 0, topic: 0, x: numbers.below(5), k: numbers.below(2) });
+    }
+    Trace { messages, from, until, missed, notice }
+}
+
+/// The messages that completions of a span may add on one topic.
+fn additions(trace: &Trace, topic: usize, few: bool) -> Vec<Vec<Message>> {
+    let Trace { from, until, .. } = *trace;
+    let values: &[(i64, i64)] = if few { &[(-9, 0), (9, 1)] } else { &[(-9, 0), (9, 0), (-9, 1), (9, 1)] };
+    let message = |time: i64, (x, k): (i64, i64)| Message { time, topic, x, k };
+    let mut all = vec![Vec::new()];
+    for time in [from, until - 1] {
+        let added: Vec<_> = (all.iter())
+            .flat_map(|before| {
+                values.iter().map(move |value| [&before[..], &[message(time, *value)]].concat())
+            })
+            .collect();
+        all.extend(added);
+    }
+    // As many as anybody counts.
+    let many = |first: i64| (0..9).map(|i| message(first + i, (2, 1))).collect();
+    all.extend([many(from), many(until - 9)]);
+    // What is true at single times only, and what changes there.
+    for time in probes(from).take_while(|time| *time < until) {
+        all.extend(values.iter().map(|value| vec![message(time, *value)]));
+        let turn = |before, after| vec![message(time - 1, before), message(time, after)];
+        all.extend([turn((-9, 0), (9, 1)), turn((9, 1), (-9, 0))]);
+    }
+    all
+}
+
+/// All messages of each completion, in their order.
+fn completions(trace: &Trace) -> Vec<Vec<Message>> {
+    let few = trace.missed.len() > 1;
+    let mut all = vec![trace.messages.clone()];
+    for &topic in &trace.missed {
+        let additions = additions(trace, topic, few);
+        all = (all.iter())
+            .flat_map(|messages| additions.iter().map(move |added| [&messages[..], &added[..]].concat()))
+            .collect();
+    }
+    all.iter_mut().for_each(|messages| messages.sort());
+    all
+}
+
+/// A monitor, and the verdict of its property so far.
+struct Run {
+    monitor: Monitor,
+    program: Arc<Program>,
+    block: Block,
+    verdict: Verdict,
+}
+
+impl Run {
+    fn new(program: &Arc<Program>) -> Run {
+        Run {
+            monitor: Monitor::new(Arc::clone(program)),
+            block: Block::new(program.layout()),
+            program: Arc::clone(program),
+            verdict: Verdict::Inconclusive,
+        }
+    }
+
+    fn take(&mut self) {
+        if let Some(report) = self.monitor.reports().iter().rev().find(|report| report.property == 0) {
+            self.verdict = report.verdict;
+        }
+    }
+
+    fn message(&mut self, message: &Message) {
+        self.block.clear();
+        let row = self.block.push(TopicId(message.topic as u32), Timestamp::from_nanos(message.time));
+        for field in &self.program.projections()[message.topic].fields {
+            match field.slot {
+                Slot::Int(column) if field.path.to_string() == "x" => {
+                    self.block.set_int(column, row, message.x);
+                }
+                Slot::Int(column) => self.block.set_int(column, row, message.k),
+                Slot::Bool(column) => self.block.set_bool(column, row, message.k == 1),
+                other => panic!("{other:?}"),
+            }
+        }
+        self.monitor.step(&self.block);
+        self.take();
+    }
+
+    /// The verdict at a time, once nothing earlier can come.
+    fn verdict_at(&mut self, time: i64) -> Verdict {
+        self.monitor.advance(Timestamp::from_nanos(time + 1));
+        self.take();
+        self.verdict
+    }
+}
+
+/// The times at which verdicts are compared.
+fn probes(from: i64) -> impl Iterator<Item = i64> {
+    (from / HALF..LENGTH * 2).map(|halves| halves * HALF + QUARTER)
+}
+
+/// The verdicts of a completion: at each time, and right after it.
+fn whole(program: &Arc<Program>, messages: &[Message], from: i64) -> Vec<[Verdict; 2]> {
+    let mut run = Run::new(program);
+    let mut messages = messages.iter().peekable();
+    let verdict = |probe| {
+        let mut at = None;
+        while let Some(message) = messages.next_if(|message| message.time <= probe) {
+            run.message(message);
+            at = Some(run.verdict).filter(|_| message.time == probe);
+        }
+        let after = run.verdict_at(probe);
+        [at.unwrap_or(after), after]
+    };
+    probes(from).map(verdict).collect()
+}
+
+/// The verdicts of a monitor that is told of the span; none before it is told.
+fn blind(program: &Arc<Program>, trace: &Trace, resumes: bool) -> Vec<Option<Verdict>> {
+    let Trace { messages, from, until, missed, notice } = trace;
+    let (mut run, mut is_told, mut is_open) = (Run::new(program), false, false);
+    let at = |time: i64| Timestamp::from_nanos(time);
+    let topics: Vec<TopicId> = missed.iter().map(|topic| TopicId(*topic as u32)).collect();
+    let mut messages = messages.iter().peekable();
+    let mut all = Vec::new();
+    for probe in probes(*from) {
+        if *notice == Notice::Paused && probe < *until {
+            // What was sent in the span waits until it ends.
+            while let Some(message) = messages.next_if(|message| message.time < *from) {
+                run.message(message);
+            }
+            all.push(None);
+            continue;
+        }
+        loop {
+            let next = messages.peek().map_or(i64::MAX, |message| message.time);
+            let tells = match notice {
+                Notice::Ahead | Notice::Open => *from,
+                Notice::Paused => *from,
+                Notice::Late => *until,
+            };
+            if !is_told && next >= tells && probe >= tells {
+                is_told = true;
+                let again = if *notice == Notice::Open { SeenAgain::Open } else { SeenAgain::At(at(*until)) };
+                is_open = *notice == Notice::Open;
+                run.monitor.miss(&topics, at(*from), again);
+                run.take();
+            }
+            if is_open && next >= *until && probe >= *until {
+                is_open = false;
+                run.monitor.see(&topics, SeenAgain::At(at(*until)));
+                run.take();
+            }
+            match messages.next_if(|message| message.time <= probe) {
+                Some(message) => run.message(message),
+                None => break,
+            }
+        }
+        if resumes {
+            run.monitor = Monitor::restore(Arc::clone(program), &run.monitor.snapshot()).unwrap();
+        }
+        let verdict = run.verdict_at(probe);
+        all.push(is_told.then_some(verdict));
+    }
+    all
+}
+
+/// The operators that are tested. For each, how many certain verdicts in a thousand may be inconclusive for more than one
+/// time unit after all completions agree: where the monitor learns of the span before it evaluates what follows, and where
+/// it learns of it afterwards.
+///
+/// What is left: Kleene's logic does not know that two parts of a formula depend on the same value (`once-age` of a topic
+/// that never came, `prev`), nor that messages have gaps in between (`hold`, `steady`, `since` over `on(a)`). Other windows
+/// than counts wait for their whole length. A machine waits for a message that leads from every state into one. A monitor
+/// that learns of a span afterwards has forgotten what was before.
+const OPERATORS: &[(&str, [u64; 2])] = &[
+    ("age", [0, 0]),
+    ("once-age", [50, 90]),
+    ("rate-age", [0, 500]),
+    ("on", [0, 0]),
+    ("field", [0, 0]),
+    ("once", [0, 0]),
+    ("historically", [5, 110]),
+    ("since", [5, 160]),
+    ("unbounded", [0, 0]),
+    ("count", [0, 120]),
+    ("rate", [0, 80]),
+    ("window", [50, 220]),
+    ("prev", [150, 30]),
+    ("steady", [50, 220]),
+    ("hold", [10, 20]),
+    ("nested", [15, 150]),
+    ("machine", [50, 10]),
+    ("after", [500, 250]),
+];
+
+struct Writer<'a>(&'a mut Numbers);
+
+impl Writer<'_> {
+    fn duration(&mut self) -> String {
+        format!("{} ms", 10 * (1 + self.0.below(8)))
+    }
+
+    fn bounds(&mut self) -> String {
+        let lower = if self.0.one_in(3) { 1 + self.0.below(3) } else { 0 };
+        format!("[{} ms, {} ms]", 10 * lower, 10 * (lower + 1 + self.0.below(7)))
+    }
+
+    fn topic(&mut self) -> &'static str {
+        self.0.pick(&["a", "a", "b"])
+    }
+
+    fn atom(&mut self) -> String {
+        let topic = self.topic();
+        match self.0.below(4) {
+            0 | 1 => format!("on({topic})"),
+            2 => format!("{topic}.x < {}", 1 + self.0.below(4)),
+            _ => format!("{topic}.k"),
+        }
+    }
+
+    fn counted(&mut self) -> String {
+        let (topic, over) = (self.topic(), self.duration());
+        let comparison = self.0.pick(&["<", "<=", ">", ">="]);
+        format!("count({topic}) over {over} {comparison} {}", self.0.below(5))
+    }
+
+    fn aged(&mut self) -> String {
+        let (topic, bound) = (self.topic(), self.duration());
+        let comparison = self.0.pick(&["<", "<=", ">", ">="]);
+        format!("age({topic}) {comparison} {bound}")
+    }
+
+    fn past(&mut self, depth: i64) -> String {
+        if depth == 0 {
+            return match self.0.below(6) {
+                0 => self.aged(),
+                1 => self.counted(),
+                _ => self.atom(),
+            };
+        }
+        let a = self.past(depth - 1);
+        let bounds = if self.0.one_in(4) { String::new() } else { self.bounds() };
+        match self.0.below(6) {
+            0 => format!("once{bounds} ({a})"),
+            1 => format!("historically{bounds} ({a})"),
+            2 => format!("(({a}) since{bounds} ({}))", self.past(depth - 1)),
+            3 => format!("(({a}) or ({}))", self.past(depth - 1)),
+            4 => format!("(({a}) and ({}))", self.past(depth - 1)),
+            _ => format!("not ({a})"),
+        }
+    }
+
+    fn property(&mut self, operator: &str) -> String {
+        let formula = match operator {
+            "age" => self.aged(),
+            "once-age" => format!("once on(a) -> {}", self.aged()),
+            "rate-age" => {
+                let (over, bound) = (self.duration(), self.duration());
+                format!("once[{over},] on(a) -> rate(a) over {over} >= 20 and age(a) <= {bound}")
+            }
+            "on" => format!("not on({})", self.topic()),
+            "field" => self.0.pick(&["a.x < 3", "a.k", "a.x < b.x", "b.x + 1 > 2"]).to_owned(),
+            "once" => format!("once{} {}", self.bounds(), self.atom()),
+            "historically" => format!("historically{} {}", self.bounds(), self.atom()),
+            "since" => format!("({}) since{} ({})", self.atom(), self.bounds(), self.atom()),
+            "unbounded" => match self.0.below(4) {
+                0 => format!("once {}", self.atom()),
+                1 => format!("historically {}", self.atom()),
+                2 => format!("once[{},] {}", self.duration(), self.atom()),
+                _ => format!("({}) since ({})", self.atom(), self.atom()),
+            },
+            "count" => self.counted(),
+            "rate" => {
+                let over = self.duration();
+                let comparison = self.0.pick(&["<", "<=", ">", ">="]);
+                format!("rate(a) over {over} {comparison} {}", 10 * self.0.below(8))
+            }
+            "window" => {
+                let (function, over) = (self.0.pick(&["max", "min", "sum", "mean", "last"]), self.duration());
+                format!("{function}(a.x) over {over} < {}", 1 + self.0.below(4))
+            }
+            "prev" => self
+                .0
+                .pick(&["changed(a.x)", "rising(a.k)", "prev(a.x) < a.x", "not falling(b.k)"])
+                .to_owned(),
+            "steady" => match self.0.below(2) {
+                0 => format!("(stable({}) for {})", self.atom(), self.duration()),
+                _ => "hysteresis(a.x, 1, 3)".to_owned(),
+            },
+            "hold" => {
+                let attribute = match self.0.below(3) {
+                    0 => "@latch".to_owned(),
+                    1 => format!("@hold({})", self.duration()),
+                    _ => format!("@warmup({})", self.duration()),
+                };
+                return format!("@time(dense) {attribute} property p = {}", self.atom());
+            }
+            "machine" => {
+                return "@time(dense) machine p { initial u u -> v when on(a) v -> u when on(b) error v }"
+                    .to_owned();
+            }
+            "after" => {
+                let after = self.duration();
+                return format!(
+                    "@time(dense) machine p {{ initial u u -> u when on(a) u -> v after {after} v -> u when on(a) error v }}"
+                );
+            }
+            _ => self.past(2),
+        };
+        format!("@time(dense) property p = {formula}")
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    cases: u64,
+    compared: u64,
+    certain: u64,
+    late: u64,
+}
+
+fn case(
+    numbers: &mut Numbers,
+    operator: &'static str,
+    table: &mut BTreeMap<(&'static str, Notice), Counts>,
+) -> Result<(), String> {
+    let property = Writer(numbers).property(operator);
+    let text = format!("topic a {{ x: int, k: bool }} topic b {{ x: int, k: bool }}\n{property}");
+    let spec = rondel_spec::parse(&text).spec.unwrap_or_else(|| panic!("{text}"));
+    let program = Arc::new(Program::compile(&spec).unwrap());
+    let trace = trace(numbers);
+    let counts = table.entry((operator, trace.notice)).or_default();
+    let found = blind(&program, &trace, false);
+    let resumed = blind(&program, &trace, true);
+    if found != resumed {
+        return Err(format!("{text}\n{trace:?}\nfound   {found:?}\nresumed {resumed:?}"));
+    }
+    let all: Vec<Vec<[Verdict; 2]>> =
+        completions(&trace).iter().map(|messages| whole(&program, messages, trace.from)).collect();
+    counts.cases += 1;
+    // Since when all completions agree on a verdict.
+    let mut since: Option<(i64, Verdict)> = None;
+    for (i, probe) in probes(trace.from).enumerate() {
+        let first = all[0][i][1];
+        let agree = all.iter().all(|verdicts| verdicts[i] == [first; 2]) && first != Verdict::Inconclusive;
+        since = match since {
+            Some((time, verdict)) if agree && verdict == first => Some((time, verdict)),
+            _ => agree.then_some((probe, first)),
+        };
+        let Some(found) = found[i] else { continue };
+        counts.compared += 1;
+        // The verdict right after it, as messages at that very time are not evaluated yet.
+        let other = all.iter().position(|verdicts| verdicts[i][1] != found);
+        if let Some(other) = other.filter(|_| found != Verdict::Inconclusive) {
+            return Err(format!(
+                "{text}\n{trace:?}\nat {probe} it is {found}, but {} with {:?}",
+                all[other][i][1],
+                completions(&trace)[other]
+            ));
+        }
+        let Some((time, verdict)) = since else { continue };
+        counts.certain += 1;
+        if found != verdict && probe >= time + UNIT {
+            counts.late += 1;
+            if std::env::var("RONDEL_LATE").is_ok_and(|of| of == operator) {
+                return Err(format!(
+                    "{text}\n{trace:?}\nat {probe} it is {found}, but {verdict} since {time}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn verdicts_are_certain_when_all_completions_agree() {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    let seeds = match number("RONDEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..40_u64.saturating_mul(number("RONDEL_CASES").unwrap_or(1)),
+    };
+    let is_all = number("RONDEL_SEED").is_none();
+    let mut table: BTreeMap<(&str, Notice), Counts> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for seed in seeds {
+        for (place, (operator, _)) in (0..).zip(OPERATORS) {
+            if let Err(why) = case(&mut Numbers(seed * 1000 + place), operator, &mut table) {
+                failures.push(format!(
+                    "{operator}: {why}\nagain: RONDEL_SEED={seed} cargo test -p rondel-engine --test completions\n"
+                ));
+            }
+        }
+    }
+    for ((operator, notice), Counts { cases, compared, certain, late }) in &table {
+        println!(
+            "{operator:14} {notice:?}: {cases:5} cases {compared:7} compared {certain:7} certain {late:6} late"
+        );
+    }
+    assert!(
+        failures.is_empty(),
+        "{} failures\n{}",
+        failures.len(),
+        failures[..failures.len().min(6)].join("\n")
+    );
+    for (operator, allowed) in OPERATORS {
+        let of = |is_late: bool| {
+            let its = table
+                .iter()
+                .filter(|((of, notice), _)| of == operator && (*notice == Notice::Late) == is_late);
+            its.fold(Counts::default(), |all, (_, counts)| Counts {
+                cases: all.cases + counts.cases,
+                compared: all.compared + counts.compared,
+                certain: all.certain + counts.certain,
+                late: all.late + counts.late,
+            })
+        };
+        for (counts, allowed) in [of(false), of(true)].iter().zip(allowed) {
+            let Counts { compared, certain, late, .. } = counts;
+            assert!(
+                !is_all || *certain > compared / 8,
+                "{operator}: {certain} of {compared} verdicts are certain"
+            );
+            assert!(*late <= certain * allowed / 1000, "{operator}: {late} of {certain} verdicts are late");
+        }
+    }
+}
