@@ -295,6 +295,57 @@ fn what_comes_to_a_session_that_slept_at_its_start_is_not_missing() {
     assert!(!run.kinds().contains(&"missing"));
 }
 
+/// "a is alive" in five forms. All of them are violated 200 ms after the last message, or 1 s.
+const ALIVE: &str = "topic a { x: int } topic b { y: int }
+    property aged = age(a) <= 200 ms
+    property begun = once on(a) -> age(a) <= 200 ms
+    property paced = once[1 s,] on(a) -> rate(a) over 1 s >= 5 and age(a) <= 200 ms
+    property recent = once[0, 1 min] on(a) -> age(a) <= 200 ms
+    property rated = rate(a) over 1 s >= 5
+    property each for each x in a.x = age(a) <= 200 ms
+    property ahead = always[0, 100 ms] age(a) <= 200 ms";
+
+/// A topic that dies while the session does not run is reported once its silence afterwards is long enough, by time
+/// alone: what waited is given a second to come.
+#[test]
+fn a_topic_that_dies_during_a_pause_is_reported_by_time_alone() {
+    let routes = routes().into_iter().filter(|alignment| alignment.clock == AlignmentClock::System);
+    for alignment in [Alignment::new(Policy::Arrival)].into_iter().chain(routes) {
+        for goes_on in [false, true] {
+            let mut run =
+                Run::new(ALIVE, false, Options { alignment: alignment.clone(), ..Options::default() });
+            run.both_until(3_000);
+            run.sleep_until(4_600);
+            // It runs again 100 ms later.
+            let end = 4_700 + 1_000;
+            if goes_on {
+                run.second_until(9_000);
+            } else {
+                run.run_until(9_000);
+            }
+            let case = format!("{:?} {:?}, {goes_on}", alignment.policy, alignment.clock);
+            for (property, after) in [
+                ("aged", 200),
+                ("begun", 200),
+                ("paced", 200),
+                ("recent", 200),
+                ("rated", 1_000),
+                ("each", 200),
+                ("ahead", 200),
+            ] {
+                let told = run.told(property, 3_001);
+                let violated = told.iter().find(|(verdict, _)| *verdict == Verdict::Violated);
+                let last = told.last();
+                assert!(
+                    violated.is_some_and(|(_, time)| (end..=end + after + 100).contains(time)),
+                    "{case}: {property} {told:?}"
+                );
+                assert_eq!(violated, last, "{case}: {property} {told:?}");
+            }
+        }
+    }
+}
+
 /// A clock that is set forward by ten seconds, noticed by the next message or before it.
 #[test]
 fn nobody_is_accused_of_a_span_that_the_clock_left_out() {

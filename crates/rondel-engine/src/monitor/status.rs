@@ -135,7 +135,8 @@ impl Monitor {
         });
         let next = next.chain(self.instances.iter().filter_map(Instances::next_change)).min();
         let next = next.map(|time| time.saturating_add(1));
-        next.into_iter().chain(self.doubts.next_deadline()).min().map(Timestamp::from_nanos)
+        let doubts = self.doubts.next_deadline().map(|time| time.max(self.time.saturating_add(1)));
+        next.into_iter().chain(doubts).min().map(Timestamp::from_nanos)
     }
 
     /// How many events were more than 146 years from time zero: where time is measured, they count as of there.

@@ -145,6 +145,7 @@ pub(crate) struct Doubts {
     /// The time of the last event, or later.
     last: i64,
     /// The time at which a verdict may turn by itself, or an earlier one.
+    #[serde(skip)]
     due: Option<i64>,
     /// Verdicts of this call that turned by themselves.
     #[serde(skip)]
@@ -223,6 +224,7 @@ impl Doubts {
                 all &= plan.kleene(program, place).is_some_and(|plan| kleene.restore(plan));
             }
         }
+        self.find_turn(program);
         all
     }
 
@@ -234,8 +236,7 @@ impl Doubts {
         origins: &Origins,
         topics: &[Option<TopicId>],
     ) -> Doubts {
-        let due = Some(state::NEVER);
-        let mut moved = Doubts { events: self.events, last: self.last, due, ..Doubts::new(program) };
+        let mut moved = Doubts { events: self.events, last: self.last, ..Doubts::new(program) };
         moved.finals.take(&program.finality, &self.finals, origins);
         if self.properties.is_empty() {
             return moved;
@@ -257,6 +258,7 @@ impl Doubts {
             }));
         }
         moved.active = moved.properties.iter().flatten().count();
+        moved.find_turn(program);
         moved
     }
 
@@ -404,9 +406,10 @@ impl Monitor {
             }
             seen.miss(doubt, (property, is_new), topics, (time, until.end()));
             doubt.is_passed = false;
-            doubt.whole.has_begun = false;
+            // By now it has been withheld, if at all.
+            doubt.whole.has_begun = doubt.state.begins(plan).is_some_and(|begins| begins <= self.time);
         }
-        doubts.due = Some(state::NEVER);
+        doubts.find_turn(&program);
         self.withhold_now();
         self.doubts.begin_exact(&program, &mut self.reports, (self.time, self.position));
         self.choose_reports();
@@ -424,7 +427,7 @@ impl Monitor {
             }
             doubt.kleene.iter_mut().for_each(|kleene| kleene.see(topics, until.end()));
         }
-        self.doubts.due = Some(state::NEVER);
+        self.doubts.find_turn(&self.program);
         self.choose_reports();
     }
 

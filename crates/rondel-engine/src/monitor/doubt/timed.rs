@@ -38,6 +38,16 @@ impl Doubts {
         self.due.map(|due| due.saturating_add(1))
     }
 
+    /// Finds when a verdict turns next.
+    pub(super) fn find_turn(&mut self, program: &Program) {
+        self.due = None;
+        for (plan, doubt) in program.reaches().iter().zip(&self.properties) {
+            let Some(doubt) = doubt.as_ref().filter(|doubt| doubt.kleene.is_none()) else { continue };
+            let instances = doubt.keys.values().chain([&doubt.whole]);
+            instances.for_each(|instance| sooner(&mut self.due, instance.next(&doubt.state, plan)));
+        }
+    }
+
     /// Adds the verdicts that become certain or uncertain before a time.
     pub(super) fn turn(&mut self, program: &Program, until: i64, place: Before) {
         if self.due.is_none_or(|due| due >= until) {
@@ -51,7 +61,7 @@ impl Doubts {
 
     /// The same of one property.
     pub(super) fn turn_property(&mut self, program: &Program, property: u32, until: i64, place: Before) {
-        let Doubts { properties, blind, turned, due, .. } = self;
+        let Doubts { properties, blind, turned, due, last, .. } = self;
         let (Some(plan), Some(Some(doubt))) =
             (program.reaches().get(property as usize), properties.get_mut(property as usize))
         else {
@@ -78,7 +88,7 @@ impl Doubts {
                     (blind.times, blind.verdicts) = (blind.times + 1, blind.verdicts + 1);
                 }
                 let order = before(place.row);
-                let time = Timestamp::from_nanos(turn.decided);
+                let time = Timestamp::from_nanos(turn.decided.max(*last));
                 let about = (turn.about != turn.decided).then(|| Timestamp::from_nanos(turn.about));
                 let step = step_before(place.position, order);
                 let withheld = if turn.is_withheld { Withheld::Yes } else { Withheld::No };
