@@ -274,7 +274,7 @@ fn blind(program: &Arc<Program>, trace: &Trace, resumes: bool) -> Vec<Option<Ver
 /// it learns of it afterwards.
 ///
 /// What is left: Kleene's logic does not know that two parts of a formula depend on the same value (`once-age` of a topic
-/// that never came, `prev`), nor that messages have gaps in between (`hold`, `steady`, `since` over `on(a)`). Other windows
+/// that never came), nor that messages have gaps in between (`hold`, `steady`, `since` over `on(a)`). Other windows
 /// than counts wait for their whole length. A machine waits for a message that leads from every state into one. A monitor
 /// that learns of a span afterwards has forgotten what was before.
 const OPERATORS: &[(&str, [u64; 2])] = &[
@@ -290,7 +290,7 @@ const OPERATORS: &[(&str, [u64; 2])] = &[
     ("count", [0, 120]),
     ("rate", [0, 80]),
     ("window", [50, 220]),
-    ("prev", [150, 30]),
+    ("prev", [0, 30]),
     ("steady", [50, 220]),
     ("hold", [10, 20]),
     ("nested", [15, 150]),

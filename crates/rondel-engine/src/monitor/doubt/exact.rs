@@ -2,7 +2,7 @@
 
 use rondel_event::{Block, Timestamp, TopicId, Verdict};
 
-use super::kleene::{Entry, Kleene, place_of};
+use super::kleene::{Kleene, KleeneVerdict, place_of};
 use super::state::End;
 use super::{Blind, Doubt, Doubts};
 use crate::exec::report::{Report, Withheld};
@@ -29,14 +29,14 @@ pub(super) struct Call<'a> {
 }
 
 /// What the monitor knows of a property when messages were missed.
-pub(super) struct Seen<'a> {
+pub(super) struct BeforeSpan<'a> {
     pub(super) program: &'a Program,
     pub(super) sections: &'a [Serial],
     pub(super) time: i64,
     pub(super) position: u64,
 }
 
-impl Seen<'_> {
+impl BeforeSpan<'_> {
     fn serial(&self, property: u32) -> Option<&Serial> {
         self.sections.get(place_of(self.program, property)?)
     }
@@ -187,7 +187,7 @@ struct Merged<'a> {
 }
 
 impl Merged<'_> {
-    fn add(self, own: &[&Report], entries: &[Entry], reports: &mut Vec<Report>) {
+    fn add(self, own: &[&Report], entries: &[KleeneVerdict], reports: &mut Vec<Report>) {
         let Merged { property, kleene, blind, call } = self;
         let mut own = own.iter().peekable();
         for entry in entries {

@@ -199,7 +199,7 @@ impl Span {
 
 /// A verdict of such a monitor.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct KleeneVerdict {
     pub(super) verdict: Verdict,
     /// The row of the event that it was given at.
     pub(super) row: Option<u8>,
@@ -230,12 +230,12 @@ pub(super) struct Kleene {
     #[serde(skip)]
     origins: Vec<(bool, u8)>,
     #[serde(skip)]
-    entries: Vec<Entry>,
+    entries: Vec<KleeneVerdict>,
 }
 
 /// Where the events of a call are.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct InCall<'a> {
     times: &'a [i64],
     row: u8,
 }
@@ -293,21 +293,21 @@ impl Kleene {
     }
 
     /// Takes the events of a block, at these times.
-    pub(super) fn step(&mut self, plan: &KleenePlan, block: &Block, times: &[i64]) -> Vec<Entry> {
+    pub(super) fn step(&mut self, plan: &KleenePlan, block: &Block, times: &[i64]) -> Vec<KleeneVerdict> {
         for (row, &time) in times.iter().enumerate() {
-            let place = Place { times, row: row as u8 };
+            let place = InCall { times, row: row as u8 };
             self.pass(plan, time, place);
             self.see_next(plan, time, place);
             self.event(plan, block, place);
-            self.end_now(plan, time, Place { row: place.row + 1, ..place });
+            self.end_now(plan, time, InCall { row: place.row + 1, ..place });
         }
         self.flush(times);
         std::mem::take(&mut self.entries)
     }
 
     /// Lets time pass, up to before a time.
-    pub(super) fn advance(&mut self, plan: &KleenePlan, now: i64) -> Vec<Entry> {
-        let place = Place { times: &[], row: 0 };
+    pub(super) fn advance(&mut self, plan: &KleenePlan, now: i64) -> Vec<KleeneVerdict> {
+        let place = InCall { times: &[], row: 0 };
         self.pass(plan, now.saturating_sub(1), place);
         self.flush(&[]);
         if let Some((monitor, _)) = self.monitor.as_deref_mut() {
@@ -318,14 +318,14 @@ impl Kleene {
     }
 
     /// Lets what has begun by a time be unknown.
-    pub(super) fn begin(&mut self, plan: &KleenePlan, time: i64) -> Vec<Entry> {
-        self.pass(plan, time, Place { times: &[], row: 0 });
+    pub(super) fn begin(&mut self, plan: &KleenePlan, time: i64) -> Vec<KleeneVerdict> {
+        self.pass(plan, time, InCall { times: &[], row: 0 });
         self.flush(&[]);
         std::mem::take(&mut self.entries)
     }
 
     /// Adds the rows at which spans begin or end, up to a time.
-    fn pass(&mut self, plan: &KleenePlan, until: i64, place: Place<'_>) {
+    fn pass(&mut self, plan: &KleenePlan, until: i64, place: InCall<'_>) {
         while let Some(time) = self.spans.iter().filter_map(Span::edge).min().filter(|time| *time <= until) {
             let (mut begun, mut seen, mut found) = (Vec::new(), Vec::new(), Vec::new());
             for span in &mut self.spans {
@@ -347,7 +347,7 @@ impl Kleene {
     }
 
     /// Messages are seen from the next event on, which is at this time.
-    fn see_next(&mut self, plan: &KleenePlan, time: i64, place: Place<'_>) {
+    fn see_next(&mut self, plan: &KleenePlan, time: i64, place: InCall<'_>) {
         let mut seen = Vec::new();
         for span in &mut self.spans {
             if span.begins == Edge::Passed && span.seen == Edge::Next {
@@ -359,7 +359,7 @@ impl Kleene {
     }
 
     /// What was missed up to the time of an event, and is seen again, is over right after it.
-    fn end_now(&mut self, plan: &KleenePlan, time: i64, place: Place<'_>) {
+    fn end_now(&mut self, plan: &KleenePlan, time: i64, place: InCall<'_>) {
         let mut found = Vec::new();
         for span in self.spans.iter_mut().filter(|span| span.seen == Edge::Passed) {
             if span.missed.pass(time.saturating_add(1)) {
@@ -369,7 +369,7 @@ impl Kleene {
         self.end_rows(plan, (&[], &found), time, place);
     }
 
-    fn begin_rows(&mut self, plan: &KleenePlan, topics: &[u32], time: i64, place: Place<'_>) {
+    fn begin_rows(&mut self, plan: &KleenePlan, topics: &[u32], time: i64, place: InCall<'_>) {
         if topics.is_empty() {
             return;
         }
@@ -390,7 +390,7 @@ impl Kleene {
         }
     }
 
-    fn end_rows(&mut self, plan: &KleenePlan, (seen, found): (&[u32], &[u32]), time: i64, place: Place<'_>) {
+    fn end_rows(&mut self, plan: &KleenePlan, (seen, found): (&[u32], &[u32]), time: i64, place: InCall<'_>) {
         if !seen.is_empty() {
             let row = self.row(plan, time, place);
             let Some((_, own)) = self.monitor.as_deref_mut() else { return };
@@ -414,7 +414,7 @@ impl Kleene {
     }
 
     /// Adds a row that is no event.
-    fn row(&mut self, plan: &KleenePlan, time: i64, place: Place<'_>) -> usize {
+    fn row(&mut self, plan: &KleenePlan, time: i64, place: InCall<'_>) -> usize {
         self.make_room(place.times);
         self.origins.push((false, place.row));
         let own = self.monitor.as_deref_mut().map(|(_, own)| own);
@@ -422,7 +422,7 @@ impl Kleene {
     }
 
     /// Adds the event in a row.
-    fn event(&mut self, plan: &KleenePlan, block: &Block, place: Place<'_>) {
+    fn event(&mut self, plan: &KleenePlan, block: &Block, place: InCall<'_>) {
         self.make_room(place.times);
         self.origins.push((true, place.row));
         let Some((_, own)) = self.monitor.as_deref_mut() else { return };
@@ -488,7 +488,7 @@ impl Kleene {
                 None => (None, before(place) + u32::from(report.after)),
             };
             let Report { verdict, time, after, .. } = *report;
-            self.entries.push(Entry { verdict, row, time, after, order });
+            self.entries.push(KleeneVerdict { verdict, row, time, after, order });
         }
     }
 

@@ -35,7 +35,7 @@ use crate::exec::report::{Report, Withheld};
 use crate::exec::section::Moments;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
-use exact::Seen;
+use exact::BeforeSpan;
 pub use finals::UnseenFrom;
 pub(crate) use finals::{Finals, finality};
 use fresh::Fresh;
@@ -372,8 +372,12 @@ impl Monitor {
             doubts.blind.resize(plans.len(), Blind::default());
         }
         doubts.last = doubts.last.max(self.time);
-        let seen =
-            Seen { program: &program, sections: &self.sections, time: self.time, position: self.position };
+        let seen = BeforeSpan {
+            program: &program,
+            sections: &self.sections,
+            time: self.time,
+            position: self.position,
+        };
         let all = (0..).zip(plans).zip(&mut doubts.properties);
         let time = match from {
             UnseenFrom::Time(time) => time.as_nanos(),
@@ -409,9 +413,9 @@ impl Monitor {
             // By now it has been withheld, if at all.
             doubt.whole.has_begun = doubt.state.begins(plan).is_some_and(|begins| begins <= self.time);
         }
-        doubts.find_turn(&program);
         self.withhold_now();
         self.doubts.begin_exact(&program, &mut self.reports, (self.time, self.position));
+        self.doubts.find_turn(&program);
         self.choose_reports();
         &self.reports
     }

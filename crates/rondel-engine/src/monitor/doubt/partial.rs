@@ -65,7 +65,7 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Partial> {
         let name = format!("unseen {topic}");
         Topic { address: name.clone(), name, type_name: None, schema: None }
     }));
-    let mut rewriter = Rewriter {
+    let mut rewriter = PartialRewriter {
         spec,
         count,
         out: Spec { topics, ..Spec::default() },
@@ -78,7 +78,7 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Partial> {
     };
     let formula = rewriter.formula(property.formula)?;
     let settled = rewriter.settled();
-    let Rewriter { mut out, counters, back, .. } = rewriter;
+    let PartialRewriter { mut out, counters, back, .. } = rewriter;
     for (name, formula) in [("formula", formula), ("settled", settled)] {
         out.properties.push(Property { time: TimeModel::Dense, ..Property::new(name, formula) });
     }
@@ -97,7 +97,7 @@ enum Mask {
     Recently(TopicId, u64),
 }
 
-struct Rewriter<'a> {
+struct PartialRewriter<'a> {
     spec: &'a Spec,
     /// The number of topics of the original.
     count: u32,
@@ -112,7 +112,7 @@ struct Rewriter<'a> {
     back: u64,
 }
 
-impl Rewriter<'_> {
+impl PartialRewriter<'_> {
     fn add(&mut self, node: Expr) -> ExprId {
         self.out.nodes.push(node);
         ExprId(self.out.nodes.len() as u32 - 1)
@@ -164,11 +164,39 @@ impl Rewriter<'_> {
             Expr::Prev(_) => true,
             _ => false,
         };
-        let new = self.add(node);
+        let mut new = self.add(node);
         if remembers {
             self.known.push(new);
         }
+        if let Some(turns) = self.turns(id) {
+            let mut messages = None;
+            // A held value turns with a message only.
+            for topic in self.spec.topics_of(turns) {
+                let (on, lost) = (self.add(Expr::On(topic)), self.mask(&Mask::Lost(topic))?);
+                messages = Some(match messages {
+                    Some(messages) => self.add(Expr::Or(messages, on)),
+                    None => on,
+                });
+                messages = messages.map(|messages| self.add(Expr::Or(messages, lost)));
+            }
+            new = messages.map_or(new, |messages| self.add(Expr::And(new, messages)));
+        }
         Some(new)
+    }
+
+    /// The operand of `rising` or `falling`, if a node is one.
+    fn turns(&self, id: ExprId) -> Option<ExprId> {
+        let node = |id: ExprId| &self.spec.nodes[id.index()];
+        let Expr::And(x, y) = *node(id) else { return None };
+        let is_turn = |now: ExprId, before: ExprId| match (node(now), node(before)) {
+            (Expr::Not(now), Expr::Previously(of)) => (now == of).then_some(*of),
+            (_, Expr::Not(before)) => match node(*before) {
+                Expr::Previously(of) => (now == *of).then_some(*of),
+                _ => None,
+            },
+            _ => None,
+        };
+        is_turn(x, y).or_else(|| is_turn(y, x))
     }
 
     fn atom(&mut self, root: ExprId) -> Option<ExprId> {
