@@ -178,14 +178,23 @@ fn the_cut_into_pieces_makes_no_difference() {
     }
 }
 
-/// Verdicts with their times to the microsecond. When an alignment has just begun to wait, it notices a gap before the
+/// Verdicts by property, with their times to the microsecond. When an alignment has just begun to wait, it notices a gap before the
 /// verdict at the time of a message, and otherwise between that and the verdict right after it: both are right.
 fn rounded(told: Told) -> Told {
     let to_microseconds = |time: Timestamp| Timestamp::from_nanos(time.as_nanos() / 1_000 * 1_000);
     let rounded =
         told.into_iter().map(|(property, verdict, time)| (property, verdict, to_microseconds(time)));
     let mut rounded: Told = rounded.collect();
-    rounded.sort_by(|a, b| (a.2, &a.0).cmp(&(b.2, &b.0)));
+    rounded.sort_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
+    // A message may make a verdict certain before the gap is noticed that withholds it again: only what lasts counts.
+    let lasting = |at: usize| match rounded.get(at + 1) {
+        Some(next) => (&next.0, next.2) != (&rounded[at].0, rounded[at].2),
+        None => true,
+    };
+    let lasting: Vec<bool> = (0..rounded.len()).map(lasting).collect();
+    let mut lasting = lasting.into_iter();
+    rounded.retain(|_| lasting.next().unwrap_or(true));
+    rounded.dedup_by(|next, before| (&next.0, next.1) == (&before.0, before.1));
     rounded
 }
 
