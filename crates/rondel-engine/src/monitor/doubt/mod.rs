@@ -145,7 +145,6 @@ pub(crate) struct Doubts {
     /// The time of the last event, or later.
     last: i64,
     /// The time at which a verdict may turn by itself, or an earlier one.
-    #[serde(skip)]
     due: Option<i64>,
     /// Verdicts of this call that turned by themselves.
     #[serde(skip)]
@@ -224,7 +223,6 @@ impl Doubts {
                 all &= plan.kleene(program, place).is_some_and(|plan| kleene.restore(plan));
             }
         }
-        self.find_turn(program);
         all
     }
 
