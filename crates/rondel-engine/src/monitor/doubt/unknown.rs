@@ -333,6 +333,7 @@ pub(super) fn is_truth(spec: &Spec, mut id: ExprId) -> bool {
         return match &spec.nodes[id.index()] {
             Expr::Literal(value) => matches!(value, Value::Bool(_)),
             Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
+            Expr::IsNan { .. } => true,
             Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
             Expr::Prev(x) | Expr::If(_, x, _) => {
                 id = *x;
@@ -364,6 +365,7 @@ pub(super) fn is_plain(spec: &Spec, id: ExprId) -> bool {
             Expr::Literal(_)
                 | Expr::Field { .. }
                 | Expr::Length { .. }
+                | Expr::IsNan { .. }
                 | Expr::Elements { .. }
                 | Expr::ToFloat(_)
                 | Expr::Unary(..)
