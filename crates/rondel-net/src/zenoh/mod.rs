@@ -5,6 +5,7 @@
 //! receiver publishes within these calls. Zenoh's asynchronous interface is used in this module only.
 
 mod advanced;
+mod consumers;
 mod envelope;
 mod exposure;
 mod publisher;

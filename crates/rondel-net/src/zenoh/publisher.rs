@@ -8,12 +8,11 @@ use ::zenoh::Wait;
 use ::zenoh::bytes::Encoding;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::qos::CongestionControl;
-use ::zenoh::query::Queryable;
 use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::EntityGlobalId;
 use rondel_event::Timestamp;
 
-use super::resend::{Kept, Shelf};
+use super::resend::{Keeping, Shelf};
 use super::watch::{Sent, Watch};
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, Drops, PublishError};
@@ -21,6 +20,10 @@ use crate::ros2::{Attachment, attachment};
 
 /// Polling interval of closing.
 const POLL: Duration = Duration::from_millis(1);
+/// Interval of looking for subscriptions that were cut off, at the end.
+const LOOK: Duration = Duration::from_millis(25);
+/// Interval of asking subscriptions to confirm what was published, at the end.
+const ASK: Duration = Duration::from_millis(200);
 
 /// A publisher on Zenoh. Dropping it undeclares it; published messages are still sent.
 #[derive(Debug)]
@@ -31,8 +34,10 @@ pub struct Publisher {
     sent: Arc<Sent>,
     /// Whether messages carry their sequence number.
     numbered: bool,
-    /// Published messages that subscribers may ask for, and who answers.
-    kept: Option<(Arc<Kept>, Vec<Queryable<()>>)>,
+    /// Published messages that subscribers may ask for.
+    keeping: Option<Keeping>,
+    /// Messages that a subscription has not confirmed at the end.
+    unconfirmed: AtomicU64,
     watch: Weak<Watch>,
     ros2: Option<Ros2Marks>,
 }
@@ -175,10 +180,19 @@ impl Publisher {
         let sent = Arc::new(sent);
         watch.add(&sent);
         // Before the first message: a subscriber must find it.
-        let keep = || shelf.keep(session, (&key, publisher.id()), &sent, ros2);
-        let kept = settings.numbered.then(keep).transpose().map_err(network)?;
-        let (session, watch, numbered) = (session.clone(), Arc::downgrade(watch), settings.numbered);
-        Ok(Publisher { session, publisher, gate, sent, numbered, kept, watch, ros2 })
+        let keep = || shelf.keep(session, (&key, publisher.id()), (&sent, settings.priority), ros2);
+        let keeping = settings.numbered.then(keep).transpose().map_err(network)?;
+        Ok(Publisher {
+            session: session.clone(),
+            publisher,
+            gate,
+            sent,
+            numbered: settings.numbered,
+            keeping,
+            unconfirmed: AtomicU64::new(0),
+            watch: Arc::downgrade(watch),
+            ros2,
+        })
     }
 }
 
@@ -193,8 +207,8 @@ impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         adapter::trace_message("published", self.publisher.key_expr().as_str(), payload);
         let sent = self.gate.pass(|| {
-            let number = match &self.kept {
-                Some((kept, _)) => kept.push(payload),
+            let number = match &self.keeping {
+                Some(keeping) => keeping.kept.push(payload),
                 None => self.sent.count.fetch_add(1, Ordering::Relaxed),
             };
             // Zenoh's numbers have 32 bits, and begin again at zero.
@@ -228,14 +242,33 @@ impl adapter::Publisher for Publisher {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits for consumers that were cut off, or are asking for messages that they missed.
+    /// Waits until every subscription of Rondel has confirmed what was published, and for other consumers that were cut
+    /// off or are asking for messages that they missed. What is not confirmed within `limit` is counted.
     fn flush(&self, limit: Duration) -> bool {
-        let keeps = self.kept.as_ref().is_some_and(|(kept, _)| kept.keeps());
-        if let Some(watch) = self.watch.upgrade().filter(|_| keeps) {
-            // Whatever they still miss is counted as dropped.
-            watch.wait_for_consumers(limit);
-        }
+        let Some((keeping, watch)) = self.keeping.as_ref().zip(self.watch.upgrade()) else { return true };
+        let (deadline, mut asked) = (Instant::now() + limit, None::<Instant>);
+        let behind = loop {
+            watch.look();
+            let count = self.sent.count.load(Ordering::Relaxed);
+            let behind = keeping.consumers.positions.behind(count);
+            let waits_for_others = keeping.kept.keeps() && watch.has_consumers_to_wait_for();
+            if behind == 0 && !waits_for_others || Instant::now() >= deadline {
+                break behind;
+            }
+            if behind > 0 && asked.is_none_or(|asked| asked.elapsed() >= ASK) {
+                asked = Some(Instant::now());
+                // Nothing is asked once the session is closing.
+                _ = self.gate.answer(|| keeping.consumers.ask(count));
+            }
+            keeping.consumers.positions.wait(LOOK);
+        };
+        self.unconfirmed.store(behind, Ordering::Relaxed);
         true
+    }
+
+    /// Those that are counted as dropped are not counted here.
+    fn unconfirmed(&self) -> Option<u64> {
+        Some(self.unconfirmed.load(Ordering::Relaxed).saturating_sub(self.sent.drops.count()))
     }
 
     fn drops(&self) -> Option<Arc<Drops>> {

@@ -11,7 +11,7 @@
 mod numbers;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub(super) struct Recoverer {
     wake: mpsc::Sender<()>,
     all: Mutex<Vec<Weak<dyn Attended>>>,
     ended: AtomicBool,
+    /// Subscriptions so far.
+    names: AtomicU64,
     /// What was fetched so far, for each topic.
     recovered: Mutex<BTreeMap<TopicId, Recovered>>,
 }
@@ -66,9 +68,15 @@ impl Recoverer {
     /// Starts the thread.
     pub(super) fn start(session: ::zenoh::Session, watch: Weak<Watch>) -> std::io::Result<Arc<Recoverer>> {
         let (wake, woken) = mpsc::channel();
-        let (all, ended, recovered) = (Mutex::default(), AtomicBool::new(false), Mutex::default());
-        let recoverer =
-            Arc::new(Recoverer { session, watch: Weak::clone(&watch), wake, all, ended, recovered });
+        let recoverer = Arc::new(Recoverer {
+            session,
+            watch: Weak::clone(&watch),
+            wake,
+            all: Mutex::default(),
+            ended: AtomicBool::new(false),
+            names: AtomicU64::new(0),
+            recovered: Mutex::default(),
+        });
         let attending = Arc::downgrade(&recoverer);
         let attend = move || {
             let mut looked = Instant::now();
@@ -123,8 +131,8 @@ impl Recoverer {
         _ = self.wake.send(());
     }
 
-    /// Asks a publisher for its messages from a number on.
-    fn ask(&self, places: &Places, from: u32) -> Asked {
+    /// Asks a publisher for its messages from a number on, for the subscription `by` that expects the number `at` next.
+    fn ask(&self, places: &Places, (by, at): (&str, u32), from: u32) -> Asked {
         let (sender, answers) = mpsc::channel();
         let waking = Waking(self.wake.clone());
         let replies = advanced::Replies::new(sender.clone());
@@ -141,7 +149,7 @@ impl Recoverer {
         let selector = if is_advanced {
             advanced::selector(&places.of_advanced, from)
         } else {
-            resend::selector(&places.own, from)
+            resend::selector(&places.own, (by, at), from)
         };
         let place = selector.clone();
         let asked = self
@@ -157,6 +165,28 @@ impl Recoverer {
             tracing::debug!(%place, "cannot ask for missed messages: {}", super::reason(e));
         }
         Asked { answers, at: Instant::now() }
+    }
+}
+
+impl Recoverer {
+    /// Returns a name for a subscription, by which publishers know it.
+    fn name(&self) -> String {
+        format!("{}.{}", self.session.zid(), self.names.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Tells a publisher that the subscription `by` expects the number `at` next.
+    fn confirm(&self, places: &Places, (by, at): (&str, u32)) {
+        let place = resend::confirmation(&places.own, (by, at));
+        let asked = self
+            .session
+            .get(place.clone())
+            .congestion_control(CongestionControl::Block)
+            .timeout(ANSWER)
+            .callback(|_| ())
+            .wait();
+        if let Err(e) = asked {
+            tracing::debug!(%place, "cannot confirm messages: {}", super::reason(e));
+        }
     }
 }
 
@@ -189,7 +219,7 @@ impl Asked {
 }
 
 /// Where a publisher may be asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Places {
     own: String,
     of_advanced: String,

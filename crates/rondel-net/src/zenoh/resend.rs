@@ -3,6 +3,8 @@
 //! Every numbered publisher copies its messages into blocks. A subscriber that finds a gap in the numbers asks
 //! the key `KEY/@rondel/SESSION/ENTITY` with the parameter `from`, and gets the blocks from that number on, up to
 //! [`REPLY`] bytes; then it asks again. The publisher never waits for a subscriber here: a thread of its own answers.
+//! The parameters `by` and `at` are the name of the subscription and the number that it expects next: without `from`
+//! they [confirm](super::consumers) the messages before it.
 //!
 //! Advanced subscribers of zenoh-ext ask, and are answered, [as they are used to](super::advanced).
 //!
@@ -16,12 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
+use ::zenoh::qos::Priority;
 use ::zenoh::query::{Query, Queryable};
 use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::{EntityGlobalId, ZenohId};
 use rondel_event::Timestamp;
 
 use super::advanced;
+use super::consumers::{Consumers, Positions};
 use super::publisher::{PublishGate, Ros2Marks};
 use super::watch::{Sent, Watch};
 use crate::adapter::now;
@@ -34,6 +38,9 @@ const REPLY: usize = 1 << 20;
 const HEAD: usize = 8;
 /// The parameter with the first number that is asked for.
 const FROM: &str = "from";
+/// The parameters with the name of the subscription, and with the number that it expects next.
+const BY: &str = "by";
+const AT: &str = "at";
 
 /// The messages that the publishers of a session keep.
 #[derive(Debug)]
@@ -54,9 +61,19 @@ pub(super) struct Kept {
     /// The key and the id that messages are published with.
     source: Option<(KeyExpr<'static>, EntityGlobalId)>,
     ros2: Option<Ros2Marks>,
+    /// How far the subscriptions have got.
+    positions: Arc<Positions>,
     blocks: Mutex<VecDeque<Block>>,
     /// Bytes in the blocks.
     bytes: AtomicUsize,
+}
+
+/// Keeps the messages of a publisher for its subscriptions, as long as it exists.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    pub(super) kept: Arc<Kept>,
+    pub(super) consumers: Consumers,
+    _queryables: Vec<Queryable<()>>,
 }
 
 #[derive(Debug)]
@@ -81,8 +98,7 @@ impl Shelf {
                 let (Some(kept), Some(watch)) = (kept.upgrade(), watch.upgrade()) else { continue };
                 // What was lost until now is counted before it is taken back.
                 watch.look();
-                kept.answer(&query, &gate);
-                watch.answered();
+                kept.answer(&query, &gate, &watch);
             }
         };
         std::thread::Builder::new().name("zenoh resend".to_owned()).spawn(answer)?;
@@ -95,19 +111,24 @@ impl Shelf {
         self.time.store(now().as_nanos(), Ordering::Relaxed);
     }
 
-    /// Keeps the messages of a publisher, and answers for it as long as the queryable exists.
+    /// Keeps the messages of a publisher, and answers for it as long as the result exists.
     pub(super) fn keep(
         self: &Arc<Shelf>,
         session: &::zenoh::Session,
         (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
-        sent: &Arc<Sent>,
+        (sent, priority): (&Arc<Sent>, Priority),
         ros2: Option<Ros2Marks>,
-    ) -> Result<(Arc<Kept>, Vec<Queryable<()>>), ::zenoh::Error> {
+    ) -> Result<Keeping, ::zenoh::Error> {
+        let id = (&publisher.zid(), publisher.eid());
+        let counted = Arc::clone(sent);
+        let published = move || counted.count.load(Ordering::Relaxed);
+        let consumers = Consumers::observe(session, (key, id), priority, published)?;
         let kept = Kept {
             shelf: Arc::clone(self),
             sent: Arc::clone(sent),
             source: Some((key.clone(), publisher)),
             ros2,
+            positions: Arc::clone(&consumers.positions),
             blocks: Mutex::default(),
             bytes: AtomicUsize::new(0),
         };
@@ -117,7 +138,6 @@ impl Shelf {
             let callback = move |query| _ = queries.send((query, Weak::clone(&asked)));
             session.declare_queryable(place).complete(true).callback(callback).wait()
         };
-        let id = (&publisher.zid(), publisher.eid());
         let mut queryables = vec![declare(place(key.as_str(), id))?];
         if kept.keeps() {
             queryables.push(declare(advanced::token(key.as_str(), id))?);
@@ -125,7 +145,7 @@ impl Shelf {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.strong_count() > 0);
         all.push(Arc::downgrade(&kept));
-        Ok((kept, queryables))
+        Ok(Keeping { kept, consumers, _queryables: queryables })
     }
 
     /// Gives up the oldest messages of the publisher that keeps most, in favour of one whose blocks are locked.
@@ -247,12 +267,24 @@ impl Kept {
         (reply, count)
     }
 
-    fn answer(&self, query: &Query, gate: &PublishGate) {
-        let from = query.parameters().get(FROM).and_then(|text| text.parse::<u32>().ok());
-        let Some(from) = from else { return self.answer_one_by_one(query, gate) };
+    fn answer(&self, query: &Query, gate: &PublishGate, watch: &Watch) {
+        let parameters = query.parameters();
+        let number = |name| parameters.get(name).and_then(|text| text.parse::<u32>().ok());
         // On the wire numbers have 32 bits, and begin again at zero.
         let next = self.sent.count.load(Ordering::Relaxed);
-        let (reply, count) = self.from(next.saturating_sub((next as u32).wrapping_sub(from).into()));
+        let whole = |number: u32| next.saturating_sub((next as u32).wrapping_sub(number).into());
+        let (by, at, from) = (parameters.get(BY), number(AT), number(FROM));
+        if let Some((by, at)) = by.zip(at) {
+            self.positions.expects(by, whole(at));
+        }
+        let Some(from) = from else {
+            if at.is_none() {
+                self.answer_one_by_one(query, gate);
+                watch.answered();
+            }
+            return;
+        };
+        let (reply, count) = self.from(whole(from));
         let sent = gate.answer(|| {
             // It waits for the subscriber, as the query says.
             query.reply(query.key_expr().clone(), reply).wait()
@@ -341,9 +373,15 @@ fn head(bytes: &[u8]) -> Option<((usize, u32), &[u8])> {
     Some(((u32::from_le_bytes(*length) as usize, u32::from_le_bytes(*millis)), rest))
 }
 
-/// Returns the selector that asks a place for messages from a number on.
-pub(super) fn selector(place: &str, from: u32) -> String {
-    format!("{place}?{FROM}={from}")
+/// Returns the selector that asks a place for messages from a number on, by the subscription of a name, which expects the
+/// number `at` next.
+pub(super) fn selector(place: &str, (by, at): (&str, u32), from: u32) -> String {
+    format!("{place}?{FROM}={from};{AT}={at};{BY}={by}")
+}
+
+/// Returns the selector that confirms the messages before the number `at`.
+pub(super) fn confirmation(place: &str, (by, at): (&str, u32)) -> String {
+    format!("{place}?{AT}={at};{BY}={by}")
 }
 
 /// Calls `message` with the number, the time and the payload of each message of an answer. Returns the next number
@@ -389,9 +427,16 @@ mod tests {
     fn kept(shelf: &Arc<Shelf>) -> Arc<Kept> {
         let (matched, drops) = (Arc::<MatchedState>::default(), Arc::<Drops>::default());
         let sent = Arc::new(Sent { count: AtomicU64::new(0), matched, drops });
-        let (shelf, blocks) = (Arc::clone(shelf), Mutex::default());
-        let kept =
-            Arc::new(Kept { shelf, sent, source: None, ros2: None, blocks, bytes: AtomicUsize::new(0) });
+        let kept = Kept {
+            shelf: Arc::clone(shelf),
+            sent,
+            source: None,
+            ros2: None,
+            positions: Arc::default(),
+            blocks: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+        };
+        let kept = Arc::new(kept);
         kept.shelf.all.lock().unwrap().push(Arc::downgrade(&kept));
         kept
     }

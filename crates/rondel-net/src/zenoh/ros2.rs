@@ -158,6 +158,10 @@ impl adapter::Publisher for Ros2Publisher {
         self.inner.flush(limit)
     }
 
+    fn unconfirmed(&self) -> Option<u64> {
+        self.inner.unconfirmed()
+    }
+
     fn drops(&self) -> Option<Arc<Drops>> {
         self.inner.drops()
     }

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::sample::SampleKind;
+use ::zenoh::session::ZenohId;
 use rondel_event::TopicId;
 
 use super::DeclareError;
+use super::consumers::Presence;
 use super::envelope::Envelope;
 use super::recovery::{Attended, Numbers};
 use crate::adapter::{self, Problems, Receiver, Sample};
@@ -21,6 +23,8 @@ pub struct Subscription {
     /// Calls the receiver's `idle` a last time and drops it.
     idle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     subscriber: Mutex<Option<::zenoh::pubsub::Subscriber<()>>>,
+    /// What publishers know of the subscription, until it is closed.
+    presence: Mutex<Option<Presence>>,
     /// The numbers of publishers, until the subscription is closed.
     numbers: Mutex<Option<Arc<dyn Attended>>>,
     /// Messages that are known to be missing after the last that came, once it is closed.
@@ -82,8 +86,11 @@ impl Subscription {
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
         let compared = Arc::clone(&numbers);
+        let failed = |e: ::zenoh::Error| {
+            DeclareError::Network(format!("cannot subscribe to Zenoh key '{key}': {}", super::reason(e)))
+        };
         let subscriber = session
-            .declare_subscriber(key)
+            .declare_subscriber(key.clone())
             .callback(move |sample| {
                 let state = &life.0;
                 state.received.fetch_add(1, Ordering::Relaxed);
@@ -129,16 +136,17 @@ impl Subscription {
                 }
             })
             .wait()
-            .map_err(|e| {
-                let topic = &state.topic;
-                DeclareError::Network(format!("cannot subscribe to Zenoh key '{topic}': {}", super::reason(e)))
-            })?;
+            .map_err(failed)?;
+        let hears = Arc::clone(&numbers);
+        let heard = move |key: &str, id: (&ZenohId, u32), heartbeat| hears.hear(key, id, heartbeat);
+        let presence = Presence::announce(session, (&key, numbers.by()), heard).map_err(failed)?;
         let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
         let numbers: Arc<dyn Attended> = numbers;
         Ok(Subscription {
             state,
             idle: Mutex::new(Some(idle)),
             subscriber: Mutex::new(Some(subscriber)),
+            presence: Mutex::new(Some(presence)),
             numbers: Mutex::new(Some(numbers)),
             missing: AtomicU64::new(0),
         })
@@ -186,6 +194,9 @@ impl adapter::Subscription for Subscription {
 
     fn close(&self, limit: Duration) -> bool {
         let subscriber = self.subscriber.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(presence) = self.presence.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            presence.leave();
+        }
         if let Some(subscriber) = subscriber {
             // Undeclaring fails if the session is closed already, which ends the subscription too.
             _ = subscriber.undeclare().wait();

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(100);
 const CLOSING: Duration = Duration::from_secs(15);
 /// A consumer that does not connect again within this time has left; nothing more is counted for it.
 const LEFT: Duration = Duration::from_secs(60);
-/// A consumer that has not asked for messages for this long has all that it missed.
+/// An advanced subscriber that has not asked for messages for this long has all that it missed.
 const ASKS: Duration = Duration::from_millis(500);
 /// Limits of remembered neighbours and outages.
 const NEIGHBOURS: usize = 1024;
@@ -57,7 +57,7 @@ pub(super) struct Watch {
     connections: Arc<AtomicU64>,
     /// The last break of all connections.
     last_break: Arc<LastBreak>,
-    /// When a consumer last asked for messages that it missed.
+    /// When an advanced subscriber of zenoh-ext last asked for messages that it missed.
     answered: Mutex<Option<Instant>>,
 }
 
@@ -239,26 +239,15 @@ impl Watch {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Notes that a consumer has asked for messages that it missed.
+    /// Notes that an advanced subscriber of zenoh-ext has asked for messages that it missed.
     pub(super) fn answered(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Waits until no consumer misses messages that it may still ask for. Returns whether that happened within
-    /// `limit`.
-    pub(super) fn wait_for_consumers(&self, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        loop {
-            self.look();
-            let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.state().cut.is_empty() && answered.is_none_or(|at| at.elapsed() >= ASKS) {
-                return true;
-            }
-            if Instant::now() >= deadline {
-                return false;
-            }
-            std::thread::sleep(TICK / 4);
-        }
+    /// Whether a consumer misses messages that it may still ask for, as far as was seen at the last look.
+    pub(super) fn has_consumers_to_wait_for(&self) -> bool {
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.state().cut.is_empty() || answered.is_some_and(|at| at.elapsed() < ASKS)
     }
 
     /// Looks at calls and connections, and counts what was lost.

@@ -1,5 +1,7 @@
 //! The numbers of a subscription's publishers, and the messages that wait behind a gap.
 
+mod heartbeats;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,6 +15,7 @@ use super::{AGAIN, Asked, Attended, Places, Recoverer};
 use crate::adapter::{Outage, Receiver, Sample, now};
 use crate::zenoh::envelope::publisher_of;
 use crate::zenoh::{advanced, resend};
+use heartbeats::Heard;
 
 /// Publishers whose numbers are compared without a lock.
 const SLOTS: usize = 64;
@@ -31,6 +34,8 @@ const SILENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 pub(in crate::zenoh) struct Numbers<R: ?Sized> {
     topic: TopicId,
     name: String,
+    /// Name of the subscription in its queries.
+    by: String,
     receiver: Arc<R>,
     wants_idle: bool,
     /// The name of the topic of each publisher, where the receiver numbers them.
@@ -59,6 +64,8 @@ struct Table {
     occupants: HashMap<usize, u64>,
     /// Publishers with a gap.
     gaps: Vec<u64>,
+    /// The last heartbeat of each publisher that was not compared yet.
+    heard: HashMap<u64, Heard>,
     /// Messages that are missing after the last that came.
     missing: u64,
 }
@@ -125,6 +132,8 @@ struct Held {
 struct Silence {
     number: u32,
     since: Instant,
+    /// The same by the clock.
+    at: Timestamp,
     wait: Duration,
     /// Whether it was asked, and nothing was missing.
     known: bool,
@@ -196,6 +205,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         let numbers = Arc::new(Numbers {
             topic,
             name,
+            by: recoverer.name(),
             wants_idle: receiver.wants_idle(),
             names: receiver.wants_names(topic).then(Mutex::default),
             receiver,
@@ -399,8 +409,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
         // Otherwise it would be asked for the same messages for ever.
         let known = gap.held.is_empty();
-        if known {
-            numbered.until = gap.until;
+        if let Some(until) = gap.until.filter(|_| known) {
+            self.lose(numbered, until);
         }
         while let Some(held) = gap.release() {
             if beyond(held.number, numbered.next) >= 0 {
@@ -415,6 +425,14 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         table.gaps.retain(|one| *one != publisher);
     }
 
+    /// Notes that the last messages of a publisher before this number will not come, although no later one shows it.
+    fn lose(&self, numbered: &mut Numbered, until: u32) {
+        numbered.until = Some(until);
+        if beyond(until, numbered.next) > 0 {
+            self.receiver.missed(self.topic, numbered.silence.at, Some(now()));
+        }
+    }
+
     /// Carries on with the gap of a publisher. Returns whether to ask again.
     fn carry_on(&self, recoverer: &Recoverer, publisher: u64) -> bool {
         let asked = {
@@ -423,7 +441,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             let Some(gap) = &mut numbered.gap else { return false };
             let Some(asked) = &gap.asked else {
                 if Instant::now() >= gap.due {
-                    gap.asked = Some(recoverer.ask(&numbered.places, numbered.next));
+                    gap.asked =
+                        Some(recoverer.ask(&numbered.places, (&self.by, numbered.next), numbered.next));
                 }
                 return false;
             };
@@ -573,13 +592,14 @@ impl<R: Receiver + ?Sized> Numbers<R> {
 
 impl Silence {
     fn new(number: u32) -> Silence {
-        Silence { number, since: Instant::now(), wait: SILENCE.0, known: false, asked: None }
+        Silence { number, since: Instant::now(), at: now(), wait: SILENCE.0, known: false, asked: None }
     }
 
     /// Whether to ask now. `next` is the number of the next message.
     fn is_due(&mut self, next: u32, reconnected: bool) -> bool {
         if self.number != next {
-            (self.number, self.since, self.known) = (next, Instant::now(), false);
+            (self.number, self.known) = (next, false);
+            (self.since, self.at) = (Instant::now(), now());
         }
         if reconnected {
             (self.known, self.wait) = (false, SILENCE.0);
@@ -593,12 +613,13 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
         if !self.begun.load(Ordering::Acquire) {
             return false;
         }
+        let hears = self.compare_heard(recoverer);
         let gaps = self.table().gaps.clone();
         for publisher in &gaps {
             let _delivering = self.delivering.lock().unwrap_or_else(PoisonError::into_inner);
             while !self.closed() && self.carry_on(recoverer, *publisher) {}
         }
-        !self.table().gaps.is_empty()
+        hears || !self.table().gaps.is_empty()
     }
 
     fn look(&self, recoverer: &Recoverer, reconnected: bool) {
@@ -625,7 +646,7 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             if silence.is_due(next, reconnected) {
                 // For the last one too: it shows whether the publisher keeps any. An advanced publisher says nothing where
                 // nothing is missing.
-                silence.asked = Some(recoverer.ask(&numbered.places, next.wrapping_sub(1)));
+                silence.asked = Some(recoverer.ask(&numbered.places, (&self.by, next), next.wrapping_sub(1)));
             }
             let Some(answer) = silence.asked.as_ref().and_then(Asked::answer) else { continue };
             silence.asked = None;
@@ -659,8 +680,8 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
                             topic = %self.name, count = beyond(until, next),
                             "messages of a silent publisher were missed, which does not keep them"
                         );
-                        numbered.until = Some(until);
                         silence.known = true;
+                        self.lose(numbered, until);
                         continue;
                     }
                     self.leave_slot(table, publisher);
