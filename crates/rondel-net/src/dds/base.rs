@@ -51,6 +51,17 @@ pub(super) struct Opened {
     pub(super) qos: TopicQos,
 }
 
+impl Opened {
+    /// Whether the matches of the reader have changed since they were looked at.
+    #[inline]
+    pub(super) fn has_new_matches(&self) -> bool {
+        let mut changed = 0;
+        // SAFETY: a live handle and a place for the flags.
+        let code = unsafe { cyclors::dds_get_status_changes(self.reader.handle(), &mut changed) };
+        code >= 0 && changed & (1 << cyclors::dds_status_id_DDS_SUBSCRIPTION_MATCHED_STATUS_ID) != 0
+    }
+}
+
 impl Base {
     pub(super) fn attach(&self, entity: i32, why: dds_attach_t) -> Result<(), DeclareError> {
         // SAFETY: live handles; the number comes back from the wait.

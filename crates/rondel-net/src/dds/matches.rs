@@ -73,32 +73,64 @@ pub(super) struct Match {
     pub(super) keeps: bool,
 }
 
+/// What the library counts of the matches of an entity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    /// Matches so far: one that left and returned counts twice.
+    pub(super) total: u32,
+    /// The handle of the last one that matched or left.
+    pub(super) last: dds_instance_handle_t,
+}
+
 /// The readers of a writer, or the writers of a reader, that matched so far.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     /// The handle of each, and when it left, unless it matches now.
     known: BTreeMap<[u8; 16], (dds_instance_handle_t, Option<Timestamp>)>,
+    /// Matches so far, by their ids and handles.
+    seen: u32,
 }
 
 impl Matches {
-    /// Notes which ones match now. Returns those that have returned, with their former handle and the time when they
-    /// left.
-    pub(super) fn update(&mut self, present: &[Match]) -> Vec<(Match, dds_instance_handle_t, Timestamp)> {
+    /// Notes which ones match now, as many as the library has `counted` before or more. Returns those that have returned,
+    /// with their former handle and the time when they left.
+    pub(super) fn update(
+        &mut self,
+        present: &[Match],
+        counted: Counted,
+    ) -> Vec<(Match, dds_instance_handle_t, Timestamp)> {
         let now = || Timestamp::from_nanos(HEARTBEAT.left(now().as_nanos()));
         for (id, (handle, left)) in &mut self.known {
-            // One that left and returned between two looks has another handle.
+            // One that left and returned between two looks may have another handle.
             if left.is_none() && !present.iter().any(|one| one.id == *id && one.handle == *handle) {
                 *left = Some(now());
             }
         }
-        let mut returned = Vec::new();
+        let (mut returned, mut same) = (Vec::new(), Vec::new());
         for one in present {
             if let Some((handle, left)) = self.known.get_mut(&one.id) {
                 if let Some(from) = left.take() {
+                    self.seen += 1;
                     returned.push((*one, std::mem::replace(handle, one.handle), from));
+                } else {
+                    same.push(*one);
                 }
-            } else if self.known.len() < KNOWN {
-                self.known.insert(one.id, (one.handle, None));
+            } else {
+                self.seen += 1;
+                if self.known.len() < KNOWN {
+                    self.known.insert(one.id, (one.handle, None));
+                }
+            }
+        }
+        // The library gives the same handle again while something refers to it.
+        let hidden = i64::from(counted.total) - i64::from(self.seen);
+        if hidden > 0 {
+            self.seen = counted.total;
+            let is_last = |one: &Match| hidden > 1 || one.handle == counted.last;
+            // Those that were not looked at are not known.
+            if present.len() < AT_ONCE && self.known.len() < KNOWN {
+                let last = same.into_iter().filter(is_last);
+                returned.extend(last.map(|one| (one, one.handle, now())));
             }
         }
         returned
@@ -178,18 +210,46 @@ mod tests {
     fn who_returns_was_lost() {
         let mut matches = Matches::default();
         let mut returned = Vec::new();
+        let (mut total, mut before) = (0, Vec::new());
+        let is_same = |one: &Match, other: &Match| one.id == other.id && one.handle == other.handle;
         // Ids with their handles.
         let looks =
             [&[(1, 10), (2, 20)][..], &[(2, 20)], &[(2, 20), (3, 30)], &[(1, 11), (2, 20)], &[], &[(3, 30)]];
         for look in looks {
             let one = |&(id, handle): &(u8, u64)| Match { id: [id; 16], handle, keeps: false };
             let present: Vec<Match> = look.iter().map(one).collect();
-            let back = matches.update(&present);
+            total +=
+                present.iter().filter(|one| before.iter().all(|other| !is_same(one, other))).count() as u32;
+            let back = matches.update(&present, Counted { total, last: 0 });
+            before = present;
             returned.extend(back.into_iter().map(|(one, former, _)| (one.id[0], former, one.handle)));
         }
         assert_eq!(returned, [(1, 10, 11), (3, 30, 30)]);
         // Between two looks.
-        let again = matches.update(&[Match { id: [3; 16], handle: 31, keeps: false }]);
-        assert_eq!(again.len(), 1);
+        let again = [Match { id: [3; 16], handle: 31, keeps: false }];
+        assert_eq!(matches.update(&again, Counted { total: total + 1, last: 31 }).len(), 1);
+    }
+
+    #[test]
+    fn match_that_returns_with_its_handle_between_two_looks_was_lost() {
+        let mut matches = Matches::default();
+        let present = [1, 2].map(|id| Match { id: [id; 16], handle: u64::from(id), keeps: false });
+        let mut returned = |total, last| {
+            let back = matches.update(&present, Counted { total, last });
+            back.into_iter().map(|(one, former, _)| (one.id[0], former)).collect::<Vec<_>>()
+        };
+        assert_eq!(returned(2, 2), []);
+        assert_eq!(returned(3, 2), [(2, 2)]);
+        assert_eq!(returned(3, 2), []);
+        // Which ones is known of the last one only.
+        assert_eq!(returned(5, 2), [(1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn match_that_is_seen_before_the_library_counts_it_is_new() {
+        let mut matches = Matches::default();
+        let one = Match { id: [1; 16], handle: 1, keeps: false };
+        assert_eq!(matches.update(&[one], Counted { total: 0, last: 0 }).len(), 0);
+        assert_eq!(matches.update(&[one], Counted { total: 1, last: 1 }).len(), 0);
     }
 }

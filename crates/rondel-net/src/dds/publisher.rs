@@ -11,7 +11,7 @@ use cyclors::{dds_entity_t, ddsi_sertype, ddsrt_iovec_t};
 use super::announced_node::Member;
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message, policy_name};
-use super::matches::{self, Matches};
+use super::matches::{self, Counted, Matches};
 use super::published::{self, Form, PublishedTopic};
 use super::slow::SlowConsumer;
 use super::unacknowledged::{SampleReference, Unacknowledged};
@@ -230,7 +230,14 @@ impl Writer {
     /// Looks for subscribers that were lost and returned.
     pub(super) fn look_at_matches(&self) {
         let mut matches = self.matches.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, _, from) in matches.update(&matches::readers(&self.writer)) {
+        // SAFETY: plain numbers, for which all zero is a value.
+        let mut matched: cyclors::dds_publication_matched_status_t = unsafe { std::mem::zeroed() };
+        // SAFETY: a live handle and a place for the status. Nobody reads its change counters.
+        if unsafe { cyclors::dds_get_publication_matched_status(self.writer.handle(), &mut matched) } < 0 {
+            return;
+        }
+        let counted = Counted { total: matched.total_count, last: matched.last_subscription_handle };
+        for (_, _, from) in matches.update(&matches::readers(&self.writer), counted) {
             // What the subscriber fetches is not known here.
             self.domain.add_outage(matches::outage(self.name(), from));
         }

@@ -11,7 +11,7 @@ use super::Durability;
 use super::base::{Base, Opened, PUBLISHERS, STATUS};
 use super::history::{self, Fetched, Sources};
 use super::instances::Instances;
-use super::matches::{self, Matches};
+use super::matches::{self, Counted, Matches};
 use super::missed;
 use super::publishers::type_of_match;
 use super::taken::{BATCH, Room};
@@ -156,10 +156,16 @@ impl Worker {
 
     fn take_into<R: Receiver + ?Sized>(&mut self, room: &mut Room, receiver: &R) -> u32 {
         let Some(taken) = room.take(&self.opened.reader) else { return 0 };
+        // A publisher may have been lost and have returned, with its handle or another: what was missed comes first.
+        let mut is_looked_at = self.opened.has_new_matches();
+        if is_looked_at {
+            self.look_at_status(receiver);
+        }
         for (_, info) in taken.samples() {
             if info.valid_data && !self.sources.knows(info.publication_handle) {
-                // It may have been lost and returned: what was missed comes first.
-                self.look_at_status(receiver);
+                if !std::mem::replace(&mut is_looked_at, true) {
+                    self.look_at_status(receiver);
+                }
                 self.judge(info.publication_handle);
             }
         }
@@ -255,14 +261,23 @@ impl Worker {
     ) -> Option<Fetched> {
         let after = self.sources.last(former)?;
         let Worker { base, opened, topic_id, name, is_raw, .. } = self;
-        // The publisher sends to this reader from a sample on that is not known before it has come.
+        // The publisher sends to this reader from a sample on that is not known before it has come. With its former handle,
+        // some may have come before it was lost.
         let came = || {
             let mut room = Room::new(opened.has_keys, base.queue);
-            let taken = room.look(&opened.reader)?;
-            let own = taken
-                .samples()
-                .find(|(_, info)| info.valid_data && info.publication_handle == publisher.handle);
-            own.map(|(_, info)| info.source_timestamp)
+            let mut last = None;
+            while let Some(taken) = room.look(&opened.reader) {
+                let own = taken
+                    .samples()
+                    .filter(|(_, info)| info.valid_data && info.publication_handle == publisher.handle)
+                    .map(|(_, info)| info.source_timestamp);
+                let mut own = own.peekable();
+                if former != publisher.handle && own.peek().is_some() {
+                    return own.next();
+                }
+                last = own.max().max(last);
+            }
+            last
         };
         let is_ending = || base.state.is_stopping();
         let deliver = |samples: &[(&[u8], Timestamp)]| {
@@ -305,7 +320,8 @@ impl Worker {
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
             let writers = matches::writers(&self.opened.reader);
             writers.iter().for_each(|writer| self.judge(writer.handle));
-            for (publisher, former, from) in self.matches.update(&writers) {
+            let counted = Counted { total: matched.total_count, last: matched.last_publication_handle };
+            for (publisher, former, from) in self.matches.update(&writers, counted) {
                 receiver.missed(self.topic_id, from, Some(adapter::now()));
                 let fetched = if self.opened.qos.durability > Some(Durability::Volatile) {
                     self.await_kept((publisher, former), from);
