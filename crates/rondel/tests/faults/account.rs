@@ -85,6 +85,48 @@ pub struct Course {
     pub memory_mib: u64,
 }
 
+/// What became of the published messages. Every one of them is in one of the parts, or the row does not add up.
+struct Balance {
+    published: u64,
+    /// Checked, and not fetched again.
+    received: u64,
+    recovered: u64,
+    /// By the numbers of publishers.
+    lost: u64,
+    /// Known otherwise: by the network of the monitor, and by the publisher.
+    dropped: u64,
+    /// Missing, but in none of these numbers.
+    rest: u64,
+    /// More than are missing.
+    excess: u64,
+}
+
+impl Balance {
+    fn new(published: u64, checked: u64, recovered: u64, (lost, dropped): (u64, u64)) -> Balance {
+        // What was fetched again may have come as well.
+        let recovered = recovered.min(checked);
+        let (missing, named) = (published.saturating_sub(checked), lost + dropped);
+        let (rest, excess) = (missing.saturating_sub(named), named.saturating_sub(missing));
+        Balance { published, received: checked - recovered, recovered, lost, dropped, rest, excess }
+    }
+
+    /// The equation, with the reason for messages that no number names.
+    fn text(&self, reason: &str) -> String {
+        let Balance { published, received, recovered, lost, dropped, rest, excess } = self;
+        let mut text = format!(
+            "published {published} = received {received} + recovered {recovered} + lost {lost} + dropped {dropped}"
+        );
+        if *rest > 0 {
+            let reason = if reason.is_empty() { "NAMED BY NOBODY" } else { reason };
+            text.push_str(&format!(" + {rest} ({reason})"));
+        }
+        if *excess > 0 {
+            text.push_str(&format!(" - {excess} (REPORTED, BUT NOT MISSING)"));
+        }
+        text
+    }
+}
+
 impl Course {
     /// The result of a case: the figures of the table, and the marks that were missed.
     pub fn result(&self, case: &Case) -> Value {
@@ -98,12 +140,22 @@ impl Course {
             summary["undelivered"].as_array().into_iter().flatten().map(|sink| count(&sink["count"])).sum();
         let topic = &summary["topics"][0];
         let recovered = count(&topic["recovered"]);
-        let lost =
-            count(&topic["lost"]) + self.failed + count(&summary["dropped"]).saturating_sub(undelivered);
+        let numbered = count(&topic["lost"]);
+        let dropped = self.failed + count(&summary["dropped"]).saturating_sub(undelivered);
+        let lost = numbered + dropped;
         let outages = summary["outages"].as_array().map_or(0, Vec::len) as u64 + count(&summary["breaks"]);
         let delivered = self.delivered(&self.consumer);
         let healthy = self.delivered(&self.healthy);
         let hold_up = self.hold_up();
+        let balance = Balance::new(published, checked.len() as u64, recovered, (numbered, dropped));
+        let reason = match case.promise() {
+            _ if balance.rest == 0 => "",
+            Promise::Unnoticed(why) => why,
+            Promise::Kept => "the broker still keeps them",
+            Promise::Noticed if outages > 0 => "in a reported outage",
+            _ if case.seconds.is_none() => "on their way",
+            _ => "",
+        };
         let mut missed = Vec::new();
         let mut mark = |reached: bool, what: &str| {
             if !reached {
@@ -118,11 +170,12 @@ impl Course {
             let accounted = match case.promise() {
                 Promise::All => missing == 0 && lost == 0,
                 Promise::Counted => missing == lost,
-                Promise::Noticed => missing == lost || (missing > lost && outages > 0),
+                Promise::Noticed | Promise::Unnoticed(_) => {
+                    balance.excess == 0 && (balance.rest == 0 || !reason.is_empty())
+                }
                 Promise::Kept => {
                     lost == 0 && checked.iter().max().is_none_or(|last| last + 1 == checked.len() as u64)
                 }
-                Promise::Unnoticed(_) => missing >= lost,
             };
             mark(accounted, "account");
             match case.part {
@@ -146,10 +199,14 @@ impl Course {
             "published": published,
             "checked": checked.len(),
             "twice": self.checked.len() - checked.len(),
-            "lost": lost,
-            "recovered": recovered,
+            "received": balance.received,
+            "recovered": balance.recovered,
+            "lost": balance.lost,
+            "dropped": balance.dropped,
+            "rest": balance.rest,
+            "reason": reason,
+            "balance": balance.text(reason),
             "outages": outages,
-            "unnoticed": match case.promise() { Promise::Unnoticed(why) => why, Promise::Kept => "the broker still keeps them", _ => "" },
             "consumer_missing": delivered.1,
             "healthy_missing": healthy.1,
             "undelivered": undelivered,
@@ -228,4 +285,16 @@ impl Course {
         }
         longest.max(self.stopped - last)
     }
+}
+
+#[test]
+fn row_adds_up_only_if_every_message_is_named_once() {
+    let balance = |checked, recovered, lost| Balance::new(10, checked, recovered, lost);
+    let whole = balance(7, 2, (2, 1));
+    assert_eq!((whole.rest, whole.excess), (0, 0));
+    assert_eq!(whole.text(""), "published 10 = received 5 + recovered 2 + lost 2 + dropped 1");
+    let ends = |balance: Balance, reason, end: &str| assert!(balance.text(reason).ends_with(end));
+    ends(balance(7, 2, (1, 0)), "", " + dropped 0 + 2 (NAMED BY NOBODY)");
+    ends(balance(7, 2, (1, 0)), "kept", " + dropped 0 + 2 (kept)");
+    ends(balance(9, 0, (2, 0)), "", " + dropped 0 - 1 (REPORTED, BUT NOT MISSING)");
 }

@@ -47,29 +47,40 @@ const LIGHT_AT_ONCE: usize = 5;
 /// The same with the heavy load.
 const HEAVY_AT_ONCE: usize = 2;
 
+/// Each fault on each network, with each participant at least once. A client of MQTT looks for its broker at growing
+/// intervals.
 #[test]
-fn short_faults() {
+fn sample_of_faults() {
     use Fault::{Kill, Partition, Pause};
-    use Network::{Dds, Mqtt1, ZenohClient, ZenohPeer, ZenohRouter};
+    use Network::{Dds, Mqtt1, Mqtt2, ZenohClient, ZenohPeer, ZenohRouter};
     use Part::{Consumer, Hub, Monitor, Publisher};
-    let short = [
-        (ZenohPeer, Monitor, Pause),
-        (ZenohPeer, Publisher, Partition),
-        (ZenohRouter, Consumer, Kill),
-        (ZenohClient, Hub, Pause),
-        (Dds, Publisher, Kill),
-        (Dds, Consumer, Pause),
-        (Mqtt1, Monitor, Kill),
-        (Mqtt1, Hub, Partition),
-        (Mqtt1, Hub, Kill),
+    let light = [
+        (ZenohPeer, Monitor, Pause, 1),
+        (ZenohPeer, Consumer, Kill, 1),
+        (ZenohPeer, Publisher, Partition, 1),
+        (ZenohClient, Hub, Pause, 1),
+        (ZenohClient, Publisher, Kill, 1),
+        (ZenohClient, Monitor, Partition, 1),
+        (ZenohRouter, Publisher, Pause, 1),
+        (ZenohRouter, Monitor, Kill, 1),
+        (ZenohRouter, Consumer, Partition, 1),
+        (Dds, Consumer, Pause, 1),
+        (Dds, Publisher, Kill, 1),
+        (Dds, Monitor, Partition, 1),
+        (Mqtt1, Publisher, Pause, 1),
+        (Mqtt1, Hub, Kill, 7),
+        (Mqtt1, Hub, Partition, 1),
+        (Mqtt2, Consumer, Pause, 1),
+        (Mqtt2, Monitor, Kill, 1),
+        (Mqtt2, Publisher, Partition, 1),
     ];
-    let cases = short.map(|(network, part, fault)| {
-        // A client looks for its broker at growing intervals.
-        let seconds = if (network, part, fault) == (Mqtt1, Hub, Kill) { 7 } else { 1 };
-        Case { network, part, fault, seconds: Some(seconds), load: Load::Light }
-    });
+    // Longer than the lease, with more messages than the buffers of a connection hold.
+    let heavy = [(ZenohPeer, Monitor, Pause, 15), (ZenohRouter, Monitor, Pause, 15)];
+    let case =
+        |load, (network, part, fault, seconds)| Case { network, part, fault, seconds: Some(seconds), load };
+    let mut results = run_all(&heavy.map(|one| case(Load::Heavy, one)), HEAVY_AT_ONCE);
     // More at once would need more of two processors than they have, and what is too slow is a fault, too.
-    let results = run_all(&cases, 3);
+    results.extend(run_all(&light.map(|one| case(Load::Light, one)), 3));
     let missed: Vec<_> =
         results.iter().filter(|result| result["missed"] != Value::Array(Vec::new())).collect();
     assert!(missed.is_empty(), "missed marks in\n{missed:#?}");

@@ -48,8 +48,9 @@ fn title(result: &Value) -> String {
 pub fn progress(done: usize, all: usize, result: &Value) {
     let missed: Vec<_> = result["missed"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let line = format!(
-        "{done}/{all} {}: {}",
+        "{done}/{all} {}: {}: {}",
         title(result),
+        result["balance"].as_str().unwrap_or("no account"),
         if missed.is_empty() { "ok".to_owned() } else { format!("MISSED {} {result}", missed.join(", ")) }
     );
     let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &line]).status();
@@ -102,8 +103,9 @@ fn markdown(results: &[Value]) -> String {
 }
 
 /// The columns of [`row`].
-const HEADER: &str = "| fault | s | messages/s | published | checked | reported as lost | recovered | verdicts missing: \
-    consumer, other; reported | held up | goes on | ends | memory |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+const HEADER: &str = "| fault | s | messages/s | published | = received | + recovered | + lost | + dropped | + not \
+    counted | verdicts missing: consumer, other; reported | held up | goes on | ends | memory |\n\
+    |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 /// Where the results come from.
 fn origin() -> String {
@@ -154,16 +156,15 @@ fn worst(results: &[&Value]) -> String {
 /// What became of the messages that were not checked.
 fn outcome(result: &Value) -> &'static str {
     let count = |member: &str| result[member].as_u64().unwrap_or(0);
-    let missing = count("published").saturating_sub(count("checked"));
     let wrong =
         result["missed"].as_array().unwrap().iter().any(|missed| missed == "account" || missed == "run");
-    match result["seconds"].as_str() {
+    match (result["seconds"].as_str(), count("rest"), result["reason"].as_str()) {
         _ if wrong => "wrong",
-        Some("end") => "none",
-        _ if missing == 0 => "none",
-        _ if missing == count("lost") => "counted",
-        _ if result["unnoticed"] != "" => "unnoticed",
-        _ => "outage",
+        (Some("end"), ..) => "none",
+        (_, 0, _) if count("lost") + count("dropped") == 0 => "none",
+        (_, 0, _) => "counted",
+        (.., Some("in a reported outage")) => "outage",
+        _ => "unnoticed",
     }
 }
 
@@ -193,33 +194,24 @@ fn row(result: &Value) -> String {
         count("rate")
     );
     if missed("run") {
-        return format!("{start} **failed** | | | | | | | | |\n");
+        return format!("{start} **failed** | | | | | | | | | | |\n");
     }
     let ended = bold("end", seconds("ended"));
     if lasts {
-        return format!("{start} | | | | | | | {ended} | {} |\n", bold("memory", count("memory_mib")));
+        return format!("{start} | | | | | | | | | {ended} | {} |\n", bold("memory", count("memory_mib")));
     }
-    let missing =
-        result["published"].as_u64().unwrap_or(0).saturating_sub(result["checked"].as_u64().unwrap_or(0));
-    let reported = match (result["lost"].as_u64().unwrap_or(0), result["outages"].as_u64().unwrap_or(0)) {
-        (lost, _) if lost == missing => grouped(lost),
-        (lost, _) if !member("unnoticed").is_empty() => {
-            format!(
-                "{}; {} not, {}",
-                grouped(lost),
-                grouped(missing - lost.min(missing)),
-                member("unnoticed")
-            )
-        }
-        (lost, 1..) => format!("{}, and an outage", grouped(lost)),
-        (lost, 0) => grouped(lost),
+    let rest = match count("rest").as_str() {
+        "0" => String::new(),
+        rest => format!("{rest}, {}", member("reason")),
     };
     format!(
-        "{start} {} | {} | {} | {} | {} | {} | {} | {ended} | {} |\n",
-        count("published"),
-        count("checked"),
-        bold("account", reported),
+        "{start} {} | {} | {} | {} | {} | {} | {} | {} | {} | {ended} | {} |\n",
+        bold("account", count("published")),
+        count("received"),
         count("recovered"),
+        count("lost"),
+        count("dropped"),
+        rest,
         bold(
             "verdicts",
             format!("{}, {}, {}", count("consumer_missing"), count("healthy_missing"), count("undelivered"))
