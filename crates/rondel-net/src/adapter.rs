@@ -235,8 +235,9 @@ pub trait Publisher: Send + Sync {
     }
 
     /// Waits until published payloads are delivered: on DDS acknowledged by every reliable reader, on
-    /// MQTT by the broker. Zenoh has no acknowledgement; it flushes when the session is closed. Returns
-    /// whether that happened within `limit`; `true` by default.
+    /// MQTT by the broker, on Zenoh by every subscription of Rondel if they are numbered; other subscriptions
+    /// get them when the session is closed. Returns whether that happened within `limit`; `true` by
+    /// default, and on Zenoh, where the rest is [unconfirmed](Publisher::unconfirmed).
     fn flush(&self, _limit: Duration) -> bool {
         true
     }
@@ -252,7 +253,7 @@ pub trait Publisher: Send + Sync {
     }
 
     /// Returns how many published payloads nobody has confirmed yet, where that is known: on MQTT at quality of service 1
-    /// and 2, on DDS if they are [handed back](Publisher::hand_back). After [`Publisher::flush`] they may be lost. `None`
+    /// and 2, on DDS if they are [handed back](Publisher::hand_back), on Zenoh once flushing has ended. After [`Publisher::flush`] they may be lost. `None`
     /// where that cannot be said now; 0 by default.
     fn unconfirmed(&self) -> Option<u64> {
         Some(0)

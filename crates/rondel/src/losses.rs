@@ -90,10 +90,8 @@ impl Unconfirmed {
     /// A sentence for each sink with such messages.
     pub fn sentences(&self) -> Vec<String> {
         let one = |(sink, count): &(String, u64)| {
-            format!(
-                "{sink}: {} published, but not confirmed by the broker: they may be lost",
-                grouped(*count)
-            )
+            let by = if sink.starts_with("mqtt:") { "the broker" } else { "every subscriber" };
+            format!("{sink}: {} published, but not confirmed by {by}: they may be lost", grouped(*count))
         };
         self.0.iter().map(one).collect()
     }

@@ -237,7 +237,7 @@ impl Outgoing {
         let sent = sent.collect();
         let outages = networks.outages();
         let is_left = networks.close_within(limit);
-        let is_delivered = is_taken && is_left && undelivered.count() == 0;
+        let is_delivered = is_taken && is_left && undelivered.count() + unconfirmed.count() == 0;
         Ended { sent, undelivered, unconfirmed, outages, is_delivered }
     }
 }

@@ -113,6 +113,66 @@ fn a_zenoh_monitor_that_was_stopped_checks_every_message() {
     publisher.finish().expect_status(0);
 }
 
+/// The publisher has published everything while the monitor is stopped, and ends as soon as it may.
+#[test]
+fn a_zenoh_publisher_that_ends_waits_for_a_monitor_that_was_stopped() {
+    const COUNT: usize = 5000;
+    let (folder, endpoint) = (Folder::new(), free_endpoint());
+    let (publisher, writer) = publisher(&endpoint, COUNT);
+    let ending = std::thread::spawn(move || {
+        drop(writer.join().unwrap());
+        publisher.finish()
+    });
+    // Each number follows the one before: nothing is missing, nothing comes twice.
+    let text = "topic state { n: int }\nproperty p = state.n == prev(state.n) + 1\n";
+    let specification = folder.file("p.rondel", text);
+    let own = ["run", &specification, "--emit", "every", "--topic", "zenoh:state", "--summary", "json"];
+    let mut run = Process::rondel(arguments(&own, &zenoh("peer", &endpoint)));
+    run.take_stdout(10);
+    stop_for_a_while(&run);
+    let published = ending.join().unwrap();
+    run.terminate();
+    let finished = run.finish();
+    let summary = summary(&finished.stderr);
+    published.expect_status(0).expect_stderr(&["published 5,000 messages", "was cut off"]);
+    assert!(
+        !published.stderr.contains("dropped") && !published.stderr.contains("confirmed"),
+        "{}",
+        published.stderr
+    );
+    assert_eq!((&summary["lost"], &summary["dropped"]), (&0.into(), &0.into()), "{summary}");
+    assert!(summary["recovered"].as_u64().unwrap() > 0, "{summary}");
+    // The first message that a subscriber gets is where it begins.
+    assert!(summary["received"].as_u64().unwrap() > COUNT as u64 - 190, "{summary}");
+    assert_eq!(summary["properties"][0]["violations"], 0, "{summary}");
+}
+
+/// Nobody fetches the messages: the publisher names those that nobody confirms.
+#[test]
+fn a_zenoh_publisher_that_ends_reports_what_a_stopped_monitor_did_not_confirm() {
+    const COUNT: usize = 3000;
+    let endpoint = free_endpoint();
+    let (publisher, writer) = publisher(&endpoint, COUNT);
+    let mut tap = Process::rondel(arguments(&["tap", "zenoh:state"], &zenoh("peer", &endpoint)));
+    tap.take_stdout(10);
+    tap.signal("STOP");
+    drop(writer.join().unwrap());
+    let published = publisher.finish();
+    published.expect_status(5);
+    // What lay in the buffers of the connection is not known to be lost, and not known to have come.
+    let count = |words: &str| {
+        let line = published.stderr.lines().find(|line| line.contains(words));
+        let line = line.unwrap_or_else(|| panic!("no {words:?} in\n{}", published.stderr));
+        let (number, _) = line.split_once(words).unwrap();
+        number.rsplit(' ').next().unwrap().replace(',', "").parse::<usize>().unwrap()
+    };
+    let all = count(" dropped, as") + count(" published, but not confirmed by every subscriber");
+    assert!((COUNT - 190..=COUNT).contains(&all), "{all} in\n{}", published.stderr);
+    tap.signal("CONT");
+    tap.terminate();
+    tap.finish();
+}
+
 /// The router between publisher and monitor is killed, and another started: what was published meanwhile is fetched
 /// from the publisher.
 #[test]
