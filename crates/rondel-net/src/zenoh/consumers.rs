@@ -47,8 +47,9 @@ struct Position {
 }
 
 impl Position {
-    fn counts(&self) -> bool {
-        self.lost.is_none_or(|lost| lost.elapsed() < RETURNS)
+    /// Whether the subscription is there or may come back, where the publisher has had no connection for this long.
+    fn counts(&self, alone: Duration) -> bool {
+        self.lost.is_none_or(|lost| lost.elapsed() < RETURNS + alone)
     }
 }
 
@@ -71,7 +72,7 @@ impl Positions {
             position.lost = None;
         } else {
             if all.len() >= LIMIT {
-                all.retain(|_, position| position.counts());
+                all.retain(|_, position| position.counts(Duration::ZERO));
             }
             if all.len() < LIMIT {
                 all.insert(name.to_owned(), Position { next: published, lost: None });
@@ -88,10 +89,11 @@ impl Positions {
         self.changed.notify_all();
     }
 
-    /// Returns how many of the first `count` messages the subscription that is furthest behind has not confirmed.
-    pub(super) fn behind(&self, count: u64) -> u64 {
+    /// Returns how many of the first `count` messages the subscription that is furthest behind has not confirmed. `alone` is
+    /// how long the publisher has had no connection.
+    pub(super) fn behind(&self, count: u64, alone: Duration) -> u64 {
         let all = self.all();
-        let counted = all.values().filter(|position| position.counts());
+        let counted = all.values().filter(|position| position.counts(alone));
         counted.map(|position| count.saturating_sub(position.next)).max().unwrap_or(0)
     }
 
@@ -213,16 +215,16 @@ mod tests {
     #[test]
     fn subscriptions_are_behind_until_they_confirm() {
         let positions = Positions::default();
-        assert_eq!(positions.behind(10), 0);
+        assert_eq!(positions.behind(10, Duration::ZERO), 0);
         positions.token(TOKEN, true, 4);
         positions.token("a/b/@rondel/by/8b.2", true, 0);
-        assert_eq!(positions.behind(10), 10);
+        assert_eq!(positions.behind(10, Duration::ZERO), 10);
         positions.expects("8b.2", 8);
         positions.expects("8b.2", 7);
         positions.expects("unknown", 1);
-        assert_eq!(positions.behind(10), 6);
+        assert_eq!(positions.behind(10, Duration::ZERO), 6);
         positions.expects("8b.1", 10);
-        assert_eq!(positions.behind(10), 2);
+        assert_eq!(positions.behind(10, Duration::ZERO), 2);
     }
 
     #[test]
@@ -230,11 +232,13 @@ mod tests {
         let positions = Positions::default();
         positions.token(TOKEN, true, 4);
         positions.token(TOKEN, false, 6);
-        assert_eq!(positions.behind(10), 6);
+        assert_eq!(positions.behind(10, Duration::ZERO), 6);
         positions.all().get_mut("8b.1").unwrap().lost = Instant::now().checked_sub(RETURNS);
-        assert_eq!(positions.behind(10), 0);
+        assert_eq!(positions.behind(10, Duration::ZERO), 0);
+        // Whoever has no connection does not know who has left.
+        assert_eq!(positions.behind(10, RETURNS), 6);
         positions.token(TOKEN, true, 9);
-        assert_eq!(positions.behind(10), 6, "its position is that of its first appearance");
+        assert_eq!(positions.behind(10, Duration::ZERO), 6, "its position is that of its first appearance");
     }
 
     #[test]
@@ -244,7 +248,7 @@ mod tests {
         positions.token(&format!("{TOKEN}/bye"), true, 3);
         positions.token(TOKEN, false, 3);
         positions.token(&format!("{TOKEN}/bye"), false, 3);
-        assert_eq!(positions.behind(10), 0);
+        assert_eq!(positions.behind(10, Duration::ZERO), 0);
     }
 
     #[test]

@@ -250,7 +250,7 @@ impl adapter::Publisher for Publisher {
         let behind = loop {
             watch.look();
             let count = self.sent.count.load(Ordering::Relaxed);
-            let behind = keeping.consumers.positions.behind(count);
+            let behind = keeping.consumers.positions.behind(count, watch.alone_for());
             let waits_for_others = keeping.kept.keeps() && watch.has_consumers_to_wait_for();
             if behind == 0 && !waits_for_others || Instant::now() >= deadline {
                 break behind;

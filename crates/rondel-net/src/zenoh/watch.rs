@@ -234,6 +234,13 @@ impl Watch {
         self.state().connected == 0
     }
 
+    /// Returns how long a session that connects to others has had no connection, as far as was seen at the last look.
+    pub(super) fn alone_for(&self) -> Duration {
+        let since = self.state().alone_since;
+        let nanos = since.map_or(0, |since| now().as_nanos().saturating_sub(since.as_nanos()));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+
     /// Returns the number of connections that were opened so far.
     pub(super) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)

@@ -127,6 +127,7 @@ fn attempt(case: &Case) -> Option<Value> {
         written,
         begins,
         failed: failed(&rig.publisher.text("err")),
+        unconfirmed: unconfirmed(&rig.publisher.text("err")),
         checked: read(&rig.monitor.outputs()),
         consumer: read(&rig.consumer.outputs()),
         healthy: read(&rig.healthy.outputs()),
@@ -152,6 +153,16 @@ fn failed(stderr: &str) -> u64 {
         before.rsplit(' ').next()
     });
     text.and_then(|text| text.replace(',', "").parse().ok()).unwrap_or(0)
+}
+
+/// The number of messages that a publisher names as dropped or not confirmed: `zenoh:state: 9 dropped, as …`.
+fn unconfirmed(stderr: &str) -> u64 {
+    let number = |line: &str| {
+        let (number, rest) = line.trim().split_once(":state: ")?.1.split_once(' ')?;
+        let is_count = rest.starts_with("dropped") || rest.starts_with("published, but not confirmed");
+        if is_count { number.replace(',', "").parse::<u64>().ok() } else { None }
+    };
+    stderr.lines().filter_map(number).sum()
 }
 
 /// Seconds since 1970, the clock of the consumers.
