@@ -262,6 +262,9 @@ impl adapter::Publisher for Publisher {
             }
             keeping.consumers.positions.wait(LOOK);
         };
+        if behind > 0 {
+            watch.count_given_up();
+        }
         self.unconfirmed.store(behind, Ordering::Relaxed);
         true
     }

@@ -53,7 +53,7 @@ pub struct Settings {
     /// sides must use it.
     pub low_latency: bool,
     /// How long publishing waits for a neighbour that accepts nothing, before the connection with it is
-    /// closed and its messages are lost. Default: 10 s, after which it has missed its keep-alives too.
+    /// closed and its messages are lost. Default: 5 s.
     pub slow_consumer: Option<Duration>,
     /// Bytes in which the numbered publishers of the session together keep messages for subscribers that missed
     /// them; 0 keeps none. Default: [`RESEND`](crate::networks::RESEND).
@@ -88,11 +88,11 @@ const SCOUTING_DELAY: Duration = Duration::from_millis(500);
 /// message is not published before the connection exists.
 const CONNECT_DELAY: Duration = Duration::from_millis(50);
 /// Time that a publisher may block on one message before Zenoh closes the connection and loses the
-/// queued messages. Until then the publisher's thread holds the lock that closing needs: with a longer limit
-/// than the lease of 10 s, a neighbour that is gone freezes the whole session.
-const BLOCK_LIMIT: Duration = Duration::from_secs(10);
-/// The same limit of routers and other neighbours, unless it was set: Zenoh's default.
-const NEIGHBOUR_LIMIT: Duration = Duration::from_secs(5);
+/// queued messages: the default of Zenoh, and so that of routers and other neighbours. Until then the publisher's
+/// thread holds the lock that closing the transport needs. The lease of 10 s must not expire meanwhile: Zenoh then
+/// closes the transport twice, the second time by the id of the neighbour, which may be connected again, and does
+/// not connect any more.
+const BLOCK_LIMIT: Duration = Duration::from_secs(5);
 /// The name of the limit in Zenoh's configuration, where it is in microseconds.
 const BLOCK: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
 
@@ -121,7 +121,7 @@ impl Settings {
         let limit = self.slow_consumer.unwrap_or(BLOCK_LIMIT);
         // Behind a router the router waits for its consumers: it must be the first to lose patience, or the
         // connection with the router is closed because of one of them.
-        if self.listen.is_empty() && !self.connect.is_empty() { limit.max(NEIGHBOUR_LIMIT) } else { limit }
+        if self.listen.is_empty() && !self.connect.is_empty() { limit.max(BLOCK_LIMIT) } else { limit }
     }
 
     /// Returns the settings as Zenoh's own configuration.

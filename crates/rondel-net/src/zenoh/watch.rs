@@ -221,11 +221,12 @@ impl Watch {
         self.look();
         let mut state = self.state();
         state.closing = true;
-        // Zenoh is still closing the connection that it has given up.
-        if let Some((since, blocked)) = state.gave_up.take_if(|(since, _)| since.elapsed() <= CLOSING) {
-            state.cut_off(None, since, blocked);
-            state.count();
-        }
+        state.count_given_up();
+    }
+
+    /// Counts what a consumer misses whose connection Zenoh has given up and is still closing.
+    pub(super) fn count_given_up(&self) {
+        self.state().count_given_up();
     }
 
     /// Whether there is no connection now.
@@ -355,6 +356,14 @@ impl WatchState {
 
     fn cut_off(&mut self, neighbour: Option<ZenohId>, since: Instant, blocked: Blocked) {
         self.cut.push(CutOff { neighbour, at: blocked.at, since, marks: blocked.marks });
+    }
+
+    /// Counts what a consumer misses whose connection Zenoh has given up and is still closing.
+    fn count_given_up(&mut self) {
+        if let Some((since, blocked)) = self.gave_up.take_if(|(since, _)| since.elapsed() <= CLOSING) {
+            self.cut_off(None, since, blocked);
+            self.count();
+        }
     }
 
     /// Counts what was published while consumers were cut off.

@@ -56,6 +56,11 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             (heard.next, heard.at) = (heartbeat.next, at);
         }
         heard.confirm |= heartbeat.confirm;
+        if let Some(numbered) = table.publishers.get_mut(&publisher).filter(|_| heartbeat.confirm) {
+            // Whoever waits for a confirmation answers, also if it has been cut off until now.
+            numbered.answers = Answers::Yes;
+            numbered.places.advanced = false;
+        }
         self.recoverer.wake();
     }
 
