@@ -95,7 +95,7 @@ struct Balance {
     recovered: u64,
     /// By the numbers of publishers.
     lost: u64,
-    /// Known otherwise: by the network of the monitor, and by the publisher.
+    /// Known otherwise: by the network of the monitor, by the publisher, or as they cannot be decoded.
     dropped: u64,
     /// Missing, but in none of these numbers.
     rest: u64,
@@ -143,7 +143,10 @@ impl Course {
         let topic = &summary["topics"][0];
         let recovered = count(&topic["recovered"]);
         let numbered = count(&topic["lost"]);
-        let dropped = self.failed + count(&summary["dropped"]).saturating_sub(undelivered);
+        // Zenoh may spoil a message of a connection that it closes.
+        let dropped = self.failed
+            + count(&summary["dropped"]).saturating_sub(undelivered)
+            + count(&topic["undecodable"]);
         let lost = numbered + dropped;
         let outages = summary["outages"].as_array().map_or(0, Vec::len) as u64 + count(&summary["breaks"]);
         let delivered = self.delivered(&self.consumer);
