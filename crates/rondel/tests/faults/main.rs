@@ -54,7 +54,8 @@ fn sample_of_faults() {
     use Fault::{Kill, Partition, Pause};
     use Network::{Dds, Mqtt1, Mqtt2, ZenohClient, ZenohPeer, ZenohRouter};
     use Part::{Consumer, Hub, Monitor, Publisher};
-    let light = [
+    let long = [(ZenohPeer, Monitor, Pause, 15), (ZenohRouter, Monitor, Pause, 15)];
+    let short = [
         (ZenohPeer, Monitor, Pause, 1),
         (ZenohPeer, Consumer, Kill, 1),
         (ZenohPeer, Publisher, Partition, 1),
@@ -74,13 +75,17 @@ fn sample_of_faults() {
         (Mqtt2, Monitor, Kill, 1),
         (Mqtt2, Publisher, Partition, 1),
     ];
+    let case = |(network, part, fault, seconds)| Case {
+        network,
+        part,
+        fault,
+        seconds: Some(seconds),
+        load: Load::Light,
+    };
     // Longer than the lease, with more messages than the buffers of a connection hold.
-    let heavy = [(ZenohPeer, Monitor, Pause, 15), (ZenohRouter, Monitor, Pause, 15)];
-    let case =
-        |load, (network, part, fault, seconds)| Case { network, part, fault, seconds: Some(seconds), load };
-    let mut results = run_all(&heavy.map(|one| case(Load::Heavy, one)), HEAVY_AT_ONCE);
+    let mut results = run_all(&long.map(case), 2);
     // More at once would need more of two processors than they have, and what is too slow is a fault, too.
-    results.extend(run_all(&light.map(|one| case(Load::Light, one)), 3));
+    results.extend(run_all(&short.map(case), 3));
     let missed: Vec<_> =
         results.iter().filter(|result| result["missed"] != Value::Array(Vec::new())).collect();
     assert!(missed.is_empty(), "missed marks in\n{missed:#?}");
