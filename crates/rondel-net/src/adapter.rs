@@ -221,6 +221,17 @@ pub trait Publisher: Send + Sync {
     /// [`PublishError`]; the payload was not published and will not be.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError>;
 
+    /// Publishes one payload, and waits at most about `limit` where [`publish`](Publisher::publish) waits for as long as
+    /// the settings allow. By default it publishes: on Zenoh a call cannot be ended.
+    ///
+    /// # Errors
+    /// [`PublishError`]; a payload that is refused as [too slow](PublishError::Slow) stays the caller's, and is neither
+    /// counted nor logged here.
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        let _ = limit;
+        self.publish(payload)
+    }
+
     /// Sends buffered payloads at once. By default there are none.
     fn release(&self) {}
 

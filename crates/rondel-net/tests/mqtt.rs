@@ -325,6 +325,44 @@ fn a_broker_that_goes_away_and_comes_back() {
     }
 }
 
+/// A broker that is frozen refuses messages at once, and receives all that it accepted once it runs again.
+#[test]
+fn a_frozen_broker_blocks_no_offer() {
+    let Some(broker) = Broker::start("a_frozen_broker_blocks_no_offer") else { return };
+    for qos in [Qos::AtMostOnce, Qos::AtLeastOnce] {
+        let session = Session::open(&settings(broker.port)).unwrap();
+        let topic = format!("frozen/{}", qos as u8);
+        let (numbers, _subscription) = subscribe(&session, &topic);
+        let publisher = session.publisher(&topic, &PublisherSettings { qos: Some(qos), ..BATCHING }).unwrap();
+        broker.freeze();
+        // Longer than the buffers of both sides.
+        let (mut accepted, mut longest) = (0, Duration::ZERO);
+        let refused = loop {
+            let began = Instant::now();
+            let offered = publisher.offer(format!("{accepted:04000}").as_bytes(), Duration::from_millis(1));
+            longest = longest.max(began.elapsed());
+            match offered {
+                Ok(()) => accepted += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, PublishError::Slow), "{refused}");
+        assert!(accepted >= 20 && accepted < 20_000, "{accepted}");
+        assert!(longest < Duration::from_millis(100), "{longest:?}");
+        assert_eq!(publisher.drops().unwrap().count(), 0, "it is the caller's");
+        broker.unfreeze();
+        while accepted < 20_000 {
+            match publisher.offer(format!("{accepted:04000}").as_bytes(), LIMIT) {
+                Ok(()) => accepted += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        publisher.release();
+        assert!(publisher.flush(LIMIT));
+        numbers.assert_all(accepted);
+    }
+}
+
 #[test]
 fn an_outage_begins_when_the_broker_falls_silent() {
     let Some(mut broker) = Broker::start("an_outage_begins_when_the_broker_falls_silent") else { return };

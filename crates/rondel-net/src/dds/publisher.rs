@@ -20,8 +20,8 @@ use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 
-/// Time after which a blocked write checks whether the participant is closing.
-const BLOCK: Duration = Duration::from_millis(100);
+/// Time after which a blocked write returns, so that its caller can go on with something else.
+const BLOCK: Duration = Duration::from_micros(500);
 /// Polling interval of waiting for a subscriber.
 const POLL: Duration = Duration::from_millis(2);
 /// Id of the data representation that every reader supports.
@@ -243,22 +243,26 @@ impl Writer {
         }
     }
 
-    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+    /// Publishes a payload; waits for as long as the settings allow, or at most for `limit`.
+    fn publish(&self, payload: &[u8], limit: Option<Duration>) -> Result<(), PublishError> {
         adapter::trace_message("published", self.name(), payload);
         if self.form == Form::Text {
             let header = cdr::header(payload).map_err(PublishError::Payload)?;
-            return self.write([&header, payload, &[0; 4][..1 + cdr::padding(payload.len())]]);
+            return self.write([&header, payload, &[0; 4][..1 + cdr::padding(payload.len())]], limit);
         }
         let (header, body) = self.form.split(payload).map_err(PublishError::Payload)?;
-        self.write([&header, body, &[0; 4][..body.len().wrapping_neg() % 4]])
+        self.write([&header, body, &[0; 4][..body.len().wrapping_neg() % 4]], limit)
     }
 
     /// Writes the parts of a serialised sample.
-    fn write(&self, parts: [&[u8]; 3]) -> Result<(), PublishError> {
+    fn write(&self, parts: [&[u8]; 3], limit: Option<Duration>) -> Result<(), PublishError> {
         let size = parts.iter().map(|part| part.len()).sum();
         let parts = parts
             .map(|bytes| ddsrt_iovec_t { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
-        self.slow.admit()?;
+        if limit.is_none() {
+            self.slow.admit()?;
+        }
+        let mut waited = Duration::ZERO;
         loop {
             if self.domain.is_closing() {
                 return Err(PublishError::Closed);
@@ -283,7 +287,15 @@ impl Writer {
             // SAFETY: a live handle; the call takes over our reference to `data`, whatever it returns.
             match unsafe { cyclors::dds_writecdr(self.writer.handle(), data) } {
                 // Nothing was written: readers have not acknowledged enough samples yet.
-                cyclors::DDS_RETCODE_TIMEOUT => self.slow.waited(BLOCK)?,
+                cyclors::DDS_RETCODE_TIMEOUT => match limit {
+                    None => self.slow.waited(BLOCK)?,
+                    Some(limit) => {
+                        waited += BLOCK;
+                        if waited >= limit {
+                            return Err(PublishError::Slow);
+                        }
+                    }
+                },
                 code if code < 0 => return Err(PublishError::Network(message(code))),
                 _ => {
                     self.slow.accepted(size);
@@ -324,7 +336,12 @@ impl Drop for Writer {
 
 impl adapter::Publisher for Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        self.writer.publish(payload)
+        self.writer.publish(payload, None)
+    }
+
+    /// Publishes a payload. A call of the library waits for half a millisecond, and so does this at least.
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        self.writer.publish(payload, Some(limit))
     }
 
     fn release(&self) {

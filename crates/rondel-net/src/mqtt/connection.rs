@@ -13,7 +13,7 @@ use super::link::{self, Inbox, Link};
 use super::outgoing::{Outgoing, PendingRequest};
 use super::packet::{self, ConnAck, Malformed, Packet};
 use super::session::Breaks;
-use super::{OpenError, Qos, Settings, Version};
+use super::{OpenError, Settings, Version};
 use crate::adapter::{Sample, now};
 
 /// First and longest delay before a reconnection attempt; it doubles in between.
@@ -28,6 +28,8 @@ const TAKEOVERS: u32 = 6;
 /// same id is suspected, and from which this one gives up. Version 3.1.1 has no word for it, and some brokers do not
 /// say it in version 5.
 const SUSPICION: (u32, u32) = (3, 12);
+/// Longest wait for a broker to read, after which the state of the connection is looked at again.
+const ROOM: Duration = Duration::from_millis(50);
 /// Interval of attempts to take a lock before a deadline.
 const POLL: Duration = Duration::from_millis(1);
 
@@ -62,7 +64,7 @@ pub(super) struct Connection {
     pub(super) gate: Mutex<()>,
     pub(super) out: Mutex<Outgoing>,
     pub(super) changed: Condvar,
-    tick: Condvar,
+    pub(super) tick: Condvar,
     /// The same link as in `out`, so that it can be cut while a writer holds that lock.
     link: Mutex<Option<Arc<Link>>>,
     closing: AtomicBool,
@@ -352,8 +354,7 @@ impl Connection {
         if let Some(out) = &mut out
             && out.flight.is_behind()
         {
-            let window = self.window(out, Qos::ExactlyOnce);
-            out.catch_up(window);
+            self.catch_up(out);
         }
         drop(out);
         if answered {
@@ -369,7 +370,7 @@ impl Connection {
         if !answers.is_empty() {
             let mut out = self.out();
             out.buffer.append(answers);
-            out.send();
+            self.send(&mut out);
         }
         inbox.used(used);
         Ok(end)
@@ -429,6 +430,7 @@ impl Connection {
         }
         let resumed = allowed.session_present;
         out.buffer.clear();
+        out.is_congested = false;
         out.allowed = allowed;
         // The broker does not answer requests that were sent over the broken link.
         out.answered = out.pings;
@@ -459,17 +461,27 @@ impl Connection {
         routes.all.iter_mut().for_each(|entry| entry.known = true);
         out.flight.restart(resumed);
         out.link = Some(Arc::clone(&link));
-        let window = self.window(out, Qos::ExactlyOnce);
-        out.catch_up(window);
+        self.catch_up(out);
         self.changed.notify_all();
         Some(link)
     }
 
     /// Sends pings while nothing else is sent, also while a receiver blocks, so that the broker does not
-    /// close the connection.
+    /// close the connection; sends the rest of what the broker had no room for.
     fn keep_alive(&self) {
         let mut out = self.out();
         while !out.ended {
+            if let Some(link) = out.link.clone().filter(|_| out.is_congested) {
+                drop(out);
+                let has_room = link.wait_for_room(ROOM);
+                out = self.out();
+                if has_room || link.is_stuck() {
+                    self.send(&mut out);
+                    // Whoever publishes may wait for it.
+                    self.changed.notify_all();
+                }
+                continue;
+            }
             let own = self.settings.keep_alive;
             let every =
                 out.allowed.keep_alive.filter(|theirs| *theirs > 0).map_or(own, |theirs| theirs.min(own));
@@ -477,7 +489,7 @@ impl Connection {
             out = self.tick.wait_timeout(out, every).unwrap_or_else(PoisonError::into_inner).0;
             if !self.is_closing() && out.link.is_some() && out.written.elapsed() >= every * 2 {
                 out.ping();
-                out.send();
+                self.send(&mut out);
             }
         }
     }
@@ -500,7 +512,7 @@ impl Connection {
             let mut last = std::mem::take(&mut out.buffer);
             packet::disconnect(self.version(), !self.is_persistent(), &mut last);
             // If writing fails, the connection is broken already.
-            if link.write(&last).is_ok() {
+            if link.write_until(&last, deadline).unwrap_or(false) {
                 link.finish();
             }
         }

@@ -215,7 +215,7 @@ pub(super) fn release(cut: &[(Arc<Connection>, u64)]) {
         if !answers.is_empty() {
             let mut out = connection.out();
             out.buffer.append(&mut answers);
-            out.send();
+            connection.send(&mut out);
         }
     }
 }

@@ -230,7 +230,7 @@ impl Connection {
         routes.held.iter().for_each(Held::signal);
         let mut out = self.out();
         out.buffer.append(&mut answers);
-        out.send();
+        self.send(&mut out);
     }
 
     /// Sends a subscription and waits for the broker's answer.
@@ -254,7 +254,7 @@ impl Connection {
         let one = std::iter::once((filter, qos));
         packet::subscribe(self.version(), id, one, &mut out.buffer);
         out.requests.push((id, PendingRequest::Subscribe(None)));
-        out.send();
+        self.send(&mut out);
         let codes = loop {
             let index = out.requests.iter().position(|(request, _)| *request == id);
             if let Some(index) = index
@@ -317,7 +317,7 @@ impl Connection {
             let id = out.flight.number();
             packet::unsubscribe(self.version(), id, &entry.route.filter, &mut out.buffer);
             out.requests.push((id, PendingRequest::Unsubscribe));
-            out.send();
+            self.send(&mut out);
         }
         true
     }

@@ -2,12 +2,15 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use socket2::SockRef;
 
 use super::packet::{self, ConnAck, Connect, Packet};
 use super::{OpenError, Settings, Version};
@@ -26,7 +29,62 @@ pub(super) struct Link {
     socket: TcpStream,
     tls: Option<Mutex<ClientConnection>>,
     /// Held from encrypting until sending, because TLS records must leave in the order of encryption.
-    writing: Mutex<()>,
+    unsent: Mutex<Unsent>,
+    /// Time after which a broker that makes room for nothing counts as gone.
+    patience: Duration,
+}
+
+/// Bytes that the broker had no room for.
+#[derive(Debug, Default)]
+struct Unsent {
+    bytes: Vec<u8>,
+    /// How many of them were sent meanwhile.
+    sent: usize,
+    /// When the broker last made room, while there are any.
+    since: Option<Instant>,
+}
+
+impl Unsent {
+    /// Sends what waits, without blocking. Returns whether nothing waits any more.
+    fn send(&mut self, socket: &TcpStream) -> io::Result<bool> {
+        while self.sent < self.bytes.len() {
+            match send(socket, &self.bytes[self.sent..])? {
+                0 => return Ok(false),
+                count => {
+                    self.sent += count;
+                    self.since = Some(Instant::now());
+                }
+            }
+        }
+        (self.sent, self.since) = (0, None);
+        if self.bytes.capacity() > KEPT {
+            self.bytes = Vec::new()
+        } else {
+            self.bytes.clear()
+        }
+        Ok(true)
+    }
+
+    /// Keeps bytes behind those that wait.
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.since.is_none() {
+            self.since = Some(Instant::now());
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+/// Sends bytes without blocking and returns how many; 0 if there is no room.
+fn send(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match SockRef::from(socket).send_with_flags(bytes, nix::libc::MSG_DONTWAIT | nix::libc::MSG_NOSIGNAL)
+        {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Ok(0) if !bytes.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
+            sent => return sent,
+        }
+    }
 }
 
 /// Bytes received and not processed yet.
@@ -180,7 +238,10 @@ impl Link {
                 Some(Mutex::new(tls))
             }
         };
-        let link = Link { socket, tls, writing: Mutex::new(()) };
+        // The broker answers pings, so a longer silence means that the connection is lost.
+        let silence = Duration::from_millis(u64::from(settings.keep_alive) * 1500);
+        let patience = settings.slow_consumer.map_or(silence, |wait| wait.min(silence));
+        let link = Link { socket, tls, unsent: Mutex::default(), patience };
         let mut out = Vec::new();
         let request = Connect {
             version: settings.version,
@@ -225,11 +286,7 @@ impl Link {
             return Err(if is_temporary { unreachable(reason) } else { refused(reason) });
         }
         inbox.used(end);
-        // The broker answers pings, so a longer silence means that the connection is lost.
-        let silence = Duration::from_millis(u64::from(settings.keep_alive) * 1500);
         link.socket.set_read_timeout(Some(silence)).map_err(failed)?;
-        let patience = settings.slow_consumer.map_or(silence, |wait| wait.min(silence));
-        link.socket.set_write_timeout(Some(patience)).map_err(failed)?;
         Ok((link, inbox, answer))
     }
 
@@ -266,10 +323,25 @@ impl Link {
         }
     }
 
-    /// Writes all bytes.
-    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let _writing = lock(&self.writing);
-        let Some(tls) = &self.tls else { return (&self.socket).write_all(bytes) };
+    /// Writes bytes without blocking, and keeps what the broker has no room for. Returns whether all was written.
+    ///
+    /// # Errors
+    /// The connection is broken, or the broker has made no room for too long.
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<bool> {
+        let mut unsent = lock(&self.unsent);
+        let Some(tls) = &self.tls else {
+            let mut rest = bytes;
+            while unsent.send(&self.socket)? && !rest.is_empty() {
+                match send(&self.socket, rest)? {
+                    0 => break,
+                    count => rest = &rest[count..],
+                }
+            }
+            if !rest.is_empty() {
+                unsent.keep(rest);
+            }
+            return self.has_sent(&unsent);
+        };
         let mut rest = bytes;
         loop {
             let mut encrypted = Vec::new();
@@ -282,11 +354,44 @@ impl Link {
                     tls.write_tls(&mut encrypted)?;
                 }
             }
-            (&self.socket).write_all(&encrypted)?;
+            if !encrypted.is_empty() {
+                unsent.keep(&encrypted);
+            }
+            unsent.send(&self.socket)?;
             if rest.is_empty() {
-                return Ok(());
+                return self.has_sent(&unsent);
             }
         }
+    }
+
+    /// Whether nothing waits.
+    fn has_sent(&self, unsent: &Unsent) -> io::Result<bool> {
+        match unsent.since {
+            Some(since) if since.elapsed() >= self.patience => Err(io::ErrorKind::TimedOut.into()),
+            since => Ok(since.is_none()),
+        }
+    }
+
+    /// Writes bytes, and waits for room until a deadline. Returns whether all was written.
+    pub(super) fn write_until(&self, bytes: &[u8], deadline: Instant) -> io::Result<bool> {
+        let mut is_written = self.write(bytes)?;
+        while !is_written && Instant::now() < deadline {
+            self.wait_for_room(deadline.saturating_duration_since(Instant::now()));
+            is_written = self.write(&[])?;
+        }
+        Ok(is_written)
+    }
+
+    /// Waits until the broker makes room, at most for this time. Returns whether it has, or the connection is broken.
+    pub(super) fn wait_for_room(&self, limit: Duration) -> bool {
+        let millis = u16::try_from(limit.as_millis()).unwrap_or(u16::MAX);
+        let mut sockets = [PollFd::new(self.socket.as_fd(), PollFlags::POLLOUT)];
+        poll(&mut sockets, PollTimeout::from(millis)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether the broker has made no room for too long.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.has_sent(&lock(&self.unsent)).is_err()
     }
 
     /// Closes the sending direction.

@@ -1,7 +1,7 @@
 //! Outgoing packets of a connection: messages, acknowledgements, requests.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, lock_until};
@@ -45,6 +45,18 @@ pub(super) struct Outgoing {
     pub(super) ended: bool,
     /// Whether the broker was waited for in vain, and has accepted nothing since.
     stalled: bool,
+    /// Whether the link has bytes that the broker has not made room for.
+    pub(super) is_congested: bool,
+}
+
+/// A message to publish.
+pub(super) struct Message<'a> {
+    pub(super) topic: &'a str,
+    pub(super) qos: Qos,
+    pub(super) retained: bool,
+    pub(super) payload: &'a [u8],
+    /// Whether it may wait in the buffer for others.
+    pub(super) hold: bool,
 }
 
 /// A request that waits for the broker's answer.
@@ -74,7 +86,7 @@ impl Connection {
             Packet::PubRec(id, _) => {
                 out.flight.taken(id);
                 packet::acknowledge(packet::PUBREL, id, &mut out.buffer);
-                out.send();
+                self.send(out);
             }
             Packet::PubComp(id) => self.acknowledged(out, id),
             Packet::SubAck(id, codes) => {
@@ -134,55 +146,72 @@ impl Connection {
         }
     }
 
-    /// Publishes a message; waits while the connection is broken or the window is full. Once it has waited for
-    /// as long as the settings allow, messages are refused until the broker accepts one again, and counted as dropped
-    /// if there is a counter.
-    pub(super) fn publish(
+    /// Publishes a message; waits while the connection is broken or congested, or the window is full. Once it has waited
+    /// for as long as the settings allow, messages are refused until the broker accepts one again, and counted as
+    /// dropped if there is a counter.
+    pub(super) fn publish(&self, message: &Message<'_>, drops: Option<&Drops>) -> Result<(), PublishError> {
+        trace_message("published", message.topic, message.payload);
+        let out = self.out();
+        let wait = if out.stalled { Some(Duration::ZERO) } else { self.settings.slow_consumer };
+        let (mut out, qos) = self.wait_for_room(out, message.qos, wait)?;
+        let Some(qos) = qos else { return Err(self.refuse(&mut out, drops)) };
+        if out.stalled {
+            out.stalled = false;
+            tracing::warn!(broker = %self.settings.broker, "the MQTT broker accepts messages again");
+        }
+        self.append(&mut out, message, qos)
+    }
+
+    /// Publishes a message as [`publish`](Connection::publish) does, and waits at most `limit`.
+    pub(super) fn offer(&self, message: &Message<'_>, limit: Duration) -> Result<(), PublishError> {
+        trace_message("published", message.topic, message.payload);
+        let (mut out, qos) = self.wait_for_room(self.out(), message.qos, Some(limit))?;
+        self.append(&mut out, message, qos.ok_or(PublishError::Slow)?)
+    }
+
+    /// Waits until the broker can be sent a message, at most for this time. Returns the quality of service that it allows;
+    /// `None` if the time is over.
+    fn wait_for_room<'a>(
         &self,
-        topic: &str,
+        mut out: MutexGuard<'a, Outgoing>,
         qos: Qos,
-        retained: bool,
-        payload: &[u8],
-        hold: bool,
-        drops: Option<&Drops>,
-    ) -> Result<(), PublishError> {
-        trace_message("published", topic, payload);
-        let mut out = self.out();
+        limit: Option<Duration>,
+    ) -> Result<(MutexGuard<'a, Outgoing>, Option<Qos>), PublishError> {
         let mut deadline = None;
-        let qos = loop {
+        loop {
             if self.is_closing() || out.ended {
                 return Err(PublishError::Closed);
             }
             let allowed = qos.min(out.allowed.maximum_qos);
             if out.link.is_some() {
-                let full = out.flight.is_behind() || out.flight.len() >= self.window(&out, allowed);
-                if allowed == Qos::AtMostOnce || !full {
-                    break allowed;
+                let is_full = out.flight.is_behind() || out.flight.len() >= self.window(&out, allowed);
+                if !out.is_congested && (allowed == Qos::AtMostOnce || !is_full) {
+                    return Ok((out, Some(allowed)));
                 }
                 // The messages that fill the window may still be in the buffer.
-                out.send();
+                self.send(&mut out);
             }
-            let Some(wait) = self.settings.slow_consumer else {
+            let Some(limit) = limit else {
                 out = self.changed.wait(out).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let left = deadline.get_or_insert_with(|| Instant::now() + wait);
-            let left = left.saturating_duration_since(Instant::now());
-            if out.stalled || left.is_zero() {
-                return Err(self.refuse(&mut out, drops));
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok((out, None));
             }
             out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
-        };
-        if out.stalled {
-            out.stalled = false;
-            tracing::warn!(broker = %self.settings.broker, "the MQTT broker accepts messages again");
         }
+    }
+
+    /// Appends a message to the buffer, and sends that unless it is held back.
+    fn append(&self, out: &mut Outgoing, message: &Message<'_>, qos: Qos) -> Result<(), PublishError> {
+        let &Message { topic, retained, payload, hold, .. } = message;
         let mut message = packet::Publish { duplicate: false, retained, qos, topic, id: 0, payload };
         let length = packet::publish_length(self.version(), &message);
         if length > packet::LONGEST || length + 5 > out.allowed.maximum_packet {
             return Err(PublishError::Payload("it is larger than the MQTT broker's maximum packet size"));
         }
-        let out = &mut *out;
         if qos == Qos::AtMostOnce {
             packet::publish(self.version(), &message, &mut out.buffer);
         } else {
@@ -191,9 +220,18 @@ impl Connection {
             out.buffer.extend_from_slice(out.flight.keep(message.id, write));
         }
         if !hold || out.buffer.len() >= FULL {
-            out.send();
+            self.send(out);
         }
         Ok(())
+    }
+
+    /// Sends the buffer. What the broker does not read is sent later, by the thread that keeps the connection alive.
+    pub(super) fn send(&self, out: &mut Outgoing) {
+        let was_congested = out.is_congested;
+        out.send();
+        if out.is_congested && !was_congested {
+            self.tick.notify_all();
+        }
     }
 
     /// Refuses a message that the broker was not ready for in time.
@@ -218,9 +256,17 @@ impl Connection {
         usize::from(out.allowed.receive_maximum).min(if is_unstated { WINDOW_V3_QOS_2 } else { WINDOW })
     }
 
+    /// Sends messages again that the broken connection left unacknowledged, as far as the window allows.
+    pub(super) fn catch_up(&self, out: &mut Outgoing) {
+        let window = self.window(out, Qos::ExactlyOnce);
+        let Outgoing { flight, buffer, .. } = &mut *out;
+        flight.catch_up(window, buffer);
+        self.send(out);
+    }
+
     /// Sends the buffered messages.
     pub(super) fn release(&self) {
-        self.out().send();
+        self.send(&mut self.out());
     }
 
     /// Waits up to `limit` for the connection. Returns whether it is open.
@@ -234,7 +280,7 @@ impl Connection {
     pub(super) fn wait_read(&self, limit: Duration) -> bool {
         let mut out = self.out();
         out.ping();
-        out.send();
+        self.send(&mut out);
         let ping = out.pings;
         let waiting = |out: &mut Outgoing| out.answered < ping && out.link.is_some() && !out.ended;
         let out = self.changed.wait_timeout_while(out, limit, waiting);
@@ -245,7 +291,7 @@ impl Connection {
     /// whether it did within `limit`.
     pub(super) fn settle(&self, limit: Duration) -> bool {
         let Some(mut out) = lock_until(&self.out, Instant::now() + limit) else { return false };
-        out.send();
+        self.send(&mut out);
         let mark = out.flight.kept();
         let waiting = |out: &mut Outgoing| !out.flight.is_through(mark) && !self.is_closing() && !out.ended;
         let out = self.changed.wait_timeout_while(out, limit, waiting);
@@ -273,10 +319,10 @@ impl Connection {
         // The broker answers in order: when it answers this ping, it has read everything before it.
         let mut pinged = None;
         loop {
-            out.send();
+            self.send(&mut out);
             if out.link.is_some() && pinged.is_none() {
                 out.ping();
-                out.send();
+                self.send(&mut out);
                 pinged = Some(out.pings);
             }
             if out.flight.is_empty() && pinged.is_some_and(|ping| out.answered >= ping) {
@@ -310,28 +356,28 @@ impl Outgoing {
             written: Instant::now(),
             ended: false,
             stalled: false,
+            is_congested: false,
         }
     }
 
-    /// Writes the buffer. If that fails, the link is cut and the reading thread reports the reason.
-    pub(super) fn send(&mut self) {
-        if self.buffer.is_empty() {
+    /// Writes the buffer, as far as that does not block: the link keeps the rest. If that fails, the link is cut and the
+    /// reading thread reports the reason.
+    fn send(&mut self) {
+        if self.buffer.is_empty() && !self.is_congested {
             return;
         }
-        if let Some(link) = &self.link
-            && link.write(&self.buffer).is_err()
-        {
-            link.cut();
-            self.link = None;
+        self.is_congested = false;
+        if let Some(link) = &self.link {
+            match link.write(&self.buffer) {
+                Ok(is_written) => self.is_congested = !is_written,
+                Err(_) => {
+                    link.cut();
+                    self.link = None;
+                }
+            }
         }
         self.buffer.clear();
         self.written = Instant::now();
-    }
-
-    /// Sends messages again that the broken connection left unacknowledged, as far as the window allows.
-    pub(super) fn catch_up(&mut self, window: usize) {
-        self.flight.catch_up(window, &mut self.buffer);
-        self.send();
     }
 
     /// Appends a ping to the buffer.

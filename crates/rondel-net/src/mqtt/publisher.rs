@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Qos;
 use super::connection::Connection;
+use super::outgoing::Message;
 use crate::adapter::{self, Drops, PublishError};
 
 /// A publisher on one topic of a broker.
@@ -29,12 +30,25 @@ impl std::fmt::Debug for Publisher {
     }
 }
 
+impl Publisher {
+    fn message<'a>(&'a self, payload: &'a [u8]) -> Message<'a> {
+        let Publisher { topic, qos, retain, batching, .. } = self;
+        Message { topic, qos: *qos, retained: *retain, payload, hold: *batching }
+    }
+}
+
 impl adapter::Publisher for Publisher {
     /// Publishes a payload; blocks while the connection is broken or the limit of unacknowledged
     /// messages is reached, at most for as long as the settings allow.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         let drops = (!self.hands_back.load(Ordering::Relaxed)).then_some(&*self.drops);
-        self.connection.publish(&self.topic, self.qos, self.retain, payload, self.batching, drops)
+        self.connection.publish(&self.message(payload), drops)
+    }
+
+    /// Publishes a payload, for which it waits at most `limit`: nobody holds the lock of the connection while the broker
+    /// is waited for.
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        self.connection.offer(&self.message(payload), limit)
     }
 
     fn release(&self) {
