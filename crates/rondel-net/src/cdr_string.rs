@@ -129,16 +129,31 @@ impl Wrapping {
     }
 }
 
-impl Publisher for Wrapping {
-    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+impl Wrapping {
+    /// Publishes a payload as a sample.
+    fn wrap(
+        &self,
+        payload: &[u8],
+        publish: impl FnOnce(&[u8]) -> Result<(), PublishError>,
+    ) -> Result<(), PublishError> {
         // The lock is not held while publishing, which may block.
         let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sample = std::mem::take(&mut *spare());
         let published = rondel_decode::cdr::write_string(payload, &mut sample)
             .map_err(PublishError::Payload)
-            .and_then(|()| self.publisher.publish(&sample));
+            .and_then(|()| publish(&sample));
         *spare() = sample;
         published
+    }
+}
+
+impl Publisher for Wrapping {
+    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        self.wrap(payload, |sample| self.publisher.publish(sample))
+    }
+
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        self.wrap(payload, |sample| self.publisher.offer(sample, limit))
     }
 
     fn release(&self) {

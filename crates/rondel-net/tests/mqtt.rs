@@ -347,7 +347,7 @@ fn a_frozen_broker_blocks_no_offer() {
             }
         };
         assert!(matches!(refused, PublishError::Slow), "{refused}");
-        assert!(accepted >= 20 && accepted < 20_000, "{accepted}");
+        assert!((20..20_000).contains(&accepted), "{accepted}");
         assert!(longest < Duration::from_millis(100), "{longest:?}");
         assert_eq!(publisher.drops().unwrap().count(), 0, "it is the caller's");
         broker.unfreeze();

@@ -1,5 +1,7 @@
 //! Publishing at an address, whatever its network.
 
+use std::sync::Arc;
+
 use rondel_decode::schema::Schema;
 
 use super::{Networks, Ros2};
@@ -35,6 +37,25 @@ impl Networks {
             Encoding::CdrString if self.has_text(address) => publisher,
             Encoding::CdrString => Box::new(Wrapping::new(publisher)),
         })
+    }
+
+    /// Answers with the present state of a topic whoever asks for it, until what it returns is dropped; `None` on networks
+    /// on which nobody can ask.
+    ///
+    /// # Errors
+    /// The reason, with the address.
+    pub fn answer(
+        &self,
+        address: &Address,
+        state: Arc<dyn zenoh::State>,
+    ) -> Result<Option<zenoh::Answering>, String> {
+        match (address, &self.zenoh) {
+            (Address::Zenoh(key, _), Some(session)) => {
+                let answering = session.answer(key, state);
+                answering.map(Some).map_err(|e| format!("cannot answer on {address}: {e}"))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn plain_publisher(

@@ -5,9 +5,11 @@
 //! receiver publishes within these calls. Zenoh's asynchronous interface is used in this module only.
 
 mod advanced;
+mod backlog;
 mod consumers;
 mod envelope;
 mod exposure;
+mod present;
 mod publisher;
 mod recovery;
 mod resend;
@@ -18,6 +20,7 @@ mod subscription;
 mod unsure;
 mod watch;
 
+pub use present::{Answering, State};
 pub use publisher::Publisher;
 pub use ros2::{DescribedType, Ros2Node, Ros2Publisher, Ros2Publishers, Ros2Subscription};
 pub use session::{Connections, OpenError, Session};

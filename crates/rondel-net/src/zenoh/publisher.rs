@@ -12,12 +12,17 @@ use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::EntityGlobalId;
 use rondel_event::Timestamp;
 
+use super::backlog::Backlog;
 use super::resend::{Keeping, Shelf};
 use super::watch::{Sent, Watch};
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, Drops, PublishError};
 use crate::ros2::{Attachment, attachment};
 
+/// From which limit on a caller has time.
+const PATIENT: Duration = Duration::from_millis(10);
+/// Bytes of a message beside its payload, about.
+const HEAD: usize = 64;
 /// Polling interval of closing.
 const POLL: Duration = Duration::from_millis(1);
 /// Interval of looking for subscriptions that were cut off, at the end.
@@ -39,6 +44,7 @@ pub struct Publisher {
     /// Messages that a subscription has not confirmed at the end.
     unconfirmed: AtomicU64,
     watch: Weak<Watch>,
+    backlog: Arc<Backlog>,
     ros2: Option<Ros2Marks>,
 }
 
@@ -143,7 +149,7 @@ impl Publisher {
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
         gate: Arc<PublishGate>,
-        (watch, shelf): (&Arc<Watch>, &Arc<Shelf>),
+        (watch, shelf, backlog): (&Arc<Watch>, &Arc<Shelf>, &Arc<Backlog>),
         ros2: Option<Ros2Marks>,
     ) -> Result<Publisher, DeclareError> {
         let name = key.to_string();
@@ -191,6 +197,7 @@ impl Publisher {
             keeping,
             unconfirmed: AtomicU64::new(0),
             watch: Arc::downgrade(watch),
+            backlog: Arc::clone(backlog),
             ros2,
         })
     }
@@ -229,6 +236,15 @@ impl adapter::Publisher for Publisher {
                 PublishError::Network(super::reason(e))
             }
         })
+    }
+
+    /// Publishes unless that would block. A caller that has time waits for as long as the settings allow: a call cannot be
+    /// ended.
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        if limit < PATIENT && !self.backlog.admits(payload.len() + HEAD) {
+            return Err(PublishError::Slow);
+        }
+        self.publish(payload)
     }
 
     fn is_matched(&self) -> bool {

@@ -16,6 +16,7 @@ use ::zenoh::Wait;
 use ::zenoh::liveliness::LivelinessToken;
 use rondel_event::TopicId;
 
+use super::backlog::Backlog;
 use super::envelope::Ros2Envelope;
 use super::publisher::{PublishGate, Publisher, Ros2Marks};
 use super::recovery::{Numbers, Recoverer};
@@ -40,6 +41,7 @@ pub struct Ros2Node {
     gate: Arc<PublishGate>,
     watch: Arc<Watch>,
     shelf: Arc<Shelf>,
+    backlog: Arc<Backlog>,
     /// The number of the next endpoint.
     next: AtomicU64,
     _token: LivelinessToken,
@@ -50,7 +52,7 @@ impl Ros2Node {
         session: &::zenoh::Session,
         settings: &Settings,
         (recoverer, gate): (&Arc<Recoverer>, &Arc<PublishGate>),
-        (watch, shelf): (Arc<Watch>, Arc<Shelf>),
+        (watch, shelf, backlog): (Arc<Watch>, Arc<Shelf>, Arc<Backlog>),
     ) -> Result<Ros2Node, DeclareError> {
         let (domain, name) = (settings.domain, settings.node.clone());
         let token = token(session, (domain, &name), 0, Entity::Node);
@@ -64,6 +66,7 @@ impl Ros2Node {
             gate: Arc::clone(gate),
             watch,
             shelf,
+            backlog,
             next: AtomicU64::new(1),
         })
     }
@@ -107,7 +110,7 @@ impl Ros2Node {
         let keeps = qos.durability == Durability::TransientLocal;
         let marks = Ros2Marks { gid: gid(&self.session, token.entity_id), depth: qos.depth };
         let settings = PublisherSettings { numbered: keeps, ..PublisherSettings::default() };
-        let kept = (&self.watch, &self.shelf);
+        let kept = (&self.watch, &self.shelf, &self.backlog);
         let gate = Arc::clone(&self.gate);
         let inner = Publisher::declare(&self.session, parse_key(&key)?, &settings, gate, kept, Some(marks))?;
         let mut tokens = Vec::new();
@@ -144,6 +147,10 @@ pub struct Ros2Publisher {
 impl adapter::Publisher for Ros2Publisher {
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         self.inner.publish(payload)
+    }
+
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        self.inner.offer(payload, limit)
     }
 
     fn is_matched(&self) -> bool {

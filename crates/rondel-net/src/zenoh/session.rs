@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use ::zenoh::Wait;
 use rondel_event::TopicId;
 
+use super::backlog::Backlog;
 use super::envelope::Plain;
+use super::present::{self, Answering, State};
 use super::publisher::PublishGate;
 use super::recovery::{Numbers, Recoverer};
 use super::resend::Shelf;
@@ -137,6 +139,7 @@ pub struct Session {
     listeners: Vec<Listener>,
     /// The messages that publishers keep for subscribers that missed them.
     shelf: Arc<Shelf>,
+    backlog: Arc<Backlog>,
 }
 
 impl Session {
@@ -185,8 +188,10 @@ impl Session {
         let kept = settings.resend.unwrap_or(RESEND);
         let shelf = Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)).map_err(thread)?;
         watch.tick(&shelf);
+        let backlog = Backlog::start(&session).map_err(|e| OpenError::Network(super::reason(e)))?;
         let listeners = actual(settings.listeners(), &session);
-        Ok(Session { session, connect: settings.connect.clone(), gate, watch, recoverer, listeners, shelf })
+        let connect = settings.connect.clone();
+        Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -267,10 +272,11 @@ impl Session {
     ) -> Result<Subscription, DeclareError> {
         let key_expression = parse_key(key)?;
         let numbers = Numbers::new(&self.recoverer, (key.to_owned(), topic), Arc::clone(&receiver));
-        let kept = Arc::clone(&numbers);
+        let (kept, late) = (Arc::clone(&numbers), Arc::clone(&receiver));
         let subscription =
-            Subscription::declare(&self.session, key_expression, topic, receiver, numbers, Plain)?;
+            Subscription::declare(&self.session, key_expression.clone(), topic, receiver, numbers, Plain)?;
         kept.begin();
+        present::ask(&self.session, &key_expression, topic, &late);
         if tracing::enabled!(tracing::Level::INFO) {
             let Connections { routers, peers } = self.connections();
             tracing::info!(topic = %key, routers, peers, "subscribed");
@@ -306,8 +312,16 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        let (gate, kept) = (Arc::clone(&self.gate), (&self.watch, &self.shelf));
+        let (gate, kept) = (Arc::clone(&self.gate), (&self.watch, &self.shelf, &self.backlog));
         Publisher::declare(&self.session, parse_key(key)?, settings, gate, kept, None)
+    }
+
+    /// Answers with the present state of a topic whoever asks for it, until what it returns is dropped.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn answer(&self, key: &str, state: Arc<dyn State>) -> Result<Answering, DeclareError> {
+        Answering::declare(&self.session, parse_key(key)?, Arc::clone(&self.gate), state)
     }
 
     /// Joins ROS 2 as a node, in the formats of rmw_zenoh. The session should be the one of
@@ -317,7 +331,8 @@ impl Session {
     /// [`DeclareError`]
     pub fn join_ros2(&self, settings: &crate::ros2::Settings) -> Result<Ros2Node, DeclareError> {
         let (watch, shelf) = (Arc::clone(&self.watch), Arc::clone(&self.shelf));
-        Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), (watch, shelf))
+        let kept = (watch, shelf, Arc::clone(&self.backlog));
+        Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), kept)
     }
 
     /// Returns the graph of a domain of ROS 2, as far as rmw_zenoh's tokens show it within `limit`.
