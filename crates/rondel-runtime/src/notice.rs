@@ -191,6 +191,16 @@ impl Notice {
         Notice::new("paused", None, members, sentence)
     }
 
+    /// The thread that evaluates has not moved for so many seconds, and what it was doing; `is_over`: it moves again.
+    pub fn stalled(seconds: f64, place: &str, is_over: bool) -> Notice {
+        let sentence = match is_over {
+            true => format!("checking goes on after {seconds:.1} s of {place}"),
+            false => format!("checking has not moved for {seconds:.1} s: it is {place}"),
+        };
+        let members = vec![("seconds", json!(seconds)), ("place", json!(place)), ("over", json!(is_over))];
+        Notice::new("stalled", None, members, sentence)
+    }
+
     /// No message on `/clock` for so many nanoseconds; `has_begun`: there was one before.
     pub fn no_clock(after: i64, has_begun: bool) -> Notice {
         let lasted = shown(after.max(0).unsigned_abs());
@@ -400,7 +410,14 @@ impl Notice {
     pub fn is_recurring(&self) -> bool {
         matches!(
             self.kind,
-            "blind" | "lost" | "no_clock" | "outage" | "paused" | "reset" | "simulation_restarted"
+            "blind"
+                | "lost"
+                | "no_clock"
+                | "outage"
+                | "paused"
+                | "reset"
+                | "simulation_restarted"
+                | "stalled"
         )
     }
 

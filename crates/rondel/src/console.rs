@@ -1,23 +1,23 @@
-//! Standard output of live commands: its reader is waited for only so long.
+//! Standard output of live commands: nobody waits for its reader.
 //!
-//! Messages arrive on the threads of the networks, and the same threads print. A reader that does not read (a
-//! stopped pager, a full pipe) would hold up the publishers. After the wait, messages are dropped and counted
-//! until the reader reads again. What is printed stays whole: the rest of a message that was begun comes first. A file
-//! on a full disk is treated alike: others may make room.
+//! Messages arrive on the threads of the networks, and the same threads print. A reader that does not read (a stopped
+//! pager, a full pipe) must not hold them up: what it does not take at once goes into a [queue](crate::queue), whose
+//! thread waits for it. What is printed stays whole: the rest of a message that was begun comes first. A file on a full
+//! disk is treated alike: others may make room.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rondel_net::adapter::{Drops, now};
-use rondel_runtime::text::counted;
+use rondel_net::adapter::{Drops, PublishError, Publisher, now};
 
+use crate::queue::{FIRST, Queue, Queued, Words};
 use crate::spool::Spool;
-use crate::warn;
 
 /// Bytes that a pipe takes without blocking once it is ready: POSIX guarantees 512, Linux one page.
 const PIPE: usize = 4096;
@@ -25,84 +25,86 @@ const PIPE: usize = 4096;
 const TERMINAL: usize = 256;
 /// Bytes from which messages are written without waiting for [`Console::flush`].
 const FULL: usize = 1 << 16;
+/// The name of standard output among sinks.
+const NAME: &str = "stdout";
 
-/// Interval of attempts to write to a full disk.
-const FULL_PROBE: Duration = Duration::from_millis(50);
-/// How long messages that were kept are written at a time.
-const CATCH_UP: Duration = Duration::from_millis(20);
+/// Whether the disk was full when something was last refused. There is one standard output.
+static IS_DISK_FULL: AtomicBool = AtomicBool::new(false);
 
-/// Standard output that drops messages instead of waiting for ever.
+/// The sentences about standard output.
+const WORDS: Words = Words {
+    refuses: || match IS_DISK_FULL.load(Ordering::Relaxed) {
+        true => "the disk of standard output is full: messages are dropped until there is room".to_owned(),
+        false => "nobody reads standard output: messages are dropped until somebody does".to_owned(),
+    },
+    accepts: || match IS_DISK_FULL.load(Ordering::Relaxed) {
+        true => "standard output has room again".to_owned(),
+        false => "standard output is read again".to_owned(),
+    },
+};
+
+/// Standard output that drops or keeps messages instead of waiting for ever.
 pub struct Console {
-    out: Result<File, io::Error>,
-    /// Bytes to write at a time, after asking whether they can be; `None` where writing never waits.
-    portion: Option<usize>,
-    wait: Duration,
+    out: Arc<Output>,
     pending: Vec<u8>,
     /// Where the messages in `pending` end.
     ends: Vec<usize>,
-    /// Whether `pending` begins with the rest of a message.
-    begun: bool,
-    /// Whether the reader was waited for in vain, and has read nothing since.
-    stalled: bool,
-    /// Whether that was because of a full disk.
-    is_full: bool,
+    queue: Arc<Queue>,
+    /// The output as a publisher behind its queue.
+    publisher: Arc<dyn Publisher>,
+}
+
+/// The file behind standard output. The thread of the queue uses it as well as that which prints.
+struct Output {
+    state: Mutex<Writing>,
+    /// Why nothing more can be written.
+    failure: OnceLock<io::Error>,
     drops: Arc<Drops>,
-    /// Where messages are kept instead of being dropped.
-    spool: Option<Arc<Spool>>,
-    /// The length of the message in `pending` that is the first in the spool.
-    kept: Option<usize>,
+}
+
+struct Writing {
+    /// `None` once writing has failed.
+    file: Option<File>,
+    /// Bytes to write at a time, after asking whether they can be; `None` where writing never waits.
+    portion: Option<usize>,
+    /// The rest of a message that was begun.
+    rest: Vec<u8>,
 }
 
 impl Console {
-    /// Standard output, whose reader is waited for so long.
-    pub fn new(wait: Duration) -> Console {
+    /// Standard output, for whose reader messages wait for so long. Those that wait longer go to the spool, or are
+    /// dropped.
+    pub fn new(wait: Duration, spool: Option<Arc<Spool>>) -> Console {
         let stdout = io::stdout();
         let out = stdout.as_fd().try_clone_to_owned().map(File::from);
-        Console::of(out, if stdout.is_terminal() { TERMINAL } else { PIPE }, wait)
+        Console::of(out, if stdout.is_terminal() { TERMINAL } else { PIPE }, wait, spool)
     }
 
-    fn of(out: io::Result<File>, portion: usize, wait: Duration) -> Console {
-        let is_file = out.as_ref().is_ok_and(|out| out.metadata().is_ok_and(|metadata| metadata.is_file()));
-        Console {
-            out,
-            portion: (!is_file).then_some(portion),
-            wait,
-            pending: Vec::new(),
-            ends: Vec::new(),
-            begun: false,
-            stalled: false,
-            is_full: false,
-            drops: Arc::default(),
-            spool: None,
-            kept: None,
-        }
-    }
-
-    /// Keeps messages that the reader does not read in time, and those after them, instead of dropping them.
-    pub fn keep_in(&mut self, spool: Arc<Spool>) {
-        // What an earlier run has left is not waited for.
-        self.stalled = spool.is_used();
-        self.spool = Some(spool);
-    }
-
-    /// The spool, if messages wait in it.
-    fn used_spool(&self) -> Option<&Arc<Spool>> {
-        self.spool.as_ref().filter(|spool| spool.is_used())
+    fn of(out: io::Result<File>, portion: usize, wait: Duration, spool: Option<Arc<Spool>>) -> Console {
+        let queue = Queue::new(NAME.to_owned(), WORDS, wait, spool);
+        let failure = OnceLock::new();
+        let file = out.map_err(|error| failure.set(error)).ok();
+        let is_file =
+            file.as_ref().is_some_and(|out| out.metadata().is_ok_and(|metadata| metadata.is_file()));
+        let writing = Writing { file, portion: (!is_file).then_some(portion), rest: Vec::new() };
+        let out = Arc::new(Output { state: Mutex::new(writing), failure, drops: queue.drops() });
+        let publisher = Arc::new(Queued::new(Arc::clone(&out) as Arc<dyn Publisher>, Arc::clone(&queue)));
+        Console { out, pending: Vec::new(), ends: Vec::new(), queue, publisher }
     }
 
     /// The counter of dropped messages.
     pub fn drops(&self) -> Arc<Drops> {
-        Arc::clone(&self.drops)
+        self.queue.drops()
+    }
+
+    /// The number of messages that were accepted and dropped later.
+    pub fn withdrawn(&self) -> u64 {
+        self.queue.withdrawn()
     }
 
     /// Adds a message with its line break. It is written at [`Console::flush`], or when enough wait.
     pub fn write(&mut self, message: &[u8]) {
-        if self.out.is_err() || message.is_empty() {
-            return;
-        }
-        if let Some(spool) = self.used_spool() {
-            // It counts and reports what it cannot keep.
-            _ = spool.keep(message);
+        if message.is_empty() || self.failure().is_some() {
             return;
         }
         self.pending.extend_from_slice(message);
@@ -112,141 +114,141 @@ impl Console {
         }
     }
 
-    /// Writes all messages, or drops or keeps them when the reader does not read in time; then those that were kept.
+    /// Writes all messages. What the reader does not take at once waits in the queue.
     pub fn flush(&mut self) {
-        if !self.pending.is_empty() {
-            self.write_out();
+        if self.pending.is_empty() {
+            return;
         }
-        let mut began = None;
-        while let Some(spool) = self.used_spool().cloned()
-            && self.pending.is_empty()
-            && self.out.is_ok()
-            && began.get_or_insert_with(Instant::now).elapsed() < CATCH_UP
-            && spool.next(&mut self.pending)
-        {
-            self.kept = Some(self.pending.len());
-            self.ends.push(self.pending.len());
-            self.write_out();
+        let mut begin = 0;
+        if !self.queue.is_used() {
+            begin = self.out.write_whole(&self.pending, &self.ends, FIRST);
         }
-    }
-
-    fn write_out(&mut self) {
-        let mut written = 0;
-        let mut deadline = None;
-        while written < self.pending.len() {
-            let Ok(out) = &mut self.out else { break };
-            let portion = match self.portion {
-                None => self.pending.len() - written,
-                Some(portion) => {
-                    let left = match deadline {
-                        _ if self.stalled => Duration::ZERO,
-                        None => Duration::ZERO,
-                        Some(deadline) => Instant::saturating_duration_since(&deadline, Instant::now()),
-                    };
-                    match is_ready(out, left) {
-                        Ok(true) => portion.min(self.pending.len() - written),
-                        Ok(false) if !self.stalled && deadline.is_none() => {
-                            deadline = Some(Instant::now() + self.wait);
-                            continue;
-                        }
-                        Ok(false) if !self.stalled && !left.is_zero() => continue,
-                        Ok(false) => return self.give_up(written, false),
-                        Err(error) => {
-                            self.out = Err(error);
-                            break;
-                        }
-                    }
-                }
-            };
-            match out.write(&self.pending[written..written + portion]) {
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_full(&error) => {
-                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.wait);
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if self.stalled || left.is_zero() {
-                        return self.give_up(written, true);
-                    }
-                    std::thread::sleep(FULL_PROBE.min(left));
-                }
-                Err(error) => self.out = Err(error),
+        let written = begin;
+        for end in self.ends.iter().copied().filter(|end| *end > written) {
+            let message = &self.pending[begin..end];
+            // The queue counts and reports what it has no room for.
+            if self.queue.push_behind(message).is_none() && self.out.failure.get().is_none() {
+                _ = self.queue.push_refused(&self.out_publisher(), message);
             }
+            begin = end;
         }
-        if let (Some(length), Some(spool), Ok(_)) = (self.kept.take(), &self.spool, &self.out) {
-            spool.published(length);
-        }
-        if self.stalled && self.out.is_ok() && self.used_spool().is_none() {
-            self.stalled = false;
-            // The spool says so itself.
-            if self.spool.is_none() {
-                let again = if self.is_full { "has room again" } else { "is read again" };
-                warn(&format!(
-                    "standard output {again}; {} dropped so far",
-                    counted(self.drops.count(), "message was", "messages were")
-                ));
-            }
-        }
-        self.begun = false;
         self.pending.clear();
         self.ends.clear();
     }
 
-    /// Drops what was not begun.
-    #[cold]
-    fn give_up(&mut self, written: usize, is_full: bool) {
-        let is_whole = if written == 0 { !self.begun } else { self.ends.contains(&written) };
-        let kept = if is_whole {
-            written
-        } else {
-            self.ends.iter().copied().find(|end| *end > written).unwrap_or(self.pending.len())
-        };
-        let left: Vec<usize> = self.ends.iter().copied().filter(|end| *end > kept).collect();
-        if let Some(spool) = self.spool.as_ref().filter(|_| self.kept.is_none()) {
-            let mut begin = kept;
-            for end in &left {
-                _ = spool.keep(&self.pending[begin..*end]);
-                begin = *end;
-            }
-        }
-        self.pending.truncate(kept);
-        self.pending.drain(..written);
-        self.ends.clear();
-        if !self.pending.is_empty() {
-            self.ends.push(self.pending.len());
-        }
-        self.begun = !self.pending.is_empty();
-        if !self.begun {
-            // It is still in the spool.
-            self.kept = None;
-        }
-        let is_news = !std::mem::replace(&mut self.stalled, true);
-        self.is_full = is_full;
-        if self.spool.is_none() {
-            if is_news && is_full {
-                warn("the disk of standard output is full: messages are dropped until there is room");
-            } else if is_news {
-                warn("nobody reads standard output: messages are dropped until somebody does");
-            }
-            self.drops.add(left.len() as u64, now());
-        }
+    fn out_publisher(&self) -> Arc<dyn Publisher> {
+        Arc::clone(&self.out) as Arc<dyn Publisher>
     }
 
-    /// As [`Console::flush`], at the end: a message of which the rest cannot be written counts as dropped.
-    pub fn end(&mut self) {
+    /// Writes all messages, and returns what is to be flushed at the end: what waits in the queue.
+    pub fn end(&mut self) -> Arc<dyn Publisher> {
         self.flush();
-        if self.begun && self.kept.is_none() && self.out.is_ok() {
-            self.drops.add(1, now());
-        }
+        Arc::clone(&self.publisher)
     }
 
     /// The first failure, if there was one.
     pub fn failure(&self) -> Option<&io::Error> {
-        self.out.as_ref().err()
+        self.out.failure.get()
     }
 
     /// Whether the reader has closed its end, so that there is no use in continuing.
     pub fn is_closed(&self) -> bool {
         self.failure().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl Output {
+    fn state(&self) -> MutexGuard<'_, Writing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes messages that end at these places, and keeps the rest of one that was begun. Returns where the messages
+    /// begin that were not. Waits up to `limit`.
+    fn write_whole(&self, messages: &[u8], ends: &[usize], limit: Duration) -> usize {
+        let state = &mut *self.state();
+        if !self.write_rest(state, limit) {
+            return 0;
+        }
+        let written = self.write(state, messages, limit);
+        if written == 0 || ends.contains(&written) {
+            return written;
+        }
+        let end = ends.iter().copied().find(|end| *end > written).unwrap_or(messages.len());
+        state.rest.extend_from_slice(&messages[written..end]);
+        end
+    }
+
+    /// Writes the rest of a message that was begun. Returns whether there is none any more.
+    fn write_rest(&self, state: &mut Writing, limit: Duration) -> bool {
+        if !state.rest.is_empty() {
+            let rest = std::mem::take(&mut state.rest);
+            let written = self.write(state, &rest, limit);
+            state.rest.extend_from_slice(&rest[written..]);
+        }
+        state.rest.is_empty()
+    }
+
+    /// Writes bytes for which there is room, or comes within `limit`. Returns how many.
+    fn write(&self, state: &mut Writing, bytes: &[u8], limit: Duration) -> usize {
+        let (mut written, began) = (0, Instant::now());
+        while written < bytes.len() {
+            let Some(file) = &mut state.file else { break };
+            let length = match state.portion {
+                None => bytes.len() - written,
+                Some(portion) => match is_ready(file, limit.saturating_sub(began.elapsed())) {
+                    Ok(true) => portion.min(bytes.len() - written),
+                    Ok(false) => {
+                        IS_DISK_FULL.store(false, Ordering::Relaxed);
+                        break;
+                    }
+                    Err(error) => {
+                        self.fail(state, error);
+                        break;
+                    }
+                },
+            };
+            match file.write(&bytes[written..written + length]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_full(&error) => {
+                    IS_DISK_FULL.store(true, Ordering::Relaxed);
+                    break;
+                }
+                Err(error) => self.fail(state, error),
+            }
+        }
+        written
+    }
+
+    fn fail(&self, state: &mut Writing, error: io::Error) {
+        state.file = None;
+        state.rest.clear();
+        // The first one counts.
+        _ = self.failure.set(error);
+    }
+}
+
+impl Publisher for Output {
+    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        self.offer(payload, Duration::ZERO)
+    }
+
+    fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+        if self.write_whole(payload, &[payload.len()], limit) > 0 {
+            return Ok(());
+        }
+        if self.failure.get().is_some() { Err(PublishError::Closed) } else { Err(PublishError::Slow) }
+    }
+
+    /// A message of which the rest cannot be written counts as dropped.
+    fn flush(&self, limit: Duration) -> bool {
+        let state = &mut *self.state();
+        let is_written = self.write_rest(state, limit);
+        if !is_written {
+            state.rest.clear();
+            self.drops.add(1, now());
+        }
+        is_written
     }
 }
 
@@ -257,8 +259,8 @@ fn is_full(error: &io::Error) -> bool {
 
 /// Waits until something can be written, up to `limit`. Returns whether it can.
 fn is_ready(out: &File, limit: Duration) -> io::Result<bool> {
-    // Rounded up: a rest below a millisecond must not spin.
-    let millis = limit.as_micros().div_ceil(1000).min(u128::from(u16::MAX)) as u16;
+    // What is below a millisecond is not waited for: the caller is in a hurry.
+    let millis = limit.as_millis().min(u128::from(u16::MAX)) as u16;
     match poll(&mut [PollFd::new(out.as_fd(), PollFlags::POLLOUT)], PollTimeout::from(millis)) {
         Ok(count) => Ok(count > 0),
         Err(Errno::EINTR) => Ok(false),
@@ -273,43 +275,45 @@ mod tests {
 
     use super::*;
 
-    fn pipe() -> (io::PipeReader, Console) {
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn pipe(wait: Duration) -> (io::PipeReader, Console) {
         let (reader, writer) = io::pipe().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(writer));
-        (reader, Console::of(Ok(file), PIPE, Duration::from_millis(50)))
+        (reader, Console::of(Ok(file), PIPE, wait, None))
+    }
+
+    fn write(console: &mut Console, text: &[u8]) {
+        console.write(text);
+        console.flush();
+    }
+
+    fn wait_until(condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !condition() {
+            assert!(Instant::now() < deadline, "it does not happen");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
     fn messages_are_dropped_whole_while_nobody_reads() {
-        let (mut reader, mut console) = pipe();
+        let (mut reader, mut console) = pipe(Duration::from_millis(50));
         let message = |i: usize| format!("{i} {}\n", "x".repeat(999));
-        for i in 0..200 {
-            console.write(message(i).as_bytes());
-            console.flush();
-        }
-        let dropped = console.drops().count();
-        assert!(dropped > 100 && dropped < 200, "{dropped}");
-        assert!(console.drops().span().is_some());
-        // Once it has waited, it does not wait again.
         let began = Instant::now();
-        (200..300).for_each(|i| {
-            console.write(message(i).as_bytes());
-            console.flush();
-        });
-        assert!(began.elapsed() < Duration::from_millis(2500), "{:?}", began.elapsed());
+        (0..200).for_each(|i| write(&mut console, message(i).as_bytes()));
+        assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
+        wait_until(|| console.drops().count() > 100);
+        assert!(console.drops().count() < 200 && console.drops().span().is_some());
         let read = std::thread::spawn(move || {
             let mut text = String::new();
             reader.read_to_string(&mut text).unwrap();
             text
         });
-        // The reader empties the pipe.
-        while console.stalled {
-            console.write(message(300).as_bytes());
-            console.flush();
-        }
-        console.write(b"last\n");
-        console.flush();
+        wait_until(|| !console.queue.is_used());
+        write(&mut console, b"last\n");
         let dropped = console.drops().count();
+        assert_eq!(dropped, console.withdrawn());
         drop(console);
         let text = read.join().unwrap();
         assert!(text.ends_with("last\n"));
@@ -318,17 +322,12 @@ mod tests {
             assert!(line == "last" || line.len() > 1000 && line.ends_with('x'), "{line}");
             lines += 1;
         }
-        assert!(lines + dropped > 300);
+        assert_eq!(lines + dropped, 201);
     }
 
     #[test]
-    fn a_reader_that_reads_gets_everything() {
-        let (mut reader, mut console) = pipe();
-        let read = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            reader.read_to_end(&mut text).unwrap();
-            text
-        });
+    fn a_reader_that_is_behind_gets_everything() {
+        let (mut reader, mut console) = pipe(LIMIT);
         let mut sent = Vec::new();
         for i in 0..20_000 {
             let message = format!("{i} {}\n", "y".repeat(i % 300));
@@ -338,34 +337,32 @@ mod tests {
                 console.flush();
             }
         }
-        console.flush();
+        assert!(console.queue.is_used());
+        let read = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            reader.read_to_end(&mut text).unwrap();
+            text
+        });
+        assert!(console.end().flush(LIMIT));
         assert_eq!(console.drops().count(), 0);
         drop(console);
         assert!(read.join().unwrap() == sent);
     }
 
     #[test]
-    fn a_full_disk_is_waited_for_and_is_no_failure() {
+    fn a_full_disk_is_no_failure() {
         // It is always full.
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let wait = Duration::from_millis(120);
-        let mut console = Console::of(Ok(full), PIPE, wait);
-        let write = |console: &mut Console, text: &[u8]| {
-            console.write(text);
-            console.flush();
-        };
-        let began = Instant::now();
-        write(&mut console, b"a\n");
-        assert!(began.elapsed() >= wait && console.stalled);
-        (0..3).for_each(|_| write(&mut console, b"b\n"));
+        let mut console = Console::of(Ok(full), PIPE, Duration::from_millis(20), None);
+        (0..4).for_each(|_| write(&mut console, b"a\n"));
+        wait_until(|| console.drops().count() == 4);
         assert!(console.failure().is_none());
-        assert_eq!(console.drops().count(), 4);
         // There is room again.
         let (mut reader, writer) = io::pipe().unwrap();
-        console.out = Ok(File::from(std::os::fd::OwnedFd::from(writer)));
+        console.out.state().file = Some(File::from(std::os::fd::OwnedFd::from(writer)));
+        wait_until(|| !console.queue.is_used());
         write(&mut console, b"c\n");
-        assert!(!console.stalled);
-        console.end();
+        assert!(console.end().flush(LIMIT));
         drop(console);
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
@@ -373,25 +370,23 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_message_that_nobody_reads_counts_at_the_end() {
-        let (reader, mut console) = pipe();
+    fn what_nobody_reads_counts_at_the_end() {
+        let (reader, mut console) = pipe(LIMIT);
         // More than a pipe holds.
-        console.write(&vec![b'z'; 1 << 20]);
-        console.flush();
-        assert!(console.begun && console.drops().count() == 0);
-        console.end();
-        assert_eq!(console.drops().count(), 1);
+        write(&mut console, &vec![b'z'; 1 << 20]);
+        write(&mut console, b"a\n");
+        assert_eq!(console.drops().count(), 0);
+        assert!(!console.end().flush(Duration::ZERO));
+        assert_eq!(console.drops().count(), 2);
         drop(reader);
     }
 
     #[test]
     fn a_reader_that_is_gone_is_a_failure() {
-        let (reader, mut console) = pipe();
+        let (reader, mut console) = pipe(LIMIT);
         drop(reader);
-        console.write(b"a\n");
-        console.flush();
+        write(&mut console, b"a\n");
         assert!(console.is_closed());
-        console.write(b"b\n");
-        console.flush();
+        write(&mut console, b"b\n");
     }
 }

@@ -1,6 +1,5 @@
 //! A deployment at work: networks, session, sinks.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
@@ -21,20 +20,23 @@ use serde_json::json;
 use crate::console::Console;
 use crate::deployment::{Address, Binding, Deployment};
 use crate::discover::{self, Learning, Unread};
+use crate::health::{Attendants, Health};
 use crate::losses::{Unconfirmed, Undelivered, Watcher, outage_json, outage_text};
 use crate::networks::Networks;
+use crate::outlets::Outlets;
 use crate::output::{Format, VerdictWriter, colour_of};
 use crate::pipeline::{ClockAccount, ClockReceiver, Parts, Pipeline, Simulated, Stop, Traffic};
+use crate::present::Present;
+use crate::queue::Queue;
 use crate::recorder::{Channel, FlightRecorder, FlightSummary, Origin, warn_of_doubles};
 use crate::reports::claims;
 use crate::resume::Kept;
 use crate::sinks::{Sink, Sinks, publishers};
-use crate::spool::{Spooling, Spools};
+use crate::spool::Spools;
 use crate::summary::{
     Reasons, least_robustness, not_evaluated, unstamped, violations, with_figures, withheld_verdicts,
 };
 use crate::time_text::TimeText;
-use crate::warn;
 
 /// How long ending may take. Containers are killed after ten seconds, and a service may have less.
 const END: Duration = Duration::from_millis(4400);
@@ -81,7 +83,10 @@ pub struct Running {
     spools: Spools,
     /// The publishers with their addresses.
     outlets: Vec<(String, Weak<dyn Publisher>)>,
+    /// The queues of verdicts or sets.
+    queues: Vec<Arc<Queue>>,
     losses: Watcher,
+    attendants: Attendants,
     pipeline: Arc<Pipeline>,
     subscriptions: Subscriptions,
     /// The learning of types that were not known at the start.
@@ -100,71 +105,26 @@ impl Running {
     ///
     /// # Errors
     /// The publisher, subscription or thread that could not be created, and the reason.
-    pub fn start<'d>(
-        deployment: &'d Deployment,
+    pub fn start(
+        deployment: &Deployment,
         (plan, session): (&SessionPlan, Session),
         clock: Arc<dyn Clock>,
         networks: Networks,
         options: Options,
         asked: impl Fn() -> bool,
     ) -> Result<Running, String> {
-        let (mut undelivered, spools, mut outlets) = (Undelivered::default(), options.spools, Vec::new());
-        let mut publisher = |address: &Address| -> Result<Arc<dyn Publisher>, String> {
-            let (publisher, name) = (networks.publisher(address, true)?, address.to_string());
-            undelivered.add(name.clone(), publisher.drops());
-            let publisher: Arc<dyn Publisher> = match spools.of(&name) {
-                None => publisher.into(),
-                Some(spool) => {
-                    undelivered.add(name.clone(), Some(spool.drops()));
-                    Arc::new(
-                        Spooling::start(publisher, spool)
-                            .map_err(|e| format!("cannot start a thread: {e}"))?,
-                    )
-                }
-            };
-            outlets.push((name, Arc::downgrade(&publisher)));
-            Ok(publisher)
-        };
-        // Properties share the topics of ROS 2 whose messages name them, and files of verdicts.
-        let mut shared: HashMap<&Address, Sink> = HashMap::new();
-        let mut all = |places: &'d [Address]| {
-            let sink = |address: &'d Address| match address {
-                Address::Stdout => Ok(Sink::Stdout),
-                address => {
-                    if let Some(sink) = shared.get(address) {
-                        return Ok(sink.clone());
-                    }
-                    let ros2_type = address.ros2_type();
-                    let sink = Sink::of(publisher(address)?, ros2_type.as_deref());
-                    if ros2_type.is_some() || deployment.spool.is_some() {
-                        shared.insert(address, sink.clone());
-                    }
-                    Ok(sink)
-                }
-            };
-            places.iter().map(sink).collect::<Result<Vec<Sink>, String>>()
-        };
-        let sinks: Vec<Vec<Sink>> =
-            deployment.sinks.iter().map(|places| all(places)).collect::<Result<_, _>>()?;
-        let synchronized = deployment.synchronized.as_deref().map(&mut all);
-        let mut released = synchronized.transpose()?.unwrap_or_default();
-        let notices = all(&deployment.alignment.reports)?;
-        if !options.wait_subscribers.is_zero() {
-            let deadline = Instant::now() + options.wait_subscribers;
-            let verdicts = sinks.iter().flatten().zip(deployment.sinks.iter().flatten());
-            let sets = released.iter().zip(deployment.synchronized.iter().flatten());
-            for (sink, address) in verdicts.chain(sets) {
-                let Some(publisher) = sink.publisher() else { continue };
-                // In short steps, so that a signal ends the wait.
-                let mut matched = false;
-                while !matched && !asked() && Instant::now() < deadline {
-                    matched = publisher.wait_matched(Duration::from_millis(100));
-                }
-                if !matched {
-                    warn(&format!("nobody has subscribed to {address}; publishing anyway"));
-                }
-            }
-        }
+        let spools = options.spools;
+        let outlets = Outlets::open(deployment, &networks, &spools)?;
+        outlets.wait_for_subscribers(deployment, options.wait_subscribers, asked);
+        let Outlets {
+            verdicts: sinks,
+            mut released,
+            notices,
+            beats,
+            mut undelivered,
+            queues,
+            publishers: outlets,
+        } = outlets;
         if let Some(Sink::Network(screen)) = &options.screen {
             undelivered.add(Address::Stdout.to_string(), screen.drops());
         }
@@ -172,14 +132,12 @@ impl Running {
         let writer = VerdictWriter::new(plan.properties(), options.format, options.colour);
         let topics = deployment.specification.spec.topics.iter().zip(&deployment.sources);
         let topics = topics.map(|(topic, binding)| format!("'{}' ({})", topic.name, binding.address));
-        let mut stdout = Console::new(deployment.slow_consumer);
+        let stdout = Console::new(deployment.slow_consumer, spools.of(&Address::Stdout.to_string()));
         undelivered.add(Address::Stdout.to_string(), Some(stdout.drops()));
-        if let Some(spool) = spools.of(&Address::Stdout.to_string()) {
-            undelivered.add(Address::Stdout.to_string(), Some(spool.drops()));
-            stdout.keep_in(spool);
-        }
         let mut all_sinks = Sinks::new(sinks.clone(), writer, stdout);
         all_sinks.diagnose(plan.properties());
+        let answers = attended(deployment, &sinks, &mut all_sinks);
+        let reporting = notices.clone();
         let senders = publishers(sinks.iter().flatten().chain(&released).cloned());
         let names: Vec<_> =
             (0..deployment.sources.len() as u32).map(|i| plan.names(TopicId(i)).cloned()).collect();
@@ -205,6 +163,16 @@ impl Running {
             stop_after: options.count,
             stop: options.stop,
         }));
+        let health = Arc::new(Health {
+            pipeline: Arc::downgrade(&pipeline),
+            spec: Arc::clone(&plan.specification().spec),
+            name: deployment.specification.source.clone(),
+            undelivered: undelivered.clone(),
+            spools: spools.clone(),
+            began: Instant::now(),
+        });
+        let every = deployment.heartbeat.as_ref().map(|heartbeat| heartbeat.every);
+        let attendants = Attendants::start(health, &networks, answers, (every, beats), reporting)?;
         let known = (0..).zip(&deployment.sources).filter(|(_, binding)| !discover::is_open(binding));
         let mut subscriptions: Vec<_> = known
             .map(|(topic, binding)| subscribe(&networks, topic, binding, &pipeline))
@@ -261,9 +229,11 @@ impl Running {
                 .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Running {
             losses,
+            attendants,
             undelivered,
             spools,
             outlets,
+            queues,
             snapshots: snapshots.transpose()?,
             subscriptions,
             learning,
@@ -321,6 +291,7 @@ impl Running {
         let resumable = self.snapshots.is_some();
         let publishers = self.pipeline.end(resumable.then_some(closed), left)?;
         self.losses.end();
+        self.attendants.end();
         let recorded =
             self.pipeline.end_recording(deadline.saturating_duration_since(Instant::now()).max(WAKE));
         if let Some(keeper) = self.keeper {
@@ -355,6 +326,8 @@ impl Running {
             }
         }
         traffic.unpublished += refused;
+        let withdrawn: u64 = self.queues.iter().map(|queue| queue.withdrawn()).sum();
+        traffic.published = traffic.published.saturating_sub(withdrawn);
         Some(RunSummary {
             summary,
             traffic,
@@ -374,6 +347,23 @@ impl Running {
             clock: self.pipeline.clock_account(),
         })
     }
+}
+
+/// The topics of verdicts for whose present ones others may ask, by the numbers of their sinks.
+fn attended<'d>(
+    deployment: &'d Deployment,
+    sinks: &[Vec<Sink>],
+    all: &mut Sinks,
+) -> Vec<(&'d Address, Option<Arc<Present>>)> {
+    let mut attended: Vec<(&Address, Option<Arc<Present>>)> = Vec::new();
+    for (sink, address) in sinks.iter().flatten().zip(deployment.sinks.iter().flatten()) {
+        let Some(publisher) = sink.publisher() else { continue };
+        if attended.iter().all(|(known, _)| *known != address) {
+            let is_asked = matches!((sink, address), (Sink::Network(_), Address::Zenoh(..)));
+            attended.push((address, if is_asked { all.keep_present(publisher) } else { None }));
+        }
+    }
+    attended
 }
 
 /// Subscribes to the topic of a source whose type is known, or need not be.

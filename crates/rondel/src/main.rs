@@ -9,14 +9,18 @@ mod deployment;
 mod discover;
 mod exit;
 mod folder;
+mod health;
 mod json_schema;
 mod live;
 mod losses;
 mod networks;
 mod offered;
 mod outgoing;
+mod outlets;
 mod output;
 mod pipeline;
+mod present;
+mod queue;
 mod recorded_types;
 mod recorder;
 mod reports;
@@ -29,6 +33,7 @@ mod spool;
 mod summary;
 mod terminal;
 mod time_text;
+mod watchdog;
 
 use std::process::ExitCode;
 

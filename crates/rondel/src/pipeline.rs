@@ -21,6 +21,7 @@ use crate::recorder::{Channel, FlightRecorder, FlightSummary};
 use crate::sinks::{self, Sink, Sinks, publishers, release};
 use crate::time_text::TimeText;
 use crate::warn;
+use crate::watchdog::Place;
 
 pub use clock_account::ClockAccount;
 pub use simulated::{ClockReceiver, Simulated, clock};
@@ -66,6 +67,8 @@ pub struct Pipeline {
     /// Wakes [`Pipeline::keep_time`] for a deadline before the one that it waits for.
     sooner: Condvar,
     clock: Arc<dyn Clock>,
+    /// Where the thread that evaluates is.
+    place: Arc<Place>,
     /// Set when the run ends: messages that still come are not taken, or they would keep the lock busy.
     ending: AtomicBool,
     batching: bool,
@@ -144,6 +147,7 @@ impl Pipeline {
             stop,
         } = parts;
         let progress = TopicId(topics.len() as u32);
+        let place = sinks.place();
         let state = State {
             session,
             topics,
@@ -162,6 +166,7 @@ impl Pipeline {
             state: Mutex::new(state),
             sooner: Condvar::new(),
             clock,
+            place,
             ending: AtomicBool::new(false),
             batching,
             stop_after: stop_after.unwrap_or(u64::MAX),
@@ -200,8 +205,31 @@ impl Pipeline {
         let state = self.state();
         let mut traffic = state.traffic;
         traffic.published += state.sinks.verdicts;
+        traffic.published = traffic.published.saturating_sub(state.sinks.stdout.withdrawn());
         traffic.unpublished += state.sinks.unpublished;
         (state.all(), traffic)
+    }
+
+    /// As [`Pipeline::summary`], unless the thread that evaluates does not let it within `limit`.
+    pub fn summary_within(&self, limit: Duration) -> Option<(Summary, Traffic)> {
+        let deadline = Instant::now() + limit;
+        while self.is_busy() {
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(FINEST);
+        }
+        Some(self.summary())
+    }
+
+    /// Whether a thread evaluates now.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Where the thread that evaluates is.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// What came on `/clock` until the run ended, if its time is that of a simulation.
@@ -301,6 +329,7 @@ impl Pipeline {
     /// A snapshot of the session with these marks, from which another run can continue.
     pub fn snapshot(&self, marks: Vec<u8>) -> Vec<u8> {
         let mut state = self.state();
+        self.place.saving();
         state.session.attach(marks);
         let bytes = state.session.snapshot("");
         // Taking a snapshot evaluates all messages.
@@ -377,6 +406,7 @@ impl Receiver for Pipeline {
             return;
         }
         let before = state.traffic.received;
+        self.place.evaluating(before);
         state.receive(topic, samples);
         if before < self.stop_after && state.traffic.received >= self.stop_after {
             self.flush(&mut state);

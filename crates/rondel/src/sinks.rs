@@ -8,7 +8,9 @@ use rondel_runtime::{PropertyInfo, Report};
 
 use crate::console::Console;
 use crate::output::VerdictWriter;
+use crate::present::Present;
 use crate::warn;
+use crate::watchdog::Place;
 
 /// A destination of verdicts.
 #[derive(Clone)]
@@ -23,6 +25,13 @@ pub enum Sink {
     Stdout,
 }
 
+/// A publisher among the sinks.
+struct Outlet {
+    publisher: Arc<dyn Publisher>,
+    /// Its present verdicts, if they can be asked for.
+    present: Option<Arc<Present>>,
+}
+
 /// The sinks of every property.
 pub struct Sinks {
     writer: VerdictWriter,
@@ -30,6 +39,10 @@ pub struct Sinks {
     sinks: Vec<Vec<Sink>>,
     /// The state that each topic of diagnostics shows.
     diagnostics: Vec<(Arc<dyn Publisher>, Diagnostics)>,
+    /// The publishers, by their numbers in `place`.
+    outlets: Vec<Outlet>,
+    /// Where the thread that sends is.
+    place: Arc<Place>,
     text: Vec<u8>,
     /// Standard output.
     pub stdout: Console,
@@ -64,8 +77,37 @@ impl Sink {
 impl Sinks {
     /// The sinks of each property, and the form of verdicts on standard output.
     pub fn new(sinks: Vec<Vec<Sink>>, writer: VerdictWriter, stdout: Console) -> Sinks {
-        let (diagnostics, text) = Default::default();
-        Sinks { writer, sinks, diagnostics, text, stdout, stdout_failed: false, verdicts: 0, unpublished: 0 }
+        let (diagnostics, text, place) = Default::default();
+        let mut outlets: Vec<Outlet> = Vec::new();
+        for publisher in sinks.iter().flatten().filter_map(Sink::publisher) {
+            if !outlets.iter().any(|known| Arc::ptr_eq(&known.publisher, publisher)) {
+                outlets.push(Outlet { publisher: Arc::clone(publisher), present: None });
+            }
+        }
+        let (stdout_failed, verdicts, unpublished) = (false, 0, 0);
+        Sinks {
+            writer,
+            sinks,
+            diagnostics,
+            outlets,
+            place,
+            text,
+            stdout,
+            stdout_failed,
+            verdicts,
+            unpublished,
+        }
+    }
+
+    /// Where the thread that sends is.
+    pub fn place(&self) -> Arc<Place> {
+        Arc::clone(&self.place)
+    }
+
+    /// Keeps the present verdicts of a publisher, and returns them.
+    pub fn keep_present(&mut self, publisher: &Arc<dyn Publisher>) -> Option<Arc<Present>> {
+        let outlet = self.outlets.iter_mut().find(|outlet| Arc::ptr_eq(&outlet.publisher, publisher))?;
+        Some(Arc::clone(outlet.present.get_or_insert_default()))
     }
 
     /// Prepares diagnostics of these properties, each on the topics that are among its sinks.
@@ -81,10 +123,8 @@ impl Sinks {
         }
     }
 
-    /// Publishes diagnostics that are due, and the last ones when the run `ends`; prints verdicts that were kept.
-    /// Returns whether there were any diagnostics.
+    /// Publishes diagnostics that are due, and the last ones when the run `ends`. Returns whether there were any.
     pub fn tick(&mut self, ends: bool) -> bool {
-        self.stdout.flush();
         let mut due = false;
         for (publisher, diagnostics) in &mut self.diagnostics {
             if diagnostics.tick(now(), ends, &mut self.text) {
@@ -105,6 +145,7 @@ impl Sinks {
             printed |= self.send(&report);
         }
         if printed {
+            self.place.printing();
             self.stdout.flush();
             if !self.stdout_failed
                 && let Some(error) = self.stdout.failure()
@@ -117,13 +158,22 @@ impl Sinks {
 
     /// Sends a report to the sinks of its property. Returns whether standard output is one of them.
     fn send(&mut self, report: &Report<'_>) -> bool {
-        let Sinks { writer, sinks, diagnostics, text, stdout, verdicts, unpublished, .. } = self;
+        let Sinks { writer, sinks, diagnostics, outlets, place, text, stdout, verdicts, unpublished, .. } =
+            self;
         let mut printed = false;
         for sink in &sinks[report.property().position as usize] {
             text.clear();
+            let number = sink.publisher().and_then(|own| number(outlets, own));
+            match number {
+                Some(number) => place.publishing(number as u16),
+                None => place.printing(),
+            }
             let done = match sink {
                 Sink::Network(publisher) => {
                     report.json(text);
+                    if let Some(present) = number.and_then(|number| outlets[number].present.as_ref()) {
+                        present.note(report, text);
+                    }
                     publisher.publish(text).map_err(Some)
                 }
                 Sink::Ros2(publisher) => {
@@ -174,11 +224,18 @@ impl Sinks {
     /// Writes the buffers and returns the publishers, to be flushed. Later reports have no sink.
     pub fn close(&mut self) -> Vec<Arc<dyn Publisher>> {
         self.tick(true);
-        self.stdout.end();
         self.diagnostics.clear();
+        self.outlets.clear();
         // The vector keeps its length, as a receiver may be called once more.
-        publishers(self.sinks.iter_mut().flat_map(std::mem::take))
+        let mut all = publishers(self.sinks.iter_mut().flat_map(std::mem::take));
+        all.push(self.stdout.end());
+        all
     }
+}
+
+/// The number of a publisher.
+fn number(outlets: &[Outlet], publisher: &Arc<dyn Publisher>) -> Option<usize> {
+    outlets.iter().position(|outlet| Arc::ptr_eq(&outlet.publisher, publisher))
 }
 
 /// Releases payloads that a sink holds back to fill a packet.

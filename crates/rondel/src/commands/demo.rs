@@ -136,6 +136,7 @@ impl Demo {
             sinks: vec![vec![Address::Stdout]; specification.program.properties().len()],
             slow_consumer: crate::deployment::SLOW_CONSUMER_WAIT,
             spool: None,
+            heartbeat: None,
             record: None,
             exit_on_unreachable: true,
             missing_after: None,

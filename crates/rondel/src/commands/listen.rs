@@ -119,6 +119,7 @@ impl Listening<'_> {
             sinks: Vec::new(),
             slow_consumer: network.slow_consumer.unwrap_or_default(),
             spool: None,
+            heartbeat: None,
             record: None,
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: None,

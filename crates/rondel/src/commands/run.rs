@@ -291,6 +291,7 @@ impl Run {
             sinks,
             slow_consumer: network.slow_consumer.unwrap_or_default(),
             spool: None,
+            heartbeat: None,
             record: None,
             exit_on_unreachable: self.network.exit_on_unreachable,
             missing_after: Some(deployment::MISSING_AFTER),

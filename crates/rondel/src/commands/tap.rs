@@ -186,7 +186,7 @@ impl Tap {
         let topics: Vec<String> =
             deployment.specification.spec.declared().iter().map(|topic| topic.name.clone()).collect();
         let view = View::new(form, terminal::colours_stdout(), &self.field, &topics);
-        let out = Console::new(deployment.slow_consumer);
+        let out = Console::new(deployment.slow_consumer, None);
         let dropped = out.drops();
         let readings = self.readings(form, &deployment)?;
         let Deployment { networks, exit_on_unreachable, sources, .. } = &deployment;

@@ -4,6 +4,7 @@ mod alignment;
 mod dds_security;
 mod durability;
 mod events;
+mod heartbeat;
 mod limits;
 mod mqtt;
 mod networks;
@@ -38,6 +39,8 @@ use alignment::{TopicSettings, alignment, duration};
 pub use durability::Durability;
 use durability::durability;
 pub use events::{Unheard, unheard};
+pub use heartbeat::Heartbeat;
+use heartbeat::heartbeat;
 use limits::limits;
 pub use limits::{Limits, bytes, resend};
 use mqtt::mqtt_settings;
@@ -96,6 +99,8 @@ pub struct Deployment {
     pub slow_consumer: Duration,
     /// Where verdicts are kept that consumers did not accept in time; `None` where they are dropped.
     pub spool: Option<SpoolSettings>,
+    /// How often the state of the run is published, and where.
+    pub heartbeat: Option<Heartbeat>,
     /// What is recorded around violations.
     pub record: Option<FlightSettings>,
     /// Whether to exit when a network cannot be reached.
@@ -163,10 +168,11 @@ impl Deployment {
         sources.chain(&self.alignment.progress).chain(&self.clock).chain(self.outlets())
     }
 
-    /// Returns the addresses of verdicts, sets and reports.
+    /// Returns the addresses of verdicts, sets, reports and the state of the run.
     pub fn outlets(&self) -> impl Iterator<Item = &Address> + Clone {
         let synchronized = self.synchronized.iter().flatten();
-        self.sinks.iter().flatten().chain(synchronized).chain(&self.alignment.reports)
+        let state = self.heartbeat.iter().flat_map(|heartbeat| &heartbeat.to);
+        self.sinks.iter().flatten().chain(synchronized).chain(&self.alignment.reports).chain(state)
     }
 
     /// Returns how the messages of each topic are read.
@@ -287,6 +293,7 @@ fn deployment(
     let missing_item = members.get("missing_after");
     let limits_item = members.get("limits");
     let slow_consumer_item = members.get("slow_consumer");
+    let heartbeat_item = members.get("heartbeat");
     let durability_item = members.get("durability");
     let ids_item = members.get("ids");
     let ids = ids_item.and_then(|item| item.boolean("ids", mistakes)).unwrap_or(false);
@@ -319,8 +326,7 @@ fn deployment(
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
         ros2: ros2.map(Ok),
     };
-    let (slow_consumer, spool) =
-        slow_consumer_item.map_or((SLOW_CONSUMER_WAIT, None), |item| slow_consumer(item, folder, mistakes));
+    let (slow_consumer, spool) = slow_consumer(slow_consumer_item, folder, mistakes);
     // Whoever checks a recording writes none.
     let record = record_item.and_then(|item| record(item, folder, mistakes));
     if let (Some(item), Some(_)) = (record_item, synchronize_item) {
@@ -388,6 +394,7 @@ fn deployment(
     }
     let synchronized = synchronize_item.map(|item| synchronize(item, &mut places, mistakes));
     let (emit, sinks) = sinks(verdicts, spec, &mut places, mistakes);
+    let heartbeat = heartbeat_item.and_then(|item| heartbeat(item, &sinks, &mut places, mistakes));
     places::check(&places, mistakes);
     let durability = durability_item.and_then(|item| durability(item, mistakes));
     if let (Some(item), Some(Durability::Exactly(_))) = (durability_item, durability) {
@@ -403,6 +410,7 @@ fn deployment(
         sinks,
         slow_consumer,
         spool,
+        heartbeat,
         record,
         exit_on_unreachable,
         missing_after,
@@ -421,8 +429,13 @@ fn deployment(
         let sources = deployment.sources.iter_mut().map(|binding| &mut binding.address);
         sources
             .chain(deployment.sinks.iter_mut().flatten())
+            .chain(deployment.heartbeat.iter_mut().flat_map(|heartbeat| &mut heartbeat.to))
             .chain(&mut deployment.clock)
             .for_each(|address| address.join_ros2(ros2));
+    }
+    let keeps = |spool: &SpoolSettings| deployment.outlets().any(|sink| spool.keeps(sink));
+    if deployment.spool.as_ref().is_some_and(|spool| spool.is_default && !keeps(spool)) {
+        deployment.spool = None;
     }
     if let Some(item) = slow_consumer_item {
         check_spool(item, &deployment, mistakes);

@@ -120,7 +120,7 @@ impl Deployment {
         let wait = duration(i64::try_from(self.slow_consumer.as_nanos()).unwrap_or(i64::MAX));
         let then = match &self.spool {
             None => "dropped".to_owned(),
-            Some(SpoolSettings { directory, limit }) => {
+            Some(SpoolSettings { directory, limit, .. }) => {
                 format!(
                     "kept in {}, up to {} for each sink",
                     directory.display(),

@@ -18,6 +18,8 @@ pub(super) enum Role {
     Reports,
     /// Synchronized messages are published.
     Synchronized,
+    /// The state of the run is published.
+    Heartbeat,
 }
 
 impl Role {
@@ -34,6 +36,7 @@ impl Role {
             Role::Verdicts => "verdicts",
             Role::Reports => "reports",
             Role::Synchronized => "synchronized messages",
+            Role::Heartbeat => "the state of the run",
         }
     }
 }

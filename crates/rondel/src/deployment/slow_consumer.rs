@@ -27,12 +27,20 @@ const SYNONYMS: Synonyms = &[
     (&["folder", "path", "file", "dir"], "write `directory`"),
 ];
 
-/// Reads the section `slow_consumer:`: the wait, and where verdicts are kept afterwards, unless they are dropped.
+/// Reads the section `slow_consumer:`: the wait, and where verdicts are kept afterwards, unless they are dropped. Without
+/// `then` they are kept, if the folder can be written.
 pub(super) fn slow_consumer(
-    item: Item<'_>,
+    item: Option<Item<'_>>,
     folder: &Path,
     mistakes: &mut Mistakes,
 ) -> (Duration, Option<SpoolSettings>) {
+    let default = |limit, directory| {
+        let settings = SpoolSettings { directory, limit, is_default: true };
+        settings.check().is_ok().then_some(settings)
+    };
+    let Some(item) = item else {
+        return (WAIT, default(SPOOL_LIMIT as u64, folder.join(SPOOL_DIRECTORY)));
+    };
     let mut members = item.members("slow_consumer", mistakes);
     let mut wait = WAIT;
     if let Some(item) = members.get("wait")
@@ -44,16 +52,20 @@ pub(super) fn slow_consumer(
         }
     }
     let then = members.get("then").and_then(|item| Some((item, item.text("then", mistakes)?)));
+    let is_default = then.is_none();
     let spools = match then.as_ref().map(|(item, text)| (*item, text.as_str())) {
-        Some((_, "spool")) => true,
-        None | Some((_, "drop")) => false,
+        None | Some((_, "spool")) => true,
+        Some((_, "drop")) => false,
         Some((item, _)) => {
             mistakes.at(item, "`then` of `slow_consumer` must be drop or spool");
             true
         }
     };
+    // Whoever sets the file means it to be used.
+    let (limit_item, directory_item) = (members.get("limit"), members.get("directory"));
+    let names_file = limit_item.is_some() || directory_item.is_some();
     let (mut limit, mut directory) = (SPOOL_LIMIT as u64, folder.join(SPOOL_DIRECTORY));
-    if let Some(item) = members.get("limit")
+    if let Some(item) = limit_item
         && let Some(text) = item.text("limit", mistakes)
     {
         match bytes(&text).filter(|bytes| *bytes >= 1 << 10) {
@@ -65,7 +77,7 @@ pub(super) fn slow_consumer(
             mistakes.at(item, "`limit` belongs to `then: spool`");
         }
     }
-    if let Some(item) = members.get("directory")
+    if let Some(item) = directory_item
         && let Some(text) = item.text("directory", mistakes)
     {
         directory = folder.join(text);
@@ -74,14 +86,21 @@ pub(super) fn slow_consumer(
         }
     }
     members.finish(SYNONYMS, mistakes);
-    (wait, spools.then_some(SpoolSettings { directory, limit }))
+    let spool = match (spools, is_default && !names_file) {
+        (false, _) => None,
+        (true, true) => default(limit, directory),
+        (true, false) => Some(SpoolSettings { directory, limit, is_default: false }),
+    };
+    (wait, spool)
 }
 
 /// Warns of sinks for which nothing can be kept.
 pub(super) fn check_spool(item: Item<'_>, deployment: &Deployment, mistakes: &mut Mistakes) {
     let idle: BTreeSet<String> = match deployment.spool {
-        Some(_) => deployment.outlets().filter(|sink| !can_refuse(sink)).map(Address::to_string).collect(),
-        None => return,
+        Some(SpoolSettings { is_default: false, .. }) => {
+            deployment.outlets().filter(|sink| !can_refuse(sink)).map(Address::to_string).collect()
+        }
+        _ => return,
     };
     if let Some(first) = idle.first() {
         let more = if idle.len() > 1 { format!(" and {} more", idle.len() - 1) } else { String::new() };

@@ -45,7 +45,7 @@ fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<S
     let plan = SessionPlan::of(Specification::new(spec).unwrap(), options);
     let (published, verdicts) = mpsc::channel();
     let sinks = vec![vec![Sink::Network(Arc::new(Published(published)))]];
-    let stdout = Console::new(Duration::from_secs(3));
+    let stdout = Console::new(Duration::from_secs(3), None);
     let pipeline = Pipeline::new(Parts {
         names: Vec::new(),
         session: plan.start().unwrap(),

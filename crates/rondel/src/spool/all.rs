@@ -8,6 +8,14 @@ use serde_json::{Value, json};
 
 use super::{Spool, SpoolSettings};
 use crate::deployment::Address;
+use crate::warn;
+
+impl SpoolSettings {
+    /// Whether messages of a sink are kept: by default those of networks that can refuse one.
+    pub fn keeps(&self, sink: &Address) -> bool {
+        can_refuse(sink) && !(self.is_default && *sink == Address::Stdout)
+    }
+}
 
 /// Whether a sink can refuse a message: Zenoh does not, it closes the connection of a slow subscriber.
 pub fn can_refuse(sink: &Address) -> bool {
@@ -27,12 +35,21 @@ impl Spools {
         settings: Option<&SpoolSettings>,
         sinks: impl Iterator<Item = &'a Address>,
     ) -> Result<Spools, String> {
-        let Some(settings) = settings else { return Ok(Spools::default()) };
-        settings.check()?;
         let mut spools = Spools::default();
-        for name in sinks.filter(|sink| can_refuse(sink)).map(Address::to_string) {
-            if spools.of(&name).is_none() {
-                spools.0.push(settings.open(&name)?);
+        let Some(settings) = settings else { return Ok(spools) };
+        match settings.check() {
+            Err(_) if settings.is_default => return Ok(spools),
+            checked => checked?,
+        }
+        for name in sinks.filter(|sink| settings.keeps(sink)).map(Address::to_string) {
+            if spools.of(&name).is_some() {
+                continue;
+            }
+            match settings.open(&name) {
+                Err(error) if settings.is_default => {
+                    warn(&format!("{error}; messages that {name} does not accept in time are dropped"));
+                }
+                opened => spools.0.push(opened?),
             }
         }
         Ok(spools)

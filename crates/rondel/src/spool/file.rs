@@ -69,14 +69,12 @@ pub struct SpoolFile {
 }
 
 impl SpoolFile {
-    /// The payloads that wait at this path: none, or those of an earlier run.
+    /// The payloads that wait at this path: none, or those of an earlier run. Unless it `is_lazy`, the folder is made, and
+    /// it is tried whether the file can be written.
     ///
     /// # Errors
     /// The folder cannot be created; the file cannot be read, is no spool, or is used by another process.
-    pub fn open(path: PathBuf, limit: u64) -> io::Result<SpoolFile> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
+    pub fn open(path: PathBuf, limit: u64, is_lazy: bool) -> io::Result<SpoolFile> {
         let (damage, file) = (Damage::default(), None);
         let (begin, end, next) = (BEGIN, BEGIN, BEGIN);
         let (number, count, sent) = (0, 0, 0);
@@ -84,6 +82,7 @@ impl SpoolFile {
             SpoolFile { path, file, limit, is_checked: true, begin, end, number, damage, count, next, sent };
         match OpenOptions::new().read(true).write(true).open(&spool.path) {
             Ok(file) => spool.resume(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_lazy => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // It must be possible to write there, before a consumer is slow.
                 spool.create()?;
@@ -179,6 +178,9 @@ impl SpoolFile {
     }
 
     fn create(&mut self) -> io::Result<&File> {
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path)?;
         lock(&file)?;
         file.set_len(0)?;

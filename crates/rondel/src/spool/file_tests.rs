@@ -25,7 +25,7 @@ impl Drop for Folder {
 fn payloads_wait_in_order_within_the_limit() {
     let folder = Folder::new("order");
     let path = folder.0.join("a/b.spool");
-    let mut spool = SpoolFile::open(path.clone(), 10_000).unwrap();
+    let mut spool = SpoolFile::open(path.clone(), 10_000, false).unwrap();
     assert!(!path.exists(), "nothing waits");
     let (mut waiting, mut payload, mut seed) = (VecDeque::new(), Vec::new(), 1u64);
     let (mut full, mut taken, mut sent) = (0, 0, 0);
@@ -71,7 +71,7 @@ fn payloads_wait_in_order_within_the_limit() {
 fn another_run_finds_what_waits() {
     let folder = Folder::new("again");
     let path = folder.0.join("c.spool");
-    let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+    let mut spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
     for i in 1..=9u8 {
         assert!(spool.push(&vec![i; i.into()]).unwrap());
     }
@@ -82,13 +82,13 @@ fn another_run_finds_what_waits() {
     }
     // What was sent waits for the other run, unless it is confirmed.
     spool.confirm(1).unwrap();
-    let busy = SpoolFile::open(path.clone(), 1_000_000).unwrap_err();
+    let busy = SpoolFile::open(path.clone(), 1_000_000, false).unwrap_err();
     assert!(busy.to_string().contains("another process uses it"), "{busy}");
     drop(spool);
     // The last was not written to its end.
     let size = fs::metadata(&path).unwrap().len();
     OpenOptions::new().write(true).open(&path).unwrap().set_len(size - 1).unwrap();
-    let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+    let mut spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
     assert_eq!(spool.len(), 7);
     for i in 2..=8u8 {
         assert_eq!(spool.next(&mut payload).unwrap(), Next::Payload);
@@ -101,7 +101,7 @@ fn another_run_finds_what_waits() {
     // Something else is left alone.
     for other in [&b"{\"property\":\"p\"}"[..], b"x"] {
         fs::write(&path, other).unwrap();
-        assert!(SpoolFile::open(path.clone(), 1_000_000).is_err());
+        assert!(SpoolFile::open(path.clone(), 1_000_000, false).is_err());
         assert_eq!(fs::read(&path).unwrap(), other);
     }
 }
@@ -118,13 +118,13 @@ fn a_file_without_checksums_is_used_on() {
             bytes.extend_from_slice(payload);
         }
         fs::write(&path, [&bytes, tail].concat()).unwrap();
-        SpoolFile::open(path.clone(), 1_000_000).unwrap()
+        SpoolFile::open(path.clone(), 1_000_000, false).unwrap()
     };
     let mut spool = old(&[b"one", b"two"], &[]);
     assert_eq!((spool.len(), spool.damage()), (2, Damage::default()));
     assert!(spool.push(b"three").unwrap());
     drop(spool);
-    let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+    let mut spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
     let mut payload = Vec::new();
     for expected in ["one", "two", "three"] {
         assert_eq!(spool.next(&mut payload).unwrap(), Next::Payload);
@@ -155,7 +155,7 @@ fn damage_costs_what_it_hits_and_nothing_else() {
     };
     let (mut lost, mut whole, mut begins) = (0, 0, 0);
     for round in 0..400 {
-        let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+        let mut spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
         assert_eq!((spool.len(), spool.damage()), (0, Damage::default()));
         let count = 2 + random(40);
         let payload = |number: u64| format!("{number}:{}", "z".repeat((number * 37 % 90) as usize));
@@ -183,7 +183,7 @@ fn damage_costs_what_it_hits_and_nothing_else() {
             let begin = if number == 0 { BEGIN } else { ends[number as usize - 1] };
             (from as u64) < ends[number as usize] && to as u64 > begin
         };
-        let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+        let mut spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
         let damage = spool.damage();
         assert_eq!(damage.begin, from < BEGIN as usize);
         begins += u64::from(damage.begin);
@@ -196,7 +196,7 @@ fn damage_costs_what_it_hits_and_nothing_else() {
         let opened_again = spool.len();
         drop(spool);
         // Once said, not said again.
-        spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+        spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
         assert_eq!((spool.len(), spool.damage().payloads), (opened_again, 0));
         assert!(spool.push(b"behind").unwrap());
         let mut expected: Vec<String> = (first..count).filter(|n| !is_hit(*n)).map(payload).collect();
@@ -217,7 +217,7 @@ fn damage_costs_what_it_hits_and_nothing_else() {
 fn damage_of_an_open_file_costs_one_payload() {
     let folder = Folder::new("open");
     let path = folder.0.join("f.spool");
-    let mut spool = SpoolFile::open(path.clone(), 1_000_000).unwrap();
+    let mut spool = SpoolFile::open(path.clone(), 1_000_000, false).unwrap();
     for text in ["one", "two", "three"] {
         assert!(spool.push(text.as_bytes()).unwrap());
     }

@@ -1,10 +1,10 @@
-//! Verdicts that a consumer does not accept in time, kept in a file until it does.
+//! Files of messages that have waited in a [queue](crate::queue) for too long.
 //!
-//! A [`Spooling`] publisher stands before that of a network. While the consumer accepts everything it costs a look at
-//! one flag. What is refused as [too slow](PublishError::Slow) goes to the file, and so does everything after it: the
-//! order stays, and nobody waits. Before it goes what the network has accepted, and nobody has confirmed. A thread
-//! publishes from the file until everything is sent. What is not confirmed by the end of the run stays in the file.
-//! Standard output, which is no publisher, does the same [in its own way](crate::console).
+//! Once a sink has not accepted a message in time, the thread of its queue puts it into a file, and so does it with
+//! everything after it: the order stays. Before it goes what the network has accepted, and nobody has confirmed. The
+//! thread publishes from the file until everything is sent. What is not confirmed by the end of the run stays in the
+//! file. A spool that is set in the deployment keeps what is not confirmed from the first message on; a spool by default
+//! is begun, and its folder made, by the first message that has waited for too long.
 
 mod all;
 mod file;
@@ -13,8 +13,8 @@ mod record;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rondel_net::adapter::{Drops, PublishError, Publisher, now};
 use rondel_runtime::text::{counted, grouped};
@@ -25,9 +25,7 @@ use file::{Damage, Next, SpoolFile};
 use crate::folder::check_writable;
 use crate::warn;
 
-/// Interval of attempts to publish while the consumer accepts nothing.
-const PROBE: Duration = Duration::from_millis(200);
-/// Payloads after which a publisher that holds back is told to send.
+/// Verdicts after which a publisher that holds back is told to send.
 const BURST: u64 = 64;
 
 /// Where and how much of what is not accepted is kept.
@@ -37,6 +35,8 @@ pub struct SpoolSettings {
     pub directory: PathBuf,
     /// The largest size of each file in bytes.
     pub limit: u64,
+    /// Whether the deployment says nothing of it: then nothing is made in the folder before it is needed.
+    pub is_default: bool,
 }
 
 impl SpoolSettings {
@@ -56,7 +56,7 @@ impl SpoolSettings {
     fn open(&self, sink: &str) -> Result<Arc<Spool>, String> {
         let path = self.directory.join(file_name(sink));
         let failed = |error: io::Error| format!("cannot keep verdicts in {}: {error}", path.display());
-        let file = SpoolFile::open(path.clone(), self.limit).map_err(failed)?;
+        let file = SpoolFile::open(path.clone(), self.limit, self.is_default).map_err(failed)?;
         if !file.is_empty() {
             warn(&format!(
                 "{sink}: {} of an earlier run wait in {} and are published first",
@@ -91,11 +91,12 @@ impl SpoolSettings {
             is_sending: false,
             is_full: false,
             failure: None,
-            ended: false,
+            burst: 0,
             is_settled: false,
         };
-        let (state, changed) = (Mutex::new(state), Condvar::new());
-        Ok(Arc::new(Spool { sink: sink.to_owned(), is_used, state, changed, drops }))
+        let waits = Arc::new(AtomicBool::new(!state.file.is_empty()));
+        let (is_begun, state, sink) = (AtomicBool::new(false), Mutex::new(state), sink.to_owned());
+        Ok(Arc::new(Spool { sink, is_default: self.is_default, is_begun, waits, is_used, state, drops }))
     }
 }
 
@@ -115,10 +116,14 @@ fn file_name(sink: &str) -> String {
 #[derive(Debug)]
 pub struct Spool {
     sink: String,
-    /// Whether verdicts wait, so that new ones have to wait too; changed under the lock.
+    is_default: bool,
+    /// Whether the publisher hands back what is not confirmed.
+    is_begun: AtomicBool,
+    /// The flag of the queue, which is set where verdicts wait in the file.
+    waits: Arc<AtomicBool>,
+    /// Whether verdicts wait in the file; changed under the lock.
     is_used: AtomicBool,
     state: Mutex<State>,
-    changed: Condvar,
     /// Counts what the file had no room for.
     drops: Arc<Drops>,
 }
@@ -146,8 +151,8 @@ struct State {
     is_full: bool,
     /// Why the file cannot be used any more.
     failure: Option<String>,
-    /// Whether nothing more is to be published.
-    ended: bool,
+    /// Verdicts published from the file since the last release.
+    burst: u64,
     /// Whether what is not confirmed was put into the file for the next run.
     is_settled: bool,
 }
@@ -175,29 +180,54 @@ impl Spool {
         self.is_used.load(Ordering::Acquire)
     }
 
-    /// Keeps a verdict that was not accepted.
+    /// The flag by which a queue knows that verdicts wait.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.waits)
+    }
+
+    /// Whether the file cannot be used any more.
+    pub fn has_failed(&self) -> bool {
+        self.state().failure.is_some()
+    }
+
+    /// Whether the publisher hands back what is not confirmed.
+    pub fn is_begun(&self) -> bool {
+        self.is_begun.load(Ordering::Acquire)
+    }
+
+    /// Lets a publisher hand back what is not confirmed, unless that is to begin with the first verdict that has to wait.
+    /// Returns whether it does.
+    pub fn begin(&self, publisher: &dyn Publisher) -> bool {
+        if !self.is_default || self.is_used() {
+            self.hand_back(publisher);
+        }
+        self.is_begun()
+    }
+
+    fn hand_back(&self, publisher: &dyn Publisher) {
+        if !self.is_begun.swap(true, Ordering::AcqRel) {
+            publisher.hand_back();
+        }
+    }
+
+    fn set_used(&self) -> bool {
+        self.waits.store(true, Ordering::Release);
+        self.is_used.swap(true, Ordering::Release)
+    }
+
+    /// Keeps a verdict that a publisher has not accepted in time, after those that nobody has confirmed to it.
     ///
     /// # Errors
     /// [`PublishError::Slow`]: there was no room; the verdict is dropped and counted.
-    pub fn keep(&self, payload: &[u8]) -> Result<(), PublishError> {
-        self.add(&mut self.state(), payload)
-    }
-
-    /// Keeps a verdict that a publisher has refused, after those that nobody has confirmed to it.
-    fn keep_refused(&self, publisher: &dyn Publisher, payload: &[u8]) -> Result<(), PublishError> {
+    pub fn keep(&self, publisher: &dyn Publisher, payload: &[u8]) -> Result<(), PublishError> {
+        self.hand_back(publisher);
         let mut state = self.state();
-        state.is_moving = false;
         if state.file.is_empty() {
+            state.is_moving = false;
             // What has no room may still be confirmed.
             self.add_unconfirmed(&mut state, publisher);
         }
         self.add(&mut state, payload)
-    }
-
-    /// Keeps a verdict behind those that wait. Returns whether there were any; otherwise it is not kept.
-    fn keep_behind(&self, payload: &[u8]) -> Option<Result<(), PublishError>> {
-        let mut state = self.state();
-        self.is_used().then(|| self.add(&mut state, payload))
     }
 
     fn add(&self, state: &mut State, payload: &[u8]) -> Result<(), PublishError> {
@@ -215,14 +245,13 @@ impl Spool {
             }
             self.drops.add(1, now());
         }
-        if !state.file.is_empty() && !self.is_used.swap(true, Ordering::Release) {
+        if !state.file.is_empty() && !self.set_used() {
             warn(&format!(
                 "{}: a consumer does not accept verdicts; they are kept in {} until it does",
                 self.sink,
                 state.file.path().display()
             ));
         }
-        self.changed.notify_all();
         if is_added { Ok(()) } else { Err(PublishError::Slow) }
     }
 
@@ -269,7 +298,7 @@ impl Spool {
             let mut lost = 0;
             publisher.take_abandoned(&mut |payload| {
                 // What is published from here on follows.
-                self.is_used.store(true, Ordering::Release);
+                self.set_used();
                 if self.push(state, payload) {
                     state.again += 1;
                 } else {
@@ -335,7 +364,6 @@ impl Spool {
         state.file.clear();
         (state.is_full, state.unsendable, state.again) = (false, 0, 0);
         self.is_used.store(false, Ordering::Release);
-        self.changed.notify_all();
         warn(&format!(
             "{}: the consumer accepts verdicts again; {} published from the file so far, {} dropped",
             self.sink,
@@ -344,8 +372,11 @@ impl Spool {
         ));
     }
 
-    /// Keeps what was published and not confirmed by the end of the run.
-    fn keep_unconfirmed(&self, publisher: &dyn Publisher) {
+    /// Keeps what was published and not confirmed by the end of the run, if the publisher hands it back.
+    pub fn keep_unconfirmed(&self, publisher: &dyn Publisher) {
+        if !self.is_begun() {
+            return;
+        }
         let mut state = self.state();
         // A publisher of several properties is flushed for each.
         if std::mem::replace(&mut state.is_settled, true) {
@@ -360,20 +391,6 @@ impl Spool {
             unconfirmed.unwrap_or(0).saturating_sub(in_file)
         };
         self.drops.add(left_out, now());
-    }
-
-    /// Reads the first verdict that was not sent into `payload`. Returns whether there is one. For a caller that does not
-    /// wait for confirmations.
-    pub fn next(&self, payload: &mut Vec<u8>) -> bool {
-        let mut state = self.state();
-        let is_found = self.read(&mut state, payload);
-        // Those that were damaged.
-        let skipped = std::mem::take(&mut state.unsendable);
-        self.remove(&mut state, skipped);
-        if skipped > 0 && state.file.is_empty() {
-            self.leave(&mut state);
-        }
-        is_found
     }
 
     fn read(&self, state: &mut State, payload: &mut Vec<u8>) -> bool {
@@ -418,16 +435,6 @@ impl Spool {
         self.is_used.store(false, Ordering::Release);
     }
 
-    /// Notes that the next verdict, of so many bytes, was published, and that nobody confirms any.
-    pub fn published(&self, length: usize) {
-        let mut state = self.state();
-        self.send(&mut state, length);
-        self.remove(&mut state, 1);
-        if state.file.is_empty() {
-            self.leave(&mut state);
-        }
-    }
-
     fn send(&self, state: &mut State, length: usize) {
         state.file.send(length);
         match state.again.checked_sub(1) {
@@ -436,143 +443,69 @@ impl Spool {
         }
     }
 
-    /// Waits up to `limit` until everything that waits is sent; from then on nothing is published from the file. Returns
-    /// whether everything is.
-    fn end(&self, limit: Duration) -> bool {
-        let waiting = |state: &mut State| self.is_used() && !state.ended;
-        let waited = self.changed.wait_timeout_while(self.state(), limit, waiting);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        state.ended = true;
-        self.changed.notify_all();
-        !self.is_used()
+    /// Looks for verdicts that nobody will confirm any more, while none wait.
+    pub fn look_for_abandoned(&self, publisher: &dyn Publisher) {
+        self.look(&mut self.state(), publisher, None);
     }
 
-    /// Publishes what waits, until the end.
-    fn deliver(&self, publisher: &dyn Publisher) {
-        let (mut payload, mut burst) = (Vec::new(), 0u64);
-        loop {
-            // Without the lock, as it may take a while: only this thread sends more, once the file is used.
-            let unconfirmed = if self.is_used() { publisher.unconfirmed() } else { None };
-            let mut state = self.state();
-            if state.ended {
-                return;
-            }
-            self.look(&mut state, publisher, unconfirmed);
-            if !self.is_used() || state.file.is_sent() {
-                drop(self.changed.wait_timeout(state, PROBE));
-                continue;
-            }
-            if !self.read(&mut state, &mut payload) {
-                continue;
-            }
-            state.is_sending = true;
-            drop(state);
-            // What nobody has subscribed to would be lost.
-            let sent = publisher.wait_matched(PROBE).then(|| publisher.publish(&payload));
-            let mut state = self.state();
-            state.is_sending = false;
-            match sent {
-                None => {}
-                Some(Ok(())) => {
-                    burst += 1;
-                    // Before the flag falls: what is published directly comes after it.
-                    state.is_moving = true;
-                    self.send(&mut state, payload.len());
-                    let is_due = burst.is_multiple_of(BURST) || state.file.is_sent();
-                    drop(state);
-                    if is_due {
-                        publisher.release();
-                    }
-                }
-                Some(Err(PublishError::Slow)) => {
-                    // It is still kept.
-                    state.is_moving = false;
+    /// Publishes the next verdict that waits, for which the publisher may wait up to `limit`. Only one thread calls it.
+    pub fn step(&self, publisher: &dyn Publisher, limit: Duration, payload: &mut Vec<u8>) -> Step {
+        // Without the lock, as it may take a while: only this thread sends more, once the file is used.
+        let unconfirmed = if self.is_used() { publisher.unconfirmed() } else { None };
+        let mut state = self.state();
+        self.look(&mut state, publisher, unconfirmed);
+        if !self.is_used() || state.file.is_sent() {
+            return Step::Nothing;
+        }
+        if !self.read(&mut state, payload) {
+            // Those that were damaged are gone.
+            return Step::Published;
+        }
+        state.is_sending = true;
+        drop(state);
+        // What nobody has subscribed to would be lost.
+        let sent = publisher.wait_matched(limit).then(|| publisher.offer(payload, limit));
+        let mut state = self.state();
+        state.is_sending = false;
+        match sent {
+            None => Step::Refused,
+            Some(Ok(())) => {
+                state.burst += 1;
+                // Before the flag falls: what is published directly comes after it.
+                state.is_moving = true;
+                self.send(&mut state, payload.len());
+                if state.burst.is_multiple_of(BURST) || state.file.is_sent() {
                     drop(state);
                     publisher.release();
-                    let state = self.state();
-                    let waiting = |state: &mut State| !state.ended;
-                    drop(self.changed.wait_timeout_while(state, PROBE, waiting));
                 }
-                Some(Err(PublishError::Closed)) => return,
-                Some(Err(error)) => {
-                    tracing::warn!(sink = %self.sink, "cannot publish a verdict: {error}");
-                    self.give_up_next(&mut state, payload.len());
-                }
+                Step::Published
+            }
+            Some(Err(PublishError::Slow)) => {
+                // It is still kept.
+                state.is_moving = false;
+                drop(state);
+                publisher.release();
+                Step::Refused
+            }
+            Some(Err(PublishError::Closed)) => Step::Closed,
+            Some(Err(error)) => {
+                tracing::warn!(sink = %self.sink, "cannot publish a verdict: {error}");
+                self.give_up_next(&mut state, payload.len());
+                Step::Published
             }
         }
     }
 }
 
-/// A publisher that keeps what is not accepted in time.
-pub struct Spooling {
-    publisher: Arc<dyn Publisher>,
-    spool: Arc<Spool>,
-}
-
-impl Spooling {
-    /// Stands before a publisher, and starts the thread that publishes what waits.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub fn start(publisher: Box<dyn Publisher>, spool: Arc<Spool>) -> io::Result<Spooling> {
-        let publisher: Arc<dyn Publisher> = publisher.into();
-        publisher.hand_back();
-        let (delivered, kept) = (Arc::clone(&publisher), Arc::clone(&spool));
-        std::thread::Builder::new().name("spool".to_owned()).spawn(move || kept.deliver(&*delivered))?;
-        Ok(Spooling { publisher, spool })
-    }
-}
-
-impl Publisher for Spooling {
-    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
-        if self.spool.is_used()
-            && let Some(kept) = self.spool.keep_behind(payload)
-        {
-            return kept;
-        }
-        match self.publisher.publish(payload) {
-            Err(PublishError::Slow) => self.spool.keep_refused(&*self.publisher, payload),
-            published => published,
-        }
-    }
-
-    fn release(&self) {
-        self.publisher.release();
-    }
-
-    fn is_matched(&self) -> bool {
-        self.publisher.is_matched()
-    }
-
-    fn wait_matched(&self, limit: Duration) -> bool {
-        self.publisher.wait_matched(limit)
-    }
-
-    fn flush(&self, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        let is_sent = self.spool.end(limit);
-        let is_confirmed = self.publisher.flush(deadline.saturating_duration_since(Instant::now()));
-        self.spool.keep_unconfirmed(&*self.publisher);
-        is_sent && is_confirmed
-    }
-
-    /// What is in the file counts as taken over: it survives the process.
-    fn settle(&self, limit: Duration) -> bool {
-        self.publisher.settle(limit)
-    }
-
-    /// What is not confirmed is in the file, or counted as dropped.
-    fn unconfirmed(&self) -> Option<u64> {
-        Some(0)
-    }
-
-    fn drops(&self) -> Option<Arc<Drops>> {
-        self.publisher.drops()
-    }
-}
-
-impl Drop for Spooling {
-    fn drop(&mut self) {
-        self.spool.end(Duration::ZERO);
-    }
+/// The outcome of publishing from the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing waits to be sent.
+    Nothing,
+    /// A verdict was published, or given up: the next one may follow at once.
+    Published,
+    /// The sink does not accept it now.
+    Refused,
+    /// The network is closed.
+    Closed,
 }

@@ -144,7 +144,7 @@ fn a_stopped_dds_consumer_does_not_stop_the_monitor() {
     let publisher = publishing("dds:state", &["--rate", "2000"], &dds(&domain), COUNT);
     stopped.take_stdout(10);
     stopped.signal("STOP");
-    run.wait_stderr("does not acknowledge messages");
+    run.wait_stderr("dds:verdict: a consumer does not accept messages; they are dropped until it does");
     publisher.join().unwrap().expect_status(0);
     run.take_stdout(COUNT);
     stopped.signal("CONT");

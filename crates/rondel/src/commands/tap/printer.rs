@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use rondel_decode::json::JsonForm;
 use rondel_decode::{Decoder, DecoderError, Encoding, MessageWriter};
@@ -16,6 +17,8 @@ use crate::deployment::Binding;
 use crate::pipeline::Stop;
 use crate::warn;
 
+/// Time limit for a reader that is behind at the end.
+const LEAVE: Duration = Duration::from_secs(1);
 /// Names of topics that are told apart.
 const NAMES: usize = 10_000;
 
@@ -46,11 +49,14 @@ impl Paper {
         }
     }
 
-    /// Sentences about missing fields, and why the output could not be written, unless its reader has closed it.
-    fn end(&self) -> (Vec<String>, Option<String>) {
+    /// Waits for a reader that is behind, for a limited time. Returns sentences about missing fields, and why the output
+    /// could not be written, unless its reader has closed it.
+    fn end(&mut self) -> (Vec<String>, Option<String>) {
         let sentence = |(field, count): (&str, u64)| {
             format!("{} did not carry {field}", counted(count, "message", "messages"))
         };
+        // What it does not take is counted.
+        self.out.end().flush(LEAVE);
         let failure = self.out.failure().filter(|_| !self.out.is_closed()).map(ToString::to_string);
         (self.view.missing().map(sentence).collect(), failure)
     }
@@ -235,7 +241,7 @@ impl Printer {
 
     /// A sentence about the messages, sentences about missing fields, and why the output could not be written.
     pub fn end(&self) -> (String, Vec<String>, Option<String>) {
-        let state = self.state();
+        let mut state = self.state();
         let mut summary = format!("received {}", counted(state.received, "message", "messages"));
         if state.no_json > 0 {
             summary += &format!(", {} not JSON", counted(state.no_json, "is", "are"));

@@ -32,7 +32,7 @@ fn the_wait_for_a_consumer_is_no_silence() {
         clock: clock.clone(),
         simulated: None,
         topics: vec!["beat".into()],
-        sinks: Sinks::new(sinks, writer, Console::new(Duration::from_secs(3))),
+        sinks: Sinks::new(sinks, writer, Console::new(Duration::from_secs(3), None)),
         released: Vec::new(),
         notices: vec![Sink::Network(Arc::new(Published(reported)))],
         recorder: None,

@@ -37,7 +37,7 @@ impl Case {
             clock,
             simulated: Some(Simulated::new(simulation, plan)),
             topics: vec!["beat".into()],
-            sinks: Sinks::new(sinks, writer, Console::new(Duration::from_secs(3))),
+            sinks: Sinks::new(sinks, writer, Console::new(Duration::from_secs(3), None)),
             released: Vec::new(),
             notices: vec![Sink::Network(Arc::new(Published(reported)))],
             recorder: None,

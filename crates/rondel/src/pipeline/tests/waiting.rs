@@ -61,7 +61,7 @@ fn pipeline(
         sinks: Sinks::new(
             sinks,
             VerdictWriter::new(plan.properties(), Format::Json, false),
-            Console::new(Duration::from_secs(3)),
+            Console::new(Duration::from_secs(3), None),
         ),
         released: vec![sink(to)],
         notices: vec![sink(notices)],

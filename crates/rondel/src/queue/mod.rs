@@ -1,0 +1,452 @@
+//! Queues of sinks that accept nothing for the moment.
+//!
+//! A [`Queued`] publisher stands before that of a network. While the sink accepts everything, a message costs a look at
+//! one flag, and is published by the thread that evaluates. The first message that is not accepted within [`FIRST`] goes
+//! into a [`Queue`] in memory, and so does everything after it: the order stays, and the evaluating thread waits no more.
+//! A thread of the sink publishes what waits. What has waited for too long goes to the file of a [`Spool`], if there is
+//! one, or is dropped and counted; so does what the queue has no room for. Standard output, which gathers lines, stands
+//! before a queue [in its own way](crate::console).
+
+mod memory;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rondel_event::Timestamp;
+use rondel_net::adapter::{Drops, PublishError, Publisher, now};
+use rondel_runtime::text::counted;
+
+use crate::spool::{Spool, Step};
+use crate::warn;
+use memory::Memory;
+
+/// How long the evaluating thread waits for a sink, before its messages go into the queue.
+pub const FIRST: Duration = Duration::from_micros(500);
+/// How long the thread of a sink waits for it at a time.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Pause after a message was refused.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Interval of looking for messages that nobody will confirm any more.
+const LOOK: Duration = Duration::from_millis(200);
+/// Messages after which a publisher that holds back is told to send.
+const BURST: u64 = 64;
+/// How long the thread of a sink may take to put what is left into the file at the end.
+const LEAVE: Duration = Duration::from_millis(300);
+
+/// The sentences about a sink.
+#[derive(Clone, Debug)]
+pub struct Words {
+    /// Why messages are dropped from now on.
+    pub refuses: fn() -> String,
+    /// That they are not any more.
+    pub accepts: fn() -> String,
+}
+
+/// The messages that wait for one sink.
+#[derive(Debug)]
+pub struct Queue {
+    sink: String,
+    words: Words,
+    /// How long a message may wait in memory.
+    wait: Duration,
+    /// Whether messages wait, so that new ones have to wait too. The spool sets it too; it is cleared under the lock.
+    is_used: Arc<AtomicBool>,
+    state: Mutex<State>,
+    /// Wakes the thread, and those who wait for it.
+    changed: Condvar,
+    drops: Arc<Drops>,
+    /// Messages that were accepted by the queue, and dropped later.
+    withdrawn: AtomicU64,
+    spool: Option<Arc<Spool>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    memory: Memory,
+    /// Whether the first message is being published.
+    is_sending: bool,
+    /// Whether the thread runs.
+    is_running: bool,
+    /// Whether the thread waits for messages.
+    is_idle: bool,
+    /// Whether messages were dropped since the sink last accepted one.
+    is_dropping: bool,
+    /// Whether nothing more is to be published.
+    ended: bool,
+}
+
+impl Queue {
+    /// An empty queue of a sink, in which a message may wait for so long before it goes to the spool or is dropped.
+    pub fn new(sink: String, words: Words, wait: Duration, spool: Option<Arc<Spool>>) -> Arc<Queue> {
+        let is_used = spool.as_ref().map_or_else(Arc::default, |spool| spool.flag());
+        let drops = spool.as_ref().map_or_else(Arc::default, |spool| spool.drops());
+        let (state, changed, withdrawn) = Default::default();
+        Arc::new(Queue { sink, words, wait, is_used, state, changed, drops, withdrawn, spool })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The counter of messages that were dropped.
+    pub fn drops(&self) -> Arc<Drops> {
+        Arc::clone(&self.drops)
+    }
+
+    /// The number of messages that were accepted and dropped later.
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// Whether messages wait.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Acquire)
+    }
+
+    /// Starts the thread of the sink, if an earlier run has left messages, or messages are to be kept from the first one on.
+    pub fn begin(self: &Arc<Queue>, publisher: &Arc<dyn Publisher>) {
+        if self.spool.as_ref().is_some_and(|spool| spool.begin(&**publisher) || spool.is_used()) {
+            self.start(&mut self.state(), publisher);
+        }
+    }
+
+    fn start(self: &Arc<Queue>, state: &mut State, publisher: &Arc<dyn Publisher>) {
+        if state.is_running || state.ended {
+            return;
+        }
+        let (queue, publisher) = (Arc::clone(self), Arc::clone(publisher));
+        let thread = std::thread::Builder::new().name("sink".to_owned());
+        match thread.spawn(move || queue.run(&*publisher)) {
+            Ok(_) => state.is_running = true,
+            Err(error) => {
+                warn(&format!("{}: cannot start a thread: {error}; messages are dropped", self.sink));
+                let lost = state.memory.clear();
+                self.withdraw(state, lost);
+                self.is_used.store(false, Ordering::Release);
+            }
+        }
+    }
+
+    /// Adds a message behind those that wait. Returns `None` if there are none; then it is not added.
+    ///
+    /// # Errors
+    /// [`PublishError::Slow`]: there is no room; the message is dropped and counted.
+    pub fn push_behind(&self, payload: &[u8]) -> Option<Result<(), PublishError>> {
+        if !self.is_used() {
+            return None;
+        }
+        let mut state = self.state();
+        self.is_used().then(|| self.push(&mut state, payload))
+    }
+
+    /// Adds a message that the sink has refused.
+    ///
+    /// # Errors
+    /// [`PublishError::Slow`]: there is no room; the message is dropped and counted.
+    pub fn push_refused(
+        self: &Arc<Queue>,
+        publisher: &Arc<dyn Publisher>,
+        payload: &[u8],
+    ) -> Result<(), PublishError> {
+        let mut state = self.state();
+        self.is_used.store(true, Ordering::Release);
+        let pushed = self.push(&mut state, payload);
+        self.start(&mut state, publisher);
+        pushed
+    }
+
+    fn push(&self, state: &mut State, payload: &[u8]) -> Result<(), PublishError> {
+        let is_pushed = !state.ended && state.memory.push(payload, Instant::now());
+        if !is_pushed {
+            self.drop_messages(state, 1, now());
+            return Err(PublishError::Slow);
+        }
+        if state.is_idle {
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Counts messages that are dropped, the first of them since this time.
+    fn drop_messages(&self, state: &mut State, count: u64, since: Timestamp) {
+        if count == 0 {
+            return;
+        }
+        self.drops.add(count, since);
+        if !std::mem::replace(&mut state.is_dropping, true) {
+            warn(&format!("{}{}", self.name(), (self.words.refuses)()));
+        }
+    }
+
+    /// Drops messages that were accepted.
+    fn withdraw(&self, state: &mut State, count: u64) {
+        self.withdrawn.fetch_add(count, Ordering::Relaxed);
+        self.drop_messages(state, count, now());
+    }
+
+    fn name(&self) -> String {
+        if self.sink == "stdout" { String::new() } else { format!("{}: ", self.sink) }
+    }
+
+    /// The spool, if it can be used.
+    fn file(&self) -> Option<&Arc<Spool>> {
+        self.spool.as_ref().filter(|spool| !spool.has_failed())
+    }
+
+    /// Publishes what waits, until the end.
+    fn run(&self, publisher: &dyn Publisher) {
+        let (mut payload, mut burst) = (Vec::new(), 0u64);
+        loop {
+            let mut state = self.state();
+            if state.ended {
+                break;
+            }
+            if let Some(spool) = self.spool.as_ref().filter(|spool| spool.is_used()) {
+                drop(state);
+                self.move_to_file(spool, publisher, &mut payload);
+                match spool.step(publisher, PATIENCE, &mut payload) {
+                    Step::Published => {}
+                    Step::Nothing | Step::Refused => self.pause(),
+                    Step::Closed => break,
+                }
+                continue;
+            }
+            let Some(since) = state.memory.front(&mut payload) else {
+                drop(state);
+                publisher.release();
+                self.rest(publisher);
+                continue;
+            };
+            state.is_sending = true;
+            drop(state);
+            let sent = publisher.offer(&payload, PATIENCE);
+            let mut state = self.state();
+            state.is_sending = false;
+            match sent {
+                Ok(()) => {
+                    state.memory.pop();
+                    burst += 1;
+                    drop(state);
+                    if burst.is_multiple_of(BURST) {
+                        publisher.release();
+                    }
+                }
+                Err(PublishError::Slow) => {
+                    let is_due = since.elapsed() >= self.wait || state.memory.is_half_full();
+                    match self.file() {
+                        Some(spool) if is_due => {
+                            drop(state);
+
+                            self.move_to_file(spool, publisher, &mut payload);
+                        }
+                        Some(_) => drop(state),
+                        None => {
+                            self.drop_expired(&mut state);
+                            drop(state);
+                        }
+                    }
+                    publisher.release();
+                    self.pause();
+                }
+                Err(PublishError::Closed) => break,
+                Err(error) => {
+                    tracing::warn!(sink = %self.sink, "cannot publish a message: {error}");
+                    state.memory.pop();
+                    self.withdraw(&mut state, 1);
+                }
+            }
+        }
+        self.leave(publisher, &mut payload);
+    }
+
+    /// Drops messages that have waited for too long.
+    fn drop_expired(&self, state: &mut State) {
+        let (mut count, mut oldest) = (0, Duration::ZERO);
+        while let Some(waited) = state.memory.since().map(|since| since.elapsed())
+            && waited >= self.wait
+        {
+            state.memory.pop();
+            oldest = oldest.max(waited);
+            count += 1;
+        }
+        let oldest = i64::try_from(oldest.as_nanos()).unwrap_or(0);
+        let since = Timestamp::from_nanos(now().as_nanos().saturating_sub(oldest));
+        self.withdrawn.fetch_add(count, Ordering::Relaxed);
+        self.drop_messages(state, count, since);
+    }
+
+    /// Moves all messages from memory to the end of the file.
+    fn move_to_file(&self, spool: &Spool, publisher: &dyn Publisher, payload: &mut Vec<u8>) {
+        loop {
+            let mut state = self.state();
+            if state.memory.front(payload).is_none() {
+                return;
+            }
+            state.memory.pop();
+            drop(state);
+            if spool.keep(publisher, payload).is_err() {
+                // The spool has counted it as dropped.
+                self.withdrawn.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits a little, unless the end comes.
+    fn pause(&self) {
+        drop(self.changed.wait_timeout_while(self.state(), PAUSE, |state| !state.ended));
+    }
+
+    /// Lets messages be published directly again, and waits for the next one that is refused.
+    fn rest(&self, publisher: &dyn Publisher) {
+        let mut state = self.state();
+        let is_empty = |state: &State| state.memory.len() == 0 && !state.ended;
+        if !is_empty(&state) {
+            return;
+        }
+        self.is_used.store(false, Ordering::Release);
+        if std::mem::take(&mut state.is_dropping) {
+            let dropped = counted(self.drops.count(), "message was", "messages were");
+            warn(&format!("{}{}; {dropped} dropped so far", self.name(), (self.words.accepts)()));
+        }
+        self.changed.notify_all();
+        state.is_idle = true;
+        match self.spool.as_ref().filter(|spool| spool.is_begun()) {
+            None => {
+                let waited = self.changed.wait_while(state, |state| is_empty(state));
+                waited.unwrap_or_else(PoisonError::into_inner).is_idle = false;
+            }
+            Some(spool) => {
+                let waited = self.changed.wait_timeout_while(state, LOOK, |state| is_empty(state));
+                waited.unwrap_or_else(PoisonError::into_inner).0.is_idle = false;
+                spool.look_for_abandoned(publisher);
+            }
+        }
+    }
+
+    /// Puts what is left into the file, or drops it.
+    fn leave(&self, publisher: &dyn Publisher, payload: &mut Vec<u8>) {
+        if self.state().memory.len() > 0
+            && let Some(spool) = self.file()
+        {
+            self.move_to_file(spool, publisher, payload);
+        }
+        let mut state = self.state();
+        let lost = state.memory.clear();
+        self.withdraw(&mut state, lost);
+        // A network that is closed accepts nothing more, either.
+        (state.ended, state.is_running) = (true, false);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits up to `limit` until nothing waits any more; from then on nothing is published from the queue. Returns
+    /// whether everything was published.
+    fn end(&self, limit: Duration) -> bool {
+        let waiting = |state: &mut State| self.is_used() && state.is_running && !state.ended;
+        let waited = self.changed.wait_timeout_while(self.state(), limit, waiting);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let is_all = !self.is_used();
+        state.ended = true;
+        self.changed.notify_all();
+        let waited = self.changed.wait_timeout_while(state, LEAVE.max(limit), |state| state.is_running);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        // A call that does not return holds up the thread.
+        let lost = state.memory.clear();
+        self.withdraw(&mut state, lost);
+        is_all
+    }
+}
+
+/// A publisher with a queue.
+pub struct Queued {
+    publisher: Arc<dyn Publisher>,
+    queue: Arc<Queue>,
+}
+
+impl Queued {
+    /// Puts a queue before a publisher.
+    pub fn new(publisher: Arc<dyn Publisher>, queue: Arc<Queue>) -> Queued {
+        queue.begin(&publisher);
+        Queued { publisher, queue }
+    }
+}
+
+/// The sentences about a sink on a network.
+pub const NETWORK: Words = Words {
+    refuses: || "a consumer does not accept messages; they are dropped until it does".to_owned(),
+    accepts: || "the consumer accepts messages again".to_owned(),
+};
+
+impl Publisher for Queued {
+    fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+        if let Some(pushed) = self.queue.push_behind(payload) {
+            return pushed;
+        }
+        match self.publisher.offer(payload, FIRST) {
+            Err(PublishError::Slow) => self.queue.push_refused(&self.publisher, payload),
+            published => published,
+        }
+    }
+
+    /// The thread of the sink releases what it publishes.
+    fn release(&self) {
+        if !self.queue.is_used() {
+            self.publisher.release();
+        }
+    }
+
+    fn is_matched(&self) -> bool {
+        self.publisher.is_matched()
+    }
+
+    fn wait_matched(&self, limit: Duration) -> bool {
+        self.publisher.wait_matched(limit)
+    }
+
+    fn flush(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let is_sent = self.queue.end(limit);
+        let is_confirmed = self.publisher.flush(deadline.saturating_duration_since(Instant::now()));
+        if let Some(spool) = &self.queue.spool {
+            spool.keep_unconfirmed(&*self.publisher);
+        }
+        is_sent && is_confirmed
+    }
+
+    /// What is in the file counts as taken over: it survives the process.
+    fn settle(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let waits = |state: &mut State| state.memory.len() > 0;
+        let mut is_moved = false;
+        while !is_moved {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let step = left.min(PAUSE);
+            let waited = self.queue.changed.wait_timeout_while(self.queue.state(), step, waits);
+            is_moved = waited.unwrap_or_else(PoisonError::into_inner).0.memory.len() == 0;
+            if left.is_zero() {
+                break;
+            }
+        }
+        is_moved && self.publisher.settle(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// What is not confirmed is in the file, or counted as dropped, once the file is used.
+    fn unconfirmed(&self) -> Option<u64> {
+        match &self.queue.spool {
+            Some(spool) if spool.is_begun() => Some(0),
+            _ => self.publisher.unconfirmed(),
+        }
+    }
+
+    fn drops(&self) -> Option<Arc<Drops>> {
+        self.publisher.drops()
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.queue.end(Duration::ZERO);
+    }
+}

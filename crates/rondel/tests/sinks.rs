@@ -1,0 +1,191 @@
+//! A sink that accepts nothing holds up nobody: checking and the other sinks go on, and its account adds up.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+#[path = "../../rondel-net/tests/broker/mod.rs"]
+mod broker;
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use broker::Broker;
+use serde_json::Value;
+use support::Folder;
+use support::network::{arguments, free_endpoint, zenoh};
+use support::process::Process;
+
+/// A verdict is late if it comes so long after its message. Machines are busy; a sink that is waited for takes 3 s.
+const LATE: Duration = Duration::from_secs(1);
+/// Messages of each part of a test, at 200 a second.
+const COUNT: usize = 300;
+
+/// A monitor with three sinks, its source, and a consumer on two of them.
+struct Net {
+    run: Process,
+    feed: Process,
+    on_zenoh: Process,
+    on_mqtt: (Child, std::io::Lines<BufReader<ChildStdout>>),
+    next: usize,
+    /// The time from a message to its verdict on standard output.
+    latencies: Vec<Duration>,
+}
+
+impl Net {
+    fn start(broker: &Broker, folder: &Folder, settings: &str) -> Net {
+        let endpoint = free_endpoint();
+        // Silence of half a second would violate it, and a pause of the monitor make it inconclusive.
+        folder.file("p.rondel", "topic state\nproperty alive = once[0, 500 ms] on(state)\n");
+        let deployment = folder.file(
+            "rondel.yaml",
+            format!(
+                "specification: p.rondel\nzenoh: {{ mode: router, listen: \"{endpoint}\" }}\n\
+                 mqtt: {{ broker: \"127.0.0.1:{}\" }}\ntopics: {{ state: zenoh:state }}\n\
+                 verdicts: {{ emit: every, to: [stdout, mqtt:verdict, zenoh:verdict] }}\n{settings}",
+                broker.port
+            ),
+        );
+        let mut run = Process::rondel(["run", &deployment, "--format", "json", "--summary", "json"]);
+        run.wait_stderr("ready");
+        let peer = zenoh("client", &endpoint);
+        let mut on_zenoh = Process::rondel(arguments(&["tap", "zenoh:verdict", "--format", "json"], &peer));
+        on_zenoh.wait_stderr("ready");
+        let mut on_mqtt = broker
+            .client("mosquitto_sub", &["-q", "1", "-t", "verdict", "-t", "ready"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(on_mqtt.stdout.take().unwrap()).lines();
+        // It has subscribed when its own retained message comes.
+        let told = broker.client("mosquitto_pub", &["-t", "ready", "-r", "-m", "{}"]).status().unwrap();
+        assert!(told.success() && lines.next().unwrap().unwrap() == "{}");
+        let feed = ["publish", "--to", "zenoh:state", "--wait", "60", "--rate", "200"];
+        let feed = Process::rondel(arguments(&feed, &peer));
+        let (next, latencies) = (0, Vec::new());
+        Net { run, feed, on_zenoh, on_mqtt: (on_mqtt, lines), next, latencies }
+    }
+
+    /// Publishes messages, and takes their verdicts from standard output.
+    fn check(&mut self) {
+        for n in self.next..self.next + COUNT {
+            self.feed.write(format!("{{\"n\":{n}}}\n").as_bytes());
+        }
+        for _ in 0..COUNT {
+            let verdict: Value = serde_json::from_str(&self.run.take_stdout(1)[0]).unwrap();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+            let latency = now - verdict["time"].as_f64().unwrap();
+            self.latencies.push(Duration::from_secs_f64(latency.max(0.0)));
+            assert_eq!(verdict["verdict"], "satisfied", "{verdict}");
+        }
+        self.next += COUNT;
+    }
+
+    /// Ends the run, and returns its status and its summary. Every verdict came in time, on standard output and Zenoh.
+    fn end(&mut self) -> (Option<i32>, Value) {
+        let longest = self.latencies.iter().max();
+        assert!(longest < Some(&LATE), "{longest:?}");
+        let steps = self.on_zenoh.take_stdout(self.next);
+        let step = |line: &String| serde_json::from_str::<Value>(line).unwrap()["data"]["step"].as_u64();
+        let step = |line: &String| step(line).unwrap_or_else(|| panic!("{line}"));
+        assert!(steps.iter().map(step).eq(0..self.next as u64));
+        self.feed.close_input();
+        self.run.terminate();
+        let line = self.run.wait_stderr("{\"");
+        let summary: Value = serde_json::from_str(&line).unwrap();
+        let (stopped, expected) = (&summary["pauses"], Value::Array(Vec::new()));
+        assert_eq!((stopped, &summary["received"]), (&expected, &self.next.into()), "{summary}");
+        assert!(summary["properties"][0]["withheld"].is_null(), "{summary}");
+        let status = std::mem::replace(&mut self.run, Process::rondel(["--version"])).finish().status;
+        (status, summary)
+    }
+
+    /// The steps of verdicts that come from the broker.
+    fn take_mqtt(&mut self, count: usize) -> Vec<u64> {
+        let step = |line: String| serde_json::from_str::<Value>(&line).unwrap()["step"].as_u64().unwrap();
+        // An earlier part of the test has left a retained message.
+        let lines = self.on_mqtt.1.by_ref().map(Result::unwrap).filter(|line| line != "{}");
+        lines.take(count).map(step).collect()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        _ = self.on_mqtt.0.kill();
+        _ = self.on_mqtt.0.wait();
+    }
+}
+
+/// The number of messages that wait in files, and that were dropped.
+fn left(summary: &Value) -> (u64, u64) {
+    let waiting = summary["spooled"].as_array().unwrap().iter().map(|one| one["waiting"].as_u64().unwrap());
+    (waiting.sum(), summary["dropped"].as_u64().unwrap())
+}
+
+#[test]
+fn a_frozen_broker_holds_up_nobody_and_gets_every_verdict() {
+    let test = "a_frozen_broker_holds_up_nobody_and_gets_every_verdict";
+    let (Some(broker), folder) = (Broker::start(test), Folder::new()) else { return };
+    // For less and for more than a message waits in memory.
+    for wait in ["10 s", "300 ms"] {
+        let mut net = Net::start(&broker, &folder, &format!("slow_consumer: {{ wait: {wait} }}\n"));
+        net.check();
+        broker.freeze();
+        net.check();
+        net.check();
+        broker.unfreeze();
+        net.check();
+        assert!(net.take_mqtt(4 * COUNT).into_iter().eq(0..4 * COUNT as u64));
+        let (status, summary) = net.end();
+        assert_eq!((status, left(&summary)), (Some(0), (0, 0)), "{summary}");
+        assert_eq!(summary["verdicts"], 3 * net.next, "{summary}");
+        let kept = summary["spooled"].as_array().unwrap().len();
+        assert_eq!(kept, usize::from(wait == "300 ms"), "{summary}");
+    }
+}
+
+#[test]
+fn a_killed_broker_holds_up_nobody_and_its_account_adds_up() {
+    let test = "a_killed_broker_holds_up_nobody_and_its_account_adds_up";
+    let (Some(mut broker), folder) = (Broker::start(test), Folder::new()) else { return };
+    // What waits goes to a file and is published when the broker is back, or is dropped.
+    for then in ["spool", "drop"] {
+        let mut net =
+            Net::start(&broker, &folder, &format!("slow_consumer: {{ wait: 500 ms, then: {then} }}\n"));
+        net.check();
+        broker.kill();
+        net.check();
+        net.check();
+        broker.resume();
+        while !net.run.all_stderr_so_far().contains("the consumer accepts") {
+            net.check();
+        }
+        let (status, summary) = net.end();
+        let (waiting, dropped) = left(&summary);
+        let published = summary["verdicts"].as_u64().unwrap();
+        assert_eq!((waiting, published + dropped), (0, 3 * net.next as u64), "{summary}");
+        let expected = if then == "spool" { Some(0) } else { Some(5) };
+        assert_eq!((status, dropped > COUNT as u64), (expected, then == "drop"), "{summary}");
+    }
+}
+
+#[test]
+fn what_waits_for_a_killed_broker_comes_from_the_next_run() {
+    let test = "what_waits_for_a_killed_broker_comes_from_the_next_run";
+    let (Some(mut broker), folder) = (Broker::start(test), Folder::new()) else { return };
+    let mut net = Net::start(&broker, &folder, "");
+    net.check();
+    broker.kill();
+    net.check();
+    let (status, summary) = net.end();
+    let (waiting, dropped) = left(&summary);
+    assert_eq!((status, dropped), (Some(5), 0), "{summary}");
+    // A few that the broker had taken it may not have acknowledged.
+    assert!((COUNT as u64..COUNT as u64 + 30).contains(&waiting), "{summary}");
+    broker.resume();
+    let mut net = Net::start(&broker, &folder, "");
+    net.run.wait_stderr("the consumer accepts");
+    let (status, summary) = net.end();
+    assert_eq!((status, left(&summary)), (Some(0), (0, 0)), "{summary}");
+    assert_eq!(summary["spooled"][0]["published"], waiting, "{summary}");
+}
