@@ -171,10 +171,12 @@ impl Sinks {
             let done = match sink {
                 Sink::Network(publisher) => {
                     report.json(text);
+                    let sent = publisher.publish(text).map_err(Some);
+                    // Afterwards: whoever asks may have had it already, and must not have it before.
                     if let Some(present) = number.and_then(|number| outlets[number].present.as_ref()) {
                         present.note(report, text);
                     }
-                    publisher.publish(text).map_err(Some)
+                    sent
                 }
                 Sink::Ros2(publisher) => {
                     ros2::write_verdict(report, text);

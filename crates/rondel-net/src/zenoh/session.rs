@@ -10,7 +10,7 @@ use rondel_event::TopicId;
 
 use super::backlog::Backlog;
 use super::envelope::Plain;
-use super::present::{self, Answering, State};
+use super::present::{Answering, Asker, State};
 use super::publisher::PublishGate;
 use super::recovery::{Numbers, Recoverer};
 use super::resend::Shelf;
@@ -140,6 +140,7 @@ pub struct Session {
     /// The messages that publishers keep for subscribers that missed them.
     shelf: Arc<Shelf>,
     backlog: Arc<Backlog>,
+    asker: Asker,
 }
 
 impl Session {
@@ -190,8 +191,8 @@ impl Session {
         watch.tick(&shelf);
         let backlog = Backlog::start(&session).map_err(|e| OpenError::Network(super::reason(e)))?;
         let listeners = actual(settings.listeners(), &session);
-        let connect = settings.connect.clone();
-        Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog })
+        let (connect, asker) = (settings.connect.clone(), Asker::start().map_err(thread)?);
+        Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog, asker })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -276,7 +277,7 @@ impl Session {
         let subscription =
             Subscription::declare(&self.session, key_expression.clone(), topic, receiver, numbers, Plain)?;
         kept.begin();
-        present::ask(&self.session, &key_expression, topic, &late);
+        self.asker.ask(&self.session, &key_expression, topic, (&late, subscription.early()));
         if tracing::enabled!(tracing::Level::INFO) {
             let Connections { routers, peers } = self.connections();
             tracing::info!(topic = %key, routers, peers, "subscribed");
@@ -322,6 +323,19 @@ impl Session {
     /// [`DeclareError`]
     pub fn answer(&self, key: &str, state: Arc<dyn State>) -> Result<Answering, DeclareError> {
         Answering::declare(&self.session, parse_key(key)?, Arc::clone(&self.gate), state)
+    }
+
+    /// Asks on a key, and returns the answers that come within `limit`.
+    ///
+    /// # Errors
+    /// [`DeclareError`]
+    pub fn get(&self, key: &str, limit: Duration) -> Result<Vec<Vec<u8>>, DeclareError> {
+        let failed =
+            |e| DeclareError::Network(format!("cannot ask on Zenoh key '{key}': {}", super::reason(e)));
+        let answers = self.session.get(parse_key(key)?).timeout(limit).wait().map_err(failed)?;
+        let payload =
+            |reply: ::zenoh::query::Reply| Some(reply.result().ok()?.payload().to_bytes().into_owned());
+        Ok(answers.into_iter().filter_map(payload).collect())
     }
 
     /// Joins ROS 2 as a node, in the formats of rmw_zenoh. The session should be the one of

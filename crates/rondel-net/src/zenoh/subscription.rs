@@ -14,6 +14,7 @@ use rondel_event::TopicId;
 use super::DeclareError;
 use super::consumers::Presence;
 use super::envelope::Envelope;
+use super::present::Early;
 use super::recovery::{Attended, Numbers};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
@@ -43,6 +44,8 @@ struct SubscriptionState {
     empty: AtomicU64,
     /// Whether a task that calls the receiver's `idle` was started and has not begun yet.
     telling: AtomicBool,
+    /// Messages that come before the present state of the topic, which is asked for.
+    early: Arc<Early>,
     /// Set when Zenoh has dropped the callback: it cannot be running any more.
     ended: Mutex<bool>,
     ended_changed: Condvar,
@@ -65,6 +68,11 @@ impl fmt::Debug for Subscription {
 }
 
 impl Subscription {
+    /// The messages that came before the present state of the topic.
+    pub(super) fn early(&self) -> Arc<Early> {
+        Arc::clone(&self.state.early)
+    }
+
     pub(super) fn declare<R: Receiver + ?Sized>(
         session: &::zenoh::Session,
         key: KeyExpr<'static>,
@@ -114,6 +122,7 @@ impl Subscription {
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
+                state.early.note(&payload);
                 let received = Sample::new(&payload, source_time, None).with_origin(origin).with_name(name);
                 if origin.is_none()
                     && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)

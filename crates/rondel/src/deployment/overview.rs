@@ -131,7 +131,7 @@ impl Deployment {
         let Limits { message, resend, instances, waiting } = self.limits;
         let resend = if resend == 0 { "nothing".to_owned() } else { size(resend) };
         let mut rows = vec![
-            row(["slow consumers", &format!("waited for {wait}, then their messages are {then}")]),
+            row(["slow consumers", &format!("messages wait for {wait}, then they are {then}")]),
             row([
                 "limits",
                 &format!(
