@@ -13,6 +13,7 @@ use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Topic};
 
 use super::*;
 use crate::output::{Format, VerdictWriter};
+use crate::watchdog::Watchdog;
 
 /// A publisher whose payloads a test reads.
 struct Published(mpsc::Sender<String>);
@@ -41,12 +42,16 @@ fn input() -> Input {
 }
 
 fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<String>) {
+    let (published, verdicts) = mpsc::channel();
+    (pipeline_to(spec, clock, Sink::Network(Arc::new(Published(published)))), verdicts)
+}
+
+fn pipeline_to(spec: Spec, clock: Arc<dyn Clock>, sink: Sink) -> Pipeline {
     let options = Options { inputs: vec![input()], clock: Arc::clone(&clock), ..Options::default() };
     let plan = SessionPlan::of(Specification::new(spec).unwrap(), options);
-    let (published, verdicts) = mpsc::channel();
-    let sinks = vec![vec![Sink::Network(Arc::new(Published(published)))]];
+    let sinks = vec![vec![sink]];
     let stdout = Console::new(Duration::from_secs(3), None);
-    let pipeline = Pipeline::new(Parts {
+    Pipeline::new(Parts {
         names: Vec::new(),
         session: plan.start().unwrap(),
         clock,
@@ -59,8 +64,7 @@ fn pipeline_of(spec: Spec, clock: Arc<dyn Clock>) -> (Pipeline, mpsc::Receiver<S
         batching: false,
         stop_after: None,
         stop: mpsc::channel().0,
-    });
-    (pipeline, verdicts)
+    })
 }
 
 fn beat(pipeline: &Pipeline, payload: &str) {
@@ -137,6 +141,39 @@ fn it_is_known_when_messages_arrived() {
     assert_eq!(told.recv(), Ok(r#"{"property":"quick","time":5,"step":0,"verdict":"satisfied"}"#.into()));
     arrive(r#"{"t": 7}"#, 9);
     assert_eq!(told.recv(), Ok(r#"{"property":"quick","time":7,"step":1,"verdict":"violated"}"#.into()));
+}
+
+/// A publisher that blocks until a test lets it go on.
+struct Blocking(Mutex<mpsc::Receiver<()>>);
+
+impl Publisher for Blocking {
+    fn publish(&self, _: &[u8]) -> Result<(), PublishError> {
+        self.0.lock().unwrap().recv().map_err(|_| PublishError::Closed)
+    }
+}
+
+#[test]
+fn a_sink_that_blocks_is_reported() {
+    let (go_on, blocked) = mpsc::channel();
+    let sink = Sink::Network(Arc::new(Blocking(Mutex::new(blocked))));
+    let pipeline = Arc::new(pipeline_to(alive(TimeModel::Steps, 1), Arc::new(ManualClock::default()), sink));
+    let (published, reports) = mpsc::channel();
+    let notices = vec![Sink::Network(Arc::new(Published(published)))];
+    let names = vec!["zenoh:slow".to_owned()];
+    let watchdog = Watchdog::start(Arc::downgrade(&pipeline), names, notices).unwrap();
+    let evaluating = Arc::clone(&pipeline);
+    let evaluates = thread::spawn(move || beat(&evaluating, r#"{"t": 5}"#));
+    let told = |is_over: bool| {
+        let report = reports.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(report.contains(r#""report":"stalled""#), "{report}");
+        assert!(report.contains(r#""place":"publishing on zenoh:slow""#), "{report}");
+        assert!(report.contains(&format!(r#""over":{is_over}"#)), "{report}");
+    };
+    told(false);
+    go_on.send(()).unwrap();
+    told(true);
+    evaluates.join().unwrap();
+    watchdog.end();
 }
 
 #[test]

@@ -25,6 +25,8 @@ use memory::Memory;
 pub const FIRST: Duration = Duration::from_micros(500);
 /// How long the thread of a sink waits for it at a time.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How long ago a sink must have accepted a message to be waited for when its queue is full.
+const MOVES: Duration = Duration::from_millis(100);
 /// Pause after a message was refused.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Interval of looking for messages that nobody will confirm any more.
@@ -70,6 +72,10 @@ struct State {
     is_running: bool,
     /// Whether the thread waits for messages.
     is_idle: bool,
+    /// When the sink last accepted a message from the queue.
+    moved: Option<Instant>,
+    /// Whether somebody waits for room.
+    is_awaited: bool,
     /// Whether messages were dropped since the sink last accepted one.
     is_dropping: bool,
     /// Whether nothing more is to be published.
@@ -137,8 +143,8 @@ impl Queue {
         if !self.is_used() {
             return None;
         }
-        let mut state = self.state();
-        self.is_used().then(|| self.push(&mut state, payload))
+        let state = self.state();
+        self.is_used().then(|| self.push(state, payload))
     }
 
     /// Adds a message that the sink has refused.
@@ -152,16 +158,28 @@ impl Queue {
     ) -> Result<(), PublishError> {
         let mut state = self.state();
         self.is_used.store(true, Ordering::Release);
-        let pushed = self.push(&mut state, payload);
         self.start(&mut state, publisher);
-        pushed
+        if !state.is_running {
+            self.drop_messages(&mut state, 1, now());
+            return Err(PublishError::Slow);
+        }
+        self.push(state, payload)
     }
 
-    fn push(&self, state: &mut State, payload: &[u8]) -> Result<(), PublishError> {
-        let is_pushed = !state.ended && state.memory.push(payload, Instant::now());
-        if !is_pushed {
-            self.drop_messages(state, 1, now());
-            return Err(PublishError::Slow);
+    /// Adds a message. Where nothing goes to a file, a sink that accepts messages, but more slowly than they come, is waited
+    /// for: it would lose messages although nothing is wrong with it.
+    fn push(&self, mut state: MutexGuard<'_, State>, payload: &[u8]) -> Result<(), PublishError> {
+        loop {
+            if !state.ended && state.memory.push(payload, Instant::now()) {
+                break;
+            }
+            let is_moving = state.moved.is_some_and(|moved| moved.elapsed() < MOVES);
+            if state.ended || self.spool.is_some() || !is_moving {
+                self.drop_messages(&mut state, 1, now());
+                return Err(PublishError::Slow);
+            }
+            state.is_awaited = true;
+            state = self.changed.wait_timeout(state, MOVES).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.is_idle {
             self.changed.notify_all();
@@ -228,7 +246,12 @@ impl Queue {
                 Ok(()) => {
                     state.memory.pop();
                     burst += 1;
+                    state.moved = Some(Instant::now());
+                    let is_awaited = std::mem::take(&mut state.is_awaited);
                     drop(state);
+                    if is_awaited {
+                        self.changed.notify_all();
+                    }
                     if burst.is_multiple_of(BURST) {
                         publisher.release();
                     }
@@ -448,5 +471,123 @@ impl Publisher for Queued {
 impl Drop for Queued {
     fn drop(&mut self) {
         self.queue.end(Duration::ZERO);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A sink that accepts as many messages as a test lets it.
+    struct Gate {
+        room: Mutex<u64>,
+        changed: Condvar,
+        accepted: mpsc::SyncSender<u64>,
+    }
+
+    impl Gate {
+        fn open(&self, messages: u64) {
+            *self.room.lock().unwrap() = messages;
+            self.changed.notify_all();
+        }
+    }
+
+    impl Publisher for Gate {
+        fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
+            self.offer(payload, Duration::MAX)
+        }
+
+        fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
+            let waited = self.changed.wait_timeout_while(self.room.lock().unwrap(), limit, |room| *room == 0);
+            let mut room = waited.unwrap().0;
+            *room = room.checked_sub(1).ok_or(PublishError::Slow)?;
+            let number = u64::from_le_bytes(payload.try_into().unwrap());
+            self.accepted.send(number).map_err(|_| PublishError::Closed)
+        }
+    }
+
+    /// A sink with a queue. Whoever reads from it lets it go on.
+    fn queued(wait: Duration) -> (Queued, Arc<Gate>, Arc<Queue>, mpsc::Receiver<u64>) {
+        let (accepted, reader) = mpsc::sync_channel(100);
+        let gate = Arc::new(Gate { room: Mutex::new(0), changed: Condvar::new(), accepted });
+        let queue = Queue::new("test:sink".to_owned(), NETWORK, wait, None);
+        let publisher = Arc::clone(&gate) as Arc<dyn Publisher>;
+        (Queued::new(publisher, Arc::clone(&queue)), gate, queue, reader)
+    }
+
+    fn send(queued: &Queued, number: u64) -> bool {
+        queued.publish(&number.to_le_bytes()).is_ok()
+    }
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn what_is_refused_comes_later_in_order() {
+        let (queued, gate, queue, reader) = queued(LIMIT);
+        gate.open(3);
+        let began = Instant::now();
+        assert!((0..50).all(|number| send(&queued, number)));
+        assert!(began.elapsed() < LIMIT / 2 && queue.is_used());
+        gate.open(u64::MAX);
+        assert!(queued.flush(LIMIT));
+        assert!(reader.try_iter().eq(0..50));
+        assert_eq!((queue.drops().count(), queue.withdrawn()), (0, 0));
+    }
+
+    #[test]
+    fn what_waits_for_too_long_is_dropped_and_counted() {
+        let (queued, gate, queue, reader) = queued(Duration::from_millis(20));
+        assert!((0..5).all(|number| send(&queued, number)));
+        let deadline = Instant::now() + LIMIT;
+        while queue.drops().count() < 5 {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(queue.withdrawn(), 5);
+        gate.open(1);
+        assert!(send(&queued, 5) && queued.flush(LIMIT));
+        assert!(reader.try_iter().eq([5]));
+    }
+
+    #[test]
+    fn a_full_queue_of_a_sink_that_accepts_nothing_drops_at_once() {
+        let (queued, gate, queue, reader) = queued(LIMIT);
+        let room = memory::MESSAGES as u64;
+        let began = Instant::now();
+        assert!((0..room).all(|number| send(&queued, number)));
+        assert!((0..1000).all(|_| !send(&queued, u64::MAX)));
+        assert!(began.elapsed() < LIMIT / 2);
+        assert_eq!((queue.drops().count(), queue.withdrawn()), (1000, 0));
+        let read = std::thread::spawn(move || reader.iter().eq(0..room));
+        gate.open(u64::MAX);
+        assert!(queued.flush(LIMIT));
+        drop((queued, gate));
+        assert!(read.join().unwrap());
+    }
+
+    #[test]
+    fn a_sink_that_is_slower_is_waited_for_once_its_queue_is_full() {
+        let (queued, gate, queue, reader) = queued(LIMIT);
+        let count = 2 * memory::MESSAGES as u64;
+        assert!(send(&queued, 0), "it is in the queue");
+        gate.open(u64::MAX);
+        let read = std::thread::spawn(move || reader.iter().eq(0..count));
+        assert!((1..count).all(|number| send(&queued, number)));
+        assert!(queued.flush(LIMIT));
+        assert_eq!(queue.drops().count(), 0);
+        drop((queued, gate));
+        assert!(read.join().unwrap());
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_dropped_and_counted() {
+        let (queued, _gate, queue, _reader) = queued(LIMIT);
+        assert!((0..7).all(|number| send(&queued, number)));
+        assert!(!queued.flush(Duration::ZERO));
+        assert_eq!((queue.drops().count(), queue.withdrawn()), (7, 7));
+        assert!(!send(&queued, 7) && queue.drops().count() == 8);
     }
 }
