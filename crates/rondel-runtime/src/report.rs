@@ -246,7 +246,7 @@ impl<'s> Report<'s> {
     /// Always in this order: `{"property":"p","key":{"id":7},"time":1.5,"about":1,"step":3,"verdict":"violated"}`,
     /// `time` and `about` in seconds, `step` from 0. Members that do not apply are left out. A member
     /// `trace` comes first where there are several recordings; after the verdict come `values`, `severity`,
-    /// `requirement`, `robustness`, `evidence`, `latency`, `missing`, `lap` (from the second one on) and `id`.
+    /// `requirement`, `robustness`, `lap` (from the second one on), `evidence`, `latency`, `missing` and `id`.
     pub fn json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.property.prefix);
         let parameters = self.parameters();
@@ -294,6 +294,10 @@ impl<'s> Report<'s> {
             out.extend_from_slice(b",\"robustness\":");
             write_value(&Value::Float(robustness), out);
         }
+        if self.lap() > 1 {
+            out.extend_from_slice(b",\"lap\":");
+            write_value(&Value::Int(self.lap().into()), out);
+        }
         if let Some(explanation) = self.explanation() {
             out.extend_from_slice(b",\"evidence\":");
             explanation.json(out);
@@ -305,10 +309,6 @@ impl<'s> Report<'s> {
         if let Some(topic) = self.missing() {
             out.extend_from_slice(b",\"missing\":");
             write_value(&Value::String(topic.into()), out);
-        }
-        if self.lap() > 1 {
-            out.extend_from_slice(b",\"lap\":");
-            write_value(&Value::Int(self.lap().into()), out);
         }
         if self.property.identity.is_some() {
             out.extend_from_slice(b",\"id\":\"");

@@ -192,6 +192,11 @@ impl SessionPlan {
         }
     }
 
+    /// Sets what sessions from here on do when times begin anew.
+    pub fn set_reset(&mut self, policy: ResetPolicy) {
+        self.options.reset.policy = policy;
+    }
+
     /// Sets the clock of sessions from here on.
     pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
         self.options.clock = clock;

@@ -19,7 +19,7 @@ use rondel_event::TimeUnit;
 use rondel_recording::{Library, OpenError, Opened, RecordingError, TableOptions, shown};
 use rondel_report::Judged;
 use rondel_runtime::text::counted;
-use rondel_runtime::{Alignment, Input, ManualClock, Options, SessionPlan, TimeSource};
+use rondel_runtime::{Alignment, Input, ManualClock, Options, ResetPolicy, SessionPlan, TimeSource};
 
 use checking::Checking;
 use messages::StampOf;
@@ -100,6 +100,10 @@ pub struct Check {
     /// skip and count it
     #[arg(long, value_name = "ACTION", value_enum, default_value = "stop")]
     on_error: OnError,
+    /// What to do when the times of all topics step back together: begin anew, make verdicts inconclusive, or take the
+    /// messages for late ones (default: restart, or as the deployment says)
+    #[arg(long, value_name = "ACTION", value_enum)]
+    reset: Option<OnReset>,
     /// Write a report, and explain violations: junit=FILE, sarif=FILE, tap=FILE, github, json=FILE, html=FILE,
     /// svg=FILE; without a file, on standard output (may be repeated)
     #[arg(long, value_name = "FORM[=FILE]")]
@@ -128,6 +132,27 @@ pub struct Check {
     /// Ends the check before the end of the recordings once it is true.
     #[arg(skip)]
     interrupted: Arc<AtomicBool>,
+}
+
+/// The reaction to times that begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnReset {
+    /// Begin a new lap
+    Restart,
+    /// All verdicts are inconclusive from there on
+    Inconclusive,
+    /// The messages are late
+    Ignore,
+}
+
+impl From<OnReset> for ResetPolicy {
+    fn from(reset: OnReset) -> ResetPolicy {
+        match reset {
+            OnReset::Restart => ResetPolicy::Restart,
+            OnReset::Inconclusive => ResetPolicy::Inconclusive,
+            OnReset::Ignore => ResetPolicy::Ignore,
+        }
+    }
 }
 
 /// The reaction to a part of a recording that cannot be read.
@@ -190,6 +215,9 @@ impl Check {
             Err(status) => return self.unopened().unwrap_or(status),
         };
         self.in_simulated_time = in_simulated_time;
+        if let Some(reset) = self.reset {
+            plan.set_reset(reset.into());
+        }
         let reports = match Reports::new(&self.report, &specification) {
             Ok(reports) => reports,
             Err(refused) => {
