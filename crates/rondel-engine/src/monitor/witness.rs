@@ -7,7 +7,7 @@ use crate::exec::report::Report;
 use crate::lower::quantifier::Evaluation;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
-use crate::relation::witness::Wanted;
+use crate::relation::witness::WantedAnswer;
 
 /// A quantified formula that violates its property when it fails.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ impl Monitor {
                             TimeModel::Steps => report.step.saturating_sub(report.back) as i64,
                             _ => report.about.unwrap_or(report.time).as_nanos(),
                         };
-                        let wanted = Wanted {
+                        let wanted = WantedAnswer {
                             model: of.model,
                             place,
                             is_own: report.at_event && report.about.is_none(),

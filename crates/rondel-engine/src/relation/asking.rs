@@ -21,7 +21,7 @@ use super::plan::{Ask, Part, PartOp, RelationPlan};
 use super::state::{PartState, Tick};
 use super::table::TupleTable;
 use super::term::Source;
-use super::witness::{Answer, Answers, Found};
+use super::witness::{Answer, AnsweredAt, Answers};
 use crate::future::{Decision, Pending, RailDecision, Range, Scratch};
 use look::{Look, split};
 
@@ -510,7 +510,7 @@ impl Asking {
             if rail == CERTAIN && !open.told[rail] {
                 let (event, place) = (open.event, open.place);
                 let at = (axis != i128::MIN).then(|| axis.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
-                let found = Found { axis: at, event: self.latest, is_later: self.is_passing };
+                let found = AnsweredAt { axis: at, event: self.latest, is_later: self.is_passing };
                 self.answers.add(Answer { event, place, found }, tuple);
             }
             self.tell(moment, axis, rail, true);

@@ -123,12 +123,12 @@ pub(crate) struct Answer {
     /// In steps the number of the event, otherwise the time.
     pub(super) place: i64,
     /// When that became certain.
-    pub(super) found: Found,
+    pub(super) found: AnsweredAt,
 }
 
 /// When something became certain.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct AnsweredAt {
     /// The coordinate: doubled in dense time; none at the moment itself.
     pub(super) axis: Option<i64>,
     /// The number of the last event by then.
@@ -139,7 +139,7 @@ pub(super) struct Found {
 
 /// The verdict for which the tuple is wanted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedAnswer {
     pub(crate) model: TimeModel,
     /// The place of the moment, as that of an [`Answer`].
     pub(crate) place: i64,
@@ -153,7 +153,7 @@ pub(crate) struct Wanted {
     pub(crate) time: i64,
 }
 
-impl Wanted {
+impl WantedAnswer {
     /// Returns whether an answer is about the moment, and was known when the verdict was given. What became certain later
     /// must not matter: it depends on the number of events in a call.
     fn takes(&self, answer: &Answer) -> bool {
@@ -199,7 +199,7 @@ impl Answers {
     }
 
     /// Returns the first tuple for a verdict.
-    pub(super) fn of(&self, wanted: &Wanted) -> Option<Vec<u64>> {
+    pub(super) fn of(&self, wanted: &WantedAnswer) -> Option<Vec<u64>> {
         let at = self.answers.iter().position(|answer| wanted.takes(answer))?;
         let arity = self.arity();
         Some(self.words.range(at * arity..(at + 1) * arity).copied().collect())

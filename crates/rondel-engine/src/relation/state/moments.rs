@@ -7,7 +7,7 @@ use super::{PartState, RelationPlan, RelationState, Tick};
 use crate::relation::asking::Asking;
 use crate::relation::plan::Ask;
 use crate::relation::term::Source;
-use crate::relation::witness::{Wanted, Witness, named_values};
+use crate::relation::witness::{WantedAnswer, Witness, named_values};
 
 /// Twice as far, and one more, is a place.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
@@ -127,7 +127,11 @@ impl RelationState {
     }
 
     /// The values because of which the formula, which looks ahead, is false at the moment that a verdict is about.
-    pub(crate) fn answer(&self, plan: &RelationPlan, wanted: &Wanted) -> Option<Vec<(VariableId, Value)>> {
+    pub(crate) fn answer(
+        &self,
+        plan: &RelationPlan,
+        wanted: &WantedAnswer,
+    ) -> Option<Vec<(VariableId, Value)>> {
         let tuple = self.asking()?.answers().of(wanted)?;
         Some(named_values(plan, &plan.parts.last()?.variables, &tuple, &self.texts))
     }
