@@ -267,7 +267,7 @@ fn random_formula(random: &mut Random, level: usize, depth: usize) -> Formula {
 /// Whether the element meets one condition of a decoder, by its definition.
 fn is_met(condition: &Condition, element: &Element) -> bool {
     match (&*condition.path.to_string(), &condition.test) {
-        ("level", Test::Number(comparison, bound)) => {
+        ("level", Test::Number(comparison, bound) | Test::Integer(comparison, bound)) => {
             element.level.is_some_and(|x| !x.is_nan() && comparison.holds(x, *bound))
         }
         ("name", Test::Equals(Value::String(text))) => element.name == Some(&**text),
