@@ -177,7 +177,8 @@ fn a_window_over_the_time_of_a_late_message_is_inconclusive() {
         bench.end();
         let said = bench.take();
         let [.., uncertain, last] = &said[..] else { panic!("{said:?}") };
-        assert!(uncertain.starts_with("p inconclusive") && last == "p violated 500", "{said:?}");
+        // Time alone makes it certain, once the window has passed.
+        assert!(uncertain.starts_with("p inconclusive") && last == "p violated 400.000001", "{said:?}");
     }
 }
 
