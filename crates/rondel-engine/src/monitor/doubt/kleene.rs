@@ -16,7 +16,7 @@ use crate::exec::report::Report;
 use crate::exec::section::{Moments, Section};
 use crate::exec::serial::{Serial, Transfer};
 use crate::monitor::program::Program;
-use crate::monitor::{FARTHEST, Monitor, at, before};
+use crate::monitor::{FARTHEST, Monitor, Snapshot, at, before};
 
 /// With more spans at a time the property is not evaluated so.
 const SPANS: usize = 64;
@@ -490,6 +490,19 @@ impl Kleene {
             let Report { verdict, time, after, .. } = *report;
             self.entries.push(KleeneVerdict { verdict, row, time, after, order });
         }
+    }
+
+    /// The same for another program, from a snapshot, given for each topic where it is there.
+    pub(super) fn moved(mut self, plan: &KleenePlan, topics: &[Option<TopicId>]) -> Option<Kleene> {
+        let snapshot = Snapshot::read(&self.saved).ok()?;
+        if !snapshot.lost(&plan.program).is_empty() || snapshot.is_new_to(&plan.program) {
+            return None;
+        }
+        for span in &mut self.spans {
+            span.topic = topics.get(span.topic as usize).copied().flatten()?.0;
+        }
+        self.saved = Monitor::adopt(Arc::clone(&plan.program), snapshot).ok()?.snapshot();
+        Some(self)
     }
 
     /// Writes the monitor down.

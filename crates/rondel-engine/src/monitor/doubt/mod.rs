@@ -251,7 +251,9 @@ impl Doubts {
                 // What cannot be taken over begins with the next event.
                 let fresh_plan = plan.fresh(program, place);
                 doubt.fresh = doubt.fresh.take().and_then(|fresh| fresh.moved(fresh_plan?));
-                doubt.kleene = None;
+                let kleene_plan = plan.kleene(program, place);
+                let kleene = doubt.kleene.take();
+                doubt.kleene = kleene.and_then(|kleene| kleene.moved(kleene_plan?, topics)).map(Box::new);
                 doubt
             }));
         }

@@ -61,9 +61,13 @@ pub(super) fn rewrite(spec: &Spec, property: &Property) -> Option<Partial> {
     }
     let count = spec.topics.len() as u32;
     let mut topics = spec.topics.clone();
-    topics.extend((0..=count).map(|topic| {
-        let name = format!("unseen {topic}");
-        Topic { address: name.clone(), name, type_name: None, schema: None }
+    // By the names of the topics, which stay the same where a specification is edited.
+    let names = spec.topics.iter().map(|topic| format!("unseen {}", topic.name));
+    topics.extend(names.chain(["unseen".to_owned()]).map(|name| Topic {
+        address: name.clone(),
+        name,
+        type_name: None,
+        schema: None,
     }));
     let mut rewriter = PartialRewriter {
         spec,
