@@ -629,7 +629,7 @@ impl Session {
     /// Whether time alone can bring reports or notices or end waits, so that [`poll`](Session::poll) must be called.
     pub fn is_timed(&self) -> bool {
         match &self.route {
-            _ if self.watch.is_some() || self.shared.laps.is_on() => true,
+            _ if self.watch.is_some() => true,
             Route::Direct(direct) => direct.is_timed(),
             Route::Aligned(_) | Route::Synchronized(_) => true,
         }

@@ -210,7 +210,7 @@ fn a_stopped_zenoh_subscriber_holds_up_nobody() {
     let client = zenoh("client", &endpoint);
     let mut stopped = Process::rondel(arguments(&["tap", "zenoh:verdict"], &client));
     stopped.wait_stderr("ready");
-    let own = ["publish", "--to", "zenoh:state", "--rate", "1000", "--wait", "60"];
+    let own = ["publish", "--to", "zenoh:state", "--rate", "300", "--wait", "60"];
     let mut feed = Process::rondel(arguments(&own, &client));
     let mut input = feed.take_input();
     let writer = std::thread::spawn(move || {

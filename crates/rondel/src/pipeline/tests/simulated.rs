@@ -137,7 +137,7 @@ fn nothing_is_decided_by_time_before_the_first_message_on_clock() {
 #[test]
 fn a_clock_that_leaps_accuses_nobody() {
     for (time, payload) in
-        [(TimeSource::Arrival, ["{}"; 3]), (input().time, [r#"{"t": 10}"#, r#"{"t": 90}"#, r#"{"t": 94}"#])]
+        [(TimeSource::Arrival, ["{}"; 3]), (input().time, [r#"{"t": 10}"#, r#"{"t": 90}"#, r#"{"t": 92}"#])]
     {
         let case = Case::new(time);
         case.clocks(98..=100);
@@ -145,13 +145,14 @@ fn a_clock_that_leaps_accuses_nobody() {
         assert_eq!(case.verdicts(), [verdict(10.0, "satisfied")]);
         case.clocks(900..=900);
         beat(&case.pipeline, payload[1]);
-        case.clocks(901..=940);
+        // Messages may be missing up to a second after the leap: two more make it certain that none came.
+        case.clocks(901..=920);
         assert!(case.verdicts().iter().all(|(_, verdict)| verdict != "violated"));
         assert_eq!(case.kinds(), ["paused", "blind"]);
         // Then nothing comes any more.
         beat(&case.pipeline, payload[2]);
-        case.clocks(941..=965);
-        assert_eq!(case.verdicts(), [verdict(94.0, "satisfied"), verdict(96.0, "violated")]);
+        case.clocks(921..=945);
+        assert_eq!(case.verdicts(), [verdict(94.0, "violated")]);
     }
 }
 
@@ -172,7 +173,8 @@ fn a_simulation_that_is_restarted_is_checked_anew() {
         case.clocks(21..=60);
         let refused = case.pipeline.summary().0.counts.refused;
         let said = case.verdicts();
-        let expected = if refused == 1 { 2.3 } else { 4.0 };
+        // A message that is refused may have been one of now: nothing is certain before its time has passed, too.
+        let expected = if refused == 1 { 4.000_000_001 } else { 4.0 };
         assert_eq!(said.last(), Some(&verdict(expected, "violated")), "{said:?}");
         assert_eq!(case.kinds()[0], "simulation_restarted");
         let summary = case.pipeline.summary().0;
