@@ -69,9 +69,9 @@ fuzz_target!(|text: &[u8]| {
         decode(&mut fresh, format!("{{\"topic\":\"o\",\"time\":{time}}}\n").as_bytes(), &mut Vec::new());
         let (last, error) = decode(&mut fresh, line, &mut alone);
         time = last.unwrap_or(time);
-        mistyped += fresh.mistyped();
+        mistyped += fresh.mistyped().iter().sum::<u64>();
         undecodable += fresh.undecodable();
-        let reason = fresh.take_first_undecodable().map(|(_, reason)| (number, reason));
+        let reason = fresh.first_undecodable().map(|(_, reason)| (number, reason.to_owned()));
         first_undecodable = first_undecodable.or(reason);
         if let Some(error) = error {
             first = Some(LineError { line: number, ..error });
@@ -80,7 +80,8 @@ fuzz_target!(|text: &[u8]| {
     }
     assert_eq!(together, alone);
     assert_eq!(error, first);
-    assert_eq!(whole.mistyped(), mistyped);
+    assert_eq!(whole.mistyped().iter().sum::<u64>(), mistyped);
     assert_eq!(whole.undecodable(), undecodable);
-    assert_eq!(whole.take_first_undecodable(), first_undecodable);
+    let first = whole.first_undecodable().map(|(line, reason)| (line, reason.to_owned()));
+    assert_eq!(first, first_undecodable);
 });

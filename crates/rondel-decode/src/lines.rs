@@ -148,7 +148,6 @@ pub struct Lines {
     origins: Vec<(usize, Origin)>,
     /// The messages of the last call that could not be read.
     unseen: Vec<Unseen>,
-    mistyped: u64,
     undecodable: u64,
     /// The line of the first payload that could not be decoded, and why.
     first_undecodable: Option<(u64, String)>,
@@ -439,7 +438,6 @@ impl Lines {
             untimed: 0,
             origins: Vec::new(),
             unseen: Vec::new(),
-            mistyped: 0,
             undecodable: 0,
             first_undecodable: None,
             largest: usize::MAX,
@@ -560,7 +558,6 @@ impl Lines {
                 let read = self.shapes.read(text, &starts[done..=few], block, self.time);
                 done += read.lines;
                 self.lines += read.lines as u64;
-                self.mistyped += read.mistyped;
                 self.untimed |= read.untimed;
                 if let Some(last) = block.len().checked_sub(1) {
                     self.time = block.time(last);
@@ -703,7 +700,9 @@ impl Lines {
             block.pop();
             return Err(json(error));
         }
-        self.mistyped += mistyped;
+        if mistyped > 0 {
+            self.shapes.add_mistyped(Some(id), mistyped);
+        }
         let named = roots.parameters.as_ref().zip(named.as_deref()).and_then(|(parameters, name)| {
             let texts = parameters.captures(name)?.into_iter().map(Box::from).collect();
             Some(Named { parameters: Arc::clone(parameters), texts })
@@ -768,9 +767,9 @@ impl Lines {
         &self.unseen
     }
 
-    /// Values that had another type than the program reads.
-    pub fn mistyped(&self) -> u64 {
-        self.mistyped
+    /// How many values on each topic had another type than the program reads; topics beyond the end had none.
+    pub fn mistyped(&self) -> &[u64] {
+        self.shapes.mistyped()
     }
 
     /// Lines whose payload could not be decoded, of forms where that is no error of the line.

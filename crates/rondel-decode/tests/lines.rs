@@ -311,7 +311,7 @@ proptest! {
             alone.3 = Some(format!("{{\"topic\":\"one\",\"time\":{time}}}"));
             alone.0.extend(rows.into_iter().skip(1));
             alone.1 += others(&lines);
-            alone.2 += lines.mistyped();
+            alone.2 += lines.mistyped().iter().sum::<u64>();
             undecodable += lines.undecodable();
         }
         let all: String = text.iter().map(|line| format!("{line}\n")).collect();
@@ -319,7 +319,7 @@ proptest! {
         prop_assert_eq!(error, None);
         prop_assert_eq!(rows, alone.0);
         prop_assert_eq!(
-            (together.lines(), others(&together), together.mistyped()),
+            (together.lines(), others(&together), together.mistyped().iter().sum::<u64>()),
             (text.len() as u64, alone.1, alone.2)
         );
         prop_assert_eq!(together.undecodable(), undecodable);

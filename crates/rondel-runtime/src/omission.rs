@@ -213,6 +213,13 @@ impl Omissions {
         }
     }
 
+    /// Adds values in lines that have another type than is read, by topic.
+    pub(crate) fn add_mistyped(&mut self, counts: impl Iterator<Item = u64>) {
+        for (topic, count) in (0..).map(TopicId).zip(counts) {
+            self.add(Reason::OtherFieldType, Some(topic), count, || None);
+        }
+    }
+
     /// Adds what a monitor left out at its limits.
     pub(crate) fn add_limits(&mut self, monitor: &Monitor, spec: &Spec) {
         let left_out: u64 = monitor.slices().map(|slice| slice.refused + slice.too_long).sum();

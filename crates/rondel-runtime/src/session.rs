@@ -21,7 +21,7 @@ use rondel_align::{NumberOutcome, Refusal};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Part, Source};
 use rondel_decode::{DecodeError, Decoder, DecoderError, MessageType, MessageWriter};
-use rondel_event::{Block, Field, NameId, Origin, Projection, Rows, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
@@ -294,38 +294,6 @@ impl Shared {
     ) {
         let first = || Some(FirstOmission { time: time.filter(|time| *time > NO_TIME), detail: detail() });
         self.omissions.add(reason, topic, 1, first);
-    }
-
-    /// Counts values of another type than is read, in the rows of a block from this one on.
-    #[cold]
-    fn omit_mistyped(&mut self, block: &Block, from: usize, projections: &[Projection], count: u64) {
-        let new = Rows::MAX.checked_shl(from as u32).unwrap_or(0);
-        let mut found: Vec<(TopicId, u64, usize, &Field)> = Vec::new();
-        for (topic, projection) in (0..).map(TopicId).zip(projections) {
-            let rows = block.topic_rows(topic) & new;
-            for field in &projection.fields {
-                let invalid = block.invalid(field.slot) & rows;
-                if invalid == 0 {
-                    continue;
-                }
-                let (cells, row) = (u64::from(invalid.count_ones()), invalid.trailing_zeros() as usize);
-                match found.last_mut().filter(|(of, ..)| *of == topic) {
-                    Some((_, count, ..)) => *count += cells,
-                    None => found.push((topic, cells, row, field)),
-                }
-            }
-        }
-        if let [(_, cells, ..)] = &mut found[..] {
-            // Without those that are null.
-            *cells = count;
-        }
-        if found.is_empty() {
-            self.omissions.add(Reason::OtherFieldType, None, count, || None);
-        }
-        for (topic, cells, row, field) in found {
-            let first = || FirstOmission { time: Some(block.time(row)), detail: format!("`{}`", field.path) };
-            self.omissions.add(Reason::OtherFieldType, Some(topic), cells, || Some(first()));
-        }
     }
 
     /// Counts a message that was refused because of its size.

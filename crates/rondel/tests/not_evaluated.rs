@@ -62,7 +62,7 @@ fn row(reason: Reason) -> Row {
             Recorded::Lines(
                 "{\"topic\":\"v\",\"v\":1}\n{\"topic\":\"v\",\"v\":\"nine\"}\n{\"topic\":\"v\",\"v\":2}\n",
             ),
-            "1 value on v has another type than the specification reads; the first at 0 s: `v`",
+            "1 value on v has another type than the specification reads",
         ),
         Reason::NotANumber => row(
             Recorded::Mcap(

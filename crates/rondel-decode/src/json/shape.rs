@@ -214,6 +214,11 @@ impl Shape {
     }
 
     /// How many values of a message have another type than the program reads.
+    /// The topic of its messages; none if it is not read.
+    pub(crate) fn topic(&self) -> Option<TopicId> {
+        self.topic
+    }
+
     pub(crate) fn mistyped_per_row(&self) -> u64 {
         self.mistyped_per_row
     }

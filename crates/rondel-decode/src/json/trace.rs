@@ -43,6 +43,8 @@ pub(crate) struct TraceShapes {
     named: Vec<Option<Named>>,
     /// How many lines there were on each topic that is not read.
     other_counts: Vec<u64>,
+    /// How many values on each topic had another type than the program reads.
+    mistyped: Vec<u64>,
     /// The lines that probably have each shape, while they are sorted.
     lines: Vec<Rows>,
     /// The first shape of a key, in the slot of the key or, if that is taken, behind it.
@@ -64,6 +66,7 @@ impl Default for TraceShapes {
             others: Vec::new(),
             named: Vec::new(),
             other_counts: Vec::new(),
+            mistyped: Vec::new(),
             lines: Vec::new(),
             first: Box::new([NONE; 1 << SLOT_BITS]),
             look: None,
@@ -95,8 +98,6 @@ impl Named {
 pub(crate) struct Read {
     /// How many lines.
     pub(crate) lines: usize,
-    /// How many values had another type than the program reads.
-    pub(crate) mistyped: u64,
     /// Whether the line after them has no shape known.
     pub(crate) refused: bool,
     /// The rows whose lines carry no time.
@@ -208,8 +209,9 @@ impl TraceShapes {
         {
             // Those learnt before have keys that lines like them no longer have.
             let other_counts = std::mem::take(&mut self.other_counts);
+            let mistyped = std::mem::take(&mut self.mistyped);
             let look = Look::learn(line, topic_at);
-            *self = TraceShapes { look, other_counts, ..TraceShapes::default() };
+            *self = TraceShapes { look, other_counts, mistyped, ..TraceShapes::default() };
         }
         let Some(words) = Words::new(line) else { return };
         let key = self.key(words, 0, line.len());
@@ -267,8 +269,12 @@ impl TraceShapes {
             if run.rows + 1 < starts.len() {
                 self.usual = None;
             }
+            if run.mistyped > 0 {
+                let topic = shape.topic();
+                self.add_mistyped(topic, run.mistyped);
+            }
             if run.rows > 0 {
-                return Read { lines: run.rows, mistyped: run.mistyped, untimed, ..Read::default() };
+                return Read { lines: run.rows, untimed, ..Read::default() };
             }
         }
         match Words::new(text) {
@@ -364,8 +370,11 @@ impl TraceShapes {
                 if let Some(named) = &self.named[usize::from(*index)] {
                     named.write(block, bits);
                 }
-                read.mistyped += shape.mistyped_per_row() * u64::from(bits.count_ones());
+                let (topic, mistyped) = (shape.topic(), shape.mistyped_per_row());
                 timeless |= if shape.is_timed() { 0 } else { bits };
+                if mistyped > 0 {
+                    self.add_mistyped(topic, mistyped * u64::from(bits.count_ones()));
+                }
             } else {
                 let passed = u64::from((bits & below(lines)).count_ones());
                 self.count_other(self.others[usize::from(*index)], passed);
@@ -397,6 +406,21 @@ impl TraceShapes {
             self.other_counts.resize(topic + 1, 0);
         }
         self.other_counts[topic] += lines;
+    }
+
+    /// Adds values on a topic that have another type than the program reads.
+    #[cold]
+    pub(crate) fn add_mistyped(&mut self, topic: Option<TopicId>, count: u64) {
+        let Some(topic) = topic.filter(|_| count > 0).map(TopicId::index) else { return };
+        if self.mistyped.len() <= topic {
+            self.mistyped.resize(topic + 1, 0);
+        }
+        self.mistyped[topic] += count;
+    }
+
+    /// How many values on each topic had another type than the program reads; topics beyond the end had none.
+    pub(crate) fn mistyped(&self) -> &[u64] {
+        &self.mistyped
     }
 
     /// How many lines there were on each topic that is not read.

@@ -4,7 +4,7 @@
 //! other topics were named. [`Lines::take`] fills that in. Lines that are in any way unusual are left to it whole, so that
 //! whatever is said about them is said in one place.
 
-use rondel_event::{Block, Layout, Origin, Rows, Timestamp};
+use rondel_event::{Block, Layout, Origin, Rows, Timestamp, TopicId};
 
 use super::{Lines, OTHERS};
 
@@ -32,7 +32,8 @@ pub struct Part {
     untimed: Rows,
     origins: Vec<(usize, Origin)>,
     lines: u64,
-    mistyped: u64,
+    /// Values of another type than is read, by topic.
+    mistyped: Vec<u64>,
     /// Whether its first rows, if they have no time of their own, have that of a line before the piece.
     inherits: bool,
 }
@@ -79,7 +80,7 @@ impl Decoded {
                 untimed: 0,
                 origins: Vec::new(),
                 lines: 0,
-                mistyped: 0,
+                mistyped: Vec::new(),
                 inherits: false,
             });
         }
@@ -117,12 +118,16 @@ impl Ahead {
                 break;
             }
             self.counts.clone_from(self.lines.shapes.other_counts_mut());
-            let (lines, mistyped) = (self.lines.lines, self.lines.mistyped);
+            let lines = self.lines.lines;
+            let mistyped = self.lines.mistyped().to_vec();
             let part = into.next(layout);
             let decoded = self.lines.decode(text, at, end, &mut part.block);
             part.untimed = self.lines.untimed;
             std::mem::swap(&mut part.origins, &mut self.lines.origins);
-            (part.lines, part.mistyped) = (self.lines.lines - lines, self.lines.mistyped - mistyped);
+            part.lines = self.lines.lines - lines;
+            part.mistyped.clear();
+            let before = mistyped.iter().copied().chain(std::iter::repeat(0));
+            part.mistyped.extend(self.lines.mistyped().iter().zip(before).map(|(now, before)| now - before));
             part.inherits = inherits;
             inherits &= part.block.rows() & !part.untimed == 0;
             part.is_decoded = decoded.is_ok() && self.lines.unseen.is_empty();
@@ -171,7 +176,9 @@ impl Lines {
         std::mem::swap(&mut self.origins, &mut part.origins);
         self.untimed = part.untimed;
         self.lines += part.lines;
-        self.mistyped += part.mistyped;
+        for (topic, count) in (0..).map(TopicId).zip(&part.mistyped) {
+            self.shapes.add_mistyped(Some(topic), *count);
+        }
         if part.inherits {
             let first = (0..block.len()).take_while(|row| self.untimed >> row & 1 == 1);
             first.for_each(|row| block.set_time(row, self.time));

@@ -383,10 +383,7 @@ impl Aligned {
         source: Source<'_>,
         shared: &mut Shared,
     ) -> Result<usize, LineError> {
-        let (decoded, mistyped) = self.intake.take_lines(lines, source);
-        if mistyped > 0 {
-            shared.omit_mistyped(&self.intake.block, 0, &self.projections, mistyped);
-        }
+        let decoded = self.intake.take_lines(lines, source);
         shared.join(|| {
             let times = (0..self.intake.block.len()).map(|row| self.intake.block.time(row));
             times.filter(|time| *time != NO_TIME).min()
@@ -555,6 +552,7 @@ impl Aligned {
 
     /// Adds the messages and values that were late, dropped by a full queue, or left out at a limit.
     pub(super) fn add_omissions(&self, omissions: &mut Omissions) {
+        omissions.add_mistyped(self.intake.mistyped_lines());
         for group in &self.groups {
             omissions.add_limits(group.monitor.monitor(), &group.specification.spec);
             match group.monitor.rule() {

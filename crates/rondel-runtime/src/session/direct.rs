@@ -10,7 +10,7 @@ use rondel_spec::{Property, TimeModel};
 
 use super::blind::Hole;
 use super::emitter::Evaluated;
-use super::laps::{Came, Held};
+use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
 use super::restart::Absence;
 use super::{SessionPlan, Shared, Stamp};
@@ -66,12 +66,12 @@ pub(super) struct Direct {
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
-    /// Values of another type in lines.
-    mistyped: u64,
+    /// Values of another type in lines, by topic.
+    mistyped: Vec<u64>,
     /// Payloads in lines that could not be decoded.
     undecodable: u64,
     /// The same of both in the laps before.
-    lines_before: (u64, u64),
+    lines_before: (Vec<u64>, u64),
     /// Whether messages come in lines.
     reads_lines: bool,
     /// How many leaps of machines have been reported.
@@ -152,9 +152,9 @@ impl Direct {
             unseen_before: known.unseen.1,
             absence: None,
             backwards: Backwards::restored(known.backwards),
-            mistyped: 0,
+            mistyped: Vec::new(),
             undecodable: 0,
-            lines_before: (0, 0),
+            lines_before: (Vec::new(), 0),
             reads_lines: false,
             leaps,
             ends_now: plan.options.live && specification.has_asserts(),
@@ -287,9 +287,8 @@ impl Direct {
 
     /// Goes on counting the lines that another one has read.
     pub(super) fn continue_lines(&mut self, before: &Direct) {
-        let totals = (before.mistyped, before.undecodable);
-        self.lines_before = totals;
-        (self.mistyped, self.undecodable) = totals;
+        self.lines_before = (before.mistyped.clone(), before.undecodable);
+        (self.mistyped, self.undecodable) = self.lines_before.clone();
         self.reads_lines = before.reads_lines;
     }
 
@@ -387,9 +386,8 @@ impl Direct {
             self.time = lines.time();
         }
         shared.counts.checked += (self.block.len() - before) as u64;
-        let mistyped = lines.mistyped() - std::mem::replace(&mut self.mistyped, lines.mistyped());
-        if mistyped > 0 {
-            shared.omit_mistyped(&self.block, before, self.specification.program.projections(), mistyped);
+        if self.mistyped != lines.mistyped() {
+            self.mistyped = lines.mistyped().to_vec();
         }
         self.undecodable = lines.undecodable();
         if self.reads_time_fields || self.measures_time {
@@ -794,13 +792,14 @@ impl Direct {
 
     /// Adds the messages and values that the monitor left out at a limit.
     pub(super) fn add_omissions(&self, omissions: &mut Omissions) {
+        omissions.add_mistyped(since(&self.mistyped, &self.lines_before.0));
         omissions.add_limits(&self.monitor, &self.specification.spec);
     }
 
     pub(super) fn summarize(&self, summary: &mut Summary, shared: &Shared) {
         let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
-        let (mistyped, undecodable) = self.lines_before;
-        summary.counts.mistyped = decoded + self.mistyped - mistyped;
+        let undecodable = self.lines_before.1;
+        summary.counts.mistyped = decoded + since(&self.mistyped, &self.lines_before.0).sum::<u64>();
         summary.counts.undecodable += self.undecodable - undecodable;
         summary.counts.received += self.undecodable - undecodable;
         let end = self.end(shared);

@@ -7,7 +7,7 @@ use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, Decoder};
 use rondel_event::{Block, Layout, Origin, Projection, Timestamp, TopicId};
 
-use super::laps::{Came, Held};
+use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
@@ -42,12 +42,12 @@ pub(super) struct Intake {
     unclocked: u64,
     /// The latest time of a message.
     pub(super) latest: Option<Timestamp>,
-    /// Values of another type in lines.
-    mistyped: u64,
+    /// Values of another type in lines, by topic.
+    mistyped: Vec<u64>,
     /// Payloads in lines that could not be decoded.
     undecodable: u64,
     /// The same of both in the laps before.
-    lines_before: (u64, u64),
+    lines_before: (Vec<u64>, u64),
 }
 
 /// A decoded message: its row in the block of the intake, its event time and the time of the clock.
@@ -107,9 +107,9 @@ impl Intake {
             arrived: None,
             unclocked: 0,
             latest: None,
-            mistyped: 0,
+            mistyped: Vec::new(),
             undecodable: 0,
-            lines_before: (0, 0),
+            lines_before: (Vec::new(), 0),
             inputs,
         })
     }
@@ -190,8 +190,8 @@ impl Intake {
 
     /// Goes on counting the lines that another one has read.
     pub(super) fn continue_lines(&mut self, before: &Intake) {
-        self.lines_before = (before.mistyped, before.undecodable);
-        (self.mistyped, self.undecodable) = self.lines_before;
+        self.lines_before = (before.mistyped.clone(), before.undecodable);
+        (self.mistyped, self.undecodable) = self.lines_before.clone();
     }
 
     /// Lets the clock stand still after a pause of the session, so that what waited comes before time passes. The same
@@ -315,15 +315,13 @@ impl Intake {
         self.resumes && now != NO_TIME && !self.clock.stands_at(now) && std::mem::take(&mut self.resumes)
     }
 
-    /// Decodes lines into the block, which is emptied first; returns also how many values had another type than is read.
-    pub(super) fn take_lines(
-        &mut self,
-        lines: &mut Lines,
-        source: Source<'_>,
-    ) -> (Result<usize, LineError>, u64) {
+    /// Decodes lines into the block, which is emptied first.
+    pub(super) fn take_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
         self.block.clear();
         let decoded = lines.take(source, &mut self.block);
-        let mistyped = lines.mistyped() - std::mem::replace(&mut self.mistyped, lines.mistyped());
+        if self.mistyped != lines.mistyped() {
+            self.mistyped = lines.mistyped().to_vec();
+        }
         self.undecodable = lines.undecodable();
         let mut rows = lines.take_untimed();
         while rows != 0 {
@@ -334,7 +332,7 @@ impl Intake {
                 self.block.set_time(row, NO_TIME);
             }
         }
-        (decoded, mistyped)
+        decoded
     }
 
     /// The topic and the times of a decoded line; `None` if it has to wait.
@@ -398,13 +396,18 @@ impl Intake {
         &mut self.decoders
     }
 
+    /// Values of another type in lines of this lap, by topic.
+    pub(super) fn mistyped_lines(&self) -> impl Iterator<Item = u64> + '_ {
+        since(&self.mistyped, &self.lines_before.0)
+    }
+
     /// Payloads in lines of this lap that could not be decoded.
     pub(super) fn undecodable(&self) -> u64 {
         self.undecodable - self.lines_before.1
     }
 
     pub(super) fn mistyped(&self) -> u64 {
-        self.mistyped - self.lines_before.0 + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
+        self.mistyped_lines().sum::<u64>() + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
     }
 
     pub(super) fn inputs(&self) -> &[Input] {

@@ -61,6 +61,11 @@ impl Clock for Came {
     }
 }
 
+/// Counts by topic since an earlier reading of them.
+pub(super) fn since<'c>(now: &'c [u64], before: &'c [u64]) -> impl Iterator<Item = u64> + 'c {
+    now.iter().zip(before.iter().copied().chain(std::iter::repeat(0))).map(|(now, before)| now - before)
+}
+
 /// What becomes of the messages that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {

@@ -198,7 +198,7 @@ impl Synchronized {
     }
 
     pub(super) fn push_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
-        self.intake.take_lines(lines, source).0
+        self.intake.take_lines(lines, source)
     }
 
     pub(super) fn progress(&mut self, payload: &[u8], shared: &mut Shared) {
