@@ -35,7 +35,7 @@ pub use published::{Published, PublishedLine, published};
 use std::fmt;
 use std::sync::Arc;
 
-use rondel_event::{Block, Origin, Path, Projection, Rows, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Origin, Path, Projection, Rows, Slot, TimeUnit, Timestamp, TopicId};
 
 use wide::u8x16;
 
@@ -90,6 +90,19 @@ pub enum UnseenCause {
     TooLarge(usize),
     /// Its line cannot be used and was skipped.
     Skipped,
+}
+
+/// A value of another type than the program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mistyped {
+    /// The topic of its message.
+    pub topic: TopicId,
+    /// The column of its field.
+    pub slot: Slot,
+    /// The time of its message.
+    pub time: Timestamp,
+    /// The row of its message in the block.
+    row: usize,
 }
 
 /// A message in a recording that was not read, or that a skipped line may have held.
@@ -148,6 +161,8 @@ pub struct Lines {
     origins: Vec<(usize, Origin)>,
     /// The messages of the last call that could not be read.
     unseen: Vec<Unseen>,
+    /// The first value of another type than is read on each topic for which it was in the last call.
+    first_mistyped: Vec<Mistyped>,
     undecodable: u64,
     /// The line of the first payload that could not be decoded, and why.
     first_undecodable: Option<(u64, String)>,
@@ -438,6 +453,7 @@ impl Lines {
             untimed: 0,
             origins: Vec::new(),
             unseen: Vec::new(),
+            first_mistyped: Vec::new(),
             undecodable: 0,
             first_undecodable: None,
             largest: usize::MAX,
@@ -530,6 +546,7 @@ impl Lines {
         self.untimed = 0;
         self.origins.clear();
         self.unseen.clear();
+        self.first_mistyped.clear();
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
@@ -684,6 +701,7 @@ impl Lines {
             (Ok(()), None) => None,
         };
         let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
+        let first_mistyped = writer.first_mistyped;
         if let Some(reason) = undecodable {
             block.pop();
             if self.undecodable == 0 {
@@ -700,7 +718,11 @@ impl Lines {
             block.pop();
             return Err(json(error));
         }
-        if mistyped > 0 {
+        if let Some(slot) = first_mistyped {
+            if self.shapes.mistyped().get(id.index()).is_none_or(|count| *count == 0) {
+                let time = time.unwrap_or(self.time);
+                self.first_mistyped.push(Mistyped { topic: id, slot, time, row });
+            }
             self.shapes.add_mistyped(Some(id), mistyped);
         }
         let named = roots.parameters.as_ref().zip(named.as_deref()).and_then(|(parameters, name)| {
@@ -770,6 +792,11 @@ impl Lines {
     /// How many values on each topic had another type than the program reads; topics beyond the end had none.
     pub fn mistyped(&self) -> &[u64] {
         self.shapes.mistyped()
+    }
+
+    /// The first value of another type than the program reads on each topic for which the last [`Lines::take`] read it.
+    pub fn first_mistyped(&self) -> &[Mistyped] {
+        &self.first_mistyped
     }
 
     /// Lines whose payload could not be decoded, of forms where that is no error of the line.

@@ -213,6 +213,13 @@ impl Omissions {
         }
     }
 
+    /// Describes the first one, if there are such and nobody knows the first yet.
+    pub(crate) fn describe(&mut self, reason: Reason, topic: TopicId, first: &FirstOmission) {
+        if let Some((_, known)) = self.entries.get_mut(&(reason, Some(topic))) {
+            known.get_or_insert_with(|| first.clone());
+        }
+    }
+
     /// Adds values in lines that have another type than is read, by topic.
     pub(crate) fn add_mistyped(&mut self, counts: impl Iterator<Item = u64>) {
         for (topic, count) in (0..).map(TopicId).zip(counts) {

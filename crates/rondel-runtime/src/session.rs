@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use rondel_align::{NumberOutcome, Refusal};
 use rondel_decode::json::JsonForm;
-use rondel_decode::lines::{Ahead, LineError, Lines, Part, Source};
+use rondel_decode::lines::{Ahead, LineError, Lines, Mistyped, Part, Source};
 use rondel_decode::{DecodeError, Decoder, DecoderError, MessageType, MessageWriter};
 use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
@@ -185,6 +185,8 @@ struct Shared {
     missing: Missing,
     /// Messages that were not evaluated.
     omissions: Omissions,
+    /// The first value of another type on a topic in lines, whose number the decoder counts.
+    first_mistyped: Vec<(TopicId, FirstOmission)>,
     /// The times of the first and the last message.
     span: Option<(Timestamp, Timestamp)>,
     needed: Arc<Needed>,
@@ -493,10 +495,22 @@ impl Session {
             Route::Aligned(aligned) => aligned.push_lines(lines, source, &mut self.shared),
             Route::Synchronized(synchronized) => synchronized.push_lines(lines, source),
         };
+        for first in lines.first_mistyped() {
+            self.see_mistyped(first);
+        }
         if let Some(fate) = self.shared.laps.decided() {
             self.settle_lap(fate);
         }
         taken
+    }
+
+    /// Keeps the first value of another type on a topic, to be shown with their number.
+    #[cold]
+    fn see_mistyped(&mut self, first: &Mistyped) {
+        let Some(projection) = self.route.projections().get(first.topic.index()) else { return };
+        let Some(field) = projection.fields.iter().find(|field| field.slot == first.slot) else { return };
+        let omission = FirstOmission { time: Some(first.time), detail: format!("`{}`", field.path) };
+        self.shared.first_mistyped.push((first.topic, omission));
     }
 
     /// Takes a progress marker of a publisher: `{"topic":"gear","complete":12.5}`.
@@ -881,6 +895,9 @@ impl Session {
             Route::Direct(direct) => direct.add_omissions(&mut omissions),
             Route::Aligned(aligned) => aligned.add_omissions(&mut omissions),
             Route::Synchronized(_) => {}
+        }
+        for (topic, first) in &self.shared.first_mistyped {
+            omissions.describe(Reason::OtherFieldType, *topic, first);
         }
         omissions
     }

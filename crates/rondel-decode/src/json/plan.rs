@@ -224,6 +224,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) origin: (Option<u64>, Option<u64>),
     /// Values that had another type than the program reads.
     pub(crate) mistyped: u64,
+    /// The field of the first of them.
+    pub(crate) first_mistyped: Option<Slot>,
     /// The column of an integer beyond the signed 64-bit range.
     pub(crate) large: Option<u32>,
 }
@@ -265,7 +267,7 @@ impl Visitor for Writer<'_> {
         })?;
         for ((alternatives, quantifier, slot), met) in tests.iter().zip(met) {
             write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
-            self.mistyped += u64::from(has_other && alternatives.conditions().any(is_of_integer));
+            self.count_mistyped(*slot, u64::from(has_other && alternatives.conditions().any(is_of_integer)));
         }
         Ok(true)
     }
@@ -283,28 +285,29 @@ impl Visitor for Writer<'_> {
                 Action::Value(value_type, slot) => {
                     if !self.write(*value_type, *slot, kind, text) {
                         self.block.set_invalid(*slot, self.row);
-                        self.mistyped += u64::from(kind != Kind::Null);
+                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 }
                 Action::Presence(slot) => self.write_bool(*slot, true),
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array && quantifier.is_measure() {
                         let measured = measured(&mut Scanner::new(text), 0).unwrap_or(Measured::NOTHING);
-                        self.mistyped += measured.write(self.block, self.row, *slot, *quantifier);
+                        let mistyped = measured.write(self.block, self.row, *slot, *quantifier);
+                        self.count_mistyped(*slot, mistyped);
                     } else if kind == Kind::Array {
                         let (met, total, has_other) = count_elements(conditions, text);
-                        self.mistyped += u64::from(has_other);
+                        self.count_mistyped(*slot, u64::from(has_other));
                         write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
                     } else {
                         self.block.set_invalid(*slot, self.row);
-                        self.mistyped += u64::from(kind != Kind::Null);
+                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 }
                 Action::Length(slot) => match (slot, length(kind, text)) {
                     (Slot::Int(column), Some(length)) => self.block.set_int(*column, self.row, length),
                     _ => {
                         self.block.set_invalid(*slot, self.row);
-                        self.mistyped += u64::from(kind != Kind::Null);
+                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 },
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
@@ -327,7 +330,7 @@ impl Visitor for Writer<'_> {
         match action {
             Action::Value(_, slot) | Action::Elements(_, _, slot) | Action::Length(slot) => {
                 self.block.set_invalid(*slot, self.row);
-                self.mistyped += u64::from(kind != Kind::Null);
+                self.count_mistyped(*slot, u64::from(kind != Kind::Null));
             }
             // As where the time itself is null.
             Action::Time(unit) => self.time = Some(time(Kind::Null, b"null", start, *unit)?),
@@ -341,7 +344,16 @@ impl Visitor for Writer<'_> {
 impl<'b> Writer<'b> {
     /// A writer of the fields of one message, of which nothing is read yet.
     pub(crate) fn new(block: &'b mut Block, row: usize, time_unit: TimeUnit) -> Writer<'b> {
-        Writer { block, row, time_unit, time: None, origin: (None, None), mistyped: 0, large: None }
+        Writer {
+            block,
+            row,
+            time_unit,
+            time: None,
+            origin: (None, None),
+            mistyped: 0,
+            first_mistyped: None,
+            large: None,
+        }
     }
 
     /// Measures the elements while the array is passed for the first time, if nothing else is wanted of it.
@@ -354,10 +366,19 @@ impl<'b> Writer<'b> {
         let measured = measured(scanner, depth)?;
         for action in &node.actions {
             if let Action::Elements(quantifier, _, slot) = action {
-                self.mistyped += measured.write(self.block, self.row, *slot, *quantifier);
+                let mistyped = measured.write(self.block, self.row, *slot, *quantifier);
+                self.count_mistyped(*slot, mistyped);
             }
         }
         Ok(true)
+    }
+
+    /// Counts values of a field that have another type than the program reads.
+    fn count_mistyped(&mut self, slot: Slot, count: u64) {
+        self.mistyped += count;
+        if count > 0 {
+            self.first_mistyped.get_or_insert(slot);
+        }
     }
 
     fn write_bool(&mut self, slot: Slot, value: bool) {

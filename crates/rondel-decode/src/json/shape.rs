@@ -213,12 +213,12 @@ impl Shape {
         self.timed
     }
 
-    /// How many values of a message have another type than the program reads.
     /// The topic of its messages; none if it is not read.
     pub(crate) fn topic(&self) -> Option<TopicId> {
         self.topic
     }
 
+    /// How many values of a message have another type than the program reads.
     pub(crate) fn mistyped_per_row(&self) -> u64 {
         self.mistyped_per_row
     }

@@ -6,7 +6,7 @@
 
 use rondel_event::{Block, Layout, Origin, Rows, Timestamp, TopicId};
 
-use super::{Lines, OTHERS};
+use super::{Lines, Mistyped, OTHERS};
 
 /// The most memory in bytes for the blocks of one piece; what is beyond stays undecoded.
 const MEMORY: usize = 4 << 20;
@@ -34,6 +34,8 @@ pub struct Part {
     lines: u64,
     /// Values of another type than is read, by topic.
     mistyped: Vec<u64>,
+    /// The first of them that the decoder has met, by topic: row and field.
+    first_mistyped: Vec<Mistyped>,
     /// Whether its first rows, if they have no time of their own, have that of a line before the piece.
     inherits: bool,
 }
@@ -81,6 +83,7 @@ impl Decoded {
                 origins: Vec::new(),
                 lines: 0,
                 mistyped: Vec::new(),
+                first_mistyped: Vec::new(),
                 inherits: false,
             });
         }
@@ -124,6 +127,7 @@ impl Ahead {
             let decoded = self.lines.decode(text, at, end, &mut part.block);
             part.untimed = self.lines.untimed;
             std::mem::swap(&mut part.origins, &mut self.lines.origins);
+            std::mem::swap(&mut part.first_mistyped, &mut self.lines.first_mistyped);
             part.lines = self.lines.lines - lines;
             part.mistyped.clear();
             let before = mistyped.iter().copied().chain(std::iter::repeat(0));
@@ -176,12 +180,18 @@ impl Lines {
         std::mem::swap(&mut self.origins, &mut part.origins);
         self.untimed = part.untimed;
         self.lines += part.lines;
+        std::mem::swap(&mut self.first_mistyped, &mut part.first_mistyped);
+        let before = self.shapes.mistyped();
+        self.first_mistyped.retain(|first| before.get(first.topic.index()).is_none_or(|count| *count == 0));
         for (topic, count) in (0..).map(TopicId).zip(&part.mistyped) {
             self.shapes.add_mistyped(Some(topic), *count);
         }
         if part.inherits {
             let first = (0..block.len()).take_while(|row| self.untimed >> row & 1 == 1);
             first.for_each(|row| block.set_time(row, self.time));
+            for first in &mut self.first_mistyped {
+                first.time = block.time(first.row);
+            }
         }
         if let Some(last) = block.len().checked_sub(1) {
             self.time = block.time(last);

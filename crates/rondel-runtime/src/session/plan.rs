@@ -352,6 +352,7 @@ impl SessionPlan {
                 topics,
                 missing,
                 omissions,
+                first_mistyped: Vec::new(),
                 laps,
                 lap,
                 span: None,
