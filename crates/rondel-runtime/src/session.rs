@@ -11,6 +11,7 @@ mod laps;
 mod pause;
 mod plan;
 mod restart;
+mod returning;
 mod synchronized;
 mod watch;
 
@@ -731,8 +732,11 @@ impl Session {
     pub fn snapshot(&mut self, note: &str) -> Vec<u8> {
         self.flush();
         self.settle_laps_now();
-        let mut saved = match &self.route {
-            Route::Direct(direct) => direct.saved(),
+        let mut saved = match &mut self.route {
+            Route::Direct(direct) => {
+                direct.return_now();
+                direct.saved()
+            }
             Route::Aligned(aligned) => aligned.saved(&*self.shared.clock),
             Route::Synchronized(synchronized) => synchronized.saved(&*self.shared.clock),
         };

@@ -13,6 +13,7 @@ use super::emitter::Evaluated;
 use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
 use super::restart::Absence;
+use super::returning::Returning;
 use super::{SessionPlan, Shared, Stamp};
 use crate::alignment::Alignment;
 use crate::arrival;
@@ -63,6 +64,8 @@ pub(super) struct Direct {
     unseen_before: u64,
     /// What was not seen before the first message after a restart.
     absence: Option<Box<Absence>>,
+    /// The first messages after a pause.
+    returning: Option<Box<Returning>>,
     /// The time at the source, where properties change with time alone.
     clock: Option<SourceClock>,
     backwards: Backwards,
@@ -151,6 +154,7 @@ impl Direct {
             unseen: known.unseen.0.iter().map(|topic| TopicId(*topic)).collect(),
             unseen_before: known.unseen.1,
             absence: None,
+            returning: None,
             backwards: Backwards::restored(known.backwards),
             mistyped: Vec::new(),
             undecodable: 0,
@@ -190,6 +194,9 @@ impl Direct {
             return Err(error);
         }
         shared.counts.checked += 1;
+        if let Some(returning) = &mut self.returning {
+            returning.count(payload.len());
+        }
         let row = self.block.len() - 1;
         self.named.write(topic.index(), stamp.name, &mut self.block, row);
         let time = self.block.time(row);
@@ -546,6 +553,9 @@ impl Direct {
         {
             self.pause(&missed, shared);
         }
+        if let Some(ticks) = ticks.filter(|_| self.returning.is_some()) {
+            self.return_by(ticks, shared);
+        }
         let first = self.monitor.position();
         let before = self.backwards.count;
         // Live, messages of several publishers cross on their way unless they say when they were sent.
@@ -609,7 +619,8 @@ impl Direct {
             if let Some(clock) = self.clock.as_mut().filter(|_| missed.is_empty) {
                 clock.stand(missed.lasted().saturating_add(GRACE));
             }
-            (missed.from, missed.again(&self.block))
+            let again = self.wait_for_return(missed).unwrap_or_else(|| missed.again(&self.block));
+            (missed.from, again)
         } else {
             // Without times of arrival, the day's clock decides nothing.
             let Some((last, now)) = missed.ticks else { return };
@@ -638,6 +649,34 @@ impl Direct {
         let (last, shown) = self.times(shared);
         let again = [last, shown, shared.clock.now()].into_iter().max();
         self.monitor.see(&self.topics(), SeenAgain::At(again.unwrap_or(last)));
+    }
+
+    /// After a pause in which messages waited: decides later from when on they are seen again, if time is looked at.
+    fn wait_for_return(&mut self, missed: &Missed) -> Option<SeenAgain> {
+        self.clock.as_ref()?;
+        let (until, now) = missed.return_of(&self.block)?;
+        let topics = self.specification.spec.topics.len();
+        self.returning = Returning::after(missed.lasted(), until, now, topics).map(Box::new);
+        self.returning.as_ref().map(|_| SeenAgain::Open)
+    }
+
+    /// Notes the messages of the block, and decides from when on messages are seen again once that is due.
+    #[cold]
+    fn return_by(&mut self, now: Ticks, shared: &mut Shared) {
+        if let Some(returning) = &mut self.returning {
+            returning.see(&self.block);
+        }
+        if let Some(returning) = self.returning.take_if(|returning| returning.due <= now) {
+            returning.end(&mut self.monitor, false);
+            self.take(None, shared);
+        }
+    }
+
+    /// Decides at once from when on messages are seen again, as nobody will later.
+    pub(super) fn return_now(&mut self) {
+        if let Some(returning) = self.returning.take() {
+            returning.end(&mut self.monitor, true);
+        }
     }
 
     fn topics(&self) -> Vec<TopicId> {
@@ -694,7 +733,9 @@ impl Direct {
     }
 
     pub(super) fn due(&self) -> Option<Ticks> {
-        self.clock.as_ref()?.ticks(self.monitor.next_deadline()?)
+        let clock = self.clock.as_ref()?;
+        let deadline = self.monitor.next_deadline().and_then(|deadline| clock.ticks(deadline));
+        deadline.into_iter().chain(self.returning.as_ref().map(|returning| returning.due)).min()
     }
 
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Option<Ticks> {
@@ -703,12 +744,15 @@ impl Direct {
         if let Some(missed) = shared.beat(now, None) {
             self.pause(&missed, shared);
         }
+        if self.returning.is_some() {
+            self.return_by(now, shared);
+        }
         for _ in 0..ROUNDS {
-            let deadline = self.monitor.next_deadline()?;
-            let due = self.clock.as_ref()?.ticks(deadline)?;
+            let due = self.due()?;
             if due > now {
                 return Some(due);
             }
+            let deadline = self.monitor.next_deadline()?;
             // Only to the deadline, so that an event on its way is not before the monitor's time.
             self.monitor.advance(deadline);
             self.take(None, shared);

@@ -212,6 +212,12 @@ impl Missed {
         (self.step < 0).then(|| self.step.saturating_neg())
     }
 
+    /// The end of a pause in which messages waited, as a time and as a reading of the ticks.
+    pub(super) fn return_of(&self, block: &Block) -> Option<(Timestamp, Ticks)> {
+        let has_waiting = !self.is_empty && self.step == 0;
+        self.ticks.filter(|_| has_waiting).map(|(_, now)| (self.end(block), now))
+    }
+
     /// From when on messages are judged by times of arrival. Messages that waited come one neighbour after the other.
     pub(super) fn again(&self, block: &Block) -> SeenAgain {
         if self.repeats().is_some() {

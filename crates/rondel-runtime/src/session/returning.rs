@@ -1,0 +1,73 @@
+//! The first messages after a pause, where the times of messages are those of their arrival.
+//!
+//! A message that waited meanwhile has a time that is too late, so nothing is certain about a topic before its last such
+//! message. Whether it waited or was just sent does not show; but where only a little came within [`SOON`], no buffer on
+//! the way was full, so that nothing is left at its sender: a topic on which nothing came is silent. Where more came,
+//! [`GRACE`] is waited.
+
+use rondel_engine::{Monitor, SeenAgain};
+use rondel_event::{Block, Timestamp, TopicId};
+
+use super::pause::GRACE;
+use crate::clock::Ticks;
+
+/// How long what waited takes to come where no buffer on the way was full, in nanoseconds.
+const SOON: i64 = 100_000_000;
+
+/// Bytes of payloads that the smallest buffers on the way hold: a half of those of a TCP connection.
+const FEW: usize = 64 * 1024;
+
+/// The longest pause, in nanoseconds, over which connections and their publishers are kept.
+const SHORT: i64 = 5_000_000_000;
+
+/// What has come since a pause.
+#[derive(Debug)]
+pub(super) struct Returning {
+    /// The end of the pause.
+    until: Timestamp,
+    /// When it is decided from when on messages are seen again.
+    pub(super) due: Ticks,
+    /// Bytes of payloads since then.
+    bytes: usize,
+    /// The time of the last message of each topic since then, by topic.
+    last: Vec<Option<Timestamp>>,
+}
+
+impl Returning {
+    /// After a pause of so many nanoseconds that ended at a time and a reading of the ticks; `None` if it was too long.
+    pub(super) fn after(lasted: i64, until: Timestamp, now: Ticks, topics: usize) -> Option<Returning> {
+        let due = now.saturating_add(SOON);
+        (lasted < SHORT).then(|| Returning { until, due, bytes: 0, last: vec![None; topics] })
+    }
+
+    /// Counts the bytes of a message.
+    #[inline]
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Notes the messages of a block.
+    pub(super) fn see(&mut self, block: &Block) {
+        for row in 0..block.len() {
+            let (time, topic) = (block.time(row), block.topic(row));
+            if let Some(last) = topic.and_then(|topic| self.last.get_mut(topic.index()))
+                && time >= self.until
+            {
+                *last = (*last).max(Some(time));
+            }
+        }
+    }
+
+    /// Ends the time in which messages of the topics were not seen. `is_early`: what waited may still come.
+    pub(super) fn end(self, monitor: &mut Monitor, is_early: bool) {
+        let late = Timestamp::from_nanos(self.until.as_nanos().saturating_add(GRACE));
+        for (topic, last) in (0..).map(TopicId).zip(self.last) {
+            let again = match last {
+                _ if is_early || self.bytes > FEW => SeenAgain::At(late),
+                Some(last) => SeenAgain::After(last),
+                None => SeenAgain::At(self.until),
+            };
+            monitor.see(&[topic], again);
+        }
+    }
+}
