@@ -18,6 +18,8 @@ const TICK: Duration = Duration::from_millis(10);
 const GAP: Duration = Duration::from_secs(1);
 /// How long verdicts must come steadily before the fault, and after it.
 const STEADY: Duration = Duration::from_millis(1500);
+/// The time for which consumers are connected before the fault.
+const JOINING: Duration = Duration::from_millis(500);
 /// The time before a fault whose throughput that of the fault is compared with.
 const BEFORE: Duration = Duration::from_secs(1);
 /// The longest time until they do.
@@ -60,6 +62,7 @@ fn attempt(case: &Case) -> Option<Value> {
     let consumed = || rig.consumer.printed() > 0 && rig.healthy.printed() > 0;
     watch(&mut growth, &rig.monitor, PATIENCE, |growth| growth.steady(began).is_some() && consumed());
     assert!(consumed(), "{}: nothing comes", case.title());
+    watch(&mut growth, &rig.monitor, JOINING, |_| false);
 
     let (before, from) = (growth.bytes_of_last(BEFORE), now());
     let printed = rig.monitor.printed();
