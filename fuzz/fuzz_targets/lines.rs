@@ -5,14 +5,16 @@
 
 mod slots;
 
+use std::sync::Arc;
+
 use libfuzzer_sys::fuzz_target;
 use rondel_decode::lines::{LineError, LineTime, Lines, TraceTopic, published};
-use rondel_event::{Block, Path, TimeUnit};
+use rondel_event::{Block, Field, Path, Projection, Read, Slot, TimeUnit, ValueType};
 
 /// More bytes than a decoder looks ahead, none of which may matter.
 const AFTER: &[u8] = b"77777777,\"}]\ntrue";
 
-/// A decoder of three topics, each with its time from elsewhere, by names and patterns.
+/// A decoder of four topics, one of them with plain payloads, each with its time from elsewhere, by names and patterns.
 fn lines(arrivals: bool) -> Lines {
     let topics = [
         (["o", "m/+"], LineTime::Recorded),
@@ -24,6 +26,13 @@ fn lines(arrivals: bool) -> Lines {
         time_unit: TimeUnit::Nanoseconds,
         ..TraceTopic::new(names.map(String::from).into(), slots::projection())
     });
+    let value =
+        Field { path: Path::keys(["value"]), read: Read::Value(ValueType::Float), slot: Slot::Float(0) };
+    let plain = TraceTopic {
+        plain: Some(Arc::default()),
+        ..TraceTopic::new(vec!["v".into()], Projection { fields: vec![value] })
+    };
+    let topics = topics.into_iter().chain([plain]).collect::<Vec<_>>();
     Lines::new(&topics, false, TimeUnit::Nanoseconds).with_arrivals(arrivals)
 }
 

@@ -7,7 +7,7 @@ use rondel_event::{
     Value, ValueType,
 };
 
-pub const LAYOUT: Layout = Layout { topics: 3, bools: 4, ints: 3, floats: 3, strings: 1 };
+pub const LAYOUT: Layout = Layout { topics: 4, bools: 4, ints: 3, floats: 3, strings: 1 };
 
 /// Short names, so that the fuzzer finds them.
 pub fn projection() -> Projection {

@@ -1,6 +1,7 @@
 //! One decoder for the payloads of a topic, whatever their encoding.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
@@ -9,6 +10,7 @@ use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
 use crate::error::{MessageError, MessageErrorKind};
 use crate::flatbuffers::{FlatbuffersDecoder, FlatbuffersType};
 use crate::json::{JsonDecoder, JsonError};
+use crate::plain::{PlainDecoder, Words};
 use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
 
@@ -29,17 +31,20 @@ pub enum Encoding {
     Cbor,
     /// MessagePack.
     Msgpack,
+    /// One value as text: see [`plain`](crate::plain).
+    Plain,
 }
 
 impl Encoding {
     /// All encodings, in the order in which documents list them.
-    pub const ALL: [Encoding; 6] = [
+    pub const ALL: [Encoding; 7] = [
         Encoding::Json,
         Encoding::Cdr,
         Encoding::Protobuf,
         Encoding::Flatbuffers,
         Encoding::Cbor,
         Encoding::Msgpack,
+        Encoding::Plain,
     ];
 
     /// Returns the name that a deployment states.
@@ -51,6 +56,7 @@ impl Encoding {
             Encoding::Flatbuffers => "flatbuffers",
             Encoding::Cbor => "cbor",
             Encoding::Msgpack => "msgpack",
+            Encoding::Plain => "plain",
         }
     }
 
@@ -117,6 +123,8 @@ pub enum Decoder {
     Flatbuffers(FlatbuffersDecoder),
     /// CBOR or MessagePack, which need no schema.
     Binary(BinaryDecoder),
+    /// Plain payloads, which need no schema.
+    Plain(PlainDecoder),
     /// None yet: the type is still to be [learnt](Decoder::learn).
     Awaiting(Box<AwaitingDecoder>),
 }
@@ -182,6 +190,7 @@ impl Decoder {
             (Encoding::Json, None) => Ok(Decoder::Json(JsonDecoder::new(topic, projection, time, time_unit))),
             (Encoding::Cbor, None) => binary(BinaryFormat::Cbor),
             (Encoding::Msgpack, None) => binary(BinaryFormat::Msgpack),
+            (Encoding::Plain, None) => Decoder::plain(Arc::default(), topic, projection, time, time_unit),
             (Encoding::Cdr, Some(MessageType::Cdr(schema))) => {
                 CdrDecoder::new(topic, schema, projection, time, time_unit, Check::Trusted)
                     .map(Decoder::Cdr)
@@ -200,6 +209,21 @@ impl Decoder {
             (encoding, Some(found)) => Err(DecoderError::OtherType(encoding, found.encoding())),
             (encoding, None) => Err(DecoderError::NoType(encoding)),
         }
+    }
+
+    /// A decoder as [`Decoder::new`] makes it, for plain payloads with these words for true and false.
+    ///
+    /// # Errors
+    /// All fields but `value`.
+    pub fn plain(
+        words: Arc<Words>,
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> Result<Decoder, DecoderError> {
+        let decoder = PlainDecoder::new(topic, projection, time, time_unit, words);
+        decoder.map(Decoder::Plain).map_err(DecoderError::Fields)
     }
 
     /// A decoder as [`Decoder::new`] makes it, for messages whose type is not known yet: until it is
@@ -243,6 +267,7 @@ impl Decoder {
                 decoder.decode(payload, time, block).map_err(DecodeError::Message)
             }
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Plain(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Awaiting(awaiting) => Err(DecodeError::NoType(awaiting.encoding)),
         }
     }
@@ -255,6 +280,7 @@ impl Decoder {
             Decoder::Protobuf(decoder) => decoder.mistyped(),
             Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
+            Decoder::Plain(decoder) => decoder.mistyped(),
             Decoder::Awaiting(_) => 0,
         }
     }
@@ -266,6 +292,7 @@ impl Decoder {
             Decoder::Protobuf(decoder) => decoder.not_numbers(),
             Decoder::Flatbuffers(decoder) => decoder.not_numbers(),
             Decoder::Binary(decoder) => decoder.not_numbers(),
+            Decoder::Plain(decoder) => decoder.not_numbers(),
             Decoder::Json(_) | Decoder::Awaiting(_) => 0,
         }
     }
@@ -278,6 +305,7 @@ impl Decoder {
             Decoder::Protobuf(decoder) => decoder.too_large(),
             Decoder::Flatbuffers(decoder) => decoder.too_large(),
             Decoder::Binary(decoder) => decoder.too_large(),
+            Decoder::Plain(decoder) => decoder.too_large(),
             Decoder::Awaiting(_) => None,
         }
     }

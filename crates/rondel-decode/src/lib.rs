@@ -8,6 +8,7 @@
 //! - [`lines`]: JSON lines, each a message with its topic and time.
 //! - [`binary`]: CBOR and MessagePack payloads of one topic.
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
+//! - [`plain`]: payloads of one topic that are one value as text.
 //! - [`protobuf`]: Protobuf payloads of one topic, and their types.
 //! - [`schema`]: types of messages, from ROS 2 `.msg`, OMG IDL and type objects of DDS.
 //!
@@ -24,6 +25,7 @@ pub mod lines;
 mod message;
 mod outline;
 mod parameters;
+pub mod plain;
 pub mod protobuf;
 pub mod schema;
 mod sink;

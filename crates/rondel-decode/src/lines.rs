@@ -43,6 +43,7 @@ use crate::Parameters;
 use crate::json::{
     Action, JsonError, JsonErrorKind, Kind, Named, Node, Scanner, TraceShapes, Writer, unescape, walk,
 };
+use crate::plain::{PlainPlan, VALUE, Words};
 
 /// A topic that may stand in a trace.
 #[derive(Clone, Debug)]
@@ -59,13 +60,15 @@ pub struct TraceTopic {
     pub time_unit: TimeUnit,
     /// The topic that its events are messages of, if any are read.
     pub events: Option<TopicId>,
+    /// Where its payloads are plain: the words for true and false.
+    pub plain: Option<Arc<Words>>,
 }
 
 impl TraceTopic {
     /// A topic whose messages have the time that stands beside them, in seconds.
     pub fn new(names: Vec<String>, projection: Projection) -> TraceTopic {
         let time_unit = TimeUnit::Seconds;
-        TraceTopic { names, projection, time: LineTime::Recorded, time_unit, events: None }
+        TraceTopic { names, projection, time: LineTime::Recorded, time_unit, events: None, plain: None }
     }
 }
 
@@ -192,20 +195,35 @@ struct Roots {
     broker_frame: Node,
     time_unit: TimeUnit,
     events: Option<TopicId>,
+    /// Whether its payloads are plain, in any of these parts.
+    is_plain: bool,
     /// Whether a field `event` is read, so that a flat line with one is a message.
     reads_event: bool,
 }
 
 impl Roots {
     fn new(topic: &TraceTopic, time_unit: TimeUnit) -> Roots {
-        let mut payload = Node::new(&topic.projection);
+        let plain = topic.plain.as_ref().map(|words| {
+            let time = if let LineTime::Field(path) = &topic.time { Some(path) } else { None };
+            Node::leaf(Action::Plain(PlainPlan::new(&topic.projection, time, Arc::clone(words)).0))
+        });
+        let mut payload = match &plain {
+            None => Node::new(&topic.projection),
+            Some(value) => {
+                let mut payload = Node::default();
+                payload.replace(VALUE, value.clone());
+                payload
+            }
+        };
         let mut flat = payload.clone(); // `data` in it is a field, as it is no object there
         let recorded = || Node::leaf(Action::Recorded(time_unit));
         // The reserved names are not fields of the payload, even where a formula asks for them.
         let is_field = matches!(topic.time, LineTime::Field(_));
         flat.replace("time", if is_field { Node::default() } else { recorded() });
         flat.replace("topic", Node::leaf(Action::Topic));
-        if let LineTime::Field(path) = &topic.time {
+        if let LineTime::Field(path) = &topic.time
+            && plain.is_none()
+        {
             for root in [&mut payload, &mut flat] {
                 root.at(path).actions.push(Action::Time(topic.time_unit));
             }
@@ -228,7 +246,12 @@ impl Roots {
             names: topic.names.clone(),
             data: below("data", times),
             message: below("message", times),
-            broker: below("payload", &["tst"]),
+            broker: {
+                let mut broker = below("payload", &["tst"]);
+                plain.iter().for_each(|value| broker.replace("payload", value.clone()));
+                broker
+            },
+            is_plain: plain.is_some(),
             broker_frame: frame(&["tst"]),
             payload,
             flat,
@@ -662,7 +685,9 @@ impl Lines {
             Form::Flat => (&roots.flat, None),
             Form::Data(payload) => (&roots.data, payload),
             Form::Message(payload) => (&roots.message, Some(payload)),
-            Form::Broker(payload) if payload.kind == Kind::String => (&roots.broker_frame, Some(payload)),
+            Form::Broker(payload) if payload.kind == Kind::String && !roots.is_plain => {
+                (&roots.broker_frame, Some(payload))
+            }
             Form::Broker(payload) => (&roots.broker, Some(payload)),
             Form::Escaped(payload) => (&roots.data, Some(payload)),
         };
@@ -682,6 +707,7 @@ impl Lines {
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);
         // The text in a string is decoded by itself. It differs in more than its values: nothing to learn.
         let text = payload
+            .filter(|_| !(roots.is_plain && matches!(form, Form::Broker(_))))
             .filter(|text| text.kind == Kind::String && matches!(form, Form::Broker(_) | Form::Escaped(_)))
             .map(|text| unescape(&line[text.start + 1..text.end - 1]).unwrap_or_default());
         let undecodable = match (&walked, &text) {

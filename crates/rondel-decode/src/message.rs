@@ -7,7 +7,7 @@ use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::{JsonForm, check};
 use crate::schema::Schema;
-use crate::{cdr, flatbuffers, protobuf};
+use crate::{cdr, flatbuffers, plain, protobuf};
 
 /// Writes the messages of a topic as JSON.
 #[derive(Clone, Debug)]
@@ -82,6 +82,7 @@ impl MessageWriter {
             (_, Some(MessageType::Protobuf(of))) => protobuf::write_json(of, payload, &mut target),
             (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
             (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),
+            (Encoding::Plain, _) => plain::write_json(payload, &mut target),
             (Encoding::Msgpack, _) => binary::write_json(BinaryFormat::Msgpack, payload, &mut target),
             _ => {
                 check(payload).map_err(DecodeError::Json)?;

@@ -221,6 +221,18 @@ impl Target {
         })
     }
 
+    /// The column that is written, if it is one.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        Some(match self {
+            Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
+            Target::Int(column) | Target::Length(column) => Slot::Int(*column),
+            Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
+            Target::Float(column) => Slot::Float(*column),
+            Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
+            Target::EventTime | Target::Test(..) | Target::OneOf(..) | Target::Element => return None,
+        })
+    }
+
     /// Whether a time is wanted.
     pub(crate) fn is_time(&self) -> bool {
         matches!(self, Target::Time(_) | Target::Duration(_) | Target::EventTime)
@@ -259,6 +271,12 @@ impl<'w> Sink<'w> {
     #[inline(always)]
     pub(crate) fn begin(block: &'w mut Block, topic: TopicId, time: Timestamp, unit: TimeUnit) -> Sink<'w> {
         let row = block.push(topic, time);
+        Sink::at(block, row, unit)
+    }
+
+    /// Writes to a row that was begun.
+    #[inline(always)]
+    pub(crate) fn at(block: &'w mut Block, row: usize, unit: TimeUnit) -> Sink<'w> {
         Sink {
             block,
             row,
@@ -380,17 +398,12 @@ impl<'w> Sink<'w> {
 
     /// Takes back what was written.
     pub(crate) fn clear(&mut self, to: &Target) {
-        let slot = match to {
-            Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
-            Target::Int(column) | Target::Length(column) => Slot::Int(*column),
-            Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
-            Target::Float(column) => Slot::Float(*column),
-            Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
-            Target::EventTime => return self.time = None,
-            Target::Test(bit, _) | Target::OneOf(bit, _) => return self.met &= !(1 << bit),
-            Target::Element => return self.element = Measurand::Other,
-        };
-        self.block.set_absent(slot, self.row);
+        match (to.slot(), to) {
+            (Some(slot), _) => self.block.set_absent(slot, self.row),
+            (None, Target::Test(bit, _) | Target::OneOf(bit, _)) => self.met &= !(1 << bit),
+            (None, Target::Element) => self.element = Measurand::Other,
+            (None, _) => self.time = None,
+        }
     }
 
     /// Writes a number of elements.

@@ -3,7 +3,6 @@
 mod alignment;
 
 use rondel_align::Refusal;
-use rondel_decode::DecodeError;
 use rondel_engine::Anew;
 use rondel_event::{Path, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
@@ -337,9 +336,9 @@ impl Notice {
     }
 
     /// A message that cannot be decoded.
-    pub(crate) fn undecodable(topic: TopicId, bytes: usize, error: &DecodeError) -> Notice {
-        let sentence = format!("a message of {} bytes cannot be decoded: {error}", grouped(bytes as u64));
-        let members = vec![("bytes", json!(bytes)), ("error", json!(error.to_string()))];
+    pub(crate) fn undecodable(topic: TopicId, bytes: usize, why: &str) -> Notice {
+        let sentence = format!("a message of {} bytes cannot be decoded: {why}", grouped(bytes as u64));
+        let members = vec![("bytes", json!(bytes)), ("error", json!(why))];
         Notice::new("undecodable", Some(topic), members, sentence)
     }
 

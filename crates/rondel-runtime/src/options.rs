@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rondel_decode::plain::Words;
 use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
 use rondel_event::{Path, Projection, TimeUnit, TopicId};
 
@@ -143,6 +144,8 @@ pub struct Input {
     pub encoding: Encoding,
     /// The type of the messages, for encodings that need one.
     pub message_type: Option<Arc<MessageType>>,
+    /// The words for true and false in plain payloads beside the usual ones.
+    pub words: Arc<Words>,
 }
 
 impl Input {
@@ -165,6 +168,10 @@ impl Input {
     /// # Errors
     /// A type that is missing or of another encoding, and fields that the type does not have.
     pub fn decoder(&self, topic: TopicId, fields: &Projection) -> Result<Decoder, DecoderError> {
+        if self.encoding == Encoding::Plain {
+            let words = Arc::clone(&self.words);
+            return Decoder::plain(words, topic, fields, self.time.field(), self.time_unit);
+        }
         let message_type = self.message_type.as_deref();
         Decoder::new(self.encoding, message_type, topic, fields, self.time.field(), self.time_unit)
     }

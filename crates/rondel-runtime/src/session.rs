@@ -21,6 +21,7 @@ use std::sync::Arc;
 use rondel_align::{NumberOutcome, Refusal};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Mistyped, Part, Source};
+use rondel_decode::plain;
 use rondel_decode::{DecodeError, Decoder, DecoderError, MessageType, MessageWriter};
 use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId};
 use rondel_spec::Spec;
@@ -378,10 +379,13 @@ impl Session {
                 _ => Reason::Undecodable,
             };
             let time = stamp.source.or(stamp.arrival);
+            let is_plain = matches!(error, DecodeError::Json(_)) && plain::is_plain(payload);
+            let advice = if is_plain { "; a topic of plain values needs `encoding: plain`" } else { "" };
+            let why = format!("{error}{advice}");
             self.shared.omit(reason, Some(topic), time, || {
-                format!("of {} bytes: {error}", grouped(payload.len() as u64))
+                format!("of {} bytes: {why}", grouped(payload.len() as u64))
             });
-            self.shared.notice(Notice::undecodable(topic, payload.len(), error));
+            self.shared.notice(Notice::undecodable(topic, payload.len(), &why));
             self.shared.missing.unread(topic);
             self.unread(topic, stamp.origin);
         } else if self.sharing.is_some() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rondel_decode::Encoding;
 use rondel_decode::lines::{LineTime, TraceTopic};
 use rondel_engine::{CompileError, Program};
 use rondel_event::{Projection, TopicId};
@@ -71,6 +72,7 @@ pub(crate) fn trace_topics(spec: &Spec, projections: &[Projection], inputs: &[In
                 TimeSource::Field(path) => LineTime::Field(path.clone()),
             },
             time_unit: input.time_unit,
+            plain: (input.encoding == Encoding::Plain).then(|| Arc::clone(&input.words)),
         }
     };
     (0..).zip(topics).map(topic).collect()

@@ -234,6 +234,10 @@ fn sources_and_places_that_cannot_be() {
     refused("formula: v\ntopics: { trace: \"dds:1 x\" }\n", &[("2:18", &[])]);
     refused("formula: v\ntopics: { trace: { encoding: json } }\n", &[("2:18", &["source"])]);
     refused("formula: v\ntopics: { trace: { source: zenoh:a, type: t } }\n", &[("2:43", &["DDS"])]);
+    let plain = |rest: &str| format!("formula: value\ntopics: {{ trace: {{ source: mqtt:a, {rest} }} }}\n");
+    refused(&plain("encoding: plain, true_words: [ON, on]"), &[("2:70", &["on", "twice"])]);
+    refused(&plain("encoding: plain, true_words: a, false_words: A"), &[("2:81", &["a", "twice"])]);
+    refused(&plain("true_words: a"), &[("2:18", &["encoding: plain"])]);
     refused("formula: v\ntopics: { trace: \"zenoh+xdr:a\" }\n", &[("2:18", &["xdr", "json, cdr, "])]);
     refused("formula: v\ntopics: { trace: \"zenoh+cdr:a\" }\n", &[("2:18", &["cdr", "`type:`"])]);
     refused(

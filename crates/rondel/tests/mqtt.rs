@@ -95,9 +95,66 @@ fn topics_are_listed_with_their_encodings() {
     topics.finish().expect_status(0).expect_stderr(&["2 topics in 4 seconds at mqtt:# (broker "]);
     let seen: serde_json::Value = serde_json::from_str(&line).unwrap();
     let (lamp, state) = (&seen["topics"][0], &seen["topics"][1]);
-    assert_eq!((&lamp["address"], &lamp["encoding"]), (&"mqtt:lamp".into(), &"text".into()), "{line}");
+    assert_eq!((&lamp["address"], &lamp["encoding"]), (&"mqtt:lamp".into(), &"plain".into()), "{line}");
     assert_eq!((&state["encoding"], &state["messages"]), (&"json".into(), &2.into()), "{line}");
     assert_eq!((&state["size"]["min"], &state["size"]["max"]), (&8.into(), &9.into()), "{line}");
+}
+
+/// A value of another type is unknown; one that is not expected to be plain is told how it can be read.
+#[test]
+fn plain_payloads_are_read_by_their_type() {
+    let Some(broker) = Broker::start("plain_payloads_are_read_by_their_type") else { return };
+    let folder = Folder::new();
+    folder.file(
+        "p.rondel",
+        "topic temp { value: float }\ntopic lamp { value: bool }\ntopic mode { mode: string }\n\
+         property warm = temp.value < 30\nproperty dark = lamp.value -> temp.value > 0\n\
+         property known = mode.mode == \"heat\"\n",
+    );
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: p.rondel\nmqtt: {{ broker: 127.0.0.1:{} }}\ntopics:\n  \
+             temp: {{ source: mqtt:home/temp, encoding: plain }}\n  \
+             lamp: {{ source: mqtt+plain:home/lamp, true_words: bright }}\n  mode: mqtt:home/mode\n",
+            broker.port
+        ),
+    );
+    let mut run = Process::rondel(["run", &deployment, "--emit", "change"]);
+    run.wait_stderr("ready");
+    let publish = |topic: &str, payload: &str| {
+        let sent = broker.client("mosquitto_pub", &["-q", "1", "-t", topic, "-m", payload]).status();
+        assert!(sent.unwrap().success());
+    };
+    let mut verdicts = Vec::new();
+    for (topic, payload, count) in [
+        ("home/temp", "23.5", 1),
+        ("home/lamp", "OFF", 2),
+        ("home/lamp", "Bright", 0),
+        ("home/temp", "-2", 1),
+        ("home/temp", "31", 2),
+        ("home/temp", "unavailable", 2),
+        ("home/mode", "heat", 0),
+    ] {
+        publish(topic, payload);
+        let lines = run.take_stdout(count);
+        let emitted = lines.iter().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
+        verdicts.extend(emitted);
+    }
+    run.wait_stderr("a topic of plain values needs `encoding: plain`");
+    run.terminate();
+    run.finish().expect_status(0).expect_stderr(&["1 value on temp has another type"]);
+    let wanted = [
+        "satisfied warm",
+        "satisfied dark",
+        "inconclusive known",
+        "violated dark",
+        "violated warm",
+        "satisfied dark",
+        "inconclusive warm",
+        "inconclusive dark",
+    ];
+    assert_eq!(verdicts, wanted);
 }
 
 #[test]

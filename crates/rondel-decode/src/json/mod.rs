@@ -16,7 +16,7 @@ use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 pub(crate) use plan::{Action, Node, Writer, characters, time as time_at, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
-pub(crate) use scan::{Kind, Scanner, unescape};
+pub(crate) use scan::{Kind, Scanner, float, unescape};
 use shape::{Run, Shape};
 pub(crate) use time::{Meaning, text as text_time};
 pub(crate) use trace::{Named, TraceShapes};

@@ -7,7 +7,8 @@ use rondel_event::{Timestamp, Value, ValueType};
 
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
 use super::time::{self, Meaning};
-use crate::sink::{Measurand, Measured, is_integer, write_elements};
+use crate::plain::PlainPlan;
+use crate::sink::{Measurand, Measured, Sink, is_integer, write_elements};
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +31,8 @@ pub(crate) enum Action {
     Elements(Quantifier, Vec<Condition>, Slot),
     /// Write the length of the array or text that it is.
     Length(Slot),
+    /// It is a plain value, or a text that holds one.
+    Plain(PlainPlan),
     /// It is the time of the event, in this unit where it is a plain number.
     Time(TimeUnit),
     /// It is the time that was recorded with the event, or null; in this unit where it is a plain number.
@@ -310,6 +313,7 @@ impl Visitor for Writer<'_> {
                         self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 },
+                Action::Plain(plan) => self.write_plain(plan, kind, text, start)?,
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
                 Action::Time(unit) | Action::Recorded(unit) => {
                     self.time = Some(time(kind, text, start, *unit)?);
@@ -335,7 +339,7 @@ impl Visitor for Writer<'_> {
             // As where the time itself is null.
             Action::Time(unit) => self.time = Some(time(Kind::Null, b"null", start, *unit)?),
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
-            Action::Recorded(_) | Action::Arrival(_) => {}
+            Action::Recorded(_) | Action::Arrival(_) | Action::Plain(_) => {}
         }
         Ok(())
     }
@@ -371,6 +375,29 @@ impl<'b> Writer<'b> {
             }
         }
         Ok(true)
+    }
+
+    /// Writes a plain value, which is JSON or a text of JSON.
+    fn write_plain(
+        &mut self,
+        plan: &PlainPlan,
+        kind: Kind,
+        text: &[u8],
+        offset: usize,
+    ) -> Result<(), JsonError> {
+        let unescaped =
+            (kind == Kind::String).then(|| unescape(&text[1..text.len() - 1]).unwrap_or_default());
+        let mut sink = Sink::at(self.block, self.row, self.time_unit);
+        let written = plan.write(unescaped.as_deref().map_or(text, str::as_bytes), &mut sink);
+        let (mistyped, large, time) = (sink.mistyped + sink.not_numbers, sink.large, sink.time);
+        written.map_err(|_| JsonError { offset, kind: JsonErrorKind::Expected("a time") })?;
+        self.mistyped += mistyped;
+        self.large = large.or(self.large);
+        self.time = time.or(self.time);
+        if mistyped > 0 {
+            self.first_mistyped = self.first_mistyped.or(plan.slot());
+        }
+        Ok(())
     }
 
     /// Counts values of a field that have another type than the program reads.

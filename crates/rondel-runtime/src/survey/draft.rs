@@ -303,7 +303,9 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
     text.push_str("\n# Times are those of arrival. If messages carry their own, add `time: PATH.TO.THE.FIELD` to a topic.\ntopics:\n");
     for Drafted { name, source, topic, .. } in drafted {
         let encoding = match topic.kind() {
-            Some(kind @ (PayloadKind::Cbor | PayloadKind::Msgpack)) => format!(", encoding: {}", kind.name()),
+            Some(kind @ (PayloadKind::Cbor | PayloadKind::Msgpack | PayloadKind::Plain)) => {
+                format!(", encoding: {}", kind.name())
+            }
             Some(PayloadKind::Cdr) if !source.starts_with("ros2:") => ", encoding: cdr".to_owned(),
             Some(PayloadKind::CdrString) if !source.starts_with("dds:") => {
                 ", encoding: cdr_string".to_owned()
@@ -376,7 +378,7 @@ mod tests {
                 survey.message(source, at(i64::from(i) * 100), payload.as_bytes(), None);
             }
         }
-        survey.message("zenoh:text", at(0), b"hello", None);
+        survey.message("zenoh:text", at(0), b"two\nlines", None);
         (0..TOPICS + 10).for_each(|i| survey.message(&format!("zz{i}"), at(0), b"{}", None));
         survey.end();
         let draft = draft(&survey, &options(), |_| false).unwrap();
@@ -410,7 +412,7 @@ mod tests {
     #[test]
     fn nothing_to_write_about() {
         let mut survey = Survey::new(10);
-        survey.message("zenoh:a", at(0), b"hello", None);
+        survey.message("zenoh:a", at(0), b"two\nlines", None);
         assert!(draft(&survey, &options(), |_| false).is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! Guessing the encoding of a payload.
 
-use serde_json::Value;
+use rondel_decode::plain;
+use serde_json::{Value, json};
 
 use super::binary;
 
@@ -20,7 +21,9 @@ pub enum PayloadKind {
     Cbor,
     /// MessagePack.
     Msgpack,
-    /// Text.
+    /// One value as text.
+    Plain,
+    /// Other text.
     Text,
     /// Bytes of another kind.
     Other,
@@ -37,6 +40,7 @@ impl PayloadKind {
             PayloadKind::Cdr => "cdr",
             PayloadKind::Cbor => "cbor",
             PayloadKind::Msgpack => "msgpack",
+            PayloadKind::Plain => "plain",
             PayloadKind::Text => "text",
             PayloadKind::Other => "other",
             PayloadKind::Empty => "empty",
@@ -58,8 +62,10 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     if payload.len() > LARGEST {
         return (PayloadKind::Other, None);
     }
-    if let Ok(value) = serde_json::from_slice(payload) {
-        return (PayloadKind::Json, Some(value));
+    match serde_json::from_slice(payload) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => return (PayloadKind::Json, Some(value)),
+        Ok(value) => return (PayloadKind::Plain, Some(plain_value(value))),
+        Err(_) => {}
     }
     // The marks of maps in one are those of short arrays or texts in the other: only what is whole to the last byte
     // counts.
@@ -69,9 +75,12 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     if let Some(value) = binary::msgpack(payload).filter(Value::is_object) {
         return (PayloadKind::Msgpack, Some(value));
     }
-    let is_printed = |text: &str| text.chars().all(|c| !c.is_control() || c.is_whitespace());
-    if std::str::from_utf8(payload).is_ok_and(is_printed) {
-        return (PayloadKind::Text, None);
+    let is_printed = |text: &&str| text.chars().all(|c| !c.is_control() || c.is_whitespace());
+    if let Some(text) = std::str::from_utf8(payload).ok().filter(is_printed) {
+        return match plain::is_plain(payload) {
+            true => (PayloadKind::Plain, Some(plain_value(text.trim().into()))),
+            false => (PayloadKind::Text, None),
+        };
     }
     let list = |value: &Value| value.is_array();
     match (binary::cbor(payload).filter(list), binary::msgpack(payload).filter(list)) {
@@ -79,6 +88,12 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
         (_, Some(value)) => (PayloadKind::Msgpack, Some(value)),
         _ => (PayloadKind::Other, None),
     }
+}
+
+/// The message that a plain value is; a word for true or false is a boolean.
+fn plain_value(value: Value) -> Value {
+    let truth = value.as_str().and_then(|text| plain::Words::default().truth(text.as_bytes()));
+    json!({ (plain::VALUE): truth.map_or(value, Value::Bool) })
 }
 
 /// Whether there is a header of CDR: the kind of encoding, and options of which only the padding may be set.
@@ -118,8 +133,11 @@ mod tests {
         };
         for (payload, kind) in [
             (b"{\"v\": 1}".to_vec(), PayloadKind::Json),
-            (b"21.5".to_vec(), PayloadKind::Json),
-            (b"on".to_vec(), PayloadKind::Text),
+            (b"21.5".to_vec(), PayloadKind::Plain),
+            (b"on".to_vec(), PayloadKind::Plain),
+            (b"\"on\"".to_vec(), PayloadKind::Plain),
+            (b"[1, 2]".to_vec(), PayloadKind::Json),
+            (b"two\nlines".to_vec(), PayloadKind::Text),
             (b"{\"v\": ".to_vec(), PayloadKind::Text),
             (string("{\"v\": 1}"), PayloadKind::CdrString),
             (string("hello"), PayloadKind::Cdr),

@@ -1,11 +1,14 @@
 //! The section `topics`: where the messages of each topic come from, and how they are read.
 
+use std::sync::Arc;
+
+use rondel_decode::plain::Words;
 use rondel_runtime::{Input, TimeSource};
 use rondel_spec::{Spec, Topic};
 
 use super::alignment::TopicSettings;
 use super::qos::OfTopic;
-use super::yaml::{Item, Mistakes, Synonyms, suggest};
+use super::yaml::{Item, Members, Mistakes, Synonyms, suggest};
 use super::{Address, Binding, Encoding, Typing, check_time_field, time_source, time_unit};
 use crate::networks::NetworkSettings;
 use crate::schemas::Schemas;
@@ -134,6 +137,24 @@ fn arrival() -> Input {
     Input { time: TimeSource::Arrival, ..Input::default() }
 }
 
+/// Reads the words for true and false of a topic.
+fn words(members: &mut Members<'_>, mistakes: &mut Mistakes) -> Words {
+    let mut words = Words::default();
+    for (name, value) in [("true_words", true), ("false_words", false)] {
+        let Some(item) = members.get(name) else { continue };
+        for item in item.items() {
+            let Some(word) = item.text(name, mistakes) else { continue };
+            if let Err(word) = words.add(&word, value) {
+                mistakes.at(
+                    item,
+                    format!("the word `{word}` is there twice; it can stand for true or for false"),
+                );
+            }
+        }
+    }
+    words
+}
+
 /// Reads the settings of a topic: `topic` in the specification, if it has it.
 fn binding(
     item: Item<'_>,
@@ -172,6 +193,7 @@ fn binding(
                 None => {}
             }
         }
+        input.words = Arc::new(words(&mut members, mistakes));
         of_topic = OfTopic::read(&mut members);
         settings = TopicSettings::read(&mut members, mistakes);
         own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));
@@ -202,5 +224,9 @@ fn binding(
     let completed = typing.complete(parsed, &mut input).map_err(|why| mistakes.at(place, why));
     let (address, doubt) = completed.ok()?;
     doubt.into_iter().for_each(|why| mistakes.doubt(place, why));
+    if *input.words != Words::default() && address.encoding() != Encoding::Of(rondel_decode::Encoding::Plain)
+    {
+        mistakes.at(item, "`true_words` and `false_words` are for plain payloads: add `encoding: plain`");
+    }
     Some((Binding { address: of_topic.at(address, mistakes), input }, settings))
 }

@@ -247,7 +247,8 @@ impl Course {
         let Some(first) = connected.map(|arrival| arrival.n).min() else {
             return (got.len() as u64, self.checked.len() as u64);
         };
-        let due: HashSet<u64> = self.checked.iter().map(|arrival| arrival.n).filter(|n| *n >= first).collect();
+        let due: HashSet<u64> =
+            self.checked.iter().map(|arrival| arrival.n).filter(|n| *n >= first).collect();
         (got.len() as u64, due.difference(&got).count() as u64)
     }
 

@@ -1,0 +1,420 @@
+//! Plain payloads: one value as text and nothing else, such as `23.5`, `ON` or `online`, as most devices on MQTT send.
+//!
+//! The message has one field, `value`. The type that the program reads decides how the text is understood:
+//!
+//! | type | text |
+//! |---|---|
+//! | `float`, `int` | a number; `nan` is one that is unknown |
+//! | `bool` | a word for true or false, in capital or small letters: see [`Words`] |
+//! | `string` | the text itself |
+//! | `time`, `duration` | a date, a number with a unit, or a number in the unit of the topic |
+//!
+//! White space around the text, and quotation marks around the whole, are left out. `null` is no value. Any other text is a
+//! value of another type.
+
+use std::sync::Arc;
+
+use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
+
+use crate::cdr::{PlanError, PlanErrorKind};
+use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
+use crate::fields::{Fields, Want};
+use crate::json;
+use crate::message::Text;
+use crate::sink::{Refused, Scalar, Sink, Target};
+
+/// The name of the field.
+pub const VALUE: &str = "value";
+
+/// The words for true and false that are usual, in small letters.
+const USUAL: [(&str, bool); 20] = [
+    ("true", true),
+    ("false", false),
+    ("on", true),
+    ("off", false),
+    ("1", true),
+    ("0", false),
+    ("yes", true),
+    ("no", false),
+    ("online", true),
+    ("offline", false),
+    ("open", true),
+    ("closed", false),
+    ("enabled", true),
+    ("disabled", false),
+    ("active", true),
+    ("inactive", false),
+    ("connected", true),
+    ("disconnected", false),
+    ("detected", true),
+    ("clear", false),
+];
+
+/// The longest word that is looked up, in bytes.
+const LONGEST: usize = 64;
+
+/// Words for true and false, in small letters: those of a deployment, and the usual ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    own: Vec<(Box<str>, bool)>,
+}
+
+impl Words {
+    /// Adds a word, which counts instead of a usual one.
+    ///
+    /// # Errors
+    /// The word if it was added before.
+    pub fn add(&mut self, word: &str, value: bool) -> Result<(), String> {
+        let word = word.trim().to_ascii_lowercase();
+        if self.own.iter().any(|(own, _)| **own == *word) {
+            return Err(word);
+        }
+        self.own.push((word.into(), value));
+        Ok(())
+    }
+
+    /// Returns the truth that a word stands for.
+    pub fn truth(&self, text: &[u8]) -> Option<bool> {
+        let mut small = [0; LONGEST];
+        let small = small.get_mut(..text.len())?;
+        small.copy_from_slice(text);
+        small.make_ascii_lowercase();
+        let own = self.own.iter().find(|(word, _)| word.as_bytes() == small).map(|(_, value)| *value);
+        own.or_else(|| USUAL.iter().find(|(word, _)| word.as_bytes() == small).map(|(_, value)| *value))
+    }
+}
+
+/// What is read of the plain payloads of a topic.
+#[derive(Clone, Debug)]
+pub(crate) struct PlainPlan {
+    targets: Arc<[Target]>,
+    words: Arc<Words>,
+}
+
+impl PlainPlan {
+    /// The plan for the fields of a projection and the time of the event, and the fields that a plain payload does not have.
+    pub(crate) fn new(
+        projection: &Projection,
+        time: Option<&Path>,
+        words: Arc<Words>,
+    ) -> (PlainPlan, Vec<PlanError>) {
+        let fields = Fields::new(projection, time);
+        let (mut targets, mut errors) = (Vec::new(), Vec::new());
+        let mut refuse = |path: String, kind| errors.push(PlanError { path: path.into(), kind });
+        for (key, below) in &fields.keys {
+            if *key != VALUE {
+                refuse((*key).to_owned(), PlanErrorKind::NoField(vec![VALUE.into()]));
+                continue;
+            }
+            if let Some((part, _)) = below.keys.first() {
+                refuse(format!("{VALUE}.{part}"), PlanErrorKind::NoField(Vec::new()));
+            }
+            if !below.indices.is_empty() || !below.ends.is_empty() {
+                refuse(VALUE.to_owned(), PlanErrorKind::NoElements);
+            }
+            for want in &below.wants {
+                match Target::new(want) {
+                    Some(target) if !matches!(want, Want::Elements(..)) => targets.push(target),
+                    _ => refuse(VALUE.to_owned(), PlanErrorKind::NoElements),
+                }
+            }
+        }
+        (PlainPlan { targets: targets.into(), words }, errors)
+    }
+
+    /// The column of the value.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.targets.iter().find_map(Target::slot)
+    }
+
+    /// Writes what is read of a text.
+    #[inline(always)]
+    pub(crate) fn write(&self, text: &[u8], sink: &mut Sink<'_>) -> Result<(), MessageErrorKind> {
+        let text = trimmed(text);
+        self.targets.iter().try_for_each(|target| sink.write(target, scalar(text, target, &self.words)))
+    }
+}
+
+/// Decodes the plain payloads of one topic.
+#[derive(Clone, Debug)]
+pub struct PlainDecoder {
+    topic: TopicId,
+    plan: PlainPlan,
+    time_unit: TimeUnit,
+    refused: Refused,
+}
+
+impl PlainDecoder {
+    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event; without it the time is the one given to
+    /// [`PlainDecoder::decode`]. Times that are plain numbers count in `time_unit`.
+    ///
+    /// # Errors
+    /// All fields but `value`, and what is read of the elements of an array.
+    pub fn new(
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+        words: Arc<Words>,
+    ) -> Result<PlainDecoder, Vec<PlanError>> {
+        let (plan, errors) = PlainPlan::new(projection, time, words);
+        if errors.is_empty() {
+            Ok(PlainDecoder { topic, plan, time_unit, refused: Refused::default() })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
+    /// payload is one.
+    ///
+    /// # Errors
+    /// [`MessageError`] when a text that is read is not UTF-8, or the time of the event is none; the block is as it was
+    /// then. A value of another type is written as invalid (see [`PlainDecoder::mistyped`]).
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
+        let mut sink = Sink::begin(block, self.topic, time, self.time_unit);
+        let written = self.plan.write(payload, &mut sink).map_err(|kind| Fault::new(0, kind));
+        sink.end(written, &mut self.refused)
+    }
+
+    /// Returns how many values so far had another type than the program reads.
+    pub fn mistyped(&self) -> u64 {
+        self.refused.count
+    }
+
+    /// Returns how many numbers so far were NaN.
+    pub fn not_numbers(&self) -> u64 {
+        self.refused.not_numbers
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.refused.too_large()
+    }
+}
+
+/// The text without white space and quotation marks around it.
+fn trimmed(payload: &[u8]) -> &[u8] {
+    let text = payload.trim_ascii();
+    match text {
+        [b'"', inner @ .., b'"'] if !inner.contains(&b'"') && !inner.contains(&b'\\') => inner,
+        _ => text,
+    }
+}
+
+/// The value of a text for a target.
+#[inline(always)]
+fn scalar<'m>(text: &'m [u8], target: &Target, words: &Words) -> Scalar<'m> {
+    if text.is_empty() || text == b"null" {
+        return Scalar::Null;
+    }
+    match target {
+        Target::Float(_) | Target::IsNan(_) => number(text).map_or(Scalar::Text(text), Scalar::Float),
+        Target::Int(_) => integer(text),
+        Target::Bool(_) => words.truth(text).map_or(Scalar::Text(text), Scalar::Bool),
+        Target::Time(_) | Target::Duration(_) | Target::EventTime => match integer(text) {
+            Scalar::Int(value) => Scalar::Int(value),
+            _ => number(text).map_or(Scalar::Text(text), Scalar::Float),
+        },
+        _ => Scalar::Text(text),
+    }
+}
+
+/// Returns the number that a text is; also an infinite one, and NaN.
+pub(crate) fn number(text: &[u8]) -> Option<f64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let points = digits.iter().filter(|byte| **byte == b'.').count();
+    let is_simple = digits.first().is_some_and(u8::is_ascii_digit)
+        && points <= 1
+        && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    if is_simple && digits.last() != Some(&b'.') {
+        return Some(json::float(text));
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The integer that a text is, or a number that is none.
+fn integer(text: &[u8]) -> Scalar<'_> {
+    let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
+    if !digits.is_empty()
+        && digits.iter().all(u8::is_ascii_digit)
+        && let Ok(text) = std::str::from_utf8(text)
+    {
+        return match (text.parse::<i64>(), text.parse::<f64>()) {
+            (Ok(value), _) => Scalar::Int(value),
+            (Err(_), Ok(value)) => Scalar::Large(value),
+            (Err(_), Err(_)) => Scalar::Other,
+        };
+    }
+    number(text).map_or(Scalar::Text(text), Scalar::Float)
+}
+
+/// Writes a payload as an object with the member `value`: a number, `true`, `false` or `null` as such, any other text as a
+/// text.
+pub(crate) fn write_json(payload: &[u8], out: &mut Text<'_>) -> Parsed<()> {
+    let text = trimmed(payload);
+    out.room(0)?;
+    out.out.extend_from_slice(b"{\"value\":");
+    let is_quoted = text.len() < payload.trim_ascii().len();
+    match (number(text).filter(|_| !is_quoted), text) {
+        (_, b"") => out.out.extend_from_slice(b"null"),
+        (_, b"true" | b"false" | b"null") => out.out.extend_from_slice(text),
+        (Some(_), _) if json::check(text).is_ok() => out.out.extend_from_slice(text),
+        (Some(value), _) => json::write::float(value, out.form, out.out),
+        (None, _) => out.text(text, 0)?,
+    }
+    out.out.push(b'}');
+    Ok(())
+}
+
+/// Whether a payload looks like a plain value: a short text on a line, which does not begin as an object or an array.
+pub fn is_plain(payload: &[u8]) -> bool {
+    const LONGEST: usize = 256;
+    let is_printed = |text: &str| text.chars().all(|c| !c.is_control());
+    let text = payload.trim_ascii();
+    !matches!(text, [] | [b'{' | b'[', ..])
+        && text.len() <= LONGEST
+        && std::str::from_utf8(text).is_ok_and(is_printed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rondel_event::{Field, Layout, Read, Value, ValueType};
+
+    use super::*;
+
+    /// A decoder that reads the value as every type.
+    fn all() -> (PlainDecoder, Block) {
+        let path = Path::keys([VALUE]);
+        let field = |read, slot| Field { path: path.clone(), read, slot };
+        let fields = vec![
+            field(Read::Value(ValueType::Float), Slot::Float(0)),
+            field(Read::Value(ValueType::Int), Slot::Int(0)),
+            field(Read::Value(ValueType::Bool), Slot::Bool(0)),
+            field(Read::Value(ValueType::String), Slot::String(0)),
+            field(Read::Value(ValueType::Duration), Slot::Int(1)),
+        ];
+        let projection = Projection { fields };
+        let layout = Layout { bools: 1, ints: 2, floats: 1, strings: 1, topics: 1 };
+        let words = Arc::default();
+        let decoder = PlainDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds, words).unwrap();
+        (decoder, Block::new(layout))
+    }
+
+    /// The value of a payload as a float, an integer, a truth, a text and a duration, where it is one.
+    type Read5 = (Option<f64>, Option<i64>, Option<bool>, Option<String>, Option<i64>);
+
+    fn read(payload: &str) -> Read5 {
+        let (mut decoder, mut block) = all();
+        decoder.decode(payload.as_bytes(), Timestamp::ZERO, &mut block).unwrap();
+        let value = |slot, value_type| block.value(slot, value_type, 0).flatten();
+        let integer = |value| if let Some(Value::Int(value)) = value { Some(value) } else { None };
+        let float = value(Slot::Float(0), ValueType::Float);
+        let text = value(Slot::String(0), ValueType::String);
+        (
+            if let Some(Value::Float(value)) = float { Some(value) } else { None },
+            integer(value(Slot::Int(0), ValueType::Int)),
+            value(Slot::Bool(0), ValueType::Bool).map(|value| value == Value::Bool(true)),
+            if let Some(Value::String(text)) = text { Some(text.to_string()) } else { None },
+            integer(value(Slot::Int(1), ValueType::Int)),
+        )
+    }
+
+    #[test]
+    fn texts_are_read_by_their_type() {
+        let text = |text: &str| Some(text.to_owned());
+        for (payload, wanted) in [
+            ("23.5", (Some(23.5), None, None, text("23.5"), Some(23_500_000_000))),
+            (" 7\n", (Some(7.0), Some(7), None, text("7"), Some(7_000_000_000))),
+            ("1", (Some(1.0), Some(1), Some(true), text("1"), Some(1_000_000_000))),
+            ("-3.0", (Some(-3.0), Some(-3), None, text("-3.0"), Some(-3_000_000_000))),
+            ("ON", (None, None, Some(true), text("ON"), None)),
+            ("\"Offline\"", (None, None, Some(false), text("Offline"), None)),
+            ("250 ms", (None, None, None, text("250 ms"), Some(250_000_000))),
+            ("heat", (None, None, None, text("heat"), None)),
+            ("1e3", (Some(1000.0), Some(1000), None, text("1e3"), Some(1_000_000_000_000))),
+            ("", (None, None, None, None, None)),
+            ("null", (None, None, None, None, None)),
+            ("{\"a\": 1}", (None, None, None, text("{\"a\": 1}"), None)),
+        ] {
+            assert_eq!(read(payload), wanted, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_deployment_come_before_the_usual_ones() {
+        let mut words = Words::default();
+        words.add("Heat", true).unwrap();
+        words.add("open", false).unwrap();
+        assert_eq!(words.add("HEAT", false), Err("heat".to_owned()));
+        let truths = ["heat", "OPEN", "on", "cool"].map(|word| words.truth(word.as_bytes()));
+        assert_eq!(truths, [Some(true), Some(false), Some(true), None]);
+    }
+
+    #[test]
+    fn messages_are_objects_with_one_member() {
+        for (payload, wanted) in [
+            ("23.5", r#"{"value":23.5}"#),
+            ("+5", r#"{"value":5.0}"#),
+            ("nan", r#"{"value":null}"#),
+            ("true", r#"{"value":true}"#),
+            ("ON", r#"{"value":"ON"}"#),
+            ("\"7\"", r#"{"value":"7"}"#),
+            ("", r#"{"value":null}"#),
+            ("a \"b\"", r#"{"value":"a \"b\""}"#),
+        ] {
+            let mut out = Vec::new();
+            let form = crate::json::JsonForm::READABLE;
+            crate::MessageWriter::new(crate::Encoding::Plain, None, form)
+                .unwrap()
+                .write(payload.as_bytes(), 1000, &mut out)
+                .unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), wanted, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn other_fields_are_refused() {
+        let field = |path: &str| Field {
+            path: Path::keys(path.split('.')),
+            read: Read::Value(ValueType::Float),
+            slot: Slot::Float(0),
+        };
+        for (path, wanted) in [
+            ("state", "field `state`: the message type has no such field; there are `value`"),
+            (
+                "value.x",
+                "field `value.x`: the message type has no such field: what it would be part of has no fields",
+            ),
+        ] {
+            let projection = Projection { fields: vec![field(path)] };
+            let decoder = PlainDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds, Arc::default());
+            let errors = decoder.unwrap_err();
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [wanted]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_payload_panics(payload in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let (mut decoder, mut block) = all();
+            let decoded = decoder.decode(&payload, Timestamp::ZERO, &mut block);
+            prop_assert_eq!(block.len(), usize::from(decoded.is_ok()));
+            let mut out = Vec::new();
+            let form = crate::json::JsonForm::READABLE;
+            let writer = crate::MessageWriter::new(crate::Encoding::Plain, None, form).unwrap();
+            if writer.write(&payload, 1000, &mut out).is_ok() {
+                prop_assert!(json::check(&out).is_ok(), "{}", String::from_utf8_lossy(&out));
+            }
+        }
+
+        #[test]
+        fn numbers_are_what_the_standard_library_reads(value in any::<f64>()) {
+            let text = value.to_string();
+            prop_assert_eq!(number(text.as_bytes()).map(f64::to_bits), Some(value.to_bits()));
+        }
+    }
+}
