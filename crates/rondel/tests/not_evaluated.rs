@@ -262,7 +262,7 @@ fn formulas_in_the_playground_are_not_satisfied_over_messages_that_were_not_eval
             continue;
         }
         let (specification, recording) = files(&folder, &row);
-        let asked = rondel_with_input(["repl", "--spec", &specification, &recording], b"ok\n");
+        let asked = rondel_with_input(["repl", &specification, &recording], b"ok\n");
         assert!(!asked.stdout.contains("satisfied"), "{reason:?} {} {}", asked.stdout, asked.stderr);
         assert!(asked.stdout.contains("not evaluated: "), "{reason:?} {} {}", asked.stdout, asked.stderr);
     }

@@ -257,7 +257,7 @@ fn a_specification_gives_topics_definitions_and_properties() {
     let [trace, spec] = vehicle();
     let lines =
         ["standing", "speed_limit", "gear.report == REVERSE", ":topics", ":fields gear", "gear.repot == 3"];
-    let finished = repl([&trace, "--spec", &spec], &lines);
+    let finished = repl([&spec, &trace], &lines);
     finished.expect_status(2).expect_stderr(&[
         "error[E0301]: unknown field 'repot' in topic 'gear'; did you mean 'report'?",
         "--> input:1:6",
@@ -279,7 +279,7 @@ fn a_specification_gives_topics_definitions_and_properties() {
         ("none.rondel", "cannot read the specification none.rondel"),
         ("rondel.yaml", "rondel.yaml is a deployment"),
     ] {
-        repl([&trace, "--spec", spec], &["1 < 2"]).expect_status(2).expect_stderr(&[said]);
+        repl([spec, &trace], &["1 < 2"]).expect_status(2).expect_stderr(&[said]);
     }
 }
 

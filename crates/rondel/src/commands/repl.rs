@@ -21,7 +21,7 @@ use super::check::Check;
 use super::topics::recorded;
 use crate::output::Output;
 use crate::schemas::Schemas;
-use crate::specification::{Specification, is_deployment, read_text, wants_specification};
+use crate::specification::{Specification, is_deployment, is_specification, read_text, wants_specification};
 use crate::{complain, exit, say, terminal, warn};
 use editor::{Terminal, Typed};
 use input::{LONGEST, Lines};
@@ -44,14 +44,11 @@ const COLUMNS: usize = 80;
 /// values; `let NAME = FORMULA` is kept, and :help lists the commands. If standard input is no terminal, its lines are read
 /// without prompts.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_STATUS)]
+#[command(after_help = EXIT_STATUS, override_usage = "rondel repl [OPTIONS] [SPECIFICATION] <TRACE>...")]
 pub struct Repl {
-    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), tables (.csv) or JSON lines, and folders of recordings; .gz and .zst are decompressed
+    /// A specification (.rondel) whose topics, definitions and types lines can use instead of those of the recording; and the recordings: MCAP files, folders of rosbag2 or their databases (.db3), tables (.csv) or JSON lines, and folders of recordings; .gz and .zst are decompressed
     #[arg(value_name = "TRACE", required = true)]
-    traces: Vec<PathBuf>,
-    /// The specification whose topics, definitions and types lines can use, instead of the topics of the recording
-    #[arg(long, value_name = "FILE")]
-    spec: Option<PathBuf>,
+    files: Vec<PathBuf>,
     /// A file or folder with definitions of message types: *.msg, *.idl, *.desc, *.binpb, *.pb, *.fbs, *.bfbs (may be repeated)
     #[arg(long, value_name = "PATH")]
     schemas: Vec<PathBuf>,
@@ -62,6 +59,25 @@ Exit status:
   0  every line was evaluated, whatever the verdicts are; on a terminal, always
   2  wrong usage or specification, or a line with a mistake
   3  a recording could not be read, or the output not be written";
+
+/// The specification, if the first or another file is one, and the recordings.
+fn specification_and_recordings(files: Vec<PathBuf>) -> Result<(Option<PathBuf>, Vec<PathBuf>), String> {
+    let is_spec = |file: &PathBuf| is_specification(file) || is_deployment(file);
+    let (mut specs, traces): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(is_spec);
+    match (specs.len(), traces.first()) {
+        (0, _) => Ok((None, traces)),
+        (1, Some(_)) => Ok((specs.pop(), traces)),
+        (1, None) => Err(format!(
+            "{0} is a specification: name a recording after it, `rondel repl {0} TRACE`",
+            shown(&specs[0])
+        )),
+        _ => Err(format!(
+            "{} and {} are both specifications: leave one of them out",
+            shown(&specs[0]),
+            shown(&specs[1])
+        )),
+    }
+}
 
 /// How a line turned out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +119,11 @@ impl Repl {
     }
 
     fn start(self) -> Result<Session, u8> {
-        if let Some(trace) = self.traces.iter().find(|trace| !can_be_read_again(trace)) {
+        let (spec, traces) = specification_and_recordings(self.files).map_err(|error| {
+            complain(&error);
+            exit::USAGE
+        })?;
+        if let Some(trace) = traces.iter().find(|trace| !can_be_read_again(trace)) {
             complain(&format!(
                 "{}: a recording is read again for each formula, so it must be a file or a folder",
                 shown(trace)
@@ -116,13 +136,13 @@ impl Repl {
         };
         let schemas = Schemas::read(&self.schemas).map_err(|error| refused(&error))?;
         let interrupted = Arc::new(AtomicBool::new(false));
-        let check = Check::of_recordings(self.traces, Arc::clone(&interrupted));
+        let check = Check::of_recordings(traces, Arc::clone(&interrupted));
         if check.traces().is_empty() {
             return Err(exit::TRACE);
         }
         let schemas = Arc::new(Mutex::new(schemas.with_recordings(check.traces())));
         let found = topics(check.traces(), &schemas)?;
-        let base = match self.spec {
+        let base = match spec {
             None => Base::Recordings(found),
             Some(file) => {
                 if is_deployment(&file) {
@@ -170,7 +190,7 @@ fn topics(traces: &[PathBuf], schemas: &Arc<Mutex<Schemas>>) -> Result<Vec<surve
         found = survey;
         if !is_whole {
             warn(&format!(
-                "{}: topics and fields are those of the first {} MiB; name others in a specification (--spec)",
+                "{}: topics and fields are those of the first {} MiB; name others in a specification, before the recording",
                 shown(trace),
                 SURVEYED >> 20
             ));
