@@ -48,6 +48,14 @@ pub(super) fn span(
         }),
     }
     };
+    for (option, text) in options {
+        let Some(text) = text.filter(|text| is_offset(text, first)) else { continue };
+        let begin = TimeText::default().text(first);
+        return Err(format!(
+            "{option} {text} lies in 1970, but the recording begins at {begin}: write {option} +{text} for so many seconds \
+             after its beginning"
+        ));
+    }
     let span = (time(options[0], i64::MIN)?, time(options[1], i64::MAX)?);
     let is_after = |text: Option<&str>| text.is_some_and(|text| text.starts_with('+'));
     // One after the beginning and one absolute: their order depends on the recording.
@@ -57,6 +65,15 @@ pub(super) fn span(
     } else {
         Ok(span)
     }
+}
+
+/// Whether a time that is written as seconds since 1970 can only be meant as seconds after the beginning of a recording.
+fn is_offset(text: &str, first: Timestamp) -> bool {
+    const MONTH: f64 = 31.0 * 86_400.0;
+    /// The year 2001.
+    const RECENT: Timestamp = Timestamp::from_nanos(1_000_000_000_000_000_000);
+    let seconds = text.trim().trim_end_matches('s').trim_end().parse::<f64>();
+    first > RECENT && !text.starts_with('+') && seconds.is_ok_and(|seconds| seconds.abs() < MONTH)
 }
 
 /// A limit of times: seconds, a date and time, or seconds after the beginning with `+` before them.
@@ -102,4 +119,25 @@ pub(super) fn missing(end: &End) -> String {
         parts.push(format!("was cut off from a network {times}, first at {from}"));
     }
     format!("the recording is not complete: its recorder {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_after_the_beginning_are_written_with_a_plus() {
+        let second = |seconds: i64| Timestamp::from_nanos(seconds * 1_000_000_000);
+        let from =
+            |text, first| span([("--from", Some(text)), ("--to", None)], second(first)).map(|span| span.0);
+        assert_eq!(from("20", 0), Ok(second(20)));
+        assert_eq!(from("+20", 1_700_000_000), Ok(second(1_700_000_020)));
+        assert_eq!(from("1700000020", 1_700_000_000), Ok(second(1_700_000_020)));
+        assert_eq!(
+            from("20", 1_700_000_000),
+            Err("--from 20 lies in 1970, but the recording begins at 2023-11-14 22:13:20: write --from +20 for so many \
+                 seconds after its beginning"
+                .to_owned())
+        );
+    }
 }
