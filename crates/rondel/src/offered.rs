@@ -23,15 +23,53 @@ const ALL: u64 = 1000;
 /// # Errors
 /// Why it is no such list.
 pub fn offered(text: &str) -> Result<Option<QosOverrides>, String> {
-    let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
-    let Some(list) = documents.first().filter(|list| !list.is_null()) else { return Ok(None) };
-    let list = list.as_sequence().ok_or("it is no list")?;
-    let mut all: Option<QosOverrides> = None;
-    for profile in list {
-        let own = profile_of(profile).map_err(|error| error.to_string())?;
-        all = Some(all.map_or(own, |all| strongest(&all, &own)));
+    let profiles = profiles(text, |profile| profile_of(profile).map(served))?;
+    Ok(profiles.into_iter().reduce(|all, own| strongest(&all, &own)))
+}
+
+/// Returns the profiles of a list as text, each once: reliability, durability, history and depth, as far as they are
+/// recorded, and what else is not the default. `None` if the list is empty.
+///
+/// # Errors
+/// Why it is no such list.
+pub fn described(text: &str) -> Result<Option<String>, String> {
+    let mut all: Vec<String> = Vec::new();
+    for profile in profiles(text, profile_of)? {
+        let own = in_words(&profile);
+        if !all.contains(&own) {
+            all.push(own);
+        }
     }
-    Ok(all)
+    Ok((!all.is_empty()).then(|| all.join("; ")))
+}
+
+fn profiles(
+    text: &str,
+    read: impl Fn(&Yaml<'_>) -> Result<QosOverrides, String>,
+) -> Result<Vec<QosOverrides>, String> {
+    let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
+    let Some(list) = documents.first().filter(|list| !list.is_null()) else { return Ok(Vec::new()) };
+    list.as_sequence().ok_or("it is no list")?.iter().map(read).collect()
+}
+
+fn in_words(profile: &QosOverrides) -> String {
+    let QosOverrides { reliability, durability, history, depth, deadline, lifespan, liveliness, lease } =
+        profile;
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(reliability.map(|policy| policy.to_string()));
+    parts.extend(durability.map(|policy| policy.to_string()));
+    parts.extend(match (history, depth) {
+        (Some(History::KeepLast), Some(depth)) => Some(format!("keep_last {depth}")),
+        (Some(History::KeepAll), _) | (Some(_), None) => history.map(|history| history.to_string()),
+        (_, Some(depth)) => Some(format!("depth {depth}")),
+        (None, None) => None,
+    });
+    parts.extend(deadline.map(|deadline| format!("deadline {deadline:?}")));
+    parts.extend(lifespan.map(|lifespan| format!("lifespan {lifespan:?}")));
+    let unusual = liveliness.filter(|policy| *policy == Liveliness::ManualByTopic);
+    parts.extend(unusual.map(|policy| format!("liveliness {policy}")));
+    parts.extend(lease.map(|lease| format!("lease {lease:?}")));
+    if parts.is_empty() { "unknown".to_owned() } else { parts.join(", ") }
 }
 
 /// Writes a list of profiles as rosbag2 does before version 9 of its metadata, with the numbers of ROS 2.
@@ -90,20 +128,28 @@ fn profile_of(profile: &Yaml<'_>) -> Result<QosOverrides, String> {
     };
     let depth = word("depth").and_then(|text| text.parse().ok()).filter(|depth| *depth > 0);
     let durability = policy(word("durability"), Durability::of_number, Durability::parse)?;
-    let history = policy(word("history"), History::of_number, History::parse)?;
-    let usual = if history == Some(History::KeepAll) { ALL } else { DEPTH };
-    let is_kept = durability == Some(Durability::TransientLocal);
     Ok(QosOverrides {
         reliability: policy(word("reliability"), Reliability::of_number, Reliability::parse)?,
         durability,
-        // What is kept has a limit here.
-        history: history.filter(|history| *history == History::KeepLast),
-        depth: depth.or(is_kept.then_some(usual)),
+        history: policy(word("history"), History::of_number, History::parse)?,
+        depth,
         deadline: duration("deadline"),
         lifespan: duration("lifespan"),
         liveliness: policy(word("liveliness"), Liveliness::of_number, Liveliness::parse)?,
         lease: duration("liveliness_lease_duration"),
     })
+}
+
+/// Returns the profile with a limit for the messages that are kept.
+fn served(profile: QosOverrides) -> QosOverrides {
+    let QosOverrides { durability, history, depth, .. } = profile;
+    let usual = if history == Some(History::KeepAll) { ALL } else { DEPTH };
+    let is_kept = durability == Some(Durability::TransientLocal);
+    QosOverrides {
+        history: history.filter(|history| *history == History::KeepLast),
+        depth: depth.or(is_kept.then_some(usual)),
+        ..profile
+    }
 }
 
 /// What serves the subscriptions that either of two profiles serves.
@@ -154,6 +200,24 @@ mod tests {
         assert_eq!(text(kept), "reliable, transient_local, keep_last 10");
         // The stronger of two publishers.
         assert_eq!(text(&format!("{numbers}{names}")), "reliable, transient_local, keep_last 1");
+    }
+
+    #[test]
+    fn every_recorded_profile_is_described_once() {
+        let kept =
+            format!("- {{history: 1, depth: 1, reliability: 1, durability: 1, deadline: {INFINITY}}}\n");
+        let sensor = "- {history: keep_last, depth: 5, reliability: best_effort, durability: volatile, liveliness: automatic}\n";
+        let unknown = "- {history: 3, depth: 0, reliability: 2, durability: 2}\n";
+        let all = format!(
+            "{kept}{sensor}{kept}{unknown}- {{history: keep_all, depth: 0}}\n- {{depth: 7}}\n- {{}}\n"
+        );
+        assert_eq!(
+            described(&all).unwrap().unwrap(),
+            "reliable, transient_local, keep_last 1; best_effort, volatile, keep_last 5; best_effort, volatile; keep_all; \
+             depth 7; unknown"
+        );
+        assert_eq!(described(""), Ok(None));
+        assert!(described("- {reliability: always}").is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rondel_runtime::text::counted;
 use crate::recorded_types::encoding;
 use crate::recorder::ADDRESS;
 use crate::schemas::Schemas;
-use crate::{complain, exit, warn};
+use crate::{complain, exit, offered, warn};
 
 /// A survey with a recording.
 pub struct Surveyed {
@@ -51,6 +51,13 @@ fn messages(
     for (recorded, address) in topics.iter().zip(&addresses) {
         let Some(topic) = survey.topic(address) else { continue };
         topic.name = Some(recorded.name.clone());
+        let profiles = recorded.metadata.iter().find(|(name, _)| name == offered::PROFILES);
+        topic.qos = profiles.and_then(|(_, text)| {
+            offered::described(text).unwrap_or_else(|error| {
+                warn(&format!("{}: cannot read {}: {error}", recorded.name, offered::PROFILES));
+                None
+            })
+        });
         let Some(schema) = &recorded.schema else { continue };
         topic.message_type = Some(schema.name.clone());
         let Some(encoding) = encoding(recorded).filter(|encoding| encoding.needs_schema()) else {
