@@ -23,7 +23,7 @@ fn projection() -> Projection {
         };
         Path(text.split('.').map(segment).collect())
     };
-    let field = |text: &str, read, slot| Field { path: path(text), read, slot };
+    let field = |text: &str, read, slot| Field { path: path(text), read, slot, exact: false };
     let condition = |alternative, comparison| Condition {
         alternative,
         path: Path::keys(["x"]),

@@ -15,6 +15,7 @@ pub fn projection() -> Projection {
         path: Path::keys(path.split('.')),
         read: Read::Value(value_type),
         slot,
+        exact: false,
     };
     let elements = |quantifier, slot| {
         let condition =
@@ -26,7 +27,7 @@ pub fn projection() -> Projection {
             condition(1, "v", Test::Number(Comparison::NotEqual, 3.0)),
             condition(2, "k", Test::Equals(Value::Bool(false))),
         ];
-        Field { path: Path::keys(["e"]), read: Read::Elements(quantifier, conditions), slot }
+        Field { path: Path::keys(["e"]), read: Read::Elements(quantifier, conditions), slot, exact: false }
     };
     Projection {
         fields: vec![
@@ -37,11 +38,12 @@ pub fn projection() -> Projection {
             value("d", ValueType::Duration, Slot::Int(2)),
             value("s", ValueType::String, Slot::String(0)),
             value("n.x", ValueType::Float, Slot::Float(1)),
-            Field { path: Path::keys(["s"]), read: Read::Presence, slot: Slot::Bool(1) },
+            Field { path: Path::keys(["s"]), read: Read::Presence, slot: Slot::Bool(1), exact: false },
             Field {
                 path: Path(vec![Segment::Key("a".into()), Segment::Index(1)]),
                 read: Read::Value(ValueType::Float),
                 slot: Slot::Float(2),
+                exact: false,
             },
             elements(Quantifier::Any, Slot::Bool(2)),
             elements(Quantifier::All, Slot::Bool(3)),

@@ -7,6 +7,7 @@ mod compile;
 mod decoder;
 mod error;
 mod json;
+mod optional;
 mod plan;
 mod walk;
 mod write;

@@ -19,6 +19,8 @@ pub(crate) struct Fields<'p> {
 pub(crate) enum Want<'p> {
     /// Write it to a slot.
     Value(ValueType, Slot),
+    /// Write it to a slot of floats, unless it is an integer that would be rounded.
+    Exact(Slot),
     /// Note that it is there.
     Presence(Slot),
     /// Test the elements of the array that it is.
@@ -63,6 +65,7 @@ impl<'p> Fields<'p> {
         let mut root = Fields::default();
         for field in &projection.fields {
             root.at(&field.path).wants.push(match &field.read {
+                Read::Value(ValueType::Float) if field.exact => Want::Exact(field.slot),
                 Read::Value(value_type) => Want::Value(*value_type, field.slot),
                 Read::Presence => Want::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
@@ -130,6 +133,18 @@ impl<'p> Fields<'p> {
     pub(crate) fn elements(&self) -> impl Iterator<Item = (String, &Fields<'p>)> {
         let indices = self.indices.iter().map(|(index, fields)| (format!("[{index}]"), fields));
         indices.chain(self.ends.iter().map(|(index, fields)| (format!("[-{index}]"), fields)))
+    }
+
+    /// Appends the slots of the values that are read here and below, without those for presence.
+    pub(crate) fn slots(&self, into: &mut Vec<Slot>) {
+        into.extend(self.wants.iter().filter_map(|want| match want {
+            Want::Value(_, slot) | Want::Exact(slot) | Want::Elements(_, _, slot) => Some(*slot),
+            Want::Length(slot) | Want::IsNan(slot) => Some(*slot),
+            Want::Presence(_) | Want::EventTime | Want::Test(..) | Want::Element => None,
+        }));
+        let keys = self.keys.iter().map(|(_, fields)| fields);
+        let elements = self.indices.iter().chain(&self.ends).map(|(_, fields)| fields);
+        keys.chain(elements).for_each(|fields| fields.slots(into));
     }
 
     pub(crate) fn key(&self, name: &str) -> Option<&Fields<'p>> {

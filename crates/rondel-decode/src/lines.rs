@@ -102,6 +102,8 @@ pub struct Mistyped {
     pub topic: TopicId,
     /// The column of its field.
     pub slot: Slot,
+    /// Whether it is an integer that a double rounds.
+    pub is_inexact: bool,
     /// The time of its message.
     pub time: Timestamp,
     /// The row of its message in the block.
@@ -728,6 +730,7 @@ impl Lines {
         };
         let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
         let first_mistyped = writer.first_mistyped;
+        let is_inexact = first_mistyped.is_some() && first_mistyped == writer.large;
         if let Some(reason) = undecodable {
             block.pop();
             if self.undecodable == 0 {
@@ -747,7 +750,7 @@ impl Lines {
         if let Some(slot) = first_mistyped {
             if self.shapes.mistyped().get(id.index()).is_none_or(|count| *count == 0) {
                 let time = time.unwrap_or(self.time);
-                self.first_mistyped.push(Mistyped { topic: id, slot, time, row });
+                self.first_mistyped.push(Mistyped { topic: id, slot, is_inexact, time, row });
             }
             self.shapes.add_mistyped(Some(id), mistyped);
         }

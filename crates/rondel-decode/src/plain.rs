@@ -212,7 +212,7 @@ fn scalar<'m>(text: &'m [u8], target: &Target, words: &Words) -> Scalar<'m> {
     }
     match target {
         Target::Float(_) | Target::IsNan(_) => number(text).map_or(Scalar::Text(text), Scalar::Float),
-        Target::Int(_) => integer(text),
+        Target::Int(_) | Target::Exact(_) => integer(text),
         Target::Bool(_) => words.truth(text).map_or(Scalar::Text(text), Scalar::Bool),
         Target::Time(_) | Target::Duration(_) | Target::EventTime => match integer(text) {
             Scalar::Int(value) => Scalar::Int(value),
@@ -289,7 +289,7 @@ mod tests {
     /// A decoder that reads the value as every type.
     fn all() -> (PlainDecoder, Block) {
         let path = Path::keys([VALUE]);
-        let field = |read, slot| Field { path: path.clone(), read, slot };
+        let field = |read, slot| Field { path: path.clone(), read, slot, exact: false };
         let fields = vec![
             field(Read::Value(ValueType::Float), Slot::Float(0)),
             field(Read::Value(ValueType::Int), Slot::Int(0)),
@@ -382,6 +382,7 @@ mod tests {
             path: Path::keys(path.split('.')),
             read: Read::Value(ValueType::Float),
             slot: Slot::Float(0),
+            exact: false,
         };
         for (path, wanted) in [
             ("state", "field `state`: the message type has no such field; there are `value`"),

@@ -15,6 +15,8 @@ pub(crate) enum Target {
     Bool(u32),
     Int(u32),
     Float(u32),
+    /// A column of floats, for numbers that are exact there.
+    Exact(u32),
     Text(u32),
     Time(u32),
     Duration(u32),
@@ -162,8 +164,8 @@ pub(crate) struct Sink<'w> {
     pub(crate) mistyped: u64,
     /// Numbers that are read and are NaN.
     pub(crate) not_numbers: u64,
-    /// The column of an integer beyond the signed 64-bit range.
-    pub(crate) large: Option<u32>,
+    /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
+    pub(crate) large: Option<Slot>,
     /// The conditions that the current element meets.
     pub(crate) met: u64,
     /// The current element, where it is measured.
@@ -178,14 +180,14 @@ pub(crate) struct Refused {
     pub(crate) count: u64,
     /// Numbers that were NaN.
     pub(crate) not_numbers: u64,
-    /// The column of an integer beyond the signed 64-bit range, if there was one.
-    pub(crate) large: Option<u32>,
+    /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
+    pub(crate) large: Option<Slot>,
 }
 
 impl Refused {
     /// Adds those of another message.
     #[inline(always)]
-    pub(crate) fn add(&mut self, count: u64, not_numbers: u64, large: Option<u32>) {
+    pub(crate) fn add(&mut self, count: u64, not_numbers: u64, large: Option<Slot>) {
         self.count += count;
         self.not_numbers += not_numbers;
         if large.is_some() {
@@ -193,9 +195,9 @@ impl Refused {
         }
     }
 
-    /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.
+    /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
     pub(crate) fn too_large(&self) -> Option<Slot> {
-        self.large.map(Slot::Int)
+        self.large
     }
 }
 
@@ -206,6 +208,7 @@ impl Target {
             Want::Value(ValueType::Bool, Slot::Bool(column)) => Target::Bool(*column),
             Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
             Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
+            Want::Exact(Slot::Float(column)) => Target::Exact(*column),
             Want::Value(ValueType::String, Slot::String(column)) => Target::Text(*column),
             Want::Value(ValueType::Time, Slot::Int(column)) => Target::Time(*column),
             Want::Value(ValueType::Duration, Slot::Int(column)) => Target::Duration(*column),
@@ -215,19 +218,18 @@ impl Target {
             Want::EventTime => Target::EventTime,
             Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
             Want::Element => Target::Element,
-            Want::Value(..) | Want::Presence(_) | Want::Length(_) | Want::IsNan(_) | Want::Elements(..) => {
-                return None;
-            }
+            Want::Value(..) | Want::Exact(_) | Want::Presence(_) => return None,
+            Want::Length(_) | Want::IsNan(_) | Want::Elements(..) => return None,
         })
     }
 
-    /// The column that is written, if it is one.
+    /// Returns the slot that it writes to, if it is one.
     pub(crate) fn slot(&self) -> Option<Slot> {
         Some(match self {
             Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
             Target::Int(column) | Target::Length(column) => Slot::Int(*column),
             Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
-            Target::Float(column) => Slot::Float(*column),
+            Target::Float(column) | Target::Exact(column) => Slot::Float(*column),
             Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
             Target::EventTime | Target::Test(..) | Target::OneOf(..) | Target::Element => return None,
         })
@@ -336,6 +338,14 @@ impl<'w> Sink<'w> {
             (Target::Int(column), Scalar::Float(value)) if is_integer(value) => {
                 self.block.set_int(*column, self.row, value as i64);
             }
+            (Target::Exact(column), Scalar::Float(value)) => self.float(*column, value),
+            (Target::Exact(column), Scalar::Int(value)) if is_exact(value) => {
+                self.float(*column, value as f64);
+            }
+            (Target::Exact(column), Scalar::Int(_) | Scalar::Large(_)) => {
+                self.large = Some(Slot::Float(*column));
+                self.refuse(Slot::Float(*column), true);
+            }
             (Target::IsNan(column), Scalar::Float(value)) => {
                 self.block.set_bool(*column, self.row, value.is_nan());
             }
@@ -382,13 +392,15 @@ impl<'w> Sink<'w> {
             // The value itself is read besides, and counted.
             (Target::IsNan(column), _) => self.refuse(Slot::Bool(*column), false),
             (Target::Int(column), Scalar::Large(_)) => {
-                self.large = Some(*column);
+                self.large = Some(Slot::Int(*column));
                 self.refuse(Slot::Int(*column), true);
             }
             (Target::Int(column) | Target::Length(column), value) => {
                 self.refuse(Slot::Int(*column), !is_null(value));
             }
-            (Target::Float(column), value) => self.refuse(Slot::Float(*column), !is_null(value)),
+            (Target::Float(column) | Target::Exact(column), value) => {
+                self.refuse(Slot::Float(*column), !is_null(value));
+            }
             (Target::Text(column) | Target::Label(column, _), value) => {
                 self.refuse(Slot::String(*column), !is_null(value));
             }
@@ -403,6 +415,15 @@ impl<'w> Sink<'w> {
             (None, Target::Test(bit, _) | Target::OneOf(bit, _)) => self.met &= !(1 << bit),
             (None, Target::Element) => self.element = Measurand::Other,
             (None, _) => self.time = None,
+        }
+    }
+
+    /// Marks the slots that the message did not write as unknown.
+    #[inline(always)]
+    pub(crate) fn mark_missing(&mut self, optional: &[Slot]) {
+        for slot in optional {
+            // A value that was written stays valid.
+            self.block.mark_present(*slot, 1 << self.row);
         }
     }
 
@@ -478,6 +499,11 @@ fn is_of_integer(value: Scalar<'_>) -> bool {
 /// Whether a double is an integer, and one that is exact.
 pub(crate) fn is_integer(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0
+}
+
+/// Whether a double holds an integer exactly.
+pub(crate) fn is_exact(value: i64) -> bool {
+    i128::from(value) == value as f64 as i128
 }
 
 /// A number of units, each of so many nanoseconds, rounded to the nearest nanosecond.

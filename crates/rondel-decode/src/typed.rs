@@ -50,7 +50,7 @@ impl Class<'_> {
             (Target::Present(_) | Target::Test(_, Test::Present), _) => true,
             (Target::Bool(_) | Target::Test(_, Test::Equals(Value::Bool(_))), Bool) => true,
             (Target::Int(_), Integer | Enum(..)) => true,
-            (Target::Float(_) | Target::IsNan(_) | Target::Element, _) => is_number,
+            (Target::Float(_) | Target::Exact(_) | Target::IsNan(_) | Target::Element, _) => is_number,
             (Target::Test(_, Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))), _) => {
                 is_number
             }
@@ -85,7 +85,9 @@ fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
     match want {
         Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
         Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
-        Want::Element | Want::IsNan(_) => PlanErrorKind::OtherType(ValueType::Float, found.into()),
+        Want::Element | Want::IsNan(_) | Want::Exact(_) => {
+            PlanErrorKind::OtherType(ValueType::Float, found.into())
+        }
         Want::Elements(..) => PlanErrorKind::NoElements,
         Want::Length(_) => PlanErrorKind::NoLength(found.into()),
         Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),

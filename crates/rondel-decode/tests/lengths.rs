@@ -9,7 +9,7 @@ use rondel_event::{
 
 #[test]
 fn arrays_have_elements_and_texts_characters() {
-    let field = |name, read, slot| Field { path: Path::keys([name]), read, slot };
+    let field = |name, read, slot| Field { path: Path::keys([name]), read, slot, exact: false };
     let fields = vec![
         field("x", Read::Length, Slot::Int(0)),
         field("s", Read::Value(ValueType::String), Slot::String(0)),

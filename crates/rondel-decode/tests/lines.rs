@@ -13,7 +13,7 @@ use rondel_event::{
 };
 
 fn field(path: Path, read: Read, slot: Slot) -> Field {
-    Field { path, read, slot }
+    Field { path, read, slot, exact: false }
 }
 
 fn value(path: &str, value_type: ValueType, slot: Slot) -> Field {

@@ -36,6 +36,8 @@ pub struct Field {
     pub read: Read,
     /// Column to write the value to.
     pub slot: Slot,
+    /// Whether an integer that a `Float` cannot hold exactly is written as invalid and counted, rather than rounded.
+    pub exact: bool,
 }
 
 /// Value to read at a path.

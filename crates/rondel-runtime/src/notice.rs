@@ -30,6 +30,24 @@ pub struct Notice {
     sentence: String,
 }
 
+/// How the messages before a jump in time can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SkipBy {
+    /// By the time from which on a recording is read.
+    From,
+    /// The same, where messages carry other times than those at which they were recorded.
+    FromRecorded,
+    /// By editing a recording of lines.
+    Lines,
+    /// By counting messages at their arrival.
+    Arrival,
+    /// Not at all: only some topics count at their arrival.
+    OneClock,
+}
+
+/// The reason for which an integer of an undeclared field is unknown, behind the name of the field.
+pub(crate) const INEXACT: &str = "has an integer beyond 2^53, which is not exact while the type of the field is not declared: declare it as `int`";
+
 /// A time in a sentence: whoever shows the sentence decides how times are written.
 struct At(Timestamp);
 
@@ -235,6 +253,27 @@ impl Notice {
         );
         let members = vec![("lap", json!(lap)), ("from", seconds(from)), ("time", seconds(to))];
         Notice::new("reset", None, members, sentence)
+    }
+
+    /// The times of messages jumped forward by more than a year: from `from` to `to`, the time of a message on this topic.
+    pub(crate) fn jump(topic: TopicId, from: Timestamp, to: Timestamp, skip_by: SkipBy) -> Notice {
+        let (before, after) = (At(from), At(to));
+        let advice = match skip_by {
+            SkipBy::From => format!("`--from {after}` leaves the messages before it out"),
+            SkipBy::FromRecorded => {
+                "`--from` with the time at which it was recorded leaves the messages before it out".to_owned()
+            }
+            SkipBy::Lines => "delete the lines before it, if no clock was set then".to_owned(),
+            SkipBy::Arrival => {
+                "`time: arrival` in the deployment counts messages at their arrival until a clock is set"
+                    .to_owned()
+            }
+            SkipBy::OneClock => {
+                "the messages before it have times of another clock than that of arrival".to_owned()
+            }
+        };
+        let sentence = format!("times jump from {before} to {after}; {advice}");
+        Notice::new("jump", Some(topic), vec![("from", seconds(from)), ("time", seconds(to))], sentence)
     }
 
     /// A snapshot that could not be written. `holds`: messages are not acknowledged before it is.
@@ -462,10 +501,17 @@ impl Notice {
     }
 
     /// The first values of another type than the specification reads.
-    pub(crate) fn mistyped(topic: TopicId, count: u64, too_large: Option<&Path>) -> Notice {
+    pub(crate) fn mistyped(topic: TopicId, count: u64, too_large: Option<(&Path, bool)>) -> Notice {
         let mut members = vec![("count", json!(count))];
         let sentence = match too_large {
-            Some(field) => {
+            Some((field, true)) => {
+                members.push(("inexact", json!(field.to_string())));
+                format!(
+                    "`{field}` {INEXACT}; it counts as unknown ({} or of another type so far)",
+                    counted(count, "value is so", "values are so")
+                )
+            }
+            Some((field, false)) => {
                 members.push(("too_large", json!(field.to_string())));
                 format!(
                     "`{field}` has an integer beyond 9223372036854775807, the greatest that a specification can read (64 bits with \

@@ -117,6 +117,7 @@ impl Progress {
                     path: Path::keys([name]),
                     read: Read::Value(value_type),
                     slot,
+                    exact: false,
                 };
                 let fields = vec![
                     field("topic", ValueType::String, TOPIC),

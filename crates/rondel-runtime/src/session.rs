@@ -7,6 +7,7 @@ mod edited;
 mod emitter;
 mod events;
 mod intake;
+mod jumps;
 mod laps;
 mod pause;
 mod plan;
@@ -31,9 +32,9 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Signal;
 use crate::limits::Refused;
 use crate::missing::{Missing, Needed};
-use crate::notice::Notice;
+use crate::notice::{INEXACT, Notice};
 use crate::omission::{FirstOmission, Omissions, Reason};
-use crate::options::Options;
+use crate::options::{Input, Options};
 use crate::report::{PropertyInfo, Report};
 use crate::saved::StartError;
 use crate::sharing::Sharing;
@@ -44,6 +45,7 @@ use direct::Direct;
 pub use edited::Edited;
 use emitter::Emitter;
 use events::Deadlines;
+use jumps::Jumps;
 use laps::{Fate, Laps};
 pub(crate) use pause::GRACE;
 use pause::Heartbeat;
@@ -215,6 +217,9 @@ struct Shared {
     laps: Laps,
     /// The number of the lap, from 1.
     lap: u32,
+    jumps: Jumps,
+    /// How the messages of each topic are read.
+    inputs: Arc<[Input]>,
 }
 
 /// What writes the keys of instances in messages of a type.
@@ -236,6 +241,9 @@ impl Shared {
     /// Notes what came with the messages of a block: topics and fields, and their times.
     fn see(&mut self, block: &Block) {
         self.missing.see(block);
+        if let Some(jump) = self.jumps.look(block, &self.inputs) {
+            self.notice(jump);
+        }
         let Some(last) = block.len().checked_sub(1) else { return };
         let (first, last) = (block.time(0), block.time(last));
         let (begin, end) = self.span.unwrap_or((first, last));
@@ -495,6 +503,7 @@ impl Session {
 
     #[inline]
     fn take_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
+        self.shared.jumps.reads_lines = true;
         let taken = match &mut self.route {
             Route::Direct(direct) => direct.push_lines(lines, source, &mut self.shared),
             Route::Aligned(aligned) => aligned.push_lines(lines, source, &mut self.shared),
@@ -514,7 +523,11 @@ impl Session {
     fn see_mistyped(&mut self, first: &Mistyped) {
         let Some(projection) = self.route.projections().get(first.topic.index()) else { return };
         let Some(field) = projection.fields.iter().find(|field| field.slot == first.slot) else { return };
-        let omission = FirstOmission { time: Some(first.time), detail: format!("`{}`", field.path) };
+        let detail = match first.is_inexact {
+            true => format!("`{}` {INEXACT}", field.path),
+            false => format!("`{}`", field.path),
+        };
+        let omission = FirstOmission { time: Some(first.time), detail };
         self.shared.first_mistyped.push((first.topic, omission));
     }
 
@@ -679,7 +692,8 @@ impl Session {
             if count > 0 && !std::mem::replace(is_said, true) {
                 let projection = self.route.projections().get(topic.index());
                 let field = decoder.too_large().zip(projection).and_then(|(slot, projection)| {
-                    projection.fields.iter().find(|field| field.slot == slot).map(|field| &field.path)
+                    let field = projection.fields.iter().find(|field| field.slot == slot)?;
+                    Some((&field.path, field.exact))
                 });
                 losses.push(Notice::mistyped(topic, count, field));
             }
@@ -893,7 +907,8 @@ impl Session {
             let first = || {
                 let field = decoder.too_large()?;
                 let field = projection.fields.iter().find(|own| own.slot == field)?;
-                let detail = format!("`{}` has an integer beyond 64 bits with a sign", field.path);
+                let why = if field.exact { INEXACT } else { "has an integer beyond 64 bits with a sign" };
+                let detail = format!("`{}` {why}", field.path);
                 Some(FirstOmission { time: None, detail })
             };
             omissions.add(Reason::OtherFieldType, Some(topic), decoder.mistyped(), first);

@@ -180,3 +180,33 @@ fn what_waits_alone_is_taken_for_a_new_lap_after_a_while() {
     session.poll();
     assert!(session.notices().any(|notice| notice.kind == "reset"));
 }
+
+#[test]
+fn a_jump_by_years_is_reported_once() {
+    // Before the first message on /clock the times are 0.
+    let messages: [Message; 7] = [
+        (0, 0, 1),
+        (1, 0, 1),
+        (0, 1_649_138_879, 2),
+        (1, 1_649_138_879, 1),
+        (0, 1_649_138_880, 3),
+        (0, 1_809_138_880, 4),
+        (1, 1_809_138_880, 4),
+    ];
+    for policy in [Policy::Arrival, Policy::EventTime] {
+        let plan = plan(policy, ResetPolicy::Restart);
+        for ((_, mut session), advice) in
+            [(pushed(&plan, &messages), "`--from`"), (in_lines(&plan, &messages), "delete the lines")]
+        {
+            let jumps: Vec<_> = session.notices().filter(|notice| notice.kind == "jump").collect();
+            assert_eq!(jumps.len(), 1, "{policy:?}");
+            assert_eq!(
+                jumps[0].json().to_string(),
+                r#"{"from":0.0,"report":"jump","time":1649138879.0,"topic":"a"}"#
+            );
+            let text = jumps[0].text(&mut |time| format!("{} s", time.as_nanos() / 1_000_000_000));
+            let expected = format!("times jump from 0 s to 1649138879 s; {advice}");
+            assert!(text.starts_with(&expected), "{text}");
+        }
+    }
+}

@@ -23,6 +23,7 @@ mod definition;
 mod diagnostic;
 mod duration;
 mod event;
+mod exact;
 mod finality;
 mod foreign;
 mod format;

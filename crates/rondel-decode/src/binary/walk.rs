@@ -156,6 +156,10 @@ impl<'m> Walk<'m, '_> {
             None => self.pass::<F>(count, 1, depth)?,
         };
         let end = self.reader.at;
+        // A message that is an array itself leaves out fields, as one that is a map does.
+        if depth > 0 {
+            self.short(node, passed, start)?;
+        }
         for (from_end, below) in &node.ends {
             let Some(index) = passed.checked_sub(*from_end) else { continue };
             self.reader.at = body;
@@ -167,6 +171,20 @@ impl<'m> Walk<'m, '_> {
             match target {
                 Target::Length(_) => self.sink.length(target, passed),
                 _ => self.sink.write(target, Scalar::Other).map_err(|kind| Fault::new(start, kind))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes that elements which the array of this length does not have are unknown.
+    fn short(&mut self, node: &Node, length: u64, start: usize) -> Parsed<()> {
+        let indices = node.indices.iter().filter(|(index, _)| *index >= length);
+        let ends = node.ends.iter().filter(|(from_end, _)| *from_end > length);
+        for (_, below) in indices.chain(ends) {
+            for target in below.targets.iter().chain(&below.not_in_scalar) {
+                if !matches!(target, Target::EventTime) {
+                    self.sink.lack(target, true).map_err(|kind| Fault::new(start, kind))?;
+                }
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
 use super::compile::Compiler;
 use super::error::{CdrError, CdrErrorKind, PlanError};
+use super::optional::optional_slots;
 use super::plan::{Steps, Tables, Version};
 use super::walk::{Fault, Stop, Walk};
 use super::write::Writer;
@@ -55,6 +56,8 @@ struct Plan {
     programs: [Option<Steps>; 5],
     /// The same up to the end of the message, where it is watched.
     ends: [Option<Steps>; 5],
+    /// For each program, the slots that a message may leave out.
+    optional: [Box<[Slot]>; 5],
 }
 
 impl CdrDecoder {
@@ -98,7 +101,11 @@ impl CdrDecoder {
             ends[2] = Some(compiler.program(Version::Two, Final, &fields)?);
         }
         let tables = compiler.tables;
-        let plan = Arc::new(Plan { tables, check, programs, ends });
+        let one = optional_slots(schema, Version::One, Final, &fields);
+        let two = [Final, Appendable].map(|unstated| optional_slots(schema, Version::Two, unstated, &fields));
+        let [two_final, two] = two;
+        let optional = [one.clone(), one, two_final, two.clone(), two];
+        let plan = Arc::new(Plan { tables, check, programs, ends, optional });
         Ok(CdrDecoder { topic, plan, refused: Refused::default(), scratch: String::new(), trust: 0 })
     }
 
@@ -170,6 +177,10 @@ impl CdrDecoder {
                 }
                 if let Some(time) = own_time {
                     block.set_time(row, time);
+                }
+                for slot in &self.plan.optional[program] {
+                    // A value that was written stays valid.
+                    block.mark_present(*slot, 1 << row);
                 }
                 return Ok(());
             }

@@ -110,6 +110,8 @@ pub(super) enum Target {
     Bool(u32),
     Int(u32),
     Float(u32),
+    /// A column of floats, for integers that are exact there.
+    Exact(u32),
     /// A column of text, for a character of one or two bytes.
     Letter(u32),
     /// A column of text, for the name of a constant of this enumeration.

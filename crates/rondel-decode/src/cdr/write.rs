@@ -4,6 +4,7 @@ use rondel_event::{Block, Slot, Test, Timestamp, Value};
 
 use super::error::CdrErrorKind;
 use super::plan::{Tables, Target, TimeTarget};
+use crate::sink::is_exact;
 
 /// A number, boolean or character of a message.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +28,8 @@ pub(super) struct Writer<'w> {
     pub(super) mistyped: u64,
     /// Numbers that are read and are NaN.
     pub(super) not_numbers: u64,
-    /// The column of an integer beyond the signed 64-bit range.
-    pub(super) large: Option<u32>,
+    /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
+    pub(super) large: Option<Slot>,
     /// The conditions that the current element meets.
     pub(super) met: u64,
     /// The current element, where it is measured.
@@ -78,7 +79,7 @@ impl Writer<'_> {
                 Scalar::Int(value) => self.block.set_int(column, self.row, value),
                 other => {
                     if let Scalar::Large(_) = other {
-                        self.large = Some(column);
+                        self.large = Some(Slot::Int(column));
                     }
                     self.refuse(Slot::Int(column));
                 }
@@ -113,10 +114,20 @@ impl Writer<'_> {
         self.mistyped += 1;
     }
 
+    fn refuse_rounded(&mut self, column: u32) {
+        self.large = Some(Slot::Float(column));
+        self.refuse(Slot::Float(column));
+    }
+
     fn write_seldom(&mut self, to: Target, scalar: Scalar) -> Result<(), CdrErrorKind> {
         let constant = scalar.int().unwrap_or(i64::MAX);
         match to {
             Target::Present(column) => self.block.set_bool(column, self.row, true),
+            Target::Exact(column) => match scalar {
+                Scalar::Int(value) if !is_exact(value) => self.refuse_rounded(column),
+                Scalar::Large(_) => self.refuse_rounded(column),
+                exact => self.write_float(column, exact.float()),
+            },
             Target::IsNan(column) => self.block.set_bool(column, self.row, scalar.float().is_nan()),
             Target::Met(bit) => self.met |= 1 << bit,
             Target::Element => self.element = scalar.float(),

@@ -15,7 +15,7 @@
 //! | union `u` | its members as `u.Case.member`; `u_type` as an enumeration |
 //!
 //! A number that is missing is its default value, unless the schema says `= null`; other fields that are missing
-//! are absent. Vectors of unions are not read. A schema with a `file_identifier` demands it of messages of its
+//! are unknown, and so are what is in them and the elements of a shorter vector. Vectors of unions are not read. A schema with a `file_identifier` demands it of messages of its
 //! root type. A size before the message is part of a stream, not of the message, and not expected.
 
 mod buffer;
@@ -48,6 +48,8 @@ use walk::Walk;
 pub struct FlatbuffersDecoder {
     topic: TopicId,
     plan: Arc<TablePlan>,
+    /// The slots that a message may leave out: they have no default in the outermost table.
+    optional: Arc<[Slot]>,
     identifier: Option<[u8; 4]>,
     time_unit: TimeUnit,
     refused: Refused,
@@ -69,12 +71,16 @@ impl FlatbuffersDecoder {
         time_unit: TimeUnit,
     ) -> Result<FlatbuffersDecoder, Vec<PlanError>> {
         let mut compiler = Compiler { types: &message_type.types, report: Report::default() };
-        let plan = Arc::new(compiler.table(message_type.root, &Fields::new(projection, time)));
+        let fields = Fields::new(projection, time);
+        let plan = Arc::new(compiler.table(message_type.root, &fields));
         if !compiler.report.errors.is_empty() {
             return Err(compiler.report.errors);
         }
-        let identifier = message_type.identifier();
-        Ok(FlatbuffersDecoder { topic, plan, identifier, time_unit, refused: Refused::default() })
+        let mut optional = Vec::new();
+        fields.slots(&mut optional);
+        optional.retain(|slot| !plan.always_writes(*slot));
+        let (optional, identifier) = (optional.into(), message_type.identifier());
+        Ok(FlatbuffersDecoder { topic, plan, optional, identifier, time_unit, refused: Refused::default() })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -88,6 +94,7 @@ impl FlatbuffersDecoder {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { buffer: Buffer(payload), sink };
         let walked = walk.table(&self.plan, root);
+        walk.sink.mark_missing(&self.optional);
         walk.sink.end(walked, &mut self.refused)?;
         Ok(())
     }

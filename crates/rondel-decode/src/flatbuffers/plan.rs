@@ -88,3 +88,15 @@ pub(super) struct TimePlan {
     pub(super) nanos: (u16, Number, i64),
     pub(super) targets: Box<[Target]>,
 }
+
+impl TablePlan {
+    /// Whether every message writes to the slot: a number with a default, or a time.
+    pub(super) fn always_writes(&self, slot: Slot) -> bool {
+        let writes = |targets: &[Target]| targets.iter().any(|target| target.slot() == Some(slot));
+        let is_default = |field: &FieldPlan| match &field.action {
+            Action::Number(_, targets, Some(_)) => writes(targets),
+            _ => false,
+        };
+        self.fields.iter().any(is_default) || self.time.as_ref().is_some_and(|time| writes(&time.targets))
+    }
+}

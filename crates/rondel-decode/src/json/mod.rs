@@ -51,7 +51,7 @@ pub struct JsonDecoder {
     shapes: Shapes,
     mistyped: u64,
     /// The column of an integer beyond the signed 64-bit range.
-    large: Option<u32>,
+    large: Option<Slot>,
 }
 
 impl JsonDecoder {
@@ -113,9 +113,9 @@ impl JsonDecoder {
         self.mistyped
     }
 
-    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
-        self.large.map(Slot::Int)
+        self.large
     }
 }
 

@@ -5,7 +5,7 @@ use rondel_event::{
 };
 use rondel_event::{Timestamp, Value, ValueType};
 
-use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, unescape};
+use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, is_rounded, unescape};
 use super::time::{self, Meaning};
 use crate::plain::PlainPlan;
 use crate::sink::{Measurand, Measured, Sink, is_integer, write_elements};
@@ -25,6 +25,8 @@ pub(crate) struct Node {
 pub(crate) enum Action {
     /// Write it into the slot.
     Value(ValueType, Slot),
+    /// Write it into the slot of floats, unless it is an integer that would be rounded.
+    Exact(Slot),
     /// Note that it is there.
     Presence(Slot),
     /// Test the elements of the array that it is.
@@ -52,6 +54,7 @@ impl Node {
         let mut root = Node::default();
         for field in &projection.fields {
             let action = match &field.read {
+                Read::Value(ValueType::Float) if field.exact => Action::Exact(field.slot),
                 Read::Value(value_type) => Action::Value(*value_type, field.slot),
                 Read::Presence => Action::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => {
@@ -91,6 +94,22 @@ impl Node {
 
     fn index(&self, index: usize) -> Option<&Node> {
         self.indices.iter().find(|(i, _)| *i as usize == index).map(|(_, node)| node)
+    }
+
+    /// Calls `each` with every action on an element that an array of this length does not have, or below one. The time
+    /// of the event is not among them.
+    fn short<E>(&self, length: usize, each: &mut impl FnMut(&Action) -> Result<(), E>) -> Result<(), E> {
+        let indices = self.indices.iter().filter(|(index, _)| *index as usize >= length);
+        let ends = self.ends.iter().filter(|(from_end, _)| *from_end as usize > length);
+        let mut each = |action: &Action| match action {
+            Action::Time(_) => Ok(()),
+            action => each(action),
+        };
+        for (_, node) in indices.chain(ends) {
+            node.actions.iter().try_for_each(&mut each)?;
+            node.unreachable(Kind::Null, &mut each)?;
+        }
+        Ok(())
     }
 
     /// Whether elements are read here or below by their positions from the end.
@@ -191,29 +210,39 @@ pub(crate) fn walk<V: Visitor>(
         Kind::Object => scanner.members(depth, |scanner, key| {
             walk(scanner, node.and_then(|n| n.key(&key)), depth + 1, visitor)
         })?,
-        Kind::Array => match node.filter(|node| !node.ends.is_empty()) {
-            None => scanner.elements(depth, |scanner, index| {
-                walk(scanner, node.and_then(|n| n.index(index)), depth + 1, visitor)
-            })?,
-            Some(node) => {
-                let mut last = Last::default();
-                scanner.elements(depth, |scanner, index| {
-                    last.push(scanner.at);
-                    walk(scanner, node.index(index), depth + 1, visitor)
-                })?;
-                for (index, below) in &node.ends {
-                    if let Some(at) = last.get(*index) {
-                        walk(&mut Scanner { at, ..*scanner }, Some(below), depth + 1, visitor)?;
-                    }
-                }
-            }
-        },
+        Kind::Array => walk_array(scanner, node, depth, visitor)?,
         _ => scanner.scalar(kind)?,
     }
     if let Some(node) = node {
         node.unreachable(kind, &mut |action| visitor.unreachable(action, kind, start))?;
     }
     visitor.value(node, kind, start, scanner)
+}
+
+fn walk_array<V: Visitor>(
+    scanner: &mut Scanner<'_>,
+    node: Option<&Node>,
+    depth: u32,
+    visitor: &mut V,
+) -> Result<(), JsonError> {
+    let Some(node) = node.filter(|node| !node.indices.is_empty() || !node.ends.is_empty()) else {
+        return scanner.elements(depth, |scanner, _| walk(scanner, None, depth + 1, visitor));
+    };
+    let (start, mut last) = (scanner.at, Last::default());
+    scanner.elements(depth, |scanner, index| {
+        last.push(scanner.at);
+        walk(scanner, node.index(index), depth + 1, visitor)
+    })?;
+    // A message that is an array itself leaves out fields, as one that is an object does.
+    if depth > 0 {
+        node.short(last.count, &mut |action| visitor.unreachable(action, Kind::Null, start))?;
+    }
+    for (index, below) in &node.ends {
+        if let Some(at) = last.get(*index) {
+            walk(&mut Scanner { at, ..*scanner }, Some(below), depth + 1, visitor)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the values of one message into a row of a block.
@@ -229,8 +258,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) mistyped: u64,
     /// The field of the first of them.
     pub(crate) first_mistyped: Option<Slot>,
-    /// The column of an integer beyond the signed 64-bit range.
-    pub(crate) large: Option<u32>,
+    /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
+    pub(crate) large: Option<Slot>,
 }
 
 impl Visitor for Writer<'_> {
@@ -291,6 +320,17 @@ impl Visitor for Writer<'_> {
                         self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 }
+                Action::Exact(slot) if kind == Kind::Number && is_rounded(text) => {
+                    self.large = Some(*slot);
+                    self.block.set_invalid(*slot, self.row);
+                    self.count_mistyped(*slot, 1);
+                }
+                Action::Exact(slot) => {
+                    if !self.write(ValueType::Float, *slot, kind, text) {
+                        self.block.set_invalid(*slot, self.row);
+                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
+                    }
+                }
                 Action::Presence(slot) => self.write_bool(*slot, true),
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array && quantifier.is_measure() {
@@ -332,7 +372,10 @@ impl Visitor for Writer<'_> {
 
     fn unreachable(&mut self, action: &Action, kind: Kind, start: usize) -> Result<(), JsonError> {
         match action {
-            Action::Value(_, slot) | Action::Elements(_, _, slot) | Action::Length(slot) => {
+            Action::Value(_, slot)
+            | Action::Exact(slot)
+            | Action::Elements(_, _, slot)
+            | Action::Length(slot) => {
                 self.block.set_invalid(*slot, self.row);
                 self.count_mistyped(*slot, u64::from(kind != Kind::Null));
             }
@@ -437,7 +480,7 @@ impl<'b> Writer<'b> {
                 None => {
                     // Nothing but digits: an integer, and a large one.
                     if text.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9')) {
-                        self.large = Some(column);
+                        self.large = Some(slot);
                     }
                     return false;
                 }

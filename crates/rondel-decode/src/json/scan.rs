@@ -469,6 +469,26 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     })
 }
 
+/// Whether a well-formed number is an integer that no double is equal to.
+#[inline]
+pub(crate) fn is_rounded(text: &[u8]) -> bool {
+    // Up to fifteen digits are below 2^53.
+    text.len() > 15 && is_rounded_long(text)
+}
+
+#[cold]
+fn is_rounded_long(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+        return false;
+    }
+    match (text.parse::<i128>(), text.parse::<f64>()) {
+        (Ok(exact), Ok(double)) => double as i128 != exact,
+        // So many digits are seldom exact.
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

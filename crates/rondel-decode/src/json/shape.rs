@@ -7,7 +7,7 @@
 use rondel_event::{Block, Rows, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
 use super::plan::{Action, Node, Visitor, walk};
-use super::scan::{JsonError, Kind, Scanner, integer};
+use super::scan::{JsonError, Kind, Scanner, integer, is_rounded};
 use super::time::{self, Meaning, Part, Parts};
 use super::words::{Words, decimal, string};
 
@@ -80,6 +80,8 @@ enum Target {
     Skip,
     Int(u32),
     Float(u32),
+    /// A float, unless it is an integer that would be rounded.
+    Exact(u32),
     TimeField(u32),
     EventTime,
 }
@@ -239,7 +241,9 @@ impl Shape {
                 | Expected::Time(_, TimeTarget::Field(column)) => {
                     block.mark_valid(Slot::Int(column), mask);
                 }
-                Expected::Number(Target::Float(column)) => block.mark_valid(Slot::Float(column), mask),
+                Expected::Number(Target::Float(column) | Target::Exact(column)) => {
+                    block.mark_valid(Slot::Float(column), mask);
+                }
                 Expected::String(Some(column)) => block.mark_valid(Slot::String(column), mask),
                 _ => {}
             }
@@ -428,6 +432,11 @@ impl Step {
             Expected::Number(Target::Float(column)) => messages.each(|row, at| {
                 let number = decimal(words, literal.pass(words, at)?)?;
                 block.write_float(column, row, number.float(words.text));
+                Some(number.end)
+            }),
+            Expected::Number(Target::Exact(column)) => messages.each(|row, at| {
+                let number = decimal(words, literal.pass(words, at)?)?;
+                block.write_float(column, row, number.exact(words.text)?);
                 Some(number.end)
             }),
             Expected::Number(Target::Int(column)) => messages.each(|row, at| {
@@ -623,6 +632,17 @@ impl Visitor for Learner {
                         self.shape.mistyped_per_row += u64::from(kind != Kind::Null);
                     }
                 }
+                Action::Exact(slot) => {
+                    self.possible &= !self.slots.contains(slot) && target.is_none();
+                    self.slots.push(*slot);
+                    match (kind, *slot) {
+                        (Kind::Number, Slot::Float(column)) => target = Some(Target::Exact(column)),
+                        _ => {
+                            self.shape.constants.push(Constant::Invalid(*slot));
+                            self.shape.mistyped_per_row += u64::from(kind != Kind::Null);
+                        }
+                    }
+                }
                 Action::Presence(slot) => {
                     self.possible &= !self.slots.contains(slot);
                     self.slots.push(*slot);
@@ -653,6 +673,7 @@ impl Visitor for Learner {
         self.possible &= match (kind, target) {
             (Kind::String, _) => !text.contains(&b'\\'),
             (Kind::Number, Some(Target::Int(_))) => integer(text).is_some(),
+            (Kind::Number, Some(Target::Exact(_))) => !is_rounded(text),
             (Kind::Number, Some(Target::TimeField(_) | Target::EventTime)) => {
                 Timestamp::parse(text, self.shape.time_unit).is_ok()
             }
@@ -687,7 +708,10 @@ impl Visitor for Learner {
     /// A shape repeats the kinds of all values, so that what this message lacks, others of the shape lack too.
     fn unreachable(&mut self, action: &Action, kind: Kind, _: usize) -> Result<(), JsonError> {
         match action {
-            Action::Value(_, slot) | Action::Elements(_, _, slot) | Action::Length(slot) => {
+            Action::Value(_, slot)
+            | Action::Exact(slot)
+            | Action::Elements(_, _, slot)
+            | Action::Length(slot) => {
                 self.possible &= !self.slots.contains(slot);
                 self.slots.push(*slot);
                 self.shape.constants.push(Constant::Invalid(*slot));

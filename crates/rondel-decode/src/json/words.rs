@@ -2,7 +2,7 @@
 
 use rondel_event::{Block, TimeUnit, Timestamp};
 
-use super::scan::{Kind, Scanner, float, integer};
+use super::scan::{Kind, Scanner, float, integer, is_rounded};
 use super::time::whole;
 
 /// A text that is read eight bytes at a time, wherever they begin.
@@ -125,6 +125,15 @@ impl Decimal {
             // Fourteen digits are below 2^53, so both sides are exact and the quotient is the nearest.
             Some((mantissa, decimals)) => mantissa as f64 / POWERS[decimals] as f64,
             None => float(&text[self.start..self.end]),
+        }
+    }
+
+    /// The number as a double, unless it is an integer that would be rounded.
+    #[inline(always)]
+    pub(crate) fn exact(self, text: &[u8]) -> Option<f64> {
+        match self.short {
+            None if is_rounded(&text[self.start..self.end]) => None,
+            _ => Some(self.float(text)),
         }
     }
 

@@ -17,7 +17,8 @@
 //! | `string`, `bytes` | its length in characters, or bytes |
 //!
 //! A field without presence (proto3 without `optional`) that does not come is its default value: 0, false, an
-//! empty text. A field with presence that does not come is absent, also with a default value in proto2. Of a
+//! empty text. A field with presence that does not come is unknown, also with a default value in proto2, and so are
+//! what is in it, elements of a shorter `repeated` and entries that a `map` does not have. Of a
 //! field or oneof that comes several times, the last one counts; messages are merged. A field written in another
 //! way than its type is an unknown one. Groups are passed.
 
@@ -51,6 +52,8 @@ use wire::Reader;
 pub struct ProtobufDecoder {
     topic: TopicId,
     plan: Arc<MessagePlan>,
+    /// The slots that a message may leave out: they have no default in the outermost message.
+    optional: Arc<[Slot]>,
     time_unit: TimeUnit,
     refused: Refused,
     words: Vec<u64>,
@@ -72,13 +75,18 @@ impl ProtobufDecoder {
         time_unit: TimeUnit,
     ) -> Result<ProtobufDecoder, Vec<PlanError>> {
         let mut compiler = Compiler::new(&message_type.descriptors);
-        let plan = Arc::new(compiler.message(message_type.root, &Fields::new(projection, time)));
+        let fields = Fields::new(projection, time);
+        let plan = Arc::new(compiler.message(message_type.root, &fields));
         if !compiler.report.errors.is_empty() {
             return Err(compiler.report.errors);
         }
+        let mut optional = Vec::new();
+        fields.slots(&mut optional);
+        optional.retain(|slot| plan.defaults.iter().all(|(target, _)| target.slot().as_ref() != Some(slot)));
         Ok(ProtobufDecoder {
             topic,
             plan,
+            optional: optional.into(),
             time_unit,
             refused: Refused::default(),
             words: vec![0; compiler.words],
@@ -94,6 +102,7 @@ impl ProtobufDecoder {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { sink, words: &mut self.words };
         let walked = walk.whole(&self.plan, Reader { bytes: payload, at: 0 });
+        walk.sink.mark_missing(&self.optional);
         walk.sink.end(walked, &mut self.refused)?;
         Ok(())
     }

@@ -156,7 +156,7 @@ fn written(json: &Json) -> [(BinaryFormat, Vec<u8>); 2] {
 }
 
 /// The value of a field by the language reference: absent where a message does not carry it, invalid where it or an object
-/// or array around it is null or of another type. `None` for times.
+/// or array around it is null or of another type, or an array is too short. `None` for times.
 fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Found> {
     let mut at = json;
     for segment in &path.0 {
@@ -167,7 +167,11 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
             _ if *read == Read::Presence => return Some(Found::Absent),
             _ => return Some(Found::Invalid),
         };
-        let Some(part) = part else { return Some(Found::Absent) };
+        let Some(part) = part else {
+            // An array that is too short does not have the element; a message that is an array leaves it out.
+            let is_short = at.is_array() && !std::ptr::eq(at, json) && *read != Read::Presence;
+            return Some(if is_short { Found::Invalid } else { Found::Absent });
+        };
         at = part;
     }
     let integer =

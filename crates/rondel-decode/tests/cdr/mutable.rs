@@ -9,7 +9,12 @@ use rondel_event::{
 /// The member `a`, or why the message is refused: by the plans, which all say the same, and as JSON.
 fn read(message: &[u8]) -> [Result<i64, CdrErrorKind>; 2] {
     let schema = super::schema("@mutable struct Root { @id(1) short a; @id(2) short b; };");
-    let field = Field { path: Path::keys(["a"]), read: Read::Value(ValueType::Int), slot: Slot::Int(0) };
+    let field = Field {
+        path: Path::keys(["a"]),
+        read: Read::Value(ValueType::Int),
+        slot: Slot::Int(0),
+        exact: false,
+    };
     let projection = Projection { fields: vec![field] };
     let results = [Check::Prefix, Check::Trusted].map(|check| {
         let mut decoder =

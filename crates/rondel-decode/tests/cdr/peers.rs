@@ -67,7 +67,7 @@ fn compare(schema: &Schema, line: &Value) {
             "float" => (ValueType::Float, Slot::Float(next(&mut layout.floats))),
             _ => (ValueType::String, Slot::String(next(&mut layout.strings))),
         };
-        fields.push(Field { path, read: Read::Value(value_type), slot });
+        fields.push(Field { path, read: Read::Value(value_type), slot, exact: false });
     }
     let projection = Projection { fields };
     let message = bytes(line["message"].as_str().unwrap());

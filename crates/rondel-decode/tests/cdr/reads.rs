@@ -101,7 +101,7 @@ impl Reads {
             Read::Value(ValueType::String) => Slot::String(next(&mut self.layout.strings)),
             _ => Slot::Bool(next(&mut self.layout.bools)),
         };
-        self.projection.fields.push(Field { path, read, slot });
+        self.projection.fields.push(Field { path, read, slot, exact: false });
         self.types.push(found);
     }
 
@@ -148,7 +148,8 @@ impl Reads {
 }
 
 fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &Tally) -> Found {
-    let Some(value) = find(&field.path.0, schema, None, tree) else { return Found::Absent };
+    let left_out = if field.read == Read::Presence { Found::Absent } else { Found::Invalid };
+    let Some(value) = find(&field.path.0, schema, None, tree) else { return left_out };
     match (&field.read, value) {
         (Read::Presence, _) => Found::Bool(true),
         (Read::Length, Tree::Text(text)) => Found::Int(text.chars().count() as i64),
@@ -374,7 +375,12 @@ fn messages_of_a_longer_type_are_refused() {
     let mut library = Library::new();
     library.add_msg("t/msg/Report", "int32 sec\nstring name\nuint8 report\nfloat32[] more").unwrap();
     let schema = library.schema("t/msg/Report").unwrap();
-    let field = Field { path: Path::keys(["report"]), read: Read::Value(ValueType::Int), slot: Slot::Int(0) };
+    let field = Field {
+        path: Path::keys(["report"]),
+        read: Read::Value(ValueType::Int),
+        slot: Slot::Int(0),
+        exact: false,
+    };
     let projection = Projection { fields: vec![field] };
     let new = || {
         CdrDecoder::new(TopicId(0), &schema, &projection, None, TimeUnit::Seconds, Check::Trusted).unwrap()

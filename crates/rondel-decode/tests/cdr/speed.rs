@@ -55,7 +55,12 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> S
             layout.floats += 1;
             (ValueType::Float, Slot::Float(layout.floats as u32 - 1))
         };
-        fields.push(Field { path: Path::keys(path.split('.')), read: Read::Value(value_type), slot });
+        fields.push(Field {
+            path: Path::keys(path.split('.')),
+            read: Read::Value(value_type),
+            slot,
+            exact: false,
+        });
     }
     let time = time.map(|time| Path::keys(time.split('.')));
     let projection = Projection { fields };

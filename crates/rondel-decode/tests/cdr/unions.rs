@@ -20,6 +20,7 @@ fn read(message: &[u8]) -> Result<(Option<i64>, i64), CdrErrorKind> {
         path: Path::keys(path.iter().copied()),
         read: Read::Value(ValueType::Int),
         slot: Slot::Int(at),
+        exact: false,
     };
     let projection = Projection { fields: vec![field(&["choice", "a"], 0), field(&["after"], 1)] };
     let mut results = Vec::new();

@@ -84,7 +84,7 @@ pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Proj
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
             _ => Slot::Bool(next(&mut layout.bools)),
         };
-        Field { path, read, slot }
+        Field { path, read, slot, exact: false }
     };
     let fields = reads.into_iter().map(field).collect();
     (Projection { fields }, layout)
@@ -113,6 +113,19 @@ pub(crate) fn found(projection: &Projection, block: &Block, row: usize) -> Vec<F
 pub(crate) fn measure(quantifier: Quantifier, elements: impl Iterator<Item = Option<f64>>) -> Found {
     let numbers = elements.collect::<Option<Vec<f64>>>();
     numbers.and_then(|numbers| measured(quantifier, &numbers)).map_or(Found::Invalid, Found::Float)
+}
+
+/// What a typed message says of a field that it leaves out.
+#[allow(dead_code)] // not of encodings without types
+pub(crate) fn left_out(read: &Read) -> Found {
+    if *read == Read::Presence { Found::Absent } else { Found::Invalid }
+}
+
+/// Whether JSON says the same of a field as the typed message that it was written from: members that are left out there
+/// are left out in JSON, too, where fields keep their values.
+#[allow(dead_code)] // not of encodings without types
+pub(crate) fn is_same_in_json(as_json: &Found, typed: &Found) -> bool {
+    as_json == typed || (as_json, typed) == (&Found::Absent, &Found::Invalid)
 }
 
 /// What a quantifier says if of `total` elements this many meet the conditions.

@@ -46,7 +46,7 @@ fn elements(quantifier: Quantifier, conditions: &[(&str, Test)]) -> Read {
 #[test]
 fn the_message_of_the_compiler_is_read() {
     let text = |text: &str| Found::Text(text.into());
-    let (int, float, absent) = (Found::Int, Found::Float, Found::Absent);
+    let (int, float, unknown) = (Found::Int, Found::Float, Found::Invalid);
     let above = |bound| Test::Number(Comparison::Greater, bound);
     let is = |text: &str| Test::Equals(Value::String(text.into()));
     let (any, all) = (Quantifier::Any, Quantifier::All);
@@ -71,19 +71,19 @@ fn the_message_of_the_compiler_is_read() {
         ("m.name", STRING, text("point")),
         ("m.l", Read::Length, int(3)),
         ("m.l.1", INT, int(-2)),
-        ("m.l.3", INT, absent.clone()),
+        ("m.l.3", INT, unknown.clone()),
         ("m.inner.x", FLOAT, float(7.0)),
         ("m.inner.gear", STRING, text("Back")),
-        ("m.inner.inner.x", FLOAT, absent.clone()),
+        ("m.inner.inner.x", FLOAT, unknown.clone()),
         ("m.inner", Read::Presence, Found::Bool(true)),
         ("e", STRING, text("Back")),
         ("e", INT, int(-1)),
         ("w", STRING, text("Low")),
         ("g", INT, int(5)),
         ("oi", INT, int(0)),
-        ("ob", BOOL, absent.clone()),
+        ("ob", BOOL, unknown.clone()),
         ("oe", STRING, text("Park")),
-        ("of", FLOAT, absent.clone()),
+        ("of", FLOAT, unknown.clone()),
         ("v.x", FLOAT, float(1.0)),
         ("v.z", FLOAT, float(3.5)),
         ("v.n", INT, int(-4)),
@@ -109,7 +109,7 @@ fn the_message_of_the_compiler_is_read() {
         ("rs", elements(any, &[("", is(""))]), Found::Bool(true)),
         ("rm", Read::Length, int(3)),
         ("rm.1.name", STRING, text("two")),
-        ("rm.0.name", STRING, absent.clone()),
+        ("rm.0.name", STRING, unknown.clone()),
         ("rm", elements(any, &[("x", above(4.0)), ("gear", is("Park"))]), Found::Bool(true)),
         ("rm", elements(any, &[("x", above(6.0)), ("gear", is("Park"))]), Found::Bool(false)),
         ("rv.1.n", INT, int(9)),
@@ -117,10 +117,10 @@ fn the_message_of_the_compiler_is_read() {
         ("re.0", STRING, text("Drive")),
         ("u_type", STRING, text("Number")),
         ("u.Number.value", FLOAT, float(4.5)),
-        ("u.Text.text", STRING, absent.clone()),
-        ("u.Place.x", FLOAT, absent.clone()),
+        ("u.Text.text", STRING, unknown.clone()),
+        ("u.Place.x", FLOAT, unknown.clone()),
         ("u", Read::Presence, Found::Bool(true)),
-        ("us", Read::Length, absent),
+        ("us", Read::Length, unknown),
         ("last", INT, int(99)),
     ];
     let reads: Vec<(&str, Read)> = cases.iter().map(|(path, read, _)| (*path, read.clone())).collect();

@@ -41,7 +41,7 @@ fn an_empty_message_is_all_defaults() {
         ("old.a", INT),
     ];
     let found = read(&[], &reads).unwrap();
-    let (zero, absent) = (Found::Int(0), Found::Absent);
+    let (zero, unknown) = (Found::Int(0), Found::Invalid);
     let text = |text: &str| Found::Text(text.into());
     assert_eq!(
         found,
@@ -50,12 +50,12 @@ fn an_empty_message_is_all_defaults() {
             zero.clone(),
             text(""),
             text("PARK"),
-            absent.clone(),
-            absent.clone(),
-            absent.clone(),
+            unknown.clone(),
+            unknown.clone(),
+            unknown.clone(),
             zero.clone(),
             zero,
-            absent
+            unknown
         ]
     );
 }
@@ -66,7 +66,7 @@ fn packed_and_single_elements_are_one_list() {
     let message = [0xd2, 0x02, 2, 1, 2, 0xd0, 0x02, 3, 0xd2, 0x02, 1, 4];
     let reads = [("ri", Read::Length), ("ri.0", INT), ("ri.2", INT), ("ri.3", INT), ("ri.4", INT)];
     let int = Found::Int;
-    assert_eq!(read(&message, &reads).unwrap(), [int(4), int(1), int(3), int(4), Found::Absent]);
+    assert_eq!(read(&message, &reads).unwrap(), [int(4), int(1), int(3), int(4), Found::Invalid]);
     // rf (48), of fixed size.
     let message = [0x82, 0x03, 8, 1, 0, 0, 0, 2, 0, 0, 0, 0x85, 0x03, 3, 0, 0, 0];
     let reads = [("rf", Read::Length), ("rf.1", INT), ("rf.2", INT)];

@@ -78,7 +78,7 @@ impl Binding {
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
         };
         here.push(fields.len());
-        fields.push(Field { path: path.clone(), read: read.clone(), slot });
+        fields.push(Field { path: path.clone(), read: read.clone(), slot, exact: false });
         slot
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::OnceLock;
 
-use rondel_event::{Layout, Path, Projection, Read, TopicId, ValueType};
+use rondel_event::{Field, Layout, Path, Projection, Read, TopicId, ValueType};
 use rondel_spec::{Chain, Finality, Property, Spec, TimeModel, Topic};
 
 use crate::CompileError;
@@ -142,6 +142,12 @@ impl Program {
             .map(|division| division.compile(spec, &mut binding, &mut quantifiers))
             .collect::<Result<_, _>>()?;
         let chains = chains(spec, &mut binding)?;
+        for (topic, path) in spec.exact_fields() {
+            let Some(projection) = binding.projections.get_mut(topic.index()) else { continue };
+            let is_number =
+                |field: &&mut Field| field.path == path && field.read == Read::Value(ValueType::Float);
+            projection.fields.iter_mut().filter(is_number).for_each(|field| field.exact = true);
+        }
         let mut program = Program {
             topics: spec.topics.clone(),
             properties: spec.properties.iter().map(|p| p.name.clone()).collect(),

@@ -14,6 +14,7 @@ use super::direct::Direct;
 use super::edited::Edited;
 use super::emitter::Emitter;
 use super::events::Deadlines;
+use super::jumps::Jumps;
 use super::laps::Laps;
 use super::pause::Heartbeat;
 use super::restart::Continued;
@@ -355,6 +356,8 @@ impl SessionPlan {
                 first_mistyped: Vec::new(),
                 laps,
                 lap,
+                jumps: Jumps::new(self.options.live),
+                inputs: self.options.inputs.clone().into(),
                 span: None,
                 needed: Arc::clone(&self.needed),
                 notices: Vec::new(),

@@ -68,7 +68,9 @@ impl Compiler<'_> {
         self.error(match want {
             Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
             Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
-            Want::Element | Want::IsNan(_) => PlanErrorKind::OtherType(ValueType::Float, found.into()),
+            Want::Element | Want::IsNan(_) | Want::Exact(_) => {
+                PlanErrorKind::OtherType(ValueType::Float, found.into())
+            }
             Want::Elements(..) => PlanErrorKind::NoElements,
             Want::Length(_) => PlanErrorKind::NoLength(found.into()),
             Want::Presence(_) | Want::Test(..) => PlanErrorKind::OtherCondition(found.into()),
@@ -79,6 +81,7 @@ impl Compiler<'_> {
         let is_bool = primitive == Primitive::Bool;
         let is_letter = matches!(primitive, Primitive::Char | Primitive::WChar);
         let is_float = matches!(primitive, Primitive::Float32 | Primitive::Float64);
+        let is_wide = matches!(primitive, Primitive::Int64 | Primitive::Uint64);
         let mut targets = Vec::new();
         for want in wanted {
             let target = match want {
@@ -87,6 +90,8 @@ impl Compiler<'_> {
                     Target::Int(*column)
                 }
                 Want::Value(ValueType::Float, Slot::Float(column)) if !is_bool => Target::Float(*column),
+                Want::Exact(Slot::Float(column)) if is_wide => Target::Exact(*column),
+                Want::Exact(Slot::Float(column)) if !is_bool => Target::Float(*column),
                 Want::Value(ValueType::String, Slot::String(column)) if is_letter => Target::Letter(*column),
                 Want::Element if !is_bool => Target::Element,
                 Want::IsNan(Slot::Bool(column)) if !is_bool => Target::IsNan(*column),
@@ -137,7 +142,9 @@ impl Compiler<'_> {
                 Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
                 Want::Element => Target::Element,
                 Want::IsNan(Slot::Bool(column)) => Target::IsNan(*column),
-                Want::Value(ValueType::Float, Slot::Float(column)) => Target::Float(*column),
+                Want::Value(ValueType::Float, Slot::Float(column)) | Want::Exact(Slot::Float(column)) => {
+                    Target::Float(*column)
+                }
                 Want::Value(ValueType::String, Slot::String(column)) => Target::Label(*column, known),
                 Want::Test(
                     bit,
