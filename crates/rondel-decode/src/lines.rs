@@ -20,8 +20,9 @@
 //!   published the message and which of its messages it is.
 //! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with
 //!   `arrival`, a payload that cannot be decoded is no error of the recording. It is counted
-//!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, the `null` that
-//!   `mosquitto_sub` writes for an empty message, or a wrong event time. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
+//!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, or a wrong event
+//!   time. A message without a payload, for which `mosquitto_sub` writes `null`, is ignored and counted ([`Lines::empty`]), as
+//!   in a live run. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
 
 mod ahead;
 mod events;
@@ -169,6 +170,8 @@ pub struct Lines {
     /// The first value of another type than is read on each topic for which it was in the last call.
     first_mistyped: Vec<Mistyped>,
     undecodable: u64,
+    /// Messages without a payload.
+    empty: u64,
     /// The line of the first payload that could not be decoded, and why.
     first_undecodable: Option<(u64, String)>,
     /// The largest payload that is read, in bytes.
@@ -310,6 +313,18 @@ enum Form {
     Broker(Member),
     /// From `rondel tap`: the payload could not be decoded, and is a string with what it was, escaped.
     Escaped(Member),
+}
+
+impl Form {
+    /// Whether it is a message without a payload, which a broker takes as the end of a retained message; `mosquitto_sub`
+    /// writes null or an empty string.
+    fn is_empty(&self) -> bool {
+        match self {
+            Form::Broker(payload) if payload.kind == Kind::String => payload.end - payload.start == 2,
+            Form::Broker(payload) => payload.kind == Kind::Null,
+            _ => false,
+        }
+    }
 }
 
 impl Members {
@@ -480,6 +495,7 @@ impl Lines {
             unseen: Vec::new(),
             first_mistyped: Vec::new(),
             undecodable: 0,
+            empty: 0,
             first_undecodable: None,
             largest: usize::MAX,
             skips: false,
@@ -693,6 +709,10 @@ impl Lines {
             Form::Broker(payload) => (&roots.broker, Some(payload)),
             Form::Escaped(payload) => (&roots.data, Some(payload)),
         };
+        if form.is_empty() {
+            self.empty += 1;
+            return Ok(());
+        }
         let (id, time_unit) = (TopicId(index as u32), roots.time_unit);
         // Without a frame the whole line is the payload.
         let framed = payload.or(members.data.filter(|_| matches!(form, Form::Data(_))));
@@ -722,10 +742,6 @@ impl Lines {
                 Some(NO_OBJECT.to_owned())
             }
             (Ok(()), Some(text)) => object(text.as_bytes(), &roots.payload, &mut writer).err(),
-            // An empty message, which `mosquitto_sub` writes as null.
-            (Ok(()), None) if matches!(form, Form::Broker(payload) if payload.kind == Kind::Null) => {
-                Some(NO_OBJECT.to_owned())
-            }
             (Ok(()), None) => None,
         };
         let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
@@ -831,6 +847,11 @@ impl Lines {
     /// Lines whose payload could not be decoded, of forms where that is no error of the line.
     pub fn undecodable(&self) -> u64 {
         self.undecodable
+    }
+
+    /// Messages without a payload, which are ignored.
+    pub fn empty(&self) -> u64 {
+        self.empty
     }
 
     /// Lines that could not be used and were skipped, and the first of them.

@@ -300,7 +300,8 @@ proptest! {
         let text: Vec<&String> =
             order.iter().flat_map(|(which, times)| std::iter::repeat_n(which.get(&kinds), *times)).collect();
         let new = || Lines::new(&topics(), false, TimeUnit::Seconds);
-        let (mut together, mut alone, mut undecodable) = (new(), (Vec::new(), 0, 0, None), 0);
+        let (mut together, mut alone) = (new(), (Vec::new(), 0, 0, None));
+        let (mut undecodable, mut empty) = (0, 0);
         for line in &text {
             let mut lines = new();
             // A line without a time has that of the event before.
@@ -313,6 +314,7 @@ proptest! {
             alone.1 += others(&lines);
             alone.2 += lines.mistyped().iter().sum::<u64>();
             undecodable += lines.undecodable();
+            empty += lines.empty();
         }
         let all: String = text.iter().map(|line| format!("{line}\n")).collect();
         let (rows, error) = decode(&mut together, all.as_bytes());
@@ -322,7 +324,7 @@ proptest! {
             (together.lines(), others(&together), together.mistyped().iter().sum::<u64>()),
             (text.len() as u64, alone.1, alone.2)
         );
-        prop_assert_eq!(together.undecodable(), undecodable);
+        prop_assert_eq!((together.undecodable(), together.empty()), (undecodable, empty));
     }
 
     #[test]
@@ -684,6 +686,7 @@ fn payloads_that_cannot_be_decoded_are_counted() {
         r#"{"tst":6,"topic":"fleet/a/pose","payload":"{\"b\":tru}"}"#,
         r#"{"tst":7,"topic":"fleet/a/pose","payload":"{} {}"}"#,
         r#"{"tst":7,"topic":"fleet/a/pose","payload":null}"#,
+        r#"{"tst":7,"topic":"fleet/a/pose","payload":""}"#,
         r#"{"tst":8,"topic":"other","payload":"on"}"#,
         r#"{"tst":9,"topic":"one","payload":"{\"b\":false}"}"#,
         r#"{"tst":10,"topic":"one","payload":7}"#,
@@ -693,12 +696,12 @@ fn payloads_that_cannot_be_decoded_are_counted() {
     let (rows, undecodable, first) = read(&mut lines, &text);
     let times: Vec<&str> = rows.iter().map(|row| row.split(' ').nth(1).unwrap()).collect();
     assert_eq!(times, ["1", "9", "10"]);
-    assert_eq!((undecodable, others(&lines)), (7, 1));
+    assert_eq!((undecodable, others(&lines), lines.empty()), (6, 1, 2));
     assert_eq!(first, Some((2, "the payload is no JSON object".into())));
     // Only the first one is kept.
     lines.restart();
     let (_, undecodable, first) = read(&mut lines, "{\"tst\":4,\"topic\":\"one\",\"payload\":\"on\"}\n");
-    assert_eq!((undecodable, first), (8, Some((2, "the payload is no JSON object".into()))));
+    assert_eq!((undecodable, first), (7, Some((2, "the payload is no JSON object".into()))));
 
     let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds);
     let (_, _, first) = read(&mut lines, "\n{\"tst\":6,\"topic\":\"one\",\"payload\":\"{\\\"b\\\":tru}\"}\n");

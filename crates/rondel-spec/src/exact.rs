@@ -95,7 +95,6 @@ fn declares(schema: &Schema, path: &[Segment]) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::*;
 
     fn exact(text: &str) -> Vec<String> {
         let spec = crate::parse(text).spec.unwrap();

@@ -32,6 +32,8 @@ pub struct Part {
     untimed: Rows,
     origins: Vec<(usize, Origin)>,
     lines: u64,
+    /// Messages without a payload.
+    empty: u64,
     /// Values of another type than is read, by topic.
     mistyped: Vec<u64>,
     /// The first of them that the decoder has met, by topic: row and field.
@@ -82,6 +84,7 @@ impl Decoded {
                 untimed: 0,
                 origins: Vec::new(),
                 lines: 0,
+                empty: 0,
                 mistyped: Vec::new(),
                 first_mistyped: Vec::new(),
                 inherits: false,
@@ -121,7 +124,7 @@ impl Ahead {
                 break;
             }
             self.counts.clone_from(self.lines.shapes.other_counts_mut());
-            let lines = self.lines.lines;
+            let (lines, empty) = (self.lines.lines, self.lines.empty);
             let mistyped = self.lines.mistyped().to_vec();
             let part = into.next(layout);
             let decoded = self.lines.decode(text, at, end, &mut part.block);
@@ -129,6 +132,7 @@ impl Ahead {
             std::mem::swap(&mut part.origins, &mut self.lines.origins);
             std::mem::swap(&mut part.first_mistyped, &mut self.lines.first_mistyped);
             part.lines = self.lines.lines - lines;
+            part.empty = self.lines.empty - empty;
             part.mistyped.clear();
             let before = mistyped.iter().copied().chain(std::iter::repeat(0));
             part.mistyped.extend(self.lines.mistyped().iter().zip(before).map(|(now, before)| now - before));
@@ -180,6 +184,7 @@ impl Lines {
         std::mem::swap(&mut self.origins, &mut part.origins);
         self.untimed = part.untimed;
         self.lines += part.lines;
+        self.empty += part.empty;
         std::mem::swap(&mut self.first_mistyped, &mut part.first_mistyped);
         let before = self.shapes.mistyped();
         self.first_mistyped.retain(|first| before.get(first.topic.index()).is_none_or(|count| *count == 0));

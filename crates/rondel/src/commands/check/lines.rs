@@ -76,6 +76,7 @@ impl Checking<'_> {
         }
         self.end(&mut session, &mut writer, &mut reported, &mut stopped);
         self.found.skipped += lines.skipped().0;
+        self.found.empty += lines.empty();
         let others = lines.other_topics().map(|(topic, count)| (topic.to_owned(), count)).collect();
         let read = Read { remarks: Vec::new(), others, is_whole: stopped.is_ok() };
         self.account(name, (&session, started), "line", read);

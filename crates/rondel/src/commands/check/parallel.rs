@@ -33,6 +33,8 @@ pub(super) struct Found {
     pub(super) misused: usize,
     /// The lines that were skipped.
     pub(super) skipped: u64,
+    /// Messages without a payload, which were ignored.
+    pub(super) empty: u64,
     /// The parts of recordings that could not be read and were skipped.
     pub(super) damaged: u64,
     /// The recordings that were cut or damaged, and checked up to there.
@@ -89,6 +91,7 @@ impl Found {
             unread,
             misused,
             skipped,
+            empty,
             damaged,
             cut,
             unusable,
@@ -102,6 +105,7 @@ impl Found {
         self.unread.extend(unread);
         self.misused += misused;
         self.skipped += skipped;
+        self.empty += empty;
         self.damaged += damaged;
         self.cut.extend(cut);
         self.unusable |= unusable;

@@ -46,6 +46,7 @@ impl Checking<'_> {
             "cut": self.found.cut,
             "lost": self.found.summary.lost(),
             "undecodable": counts.undecodable,
+            "empty": self.found.empty,
             "refused": counts.refused,
             "mistyped": counts.mistyped,
             "backwards": backwards,
@@ -86,6 +87,9 @@ impl Checking<'_> {
         }
         if self.found.skipped > 0 {
             text += &format!("; {} skipped", counted(self.found.skipped, "line", "lines"));
+        }
+        if self.found.empty > 0 {
+            text += &format!("; {} ignored", counted(self.found.empty, "empty message", "empty messages"));
         }
         if self.found.damaged > 0 {
             text += &format!("; {} skipped", counted(self.found.damaged, "damaged part", "damaged parts"));
