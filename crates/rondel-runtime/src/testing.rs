@@ -8,6 +8,7 @@ use crate::omission::Omission;
 use crate::report::Report;
 use crate::saved::StartError;
 use crate::session::{Session, SessionPlan, Stamp};
+use crate::statistics::PropertyStatistics;
 
 /// The number of deadlines after the last message. A machine that repeats by itself has no last one.
 const LONGEST: usize = 10_000;
@@ -126,7 +127,8 @@ pub fn run(plan: &SessionPlan, test: &Test) -> Result<Outcome, StartError> {
     }
     let summary = session.summary();
     outcome.not_evaluated = summary.omitted();
-    outcome.incomplete = summary.properties.iter().map(|property| property.is_incomplete).collect();
+    let is_incomplete = |property: &PropertyStatistics| property.is_incomplete || property.unchecked > 0;
+    outcome.incomplete = summary.properties.iter().map(is_incomplete).collect();
     outcome.unmet = (0..test.expectations.len()).filter(|i| !outcome.meets(&test.expectations[*i])).collect();
     Ok(outcome)
 }

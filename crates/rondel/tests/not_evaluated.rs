@@ -1,5 +1,5 @@
 //! Every reason for which a message is not evaluated makes the verdicts that depend on it inconclusive, and is shown by
-//! every front end and in every form of output. Costs about 10 s.
+//! every front end and in every form of output. Costs about 15 s.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,6 +7,8 @@ mod support;
 
 use rondel_recording::{McapWriter, MessageHead, WriterOptions};
 use rondel_runtime::Reason;
+use support::network::{arguments, free_endpoint, zenoh};
+use support::process::Process;
 use support::{Finished, Folder, rondel, rondel_with_input};
 
 /// The specification of most rows: no message that is evaluated violates it.
@@ -266,4 +268,66 @@ fn formulas_in_the_playground_are_not_satisfied_over_messages_that_were_not_eval
         assert!(!asked.stdout.contains("satisfied"), "{reason:?} {} {}", asked.stdout, asked.stderr);
         assert!(asked.stdout.contains("not evaluated: "), "{reason:?} {} {}", asked.stdout, asked.stderr);
     }
+}
+
+/// The payloads that a publisher of JSON sends for a reason, the last of them evaluated; none where it takes more than a
+/// publisher. A new reason needs a row here to compile.
+fn payloads(reason: Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::Undecodable => "{\"v\":1}\n{\"v\":\n{\"v\":2}\n",
+        Reason::OtherFieldType => "{\"v\":1}\n{\"v\":\"nine\"}\n{\"v\":2}\n",
+        Reason::RefusedTime => "{\"v\":9,\"t\":\"2400-01-01\"}\n{\"v\":2}\n",
+        Reason::TooLarge => "{\"v\":1}\n{\"more\":\"xxxxxxxxxxxxxxxx\",\"v\":9}\n{\"v\":2}\n",
+        Reason::OverLimit => "{\"k\":1,\"v\":1}\n{\"k\":2,\"v\":9}\n{\"k\":1,\"v\":2}\n",
+        // By numbers, bytes of other encodings, a recording, or time.
+        Reason::Lost | Reason::OtherType | Reason::NotANumber | Reason::Skipped | Reason::OutsideSpan => {
+            return None;
+        }
+        Reason::Dropped | Reason::Late | Reason::NotReceived => return None,
+    })
+}
+
+#[test]
+fn live_runs_show_reasons_in_their_summary() {
+    for reason in Reason::ALL {
+        let Some(payloads) = payloads(reason) else { continue };
+        let (folder, row, endpoint) = (Folder::new(), row(reason), free_endpoint());
+        folder.file("spec.rondel", row.specification);
+        let time = if reason == Reason::RefusedTime { ", time: t" } else { "" };
+        let deployment = format!(
+            "specification: spec.rondel\ntopics: {{ v: {{ source: \"zenoh:v\"{time} }} }}\n\
+             zenoh: {{ mode: router, listen: [\"{endpoint}\"] }}\nverdicts: {{ emit: every, to: [stdout] }}\n{}",
+            row.deployment.unwrap_or_default()
+        );
+        let deployment = folder.file("rondel.yaml", deployment);
+        let mut run = Process::rondel(["run", &deployment, "--strict", "--summary", "json"]);
+        run.wait_stderr("ready");
+        let own = ["publish", "--to", "zenoh:v", "--wait", "60"];
+        rondel_with_input(arguments(&own, &zenoh("client", &endpoint)), payloads.as_bytes()).expect_status(0);
+        // Verdicts of the messages that are evaluated.
+        let evaluated = match reason {
+            Reason::RefusedTime => 1,
+            Reason::OtherFieldType => 3,
+            _ => 2,
+        };
+        run.take_stdout(evaluated);
+        run.terminate();
+        let ended = run.finish();
+        ended.expect_status(4);
+        let summary = ended.stderr.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+        let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
+        let reasons = summary["not_evaluated"].as_array().unwrap();
+        assert!(reasons.iter().any(|own| own["reason"] == reason.as_str()), "{reason:?} {}", ended.stderr);
+    }
+}
+
+#[test]
+fn tests_expect_nothing_of_messages_that_were_not_evaluated() {
+    let folder = Folder::new();
+    let limit = row(Reason::OverLimit).specification.to_owned();
+    let test =
+        "test \"t\" {\n at 0 s v { k: 1, v: 1 }\n at 1 s v { k: 2, v: 9 }\n expect ok never violated\n}\n";
+    let tested = rondel(["test", &folder.file("limit.rondel", limit + test)]);
+    tested.expect_status(1);
+    assert!(tested.stdout.contains("not evaluated: 1 message or value is over a limit"), "{}", tested.stdout);
 }
