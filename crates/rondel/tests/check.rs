@@ -725,3 +725,23 @@ fn a_recording_with_missing_messages_is_not_green() {
         both.expect_status(status).expect_stderr(&[lost]);
     }
 }
+
+#[test]
+fn strict_also_counts_instances_that_were_inconclusive_in_between() {
+    let folder = Folder::new();
+    let line = |time: u32, id: u32, x: &str| format!("{{\"time\":{time},\"id\":{id},\"x\":{x}}}\n");
+    let undecided_first: String =
+        [line(1, 1, "null"), line(2, 1, "3"), line(3, 2, "3"), line(4, 1, "4")].concat();
+    let in_between = format!("{undecided_first}{}{}", line(5, 2, "null"), line(6, 2, "5"));
+    let first = folder.file("first.jsonl", &undecided_first);
+    let between = folder.file("between.jsonl", &in_between);
+    for time in ["steps", "points", "dense"] {
+        let text = format!(
+            "topic t {{ id: int, x: int }}\n@time({time}) property p for each id in t.id = t.x > 1\n"
+        );
+        let spec = folder.file(&format!("{time}.rondel"), text);
+        rondel(["check", &spec, &between]).expect_status(0);
+        rondel(["check", "--strict", &spec, &first]).expect_status(0);
+        rondel(["check", "--strict", &spec, &between]).expect_status(4);
+    }
+}

@@ -10,6 +10,8 @@ pub struct Report {
     /// Whether the verdict is another than the one before it of the same property (and the same key). The
     /// first one always counts as changed.
     pub changed: bool,
+    /// Whether the property is divided by key, and inconclusive here in an instance that was decided before.
+    pub lapsed: bool,
     /// The row of the event that it was given at. Otherwise time itself brought it, or it was as good as given at an event
     /// before.
     pub row: Option<u8>,
@@ -117,6 +119,8 @@ pub(crate) struct Outcome {
     /// The rows where the verdict is another than at the moment before. At the very first it always
     /// counts as changed.
     pub(crate) changed: Rows,
+    /// The rows where an instance is inconclusive that was decided at the moment before.
+    pub(crate) lapsed: Rows,
 }
 
 impl Outcome {
@@ -196,6 +200,7 @@ impl Report {
             property: 0,
             verdict,
             changed: true,
+            lapsed: false,
             row: Some(0),
             step,
             at_event: true,

@@ -293,7 +293,7 @@ impl Serial {
             };
             if changed != 0 || all {
                 *last = [words::last(satisfied, len), words::last(violated, len)];
-                out.push((formula as u32, Outcome { satisfied, violated, changed }));
+                out.push((formula as u32, Outcome { satisfied, violated, changed, lapsed: 0 }));
             }
         }
     }
@@ -324,11 +324,12 @@ impl Serial {
         *last = [words::last(now.0, len), words::last(now.1, len)];
         *last_after = [words::last(after.0, len), words::last(after.1, len)];
         [
-            Outcome { satisfied: now.0, violated: now.1, changed: changed & rows },
+            Outcome { satisfied: now.0, violated: now.1, changed: changed & rows, lapsed: 0 },
             Outcome {
                 satisfied: after.0,
                 violated: after.1,
                 changed: (now.0 ^ after.0 | now.1 ^ after.1) & spans,
+                lapsed: 0,
             },
         ]
     }

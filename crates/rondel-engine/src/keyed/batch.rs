@@ -169,6 +169,7 @@ impl Batch<'_> {
             self.measure_spans();
         } else {
             outcomes.iter_mut().for_each(|outcome| outcome.changed &= !self.rows);
+            outcomes.iter_mut().for_each(|outcome| outcome.lapsed &= !self.rows);
         }
         self.let_pass(self.times);
         self.let_pass_further(self.times);
@@ -185,6 +186,7 @@ impl Batch<'_> {
             outcome.satisfied &= !rows;
             outcome.violated &= !rows;
             outcome.changed &= !rows;
+            outcome.lapsed &= !rows;
         }
         for_each(rows, |row| {
             let record = table.record_mut(lanes.instances[row]);
@@ -199,6 +201,8 @@ impl Batch<'_> {
                 outcome.satisfied |= now_satisfied << row;
                 outcome.violated |= now_violated << row;
                 outcome.changed |= (changed[0] | changed[1]) << row;
+                let lapsed = !(now_satisfied | now_violated) & (satisfied ^ violated) & 1;
+                outcome.lapsed |= lapsed << row;
             }
         });
     }
@@ -292,4 +296,7 @@ pub(super) fn write(outcome: &mut Outcome, rows: Rows, [satisfied, violated]: [R
     outcome.satisfied = outcome.satisfied & !rows | satisfied & rows;
     outcome.violated = outcome.violated & !rows | violated & rows;
     outcome.changed = outcome.changed & !rows | changed & rows;
+    // Before the first verdict of an instance both are set.
+    let lapsed = !(satisfied | violated) & (last[0] ^ last[1]);
+    outcome.lapsed = outcome.lapsed & !rows | lapsed & rows;
 }

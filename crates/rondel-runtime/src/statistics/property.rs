@@ -137,7 +137,8 @@ impl PropertyStatistics {
         }
         self.open |= self.over && report.verdict == Verdict::Inconclusive;
         // Each instance begins undecided.
-        self.lapsed |= self.decided && !self.by_key && !self.over && report.verdict == Verdict::Inconclusive;
+        let was_decided = if self.by_key { report.lapsed } else { self.decided };
+        self.lapsed |= was_decided && !self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
         self.violated.add(report, about, from.map(|(monitor, _)| monitor));
         if report.verdict == Verdict::Violated {
