@@ -17,6 +17,10 @@ pub struct Block {
     arrivals: [Timestamp; Block::CAPACITY],
     /// The rows with a known time of arrival.
     arrived: Rows,
+    /// The number of each event among all messages, where that is not the number of the row: see [`Block::set_number`].
+    numbers: [u64; Block::CAPACITY],
+    /// The rows with such a number.
+    numbered: Rows,
     topics: Vec<Rows>,
     bools: Vec<BoolColumn>,
     ints: Vec<Column<i64>>,
@@ -116,6 +120,8 @@ impl Block {
             times: [Timestamp::ZERO; Block::CAPACITY],
             arrivals: [Timestamp::ZERO; Block::CAPACITY],
             arrived: 0,
+            numbers: [0; Block::CAPACITY],
+            numbered: 0,
             topics: vec![0; layout.topics],
             bools: vec![BoolColumn::default(); layout.bools],
             ints: vec![Column::default(); layout.ints],
@@ -166,6 +172,7 @@ impl Block {
     pub fn clear(&mut self) {
         self.len = 0;
         self.arrived = 0;
+        self.numbered = 0;
         self.topics.fill(0);
         for c in &mut self.bools {
             *c = BoolColumn::default();
@@ -219,8 +226,10 @@ impl Block {
         self.len = Block::CAPACITY as u32;
         self.times.fill(other.times[row]);
         self.arrivals.fill(other.arrivals[row]);
+        self.numbers.fill(other.numbers[row]);
         let spread = |rows: Rows| 0_u64.wrapping_sub(rows >> row & 1);
         self.arrived = spread(other.arrived);
+        self.numbered = spread(other.numbered);
         for (rows, other) in self.topics.iter_mut().zip(&other.topics) {
             *rows = spread(*other);
         }
@@ -325,6 +334,7 @@ impl Block {
         self.text.truncate(self.text_before);
         let keep = self.rows();
         self.arrived &= keep;
+        self.numbered &= keep;
         for mask in &mut self.topics {
             *mask &= keep;
         }
@@ -358,8 +368,10 @@ impl Block {
         kept().for_each(|(to, from)| {
             self.times[to] = self.times[from];
             self.arrivals[to] = self.arrivals[from];
+            self.numbers[to] = self.numbers[from];
         });
         self.arrived = compact(self.arrived);
+        self.numbered = compact(self.numbered);
         self.topics.iter_mut().for_each(|mask| *mask = compact(*mask));
         for c in &mut self.bools {
             *c = BoolColumn {
@@ -412,6 +424,18 @@ impl Block {
     #[inline(always)]
     pub fn arrival(&self, row: usize) -> Option<Timestamp> {
         (self.arrived >> row & 1 == 1).then(|| self.arrivals[row])
+    }
+
+    /// Sets the number of the event in `row` among all messages, where only some of them come into blocks of this layout.
+    pub fn set_number(&mut self, row: usize, number: u64) {
+        self.numbers[row] = number;
+        self.numbered |= 1 << row;
+    }
+
+    /// Returns the number of the event in `row` among all messages, if it was set.
+    #[inline]
+    pub fn number(&self, row: usize) -> Option<u64> {
+        (self.numbered >> row & 1 == 1).then(|| self.numbers[row])
     }
 
     /// Returns the rows whose event is of `topic`.

@@ -12,6 +12,7 @@ pub struct Event {
     topic: Option<TopicId>,
     time: Timestamp,
     arrival: Option<Timestamp>,
+    number: Option<u64>,
     cells: Vec<Cell>,
     text: Vec<u8>,
 }
@@ -22,6 +23,7 @@ impl Event {
         self.topic = Some(topic);
         self.time = block.time(row);
         self.arrival = block.arrival(row);
+        self.number = block.number(row);
         self.cells.clear();
         self.text.clear();
         self.cells.extend(slots.iter().map(|&slot| block.cell(slot, row, &mut self.text)));
@@ -36,6 +38,9 @@ impl Event {
         if let Some(arrival) = self.arrival {
             block.set_arrival(row, arrival);
         }
+        if let Some(number) = self.number {
+            block.set_number(row, number);
+        }
         self.fill(block, row, slots);
         row
     }
@@ -46,6 +51,9 @@ impl Event {
     /// If the block has another layout than the one that the event was copied from.
     pub fn join(&self, block: &mut Block, row: usize, slots: &[Slot]) {
         block.extend(self.topic.unwrap_or(TopicId(0)), 1 << row);
+        if let Some(number) = self.number.max(block.number(row)) {
+            block.set_number(row, number);
+        }
         self.fill(block, row, slots);
     }
 
@@ -81,6 +89,7 @@ impl Event {
         to.extend_from_slice(&self.time.as_nanos().to_le_bytes());
         to.push(u8::from(self.arrival.is_some()));
         to.extend_from_slice(&self.arrival.map_or(0, Timestamp::as_nanos).to_le_bytes());
+        to.extend_from_slice(&self.number.unwrap_or(u64::MAX).to_le_bytes());
         // A block, from which the event was copied, has fewer than 2^32 columns.
         to.extend_from_slice(&(self.cells.len() as u32).to_le_bytes());
         for cell in &self.cells {
@@ -107,6 +116,7 @@ impl Event {
         let time = Timestamp::from_nanos(i64::from_le_bytes(take(&mut rest)?));
         let [has_arrival] = take(&mut rest)?;
         let arrival = Timestamp::from_nanos(i64::from_le_bytes(take(&mut rest)?));
+        let number = u64::from_le_bytes(take(&mut rest)?);
         let count = u32::from_le_bytes(take(&mut rest)?);
         let mut cells = Vec::new();
         for _ in 0..count {
@@ -135,6 +145,7 @@ impl Event {
             topic: (topic != u32::MAX).then_some(TopicId(topic)),
             time,
             arrival: (has_arrival != 0).then_some(arrival),
+            number: (number != u64::MAX).then_some(number),
             cells,
             text: rest.to_vec(),
         })

@@ -160,10 +160,11 @@ impl<'s> Report<'s> {
         self.pending.report.after
     }
 
-    /// The number of the event at which it became certain, from 0; none if time alone decided it.
+    /// The number of the message at which it became certain, from 0 among all messages; none if time alone decided it.
     #[inline]
     pub fn step(&self) -> Option<u64> {
-        self.pending.report.at_event.then_some(self.pending.report.step)
+        let Pending { report, number, .. } = self.pending;
+        report.at_event.then_some(number.unwrap_or(report.step))
     }
 
     /// Whether a message of the last push decided it. Otherwise time did.
@@ -232,7 +233,8 @@ impl<'s> Report<'s> {
             parameters,
             time: self.time(),
             about: self.about(),
-            step: self.step(),
+            // The number of a message depends on the order of arrival, which another run need not repeat.
+            step: self.pending.report.at_event.then_some(self.pending.report.step),
             verdict,
             lap: self.lap(),
         };
@@ -339,6 +341,8 @@ pub(crate) struct Reports {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     report: EngineReport,
+    /// The number of the message among all, where the monitor saw only some of them.
+    number: Option<u64>,
     /// The property, in the specification.
     property: u32,
     /// Where the parameters begin and end.
@@ -433,6 +437,7 @@ impl Reports {
         let order = 0;
         self.pending.push(Pending {
             report: *report,
+            number: block.zip(report.row).and_then(|(block, row)| block.number(row.into())),
             property,
             parameters,
             missing,
@@ -448,7 +453,10 @@ impl Reports {
         let (report, parameters, order) = (*report, (0, 0), 0);
         let [missing, explanation, values] = [NONE; 3];
         let lap = self.laps + 1;
-        self.pending.push(Pending { report, property, parameters, missing, explanation, values, order, lap });
+        let number = None;
+        let pending =
+            Pending { report, number, property, parameters, missing, explanation, values, order, lap };
+        self.pending.push(pending);
     }
 
     /// Whether there is none.
@@ -514,6 +522,7 @@ mod tests {
             let order = 0;
             let pending = Pending {
                 report,
+                number: None,
                 property: 0,
                 parameters: range,
                 missing,

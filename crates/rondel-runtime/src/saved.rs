@@ -73,6 +73,8 @@ pub(crate) struct Waiting {
     pub(crate) unread: u64,
     /// How far the publishers are that name themselves: topic, name, time.
     pub(crate) publishers: Vec<(u32, Vec<u8>, i64)>,
+    /// The number of messages of the lap, where several alignment groups see some of them each.
+    pub(crate) numbered: u64,
 }
 
 /// The content of a snapshot.

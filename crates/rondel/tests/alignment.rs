@@ -6,7 +6,7 @@ mod support;
 
 use support::network::{arguments, free_endpoint, zenoh};
 use support::process::Process;
-use support::{Folder, rondel_with_input};
+use support::{Folder, rondel, rondel_with_input};
 
 const SPECIFICATION: &str = "topic gear { report: int }\ntopic speed { v: float }\n\
     @time(dense) property at_standstill = changed(gear.report) -> speed.v < 0.1\n";
@@ -118,4 +118,41 @@ fn a_synchronizer_makes_one_message_of_each_set() {
         "gear: 1 in no set (older)",
         "speed: 1 in no set (older)",
     ]);
+}
+
+#[test]
+fn steps_number_all_messages_whatever_a_group_reads() {
+    let folder = Folder::new();
+    let text = "topic a \"a\" { v: int }\ntopic b \"b\" { w: int }\nproperty steps = a.v < 4\n\
+                property dense = age(b) <= 2 s\nproperty large = b.w < 3\n";
+    let spec = folder.file("same.rondel", text);
+    let yaml = "specification: same.rondel\ntopics:\n  a: { source: \"mqtt:a\", time: time }\n  \
+                b: { source: \"mqtt:b\", time: time }\nmqtt: { broker: \"127.0.0.1:1\" }\nverdicts: { to: [stdout] }\n";
+    let aligned = folder.file("two.yaml", yaml);
+    let line = |time: u32, topic: &str, field: &str, value: u32| {
+        format!("{{\"topic\":\"{topic}\",\"time\":{time},\"{field}\":{value}}}\n")
+    };
+    let times = [0, 1, 2, 6, 7, 8];
+    let both = |(value, time): (u32, &u32)| line(*time, "a", "v", value) + &line(*time, "b", "w", value);
+    let trace = folder.file("same.jsonl", (0..).zip(&times).map(both).collect::<String>());
+    let steps = |file: &str| {
+        let checked = rondel(["check", "--format", "json", "-e", "every", "--summary", "json", file, &trace]);
+        let verdict = |line: &str| -> Option<(String, u64, String)> {
+            let verdict: serde_json::Value = serde_json::from_str(line).unwrap();
+            let text = |name: &str| verdict[name].as_str().map(str::to_owned);
+            Some((text("property")?, verdict["step"].as_u64()?, text("verdict")?))
+        };
+        let summary = checked.stderr.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+        let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
+        let first: Vec<_> =
+            summary["properties"].as_array().unwrap().iter().map(|p| p["first"].clone()).collect();
+        (checked.stdout.lines().filter_map(verdict).collect::<Vec<_>>(), first)
+    };
+    let ((direct, first), (grouped, first_grouped)) = (steps(&spec), steps(&aligned));
+    assert_eq!(first_grouped, first);
+    // Every verdict at a message of a group is one at the same message without groups.
+    assert!(grouped.len() > times.len(), "{grouped:?}");
+    for verdict in &grouped {
+        assert!(direct.contains(verdict), "{verdict:?} {direct:?}");
+    }
 }

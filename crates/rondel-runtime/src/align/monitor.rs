@@ -369,7 +369,7 @@ mod tests {
 
     /// An event with one text of this length.
     fn event(length: u32) -> Event {
-        let mut bytes = [0; 4 + 8 + 1 + 8].to_vec();
+        let mut bytes = [0; 4 + 8 + 1 + 8 + 8].to_vec();
         bytes.extend_from_slice(&1u32.to_le_bytes());
         bytes.push(5);
         bytes.extend_from_slice(&(u64::from(length) << 32).to_le_bytes());

@@ -37,6 +37,8 @@ impl Place {
 pub(super) struct Message {
     /// Its step.
     pub(super) step: u64,
+    /// Its number among all messages, of which the monitor may see only some.
+    pub(super) number: u64,
     /// Its time in the range of the engine, never before that of the previous message.
     pub(super) time: i64,
     /// Its own time.

@@ -367,7 +367,9 @@ impl Explainer {
             let (given, topic) = (block.time(row), block.topic(row));
             // In the range of the engine.
             self.time = self.time.max(given.as_nanos().clamp(-FARTHEST, FARTHEST));
-            let message = Message { step: first + row as u64, time: self.time, given, topic };
+            let step = first + row as u64;
+            let number = block.number(row).unwrap_or(step);
+            let message = Message { step, number, time: self.time, given, topic };
             self.messages.push(message, MESSAGES);
             for (property, watched) in self.properties.iter().enumerate() {
                 let Some(topic) = topic.filter(|_| watched.keys.by_key()) else { continue };
@@ -470,7 +472,7 @@ impl Explainer {
                 // If the message is no longer kept, the verdict has its time.
                 time: if place == own { about } else { time },
                 after: place.after,
-                step: message.map(|message| message.step),
+                step: message.map(|message| message.number),
                 topic: topic.cloned(),
                 values,
             }

@@ -50,6 +50,8 @@ pub(super) struct Aligned {
     unstepped: usize,
     /// What was not seen before the first message after a restart.
     absence: Option<Box<Absence>>,
+    /// The number of messages of this lap, where several groups see some of them each.
+    numbered: Option<u64>,
 }
 
 /// An alignment and the monitor behind it.
@@ -145,6 +147,7 @@ impl Aligned {
             groups,
             unstepped: 0,
             absence: None,
+            numbered: several.then_some(waiting.numbered),
             ends_now: plan.options.live && specification.has_asserts(),
         })
     }
@@ -201,7 +204,11 @@ impl Aligned {
         }
         shared.counts.checked += 1;
         self.resume(taken.now);
-        let Aligned { groups, readers, intake, .. } = self;
+        let Aligned { groups, readers, intake, numbered, .. } = self;
+        if let Some(numbered) = numbered {
+            intake.block.set_number(taken.row, *numbered);
+            *numbered += 1;
+        }
         if self.reads_arrivals {
             intake.forget_own_arrival(taken.row);
         }
@@ -529,7 +536,9 @@ impl Aligned {
     pub(super) fn saved(&self, clock: &dyn Clock) -> Saved {
         let is_by_arrival = self.intake.is_by_arrival;
         let recorded_until = self.intake.latest.map(Timestamp::as_nanos);
-        let waiting = Some(self.intake.saved(clock));
+        let mut waiting = self.intake.saved(clock);
+        waiting.numbered = self.numbered.unwrap_or(0);
+        let waiting = Some(waiting);
         let known = Known { waiting, is_by_arrival, recorded_until, ..Known::default() };
         Saved { known, states: self.groups.iter().map(|group| group.monitor.snapshot()).collect() }
     }

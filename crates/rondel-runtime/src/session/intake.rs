@@ -420,6 +420,7 @@ impl Intake {
             clock: self.clock.saved(clock),
             unread: self.progress.unread,
             publishers: self.progress.saved(),
+            numbered: 0,
         }
     }
 }

@@ -87,6 +87,11 @@ pub struct FirstViolation {
     pub values: Vec<(String, String)>,
 }
 
+/// The number of the message of a report among all, where the monitor saw only some of them.
+fn numbered(report: &Report, from: Option<(&Monitor, Option<&Block>)>) -> Option<u64> {
+    from?.1?.number(report.row?.into())
+}
+
 impl PropertyStatistics {
     /// One for each property of a specification.
     pub(crate) fn all(spec: &Spec) -> Vec<PropertyStatistics> {
@@ -140,12 +145,17 @@ impl PropertyStatistics {
         let was_decided = if self.by_key { report.lapsed } else { self.decided };
         self.lapsed |= was_decided && !self.over && report.verdict == Verdict::Inconclusive;
         self.decided |= report.verdict != Verdict::Inconclusive;
-        self.violated.add(report, about, from.map(|(monitor, _)| monitor));
-        if report.verdict == Verdict::Violated {
-            self.violations += 1;
-            if self.violations == 1 {
-                self.see_first(report, from);
-            }
+        if report.verdict != Verdict::Violated {
+            return self.violated.add(report, about, from.map(|(monitor, _)| monitor));
+        }
+        // Durations in steps are differences of the monitor's own numbers.
+        let number = if self.by_steps { None } else { numbered(report, from) };
+        let mut shown = *report;
+        shown.step = number.unwrap_or(report.step);
+        self.violated.add(&shown, about, from.map(|(monitor, _)| monitor));
+        self.violations += 1;
+        if self.violations == 1 {
+            self.see_first(report, from);
         }
     }
 
@@ -156,7 +166,8 @@ impl PropertyStatistics {
         self.first.get_or_insert_with(|| FirstViolation {
             values: from.map_or_else(Vec::new, |from| witness(report, from, variables)),
             parameters: from.map_or_else(String::new, |(monitor, _)| parameters_text(&monitor.key(report))),
-            step: (report.at_event && report.about.is_none()).then_some(report.step),
+            step: (report.at_event && report.about.is_none())
+                .then(|| numbered(report, from).unwrap_or(report.step)),
             time: report.about.unwrap_or(report.time),
         });
     }
