@@ -259,7 +259,7 @@ impl Notice {
     pub(crate) fn jump(topic: TopicId, from: Timestamp, to: Timestamp, skip_by: SkipBy) -> Notice {
         let (before, after) = (At(from), At(to));
         let advice = match skip_by {
-            SkipBy::From => format!("`--from {after}` leaves the messages before it out"),
+            SkipBy::From => format!("`--from {}` leaves the messages before it out", exact_seconds(to)),
             SkipBy::FromRecorded => {
                 "`--from` with the time at which it was recorded leaves the messages before it out".to_owned()
             }
@@ -441,7 +441,7 @@ impl Notice {
 
     /// Whether every notice of this kind is about something else, so that each is worth a line.
     pub fn is_single(&self) -> bool {
-        matches!(self.kind, "edited" | "limit" | "long_parameter" | "missing" | "shared" | "unsaved")
+        matches!(self.kind, "edited" | "jump" | "limit" | "long_parameter" | "missing" | "shared" | "unsaved")
     }
 
     /// Whether notices of this kind are about times that follow one another, so that later ones are worth a line too.
@@ -578,6 +578,15 @@ impl Notice {
     }
 }
 
+/// A time in seconds with all of its digits, as options take it.
+fn exact_seconds(time: Timestamp) -> String {
+    let nanos = time.as_nanos();
+    let sign = if nanos < 0 { "-" } else { "" };
+    let (whole, rest) = (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);
+    let text = format!("{sign}{whole}.{rest:09}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A time as JSON in seconds, exact to the microsecond for calendar times.
 fn seconds(time: Timestamp) -> Value {
     json!(time.as_nanos() as f64 / 1e9)
@@ -591,6 +600,19 @@ pub(crate) fn span(nanos: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jump_names_the_time_to_read_from() {
+        let (zero, then) = (Timestamp::ZERO, Timestamp::from_nanos(1_649_138_879_500_000_001));
+        let text =
+            |skip_by| Notice::jump(TopicId(0), zero, then, skip_by).text(&mut |time| format!("<{time}>"));
+        assert!(
+            text(SkipBy::From).ends_with("; `--from 1649138879.500000001` leaves the messages before it out")
+        );
+        assert!(text(SkipBy::Arrival).contains("`time: arrival`"));
+        let whole = Timestamp::from_nanos(10_000_000_000);
+        assert_eq!((exact_seconds(whole), exact_seconds(zero)), ("10".to_owned(), "0".to_owned()));
+    }
 
     #[test]
     fn times_in_sentences_are_written_by_the_reader() {
