@@ -39,8 +39,12 @@ fn projection() -> Projection {
         };
         Path(text.split('.').map(segment).collect())
     };
-    let value =
-        |text: &str, value_type, slot| Field { path: path(text), read: Read::Value(value_type), slot, exact: false };
+    let value = |text: &str, value_type, slot| Field {
+        path: path(text),
+        read: Read::Value(value_type),
+        slot,
+        exact: false,
+    };
     let condition = |alternative, comparison| Condition {
         alternative,
         path: path("b"),
@@ -58,7 +62,12 @@ fn projection() -> Projection {
             value("u.s.0.a", ValueType::Int, Slot::Int(0)),
             value("m.a", ValueType::Int, Slot::Int(1)),
             value("z", ValueType::Int, Slot::Int(2)),
-            Field { path: path("e"), read: Read::Elements(Quantifier::Any, conditions), slot: Slot::Bool(1), exact: false },
+            Field {
+                path: path("e"),
+                read: Read::Elements(Quantifier::Any, conditions),
+                slot: Slot::Bool(1),
+                exact: false,
+            },
             Field { path: path("x"), read: Read::Presence, slot: Slot::Bool(2), exact: false },
             Field { path: path("o"), read: Read::Presence, slot: Slot::Bool(3), exact: false },
         ],

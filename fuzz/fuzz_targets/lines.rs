@@ -26,8 +26,12 @@ fn lines(arrivals: bool) -> Lines {
         time_unit: TimeUnit::Nanoseconds,
         ..TraceTopic::new(names.map(String::from).into(), slots::projection())
     });
-    let value =
-        Field { path: Path::keys(["value"]), read: Read::Value(ValueType::Float), slot: Slot::Float(0) };
+    let value = Field {
+        path: Path::keys(["value"]),
+        read: Read::Value(ValueType::Float),
+        slot: Slot::Float(0),
+        exact: false,
+    };
     let plain = TraceTopic {
         plain: Some(Arc::default()),
         ..TraceTopic::new(vec!["v".into()], Projection { fields: vec![value] })
