@@ -35,7 +35,8 @@ impl Spec {
     fn number(&self, mut id: ExprId) -> Option<(TopicId, &Path)> {
         loop {
             match self.nodes.get(id.index())? {
-                Expr::Prev(inner) => id = *inner,
+                // Operands stand before their nodes, except in a specification that is refused.
+                Expr::Prev(inner) if inner.index() < id.index() => id = *inner,
                 Expr::Field { topic, path, value_type: ValueType::Float } => return Some((*topic, path)),
                 _ => return None,
             }
