@@ -4,7 +4,7 @@
 //! parameter: they get each part of the state as a message of the topic, which they tell from others by its attachment.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -162,12 +162,7 @@ impl Asker {
         let asked = move |turn: Turn| {
             let Some(receiver) = receiver.upgrade() else { return true };
             let wait = if turn == Turn::First { WAIT } else { Duration::ZERO };
-            let is_answered =
-                early.is_answered() || ask(&session, &key, topic, (receiver, Arc::clone(&early)), wait);
-            if is_answered || turn == Turn::Last {
-                early.end();
-            }
-            is_answered
+            early.is_claimed() || ask(&session, &key, topic, (receiver, Arc::clone(&early)), (turn, wait))
         };
         if !asked(Turn::First) {
             // Without the thread nobody asks again.
@@ -179,7 +174,11 @@ impl Asker {
 /// Messages of a topic that came while its state was asked for, by their hashes.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    is_answered: AtomicBool,
+    /// How often was asked.
+    asked: AtomicU64,
+    /// The number of the query whose answers are taken, from 1; 0 without one. Answers to one that was repeated, as nobody
+    /// answered in time, would say the same again, and of a later time.
+    claimed: AtomicU64,
     /// Whether messages are not noted any more.
     is_over: AtomicBool,
     /// The latest ones.
@@ -187,8 +186,14 @@ pub(super) struct Early {
 }
 
 impl Early {
-    fn is_answered(&self) -> bool {
-        self.is_answered.load(Ordering::Relaxed)
+    fn is_claimed(&self) -> bool {
+        self.claimed.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the answers to this query are taken.
+    fn claims(&self, query: u64) -> bool {
+        let claimed = self.claimed.compare_exchange(0, query, Ordering::Relaxed, Ordering::Relaxed);
+        claimed.is_ok() || claimed == Err(query)
     }
 
     fn seen(&self) -> MutexGuard<'_, VecDeque<u64>> {
@@ -217,6 +222,24 @@ impl Early {
     }
 }
 
+/// A query that lasts until everybody has answered it, or its time is over.
+struct Asking {
+    early: Arc<Early>,
+    number: u64,
+    turn: Turn,
+    /// Wakes who waits for the end.
+    _answering: mpsc::Sender<()>,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let is_claimed = self.early.claimed.load(Ordering::Relaxed);
+        if is_claimed == self.number || is_claimed == 0 && self.turn == Turn::Last {
+            self.early.end();
+        }
+    }
+}
+
 /// Hashes a payload, eight bytes at a time.
 fn hash(payload: &[u8]) -> u64 {
     let add = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -231,27 +254,26 @@ fn ask<R: Receiver + ?Sized>(
     key: &KeyExpr<'static>,
     topic: TopicId,
     (receiver, early): (Arc<R>, Arc<Early>),
-    wait: Duration,
+    (turn, wait): (Turn, Duration),
 ) -> bool {
     let (wants_names, known) = (receiver.wants_names(topic), Arc::clone(&early));
+    let number = early.asked.fetch_add(1, Ordering::Relaxed) + 1;
     // Zenoh may call from several threads.
-    let turn = Mutex::new(());
+    let one_by_one = Mutex::new(());
     // Dropped with the callback, once everybody has answered.
-    let (answering, answered) = mpsc::channel::<()>();
+    let (_answering, answered) = mpsc::channel::<()>();
+    let asking = Asking { early, number, turn, _answering };
     let asked = session
         .get(format!("{key}?{PARTS}"))
         .target(QueryTarget::All)
         .consolidation(ConsolidationMode::None)
         .timeout(LIMIT)
         .callback(move |reply| {
-            let _ = &answering;
             let Ok(sample) = reply.result() else { return };
             // A storage that holds the topic is not meant.
             let mark = sample.attachment().map(ZBytes::to_bytes);
-            if mark.as_deref() == Some(END) {
-                early.is_answered.store(true, Ordering::Relaxed);
-            }
-            if mark.as_deref() != Some(MARK) {
+            let is_meant = matches!(mark.as_deref(), Some(MARK | END)) && asking.early.claims(number);
+            if !is_meant || mark.as_deref() == Some(END) {
                 return;
             }
             let name = match wants_names {
@@ -262,8 +284,8 @@ fn ask<R: Receiver + ?Sized>(
                 false => None,
             };
             let payload = sample.payload().to_bytes();
-            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if early.seen().contains(&hash(&payload)) {
+            let _turn = one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
+            if asking.early.seen().contains(&hash(&payload)) {
                 return;
             }
             adapter::trace_message("received", sample.key_expr().as_str(), &payload);
@@ -279,5 +301,5 @@ fn ask<R: Receiver + ?Sized>(
             tracing::debug!(topic = %key, "cannot ask for the present state: {}", super::reason(error));
         }
     }
-    known.is_answered()
+    known.is_claimed()
 }
