@@ -235,6 +235,11 @@ pub trait Publisher: Send + Sync {
     /// Sends buffered payloads at once. By default there are none.
     fn release(&self) {}
 
+    /// Whether payloads that were accepted wait to be published; never by default.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Whether at least one subscriber is known; `true` by default.
     fn is_matched(&self) -> bool {
         true

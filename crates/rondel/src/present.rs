@@ -1,8 +1,10 @@
 //! The last verdict that was published on a topic, for each property and each instance of `for each`.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
+use rondel_net::adapter::Publisher;
 use rondel_runtime::Report;
 use rondel_runtime::text::write_value;
 
@@ -11,9 +13,17 @@ const INSTANCES: usize = 10_000;
 /// The largest number of bytes of their verdicts.
 const BYTES: usize = 8 << 20;
 
+/// How long an answer waits for verdicts that are in the queue of the sink.
+const WAIT: Duration = Duration::from_secs(1);
+/// Interval of looking at the queue.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// The present verdicts of a topic.
-#[derive(Debug, Default)]
-pub struct Present(Mutex<State>);
+pub struct Present {
+    state: Mutex<State>,
+    /// Publishes them.
+    publisher: Weak<dyn Publisher>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -30,7 +40,26 @@ struct State {
 
 impl Present {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The present verdicts that this publisher publishes; none yet.
+    pub fn of(publisher: &Arc<dyn Publisher>) -> Present {
+        Present { state: Mutex::default(), publisher: Arc::downgrade(publisher) }
+    }
+
+    /// Makes an answer of the verdicts, again until none of them waits in the queue of the sink, for a limited time: one
+    /// that is answered before it is published would come twice, and before others that wait.
+    fn published<T>(&self, answer: impl Fn(&State) -> T) -> T {
+        let deadline = Instant::now() + WAIT;
+        loop {
+            let answered = answer(&self.state());
+            let is_behind = self.publisher.upgrade().is_some_and(|publisher| publisher.is_behind());
+            if !is_behind || Instant::now() >= deadline {
+                return answered;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Notes a verdict and its JSON.
@@ -57,28 +86,27 @@ impl Present {
 
     /// Appends members of a JSON object: the verdicts, and how many were left out.
     pub fn write(&self, out: &mut Vec<u8>) {
+        let (verdicts, left_out) = self.published(|state| (state.verdicts(), state.left_out));
         out.extend_from_slice(b"\"verdicts\":[");
-        let begin = out.len();
-        self.visit(&mut |verdict| {
-            if out.len() > begin {
-                out.push(b',');
-            }
-            out.extend_from_slice(verdict);
-        });
-        out.extend_from_slice(format!("],\"left_out\":{}", self.state().left_out).as_bytes());
+        out.extend_from_slice(&verdicts.join(&b','));
+        out.extend_from_slice(format!("],\"left_out\":{left_out}").as_bytes());
     }
 
     /// Calls a function with every verdict, by property and parameters.
     pub fn visit(&self, visit: &mut dyn FnMut(&[u8])) {
-        let state = self.state();
-        state.properties.iter().filter(|verdict| !verdict.is_empty()).for_each(|verdict| visit(verdict));
-        let mut instances: Vec<_> = state.instances.iter().collect();
-        instances.sort();
-        instances.into_iter().for_each(|(_, verdict)| visit(verdict));
+        self.published(State::verdicts).iter().for_each(|verdict| visit(verdict));
     }
 }
 
 impl State {
+    /// All verdicts, by property and parameters.
+    fn verdicts(&self) -> Vec<Vec<u8>> {
+        let properties = self.properties.iter().filter(|verdict| !verdict.is_empty());
+        let mut instances: Vec<_> = self.instances.iter().collect();
+        instances.sort();
+        properties.chain(instances.into_iter().map(|(_, verdict)| verdict)).cloned().collect()
+    }
+
     /// Notes the verdict of the instance that `key` names.
     fn note(&mut self, json: &[u8]) {
         if let Some(known) = self.instances.get_mut(&self.key) {
@@ -96,11 +124,22 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use rondel_net::adapter::PublishError;
+
     use super::*;
+
+    /// A publisher that is gone.
+    struct Nothing;
+
+    impl Publisher for Nothing {
+        fn publish(&self, _: &[u8]) -> Result<(), PublishError> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn instances_are_bounded_and_counted() {
-        let present = Present::default();
+        let present = Present::of(&(Arc::new(Nothing) as Arc<dyn Publisher>));
         for i in 0..INSTANCES as u32 + 7 {
             let state = &mut *present.state();
             state.key = i.to_be_bytes().to_vec();

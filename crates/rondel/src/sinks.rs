@@ -107,7 +107,8 @@ impl Sinks {
     /// Keeps the present verdicts of a publisher, and returns them.
     pub fn keep_present(&mut self, publisher: &Arc<dyn Publisher>) -> Option<Arc<Present>> {
         let outlet = self.outlets.iter_mut().find(|outlet| Arc::ptr_eq(&outlet.publisher, publisher))?;
-        Some(Arc::clone(outlet.present.get_or_insert_default()))
+        let present = outlet.present.get_or_insert_with(|| Arc::new(Present::of(publisher)));
+        Some(Arc::clone(present))
     }
 
     /// Prepares diagnostics of these properties, each on the topics that are among its sinks.

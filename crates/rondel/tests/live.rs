@@ -67,7 +67,11 @@ fn all_arrive(mut run: Process, mut tap: Process, publisher: &[String], topic: &
     publish(topic, publisher, input);
     let lines = tap.take_stdout(MESSAGES);
     let verdicts: Vec<Emitted> = lines.iter().map(|line| Emitted::parse(line)).collect();
-    assert!(verdicts.iter().enumerate().all(|(i, v)| v.step == i as u64), "steps are out of order");
+    let wrong = verdicts.iter().enumerate().find(|(i, v)| v.step != *i as u64);
+    let at = wrong.map_or(0, |(i, _)| i);
+    let around: Vec<u64> =
+        verdicts.iter().skip(at.saturating_sub(3)).take(10).map(|verdict| verdict.step).collect();
+    assert!(wrong.is_none(), "steps are out of order: line {at} of {around:?}");
     assert_eq!(verdicts.iter().map(|v| v.letter).collect::<String>(), expected);
     tap.finish().expect_status(0).expect_stderr(&[&format!("received {} messages", grouped(MESSAGES))]);
     end(run, MESSAGES, MESSAGES);

@@ -420,6 +420,10 @@ impl Publisher for Queued {
         }
     }
 
+    fn is_behind(&self) -> bool {
+        self.queue.is_used()
+    }
+
     fn is_matched(&self) -> bool {
         self.publisher.is_matched()
     }
