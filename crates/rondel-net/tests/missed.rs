@@ -107,7 +107,10 @@ fn cut_between_messages(numbered: bool) -> Vec<News> {
 
 #[test]
 fn an_outage_is_known_before_the_first_message_after_it() {
-    assert_eq!(cut_between_messages(false), [News::Message, News::Missed, News::Message]);
+    // Zenoh may lose the new connection once more before it stays, which is said again.
+    let mut news = cut_between_messages(false);
+    news.dedup();
+    assert_eq!(news, [News::Message, News::Missed, News::Message]);
     // Numbers tell by themselves.
     assert_eq!(cut_between_messages(true), [News::Message, News::Message]);
 }
