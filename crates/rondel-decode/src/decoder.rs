@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId};
 
 use crate::binary::{BinaryDecoder, BinaryFormat};
 use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
@@ -151,6 +151,17 @@ pub enum DecoderError {
     Fields(Vec<PlanError>),
 }
 
+/// A field that a decoder does not read, because the message type does not have it as the program reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftOut {
+    /// The slot that would hold it.
+    pub slot: Slot,
+    /// Whether the type has no such field; otherwise it has another type.
+    pub is_missing: bool,
+    /// Whether only the presence of the field is read.
+    pub is_presence: bool,
+}
+
 /// Why a payload is refused.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -224,6 +235,43 @@ impl Decoder {
     ) -> Result<Decoder, DecoderError> {
         let decoder = PlainDecoder::new(topic, projection, time, time_unit, words);
         decoder.map(Decoder::Plain).map_err(DecoderError::Fields)
+    }
+
+    /// A decoder as [`Decoder::new`] makes it that reads the fields that the type has, and the fields that it leaves out.
+    ///
+    /// # Errors
+    /// As [`Decoder::new`], if the type has none of the fields in any form, or not the one that holds the time.
+    pub fn of_known_fields(
+        encoding: Encoding,
+        message_type: Option<&MessageType>,
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> Result<(Decoder, Vec<LeftOut>), DecoderError> {
+        let decoder =
+            |fields: &Projection, time| Decoder::new(encoding, message_type, topic, fields, time, time_unit);
+        let error = match decoder(projection, time) {
+            Ok(decoder) => return Ok((decoder, Vec::new())),
+            Err(error) => error,
+        };
+        let (mut known, mut left_out) = (Projection::default(), Vec::new());
+        for field in &projection.fields {
+            match decoder(&Projection { fields: vec![field.clone()] }, None) {
+                Ok(_) => known.fields.push(field.clone()),
+                Err(DecoderError::Fields(errors)) => {
+                    let is_missing = errors.iter().all(PlanError::is_about_absence);
+                    let is_presence = field.read == Read::Presence;
+                    left_out.push(LeftOut { slot: field.slot, is_missing, is_presence });
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        let is_found = |field: &LeftOut| !field.is_missing;
+        if known.fields.is_empty() && !projection.fields.is_empty() && !left_out.iter().any(is_found) {
+            return Err(error);
+        }
+        Ok((decoder(&known, time)?, left_out))
     }
 
     /// A decoder as [`Decoder::new`] makes it, for messages whose type is not known yet: until it is

@@ -16,6 +16,7 @@
 
 pub mod binary;
 pub mod cdr;
+mod changes;
 mod decoder;
 mod error;
 mod fields;
@@ -32,7 +33,8 @@ mod sink;
 mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};
-pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, MessageType};
+pub use changes::{Change, ChangeKind};
+pub use decoder::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType};
 pub use error::{MessageError, MessageErrorKind};
 pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};

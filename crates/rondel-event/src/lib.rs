@@ -20,7 +20,7 @@ mod verdict;
 pub use address::{AddressFault, AddressPattern, NameId, globs_meet};
 pub use block::{Block, BoolColumn, Column, Layout, Rows, StringColumn};
 pub use event::Event;
-pub use origin::Origin;
+pub use origin::{Origin, TypeIndex};
 pub use path::{FROM_END, Path, Segment};
 pub use projection::{Condition, Field, Projection, Quantifier, Read, Slot, Test};
 pub use snapshot::SnapshotError;

@@ -10,3 +10,9 @@ pub struct Origin {
     /// Sequence number of the message.
     pub number: u64,
 }
+
+/// Position of the type of a message among the types of its topic.
+///
+/// Publishers of one topic may have different versions of a type, or different types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeIndex(pub u16);

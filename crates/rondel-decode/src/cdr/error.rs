@@ -133,6 +133,17 @@ pub enum PlanErrorKind {
     Unsupported(&'static str),
 }
 
+impl PlanError {
+    /// Whether the type has no such field or element. A part of something without fields has another type instead.
+    pub(crate) fn is_about_absence(&self) -> bool {
+        match &self.kind {
+            PlanErrorKind::NoField(known) => !known.is_empty(),
+            PlanErrorKind::NoElement(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.is_empty() {
