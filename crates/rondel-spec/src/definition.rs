@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use rondel_event::Value;
+use rondel_event::{Value, ValueType};
 
-use crate::spec::Schema;
+use crate::spec::{Schema, SchemaType};
 
 /// The fields and constants of a message type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +31,48 @@ pub struct TypeConstant {
     pub value: Value,
 }
 
+impl Definition {
+    /// Adds the fields and constants of another version of the type. Of a field that has another type there, the type in
+    /// this version counts, but for integers that are floats there.
+    pub fn add_version(&mut self, other: Definition) {
+        add_fields(&mut self.schema, other.schema);
+        for constant in other.constants {
+            let is_same =
+                |known: &TypeConstant| (&known.owner, &known.name) == (&constant.owner, &constant.name);
+            if !self.constants.iter().any(is_same) {
+                self.constants.push(constant);
+            }
+        }
+        for (field, owner) in other.enumerations {
+            self.enumerations.entry(field).or_insert(owner);
+        }
+    }
+}
+
+fn add_fields(schema: &mut Schema, other: Schema) {
+    for (name, part) in other.fields {
+        match schema.fields.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => add_part(known, part),
+            None => schema.fields.push((name, part)),
+        }
+    }
+}
+
+fn add_part(part: &mut SchemaType, other: SchemaType) {
+    match (part, other) {
+        (SchemaType::Value(own @ ValueType::Int), SchemaType::Value(ValueType::Float)) => {
+            *own = ValueType::Float
+        }
+        (SchemaType::Object(own), SchemaType::Object(other)) => add_fields(own, other),
+        (SchemaType::Array(own, size), SchemaType::Array(other, other_size)) => {
+            add_part(own, *other);
+            // Elements that one version has may be read.
+            *size = size.zip(other_size).map(|(own, other)| own.max(other));
+        }
+        _ => {}
+    }
+}
+
 /// Why there is no definition of a message type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoDefinition {
@@ -55,4 +97,42 @@ pub trait Definitions {
     /// # Errors
     /// [`NoDefinition`] if there is none.
     fn definition(&self, name: &str) -> Result<Definition, NoDefinition>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(fields: &[(&str, SchemaType)]) -> Definition {
+        let fields = fields.iter().map(|(name, part)| ((*name).to_owned(), part.clone())).collect();
+        Definition { schema: Schema { fields }, ..Definition::default() }
+    }
+
+    #[test]
+    fn versions_have_the_fields_of_both() {
+        let value = SchemaType::Value;
+        let object = |fields: &[(&str, SchemaType)]| SchemaType::Object(definition(fields).schema);
+        let array = |size| SchemaType::Array(Box::new(value(ValueType::Int)), size);
+        let mut first = definition(&[
+            ("n", value(ValueType::Int)),
+            ("s", value(ValueType::String)),
+            ("o", object(&[("x", value(ValueType::Bool))])),
+            ("a", array(Some(3))),
+        ]);
+        first.add_version(definition(&[
+            ("s", value(ValueType::Float)),
+            ("extra", value(ValueType::Int)),
+            ("n", value(ValueType::Float)),
+            ("o", object(&[("y", value(ValueType::Bool))])),
+            ("a", array(Some(5))),
+        ]));
+        let expected = definition(&[
+            ("n", value(ValueType::Float)),
+            ("s", value(ValueType::String)),
+            ("o", object(&[("x", value(ValueType::Bool)), ("y", value(ValueType::Bool))])),
+            ("a", array(Some(5))),
+            ("extra", value(ValueType::Int)),
+        ]);
+        assert_eq!(first, expected);
+    }
 }

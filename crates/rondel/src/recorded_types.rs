@@ -14,16 +14,22 @@ use rondel_spec::Definition;
 
 use crate::{json_schema, warn};
 
-/// The types of some recordings by name. The first recording that has a type defines it.
+/// A type as a recording describes it.
+type Version = (Encoding, Arc<RecordedSchema>, PathBuf);
+
+/// The versions of a type that are remembered.
+const VERSIONS: usize = 256;
+
+/// The types of some recordings by name, each with its versions. A type may be used with the fields of all of them.
 #[derive(Debug, Default)]
 pub struct RecordedTypes {
-    types: BTreeMap<String, (Encoding, Arc<RecordedSchema>, PathBuf)>,
+    types: BTreeMap<String, Vec<Version>>,
 }
 
 impl RecordedTypes {
     /// Reads the types of these recordings. One that cannot be read has none, which is shown: its types may be missing.
     pub fn read(recordings: &[PathBuf]) -> RecordedTypes {
-        let mut types = BTreeMap::new();
+        let mut types: BTreeMap<String, Vec<Version>> = BTreeMap::new();
         for path in recordings {
             if is_table(path) {
                 continue;
@@ -39,34 +45,47 @@ impl RecordedTypes {
                 if schema.encoding.is_empty() && schema.data.is_empty() {
                     continue;
                 }
-                let entry = || (encoding, Arc::clone(schema), path.clone());
-                types.entry(full_name(&schema.name)).or_insert_with(entry);
+                let versions = types.entry(full_name(&schema.name)).or_default();
+                let is_known = |(known, of, _): &Version| *known == encoding && of == schema;
+                if versions.len() < VERSIONS && !versions.iter().any(is_known) {
+                    versions.push((encoding, Arc::clone(schema), path.clone()));
+                }
             }
         }
         RecordedTypes { types }
     }
 
-    /// Returns a type, unless no recording has it, with the recording.
+    /// Returns the first version of a type, unless no recording has it, with the recording.
     ///
     /// # Errors
     /// Why its definition cannot be used.
     pub fn find(&self, name: &str) -> Option<(Result<MessageType, String>, &Path)> {
-        let (encoding, schema, path) = self.types.get(&full_name(name))?;
+        let (encoding, schema, path) = self.types.get(&full_name(name))?.first()?;
         Some((message_type(schema, *encoding), path))
     }
 
-    /// Returns the fields of a type, as [`find`](Self::find) does; also of messages in JSON with a JSON Schema.
+    /// Returns the fields that a type has in any version, with the recording of the first; also of messages in JSON with a
+    /// JSON Schema.
     ///
     /// # Errors
     /// Why its definition cannot be used.
     pub fn definition(&self, name: &str) -> Option<(Result<Definition, String>, &Path)> {
-        let (encoding, schema, path) = self.types.get(&full_name(name))?;
-        let found = match (encoding, schema.encoding.as_str()) {
-            (Encoding::Json, "jsonschema") => json_schema::definition(&schema.name, &schema.data)
-                .map_err(|error| format!("the definition of {} cannot be used: {error}", schema.name)),
-            _ => message_type(schema, *encoding).and_then(|found| definition(&found).map_err(str::to_owned)),
-        };
+        let (first @ (_, _, path), others) = self.types.get(&full_name(name))?.split_first()?;
+        let found = version(first).map(|mut found| {
+            // A version that cannot be used is reported where its messages are read.
+            others.iter().filter_map(|other| version(other).ok()).for_each(|other| found.add_version(other));
+            found
+        });
         Some((found, path))
+    }
+}
+
+/// The fields of one version of a type.
+fn version((encoding, schema, _): &Version) -> Result<Definition, String> {
+    match (encoding, schema.encoding.as_str()) {
+        (Encoding::Json, "jsonschema") => json_schema::definition(&schema.name, &schema.data)
+            .map_err(|error| format!("the definition of {} cannot be used: {error}", schema.name)),
+        _ => message_type(schema, *encoding).and_then(|found| definition(&found).map_err(str::to_owned)),
     }
 }
 
