@@ -126,6 +126,8 @@ impl End {
 pub struct RecordedTopic {
     /// The name.
     pub name: String,
+    /// What tells it apart from others of the same name, such as `channel 3`; empty if nothing does.
+    pub label: String,
     /// The encoding of its messages as the recording calls it: `cdr`, `json`, `protobuf` …
     pub encoding: String,
     /// The type of its messages, if the recording has it.

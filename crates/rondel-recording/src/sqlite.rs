@@ -185,6 +185,7 @@ fn topics(
         numbers.insert(number, topics.len());
         topics.push(RecordedTopic {
             name: text(row, 1)?,
+            label: format!("topic {number}"),
             encoding: text(row, 3)?,
             schema: (!type_name.is_empty())
                 .then(|| Arc::new(RecordedSchema { name: type_name, encoding, data })),

@@ -71,7 +71,8 @@ pub use names::TopicNames;
 pub use notice::Notice;
 pub use omission::{FirstOmission, Omission, Omissions, Reason};
 pub use options::{
-    Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, Reset, ResetPolicy, TimeSource,
+    Blind, Emit, INSTANCE_BYTES, Input, LARGEST_MESSAGE, Options, PublisherType, Reset, ResetPolicy,
+    TimeSource,
 };
 pub use report::{PropertyInfo, Report};
 pub use rondel_decode::{DecodeError, Encoding};

@@ -1,6 +1,7 @@
 //! Notices about messages that were late, lost or refused.
 
 mod alignment;
+mod types;
 
 use rondel_align::Refusal;
 use rondel_engine::Anew;
@@ -441,7 +442,10 @@ impl Notice {
 
     /// Whether every notice of this kind is about something else, so that each is worth a line.
     pub fn is_single(&self) -> bool {
-        matches!(self.kind, "edited" | "jump" | "limit" | "long_parameter" | "missing" | "shared" | "unsaved")
+        matches!(
+            self.kind,
+            "edited" | "jump" | "limit" | "long_parameter" | "missing" | "other_type" | "shared" | "unsaved"
+        )
     }
 
     /// Whether notices of this kind are about times that follow one another, so that later ones are worth a line too.

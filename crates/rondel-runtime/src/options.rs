@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rondel_decode::plain::Words;
-use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
+use rondel_decode::{Decoder, DecoderError, Encoding, LeftOut, MessageType};
 use rondel_event::{Path, Projection, TimeUnit, TopicId};
 
 use crate::alignment::{Alignment, Policy};
@@ -146,6 +146,21 @@ pub struct Input {
     pub message_type: Option<Arc<MessageType>>,
     /// The words for true and false in plain payloads beside the usual ones.
     pub words: Arc<Words>,
+    /// The types of publishers that have another one: see [`SessionPlan::set_types`](crate::SessionPlan::set_types).
+    pub further: Vec<PublisherType>,
+    /// Whether fields that the type does not have are unknown in its messages, as a further type has them.
+    pub is_partial: bool,
+}
+
+/// A type that publishers of a topic have.
+#[derive(Clone, Debug, Default)]
+pub struct PublisherType {
+    /// The encoding of their messages.
+    pub encoding: Encoding,
+    /// The type of their messages, for encodings that need one.
+    pub message_type: Option<Arc<MessageType>>,
+    /// The publisher in words, such as `channel 3`.
+    pub publisher: String,
 }
 
 impl Input {
@@ -174,6 +189,16 @@ impl Input {
         }
         let message_type = self.message_type.as_deref();
         Decoder::new(self.encoding, message_type, topic, fields, self.time.field(), self.time_unit)
+    }
+
+    /// As [`Input::decoder`], for the fields that the type has; returns also those that it does not have.
+    pub(crate) fn known_fields(
+        &self,
+        topic: TopicId,
+        fields: &Projection,
+    ) -> Result<(Decoder, Vec<LeftOut>), DecoderError> {
+        let (message_type, time) = (self.message_type.as_deref(), self.time.field());
+        Decoder::of_known_fields(self.encoding, message_type, topic, fields, time, self.time_unit)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod aligned;
 mod blind;
+mod decoders;
 mod direct;
 mod edited;
 mod emitter;
@@ -23,8 +24,8 @@ use rondel_align::{NumberOutcome, Refusal};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Mistyped, Part, Source};
 use rondel_decode::plain;
-use rondel_decode::{DecodeError, Decoder, DecoderError, MessageType, MessageWriter};
-use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_decode::{DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter};
+use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
@@ -34,13 +35,14 @@ use crate::limits::Refused;
 use crate::missing::{Missing, Needed};
 use crate::notice::{INEXACT, Notice};
 use crate::omission::{FirstOmission, Omissions, Reason};
-use crate::options::{Input, Options};
+use crate::options::{Input, Options, PublisherType};
 use crate::report::{PropertyInfo, Report};
 use crate::saved::StartError;
 use crate::sharing::Sharing;
 use crate::statistics::{Counts, Summary, TopicStatistics};
 use crate::text::{duration, grouped, size};
 use aligned::Aligned;
+use decoders::TopicDecoder;
 use direct::Direct;
 pub use edited::Edited;
 use emitter::Emitter;
@@ -65,6 +67,8 @@ pub struct Stamp {
     pub origin: Option<Origin>,
     /// The name of its topic, where the address has parameters: see [`SessionPlan::names`].
     pub name: Option<NameId>,
+    /// The type of the message among those of its topic: see [`SessionPlan::set_types`].
+    pub of_type: TypeIndex,
 }
 
 impl Stamp {
@@ -131,7 +135,7 @@ enum Route {
 
 impl Route {
     /// The decoder of each topic; none where fields are not read.
-    fn decoders(&self) -> &[Decoder] {
+    fn decoders(&self) -> &[TopicDecoder] {
         match self {
             Route::Direct(direct) => direct.decoders(),
             Route::Aligned(aligned) => aligned.decoders(),
@@ -149,12 +153,33 @@ impl Route {
     }
 
     /// The decoder of each topic; none where fields are not read.
-    fn decoders_mut(&mut self) -> Option<&mut [Decoder]> {
+    fn decoders_mut(&mut self) -> Option<&mut [TopicDecoder]> {
         match self {
             Route::Direct(direct) => Some(direct.decoders_mut()),
             Route::Aligned(aligned) => Some(aligned.decoders_mut()),
             Route::Synchronized(_) => None,
         }
+    }
+
+    /// Adds a further type of a topic.
+    fn add_type(
+        &mut self,
+        topic: TopicId,
+        decoder: (Decoder, Vec<LeftOut>),
+        of: &PublisherType,
+    ) -> Result<(), DecoderError> {
+        if let Route::Synchronized(synchronized) = self {
+            synchronized.add_writer(topic, of)?;
+        }
+        let decoders = match self {
+            Route::Direct(direct) => direct.decoders_mut(),
+            Route::Aligned(aligned) => aligned.decoders_mut(),
+            Route::Synchronized(synchronized) => synchronized.decoders_mut(),
+        };
+        if let Some(of_topic) = decoders.get_mut(topic.index()) {
+            of_topic.add(decoder);
+        }
+        Ok(())
     }
 
     /// Goes on counting the lines that another route has read.
@@ -396,7 +421,7 @@ impl Session {
             self.shared.notice(Notice::undecodable(topic, payload.len(), &why));
             self.shared.missing.unread(topic);
             self.unread(topic, stamp.origin);
-        } else if self.sharing.is_some() {
+        } else if self.sharing.is_some() && stamp.of_type == TypeIndex::default() {
             self.share(topic, payload);
         }
         if let Some(fate) = self.shared.laps.decided() {
@@ -905,10 +930,18 @@ impl Session {
         let decoders = (0..).map(TopicId).zip(self.route.decoders()).zip(self.route.projections());
         for ((topic, decoder), projection) in decoders {
             let first = || {
-                let field = decoder.too_large()?;
-                let field = projection.fields.iter().find(|own| own.slot == field)?;
-                let why = if field.exact { INEXACT } else { "has an integer beyond 64 bits with a sign" };
-                let detail = format!("`{}` {why}", field.path);
+                let path = |slot| projection.fields.iter().find(|own| own.slot == slot);
+                let detail = match (decoder.too_large(), decoder.other_type()) {
+                    (Some(slot), _) => {
+                        let field = path(slot)?;
+                        let why =
+                            if field.exact { INEXACT } else { "has an integer beyond 64 bits with a sign" };
+                        format!("`{}` {why}", field.path)
+                    }
+                    (None, slot) => {
+                        format!("`{}` has another type in messages of one publisher", path(slot?)?.path)
+                    }
+                };
                 Some(FirstOmission { time: None, detail })
             };
             omissions.add(Reason::OtherFieldType, Some(topic), decoder.mistyped(), first);

@@ -28,7 +28,7 @@ fn session(blind: Blind, policy: Policy) -> (Session, Arc<ManualClock>) {
 fn push(session: &mut Session, clock: &ManualClock, topic: u32, seconds: i64, number: u64) {
     clock.set(at(seconds));
     let origin = Some(Origin { publisher: u64::from(topic), number });
-    let stamp = Stamp { source: Some(at(seconds)), arrival: Some(at(seconds)), origin, name: None };
+    let stamp = Stamp { source: Some(at(seconds)), arrival: Some(at(seconds)), origin, ..Stamp::default() };
     let field = if topic == 0 { "x" } else { "y" };
     session.push(TopicId(topic), stamp, format!("{{\"{field}\": 1}}").as_bytes()).unwrap();
     session.flush();

@@ -119,7 +119,7 @@ fn live(odd: &[Line], policy: Policy) -> Told {
     for (topic, second, line) in recording(odd) {
         let time = Some(Timestamp::from_nanos(second * 1_000_000_000));
         let origin = Some(Origin { publisher: u64::from(topic) + 1, number: second as u64 });
-        let stamp = Stamp { source: time, arrival: time, origin, name: None };
+        let stamp = Stamp { source: time, arrival: time, origin, ..Stamp::default() };
         let text = if line == Line::Undecodable { "no" } else { payload(topic) };
         if line == Line::Good || line == Line::Undecodable {
             let _ = session.push(TopicId(topic), stamp, text.as_bytes());
@@ -223,8 +223,12 @@ fn a_message_that_cannot_be_decoded_is_not_missing() {
     let mut session = session(Policy::EventTime, Blind::Inconclusive);
     for (number, text) in [(0, "{\"x\":1}"), (1, "no"), (2, "{\"x\":1}"), (4, "{\"x\":1}")] {
         let time = Some(Timestamp::from_nanos(number as i64 * 1_000_000_000));
-        let stamp =
-            Stamp { source: time, arrival: time, origin: Some(Origin { publisher: 1, number }), name: None };
+        let stamp = Stamp {
+            source: time,
+            arrival: time,
+            origin: Some(Origin { publisher: 1, number }),
+            ..Stamp::default()
+        };
         assert_eq!(session.push(TopicId(0), stamp, text.as_bytes()).is_err(), text == "no");
     }
     session.finish();

@@ -8,7 +8,7 @@ use rondel_decode::schema::Library;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Timestamp, TopicEvent, TopicId, Value, Verdict};
 use rondel_runtime::alignment::Policy;
-use rondel_runtime::{Alignment, ManualClock, Options, Session, SessionPlan, Stamp};
+use rondel_runtime::{Alignment, Input, ManualClock, Options, Session, SessionPlan, Stamp};
 
 const GEAR: TopicId = TopicId(0);
 const TEXT: &str = "topic gear { report: int } topic speed { v: float }
@@ -116,10 +116,9 @@ fn each_plan(policy: Policy, message_type: Option<Arc<MessageType>>) -> SessionP
     let parsed = rondel_spec::parse(EACH);
     let clock = Arc::new(ManualClock::default());
     let alignment = Alignment::new(policy);
-    let options = Options { live: true, types_later: true, clock, alignment, ..Options::default() };
-    let mut plan = SessionPlan::new(&parsed.spec.unwrap(), options).unwrap();
-    plan.set_encoding(GEAR, Encoding::Cdr, message_type);
-    plan
+    let inputs = vec![Input { encoding: Encoding::Cdr, message_type, ..Input::default() }];
+    let options = Options { inputs, live: true, types_later: true, clock, alignment, ..Options::default() };
+    SessionPlan::new(&parsed.spec.unwrap(), options).unwrap()
 }
 
 /// A message of `Track` in the first version of CDR.

@@ -480,8 +480,13 @@ impl State {
             if is_simulated {
                 arrival = None;
             }
-            let stamp =
-                Stamp { source: sample.source_time, arrival, origin: sample.origin, name: sample.name };
+            let stamp = Stamp {
+                source: sample.source_time,
+                arrival,
+                origin: sample.origin,
+                name: sample.name,
+                ..Stamp::default()
+            };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
                 self.undecodable(topic, sample.payload, error);
             }

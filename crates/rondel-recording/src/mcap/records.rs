@@ -135,7 +135,17 @@ pub(super) fn channel(body: &[u8]) -> Option<(u16, u16, RecordedTopic)> {
     let (id, schema) = (members.u16()?, members.u16()?);
     let (name, encoding) = (members.text()?, members.text()?);
     let metadata = members.pairs()?;
-    Some((id, schema, RecordedTopic { name, encoding, metadata, ..RecordedTopic::default() }))
+    Some((
+        id,
+        schema,
+        RecordedTopic {
+            name,
+            label: format!("channel {id}"),
+            encoding,
+            metadata,
+            ..RecordedTopic::default()
+        },
+    ))
 }
 
 /// Reads the program that wrote a file, in its header.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use rondel_align::{Notice as OrderNotice, SetNotice, Unused};
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines, Source};
-use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, Program, SeenAgain};
 use rondel_event::{Block, Field, Layout, Origin, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use rondel_spec::{Property, Spec, TimeModel};
 
 use super::blind::{Hole, UNKNOWN};
+use super::decoders::TopicDecoder;
 use super::emitter::Evaluated;
 use super::intake::{Intake, Taken};
 use super::laps::Held;
@@ -91,12 +92,12 @@ impl Aligned {
     }
 
     /// The decoder of each topic.
-    pub(super) fn decoders(&self) -> &[Decoder] {
+    pub(super) fn decoders(&self) -> &[TopicDecoder] {
         self.intake.decoders()
     }
 
     /// The decoder of each topic.
-    pub(super) fn decoders_mut(&mut self) -> &mut [Decoder] {
+    pub(super) fn decoders_mut(&mut self) -> &mut [TopicDecoder] {
         self.intake.decoders_mut()
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines, Source};
-use rondel_decode::{DecodeError, Decoder};
 use rondel_engine::{Monitor, SeenAgain, UnseenFrom};
 use rondel_event::{Block, Layout, Projection, Rows, TimeUnit, Timestamp, TopicId};
 use rondel_spec::{Property, TimeModel};
 
 use super::blind::Hole;
+use super::decoders::TopicDecoder;
 use super::emitter::Evaluated;
 use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
@@ -34,7 +35,7 @@ use crate::text::counted;
 /// One monitor, and the decoders that fill its block.
 pub(super) struct Direct {
     specification: Specification,
-    decoders: Vec<Decoder>,
+    decoders: Vec<TopicDecoder>,
     named: NamedTopics,
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
@@ -89,12 +90,12 @@ const ROUNDS: u32 = 1000;
 
 impl Direct {
     /// The decoder of each topic.
-    pub(super) fn decoders(&self) -> &[Decoder] {
+    pub(super) fn decoders(&self) -> &[TopicDecoder] {
         &self.decoders
     }
 
     /// The decoder of each topic.
-    pub(super) fn decoders_mut(&mut self) -> &mut [Decoder] {
+    pub(super) fn decoders_mut(&mut self) -> &mut [TopicDecoder] {
         &mut self.decoders
     }
 
@@ -189,7 +190,8 @@ impl Direct {
             TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
             TimeSource::Field(_) => (NO_TIME, true),
         };
-        if let Err(error) = self.decoders[topic.index()].decode(payload, time, &mut self.block) {
+        if let Err(error) = self.decoders[topic.index()].decode(stamp.of_type, payload, time, &mut self.block)
+        {
             shared.counts.undecodable += 1;
             return Err(error);
         }
@@ -841,7 +843,7 @@ impl Direct {
     }
 
     pub(super) fn summarize(&self, summary: &mut Summary, shared: &Shared) {
-        let decoded: u64 = self.decoders.iter().map(Decoder::mistyped).sum();
+        let decoded: u64 = self.decoders.iter().map(TopicDecoder::mistyped).sum();
         let undecodable = self.lines_before.1;
         summary.counts.mistyped = decoded + since(&self.mistyped, &self.lines_before.0).sum::<u64>();
         summary.counts.undecodable += self.undecodable - undecodable;

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use rondel_decode::DecodeError;
 use rondel_decode::lines::{LineError, Lines, Source};
-use rondel_decode::{DecodeError, Decoder};
 use rondel_event::{Block, Layout, Origin, Projection, Timestamp, TopicId};
 
+use super::decoders::TopicDecoder;
 use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
@@ -22,7 +23,7 @@ use crate::text::counted;
 
 /// The decoders and the clock of an alignment, also of a synchronizer.
 pub(super) struct Intake {
-    decoders: Vec<Decoder>,
+    decoders: Vec<TopicDecoder>,
     named: NamedTopics,
     inputs: Vec<Input>,
     pub(super) block: Block,
@@ -136,7 +137,9 @@ impl Intake {
             TimeSource::Arrival => stamp.arrival(&*shared.clock),
             TimeSource::Field(_) => NO_TIME,
         };
-        if let Err(error) = self.decoders[topic.index()].decode(payload, given, &mut self.block) {
+        if let Err(error) =
+            self.decoders[topic.index()].decode(stamp.of_type, payload, given, &mut self.block)
+        {
             shared.counts.undecodable += 1;
             return Err(error);
         }
@@ -387,12 +390,12 @@ impl Intake {
     }
 
     /// The decoder of each topic.
-    pub(super) fn decoders(&self) -> &[Decoder] {
+    pub(super) fn decoders(&self) -> &[TopicDecoder] {
         &self.decoders
     }
 
     /// The decoder of each topic.
-    pub(super) fn decoders_mut(&mut self) -> &mut [Decoder] {
+    pub(super) fn decoders_mut(&mut self) -> &mut [TopicDecoder] {
         &mut self.decoders
     }
 
@@ -407,7 +410,7 @@ impl Intake {
     }
 
     pub(super) fn mistyped(&self) -> u64 {
-        self.mistyped_lines().sum::<u64>() + self.decoders.iter().map(Decoder::mistyped).sum::<u64>()
+        self.mistyped_lines().sum::<u64>() + self.decoders.iter().map(TopicDecoder::mistyped).sum::<u64>()
     }
 
     pub(super) fn inputs(&self) -> &[Input] {

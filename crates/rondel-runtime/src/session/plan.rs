@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
 use rondel_engine::CompileError;
 use rondel_event::{Field, Projection, SnapshotError, Timestamp, TopicId};
 use rondel_spec::Spec;
 
 use super::aligned::Aligned;
+use super::decoders::TopicDecoder;
 use super::direct::Direct;
 use super::edited::Edited;
 use super::emitter::Emitter;
@@ -168,31 +168,6 @@ impl SessionPlan {
         self.names.get(topic.index())?.as_ref()
     }
 
-    /// Sets the encoding and the type of the messages of a topic, for sessions from here on.
-    pub fn set_encoding(
-        &mut self,
-        topic: TopicId,
-        encoding: Encoding,
-        message_type: Option<Arc<MessageType>>,
-    ) {
-        if let Some(input) = self.options.inputs.get_mut(topic.index()) {
-            (input.encoding, input.message_type) = (encoding, message_type);
-        }
-    }
-
-    /// Checks whether the messages of a topic can be decoded.
-    ///
-    /// # Errors
-    /// The fields that its type does not have.
-    pub fn check_encoding(&self, topic: TopicId) -> Result<(), DecoderError> {
-        let input = self.options.inputs.get(topic.index());
-        let fields = self.specification.program.projections().get(topic.index());
-        match input.zip(fields) {
-            Some((input, fields)) => input.decoder(topic, &self.in_messages(topic, fields)).map(drop),
-            None => Ok(()),
-        }
-    }
-
     /// Sets what sessions from here on do when times begin anew.
     pub fn set_reset(&mut self, policy: ResetPolicy) {
         self.options.reset.policy = policy;
@@ -245,9 +220,14 @@ impl SessionPlan {
     }
 
     /// The fields that messages of a topic have: not the parameters of its address, where their type lists its fields.
-    pub(super) fn in_messages<'f>(&self, topic: TopicId, fields: &'f Projection) -> Cow<'f, Projection> {
-        let input = self.input(topic).filter(|input| input.encoding.needs_schema());
-        let Some((names, input)) = self.names(topic).zip(input) else { return Cow::Borrowed(fields) };
+    pub(super) fn fields_in<'f>(
+        &self,
+        topic: TopicId,
+        input: &Input,
+        fields: &'f Projection,
+    ) -> Cow<'f, Projection> {
+        let names = self.names(topic).filter(|_| input.encoding.needs_schema());
+        let Some(names) = names else { return Cow::Borrowed(fields) };
         let is_own = |field: &&Field| !names.has(&field.path) || Some(&field.path) == input.time.field();
         Cow::Owned(Projection { fields: fields.fields.iter().filter(is_own).cloned().collect() })
     }
@@ -260,17 +240,11 @@ impl SessionPlan {
     }
 
     /// Decoders of all topics for these fields.
-    pub(super) fn decoders(&self, projections: &[Projection]) -> Result<Vec<Decoder>, StartError> {
+    pub(super) fn decoders(&self, projections: &[Projection]) -> Result<Vec<TopicDecoder>, StartError> {
         let topics = self.specification.spec.topics.iter().zip(&self.options.inputs);
         let decoder =
             |(i, ((topic, input), fields)): (usize, ((&rondel_spec::Topic, &Input), &Projection))| {
-                let id = TopicId(i as u32);
-                let fields = self.in_messages(id, fields);
-                if self.options.types_later && input.awaits_type() {
-                    let (time, unit) = (input.time.field(), input.time_unit);
-                    return Ok(Decoder::awaiting(input.encoding, id, &fields, time, unit));
-                }
-                let decoder = input.decoder(id, &fields);
+                let decoder = self.topic_decoder(TopicId(i as u32), input, fields);
                 decoder.map_err(|error| StartError::Mismatch(format!("topic '{}': {error}", topic.name)))
             };
         topics.zip(projections).enumerate().map(decoder).collect()
@@ -334,7 +308,7 @@ impl SessionPlan {
             emitter.reports.begin_lap(lap);
             accounts.restore(&known.numbers)?;
         }
-        Ok(Session {
+        let mut session = Session {
             route,
             watch: self.options.missing_after.map(Watch::new),
             counts_at: VecDeque::new(),
@@ -388,7 +362,9 @@ impl SessionPlan {
             finished: false,
             fingerprint: self.fingerprint,
             edited: None,
-        })
+        };
+        self.type_notices().for_each(|notice| session.shared.notice(notice));
+        Ok(session)
     }
 }
 

@@ -6,9 +6,10 @@ use rondel_align::{Order, Released, Sets, SnapshotError};
 use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_decode::{DecodeError, DecoderError, Encoding, MessageType, MessageWriter};
-use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Layout, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
 
 use super::aligned::of_specification;
+use super::decoders::TopicDecoder;
 use super::intake::{Intake, Taken};
 use super::pause::Missed;
 use super::{SessionPlan, Shared, Stamp};
@@ -16,7 +17,7 @@ use crate::alignment::Alignment;
 use crate::alignment_statistics::AlignmentStatistics;
 use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::notice::{Notice, of_order, of_sets};
-use crate::options::Input;
+use crate::options::{Input, PublisherType};
 use crate::saved::{Known, Saved, StartError, Waiting};
 use crate::statistics::Summary;
 use crate::text::write_seconds;
@@ -29,6 +30,8 @@ pub(super) struct Synchronized {
     intake: Intake,
     /// How the messages of each topic become JSON, where they are not.
     writers: Vec<Option<MessageWriter>>,
+    /// The same for messages of further types.
+    further: Vec<Vec<Option<MessageWriter>>>,
     topics: Vec<String>,
     /// The names of the topics in JSON.
     quoted: Vec<Vec<u8>>,
@@ -99,6 +102,9 @@ impl Synchronized {
             writer.map_err(|error| StartError::Mismatch(format!("topic '{name}': {error}")))
         };
         let writers = topics.iter().zip(&plan.options.inputs).map(writer).collect::<Result<_, _>>()?;
+        let further = |input: &Input| input.further.iter().map(writer_of).collect::<Result<_, _>>();
+        let further = plan.options.inputs.iter().map(further).collect::<Result<_, DecoderError>>();
+        let further = further.map_err(|error| StartError::Mismatch(error.to_string()))?;
         let rule = Rule::new(topics.len(), &plan.options.alignment);
         let first = Waiting::default();
         let (rule, waiting) = match saved {
@@ -117,6 +123,7 @@ impl Synchronized {
             quoted: topics.iter().map(|name| serde_json::to_vec(name).unwrap_or_default()).collect(),
             topics,
             writers,
+            further,
             set: Vec::new(),
             text: Vec::new(),
         })
@@ -137,6 +144,19 @@ impl Synchronized {
         Ok(())
     }
 
+    /// Adds how messages of a further type of a topic become JSON.
+    pub(super) fn add_writer(&mut self, topic: TopicId, of: &PublisherType) -> Result<(), DecoderError> {
+        if let Some(writers) = self.further.get_mut(topic.index()) {
+            writers.push(writer_of(of)?);
+        }
+        Ok(())
+    }
+
+    /// The decoder of each topic.
+    pub(super) fn decoders_mut(&mut self) -> &mut [TopicDecoder] {
+        self.intake.decoders_mut()
+    }
+
     pub(super) fn push(
         &mut self,
         topic: TopicId,
@@ -145,9 +165,10 @@ impl Synchronized {
         shared: &mut Shared,
     ) -> Result<(), DecodeError> {
         self.intake.block.clear();
-        let passed = self.passed(topic, payload, shared.largest_message).inspect_err(|_| {
-            shared.counts.undecodable += 1;
-        })?;
+        let passed =
+            self.passed((topic, stamp.of_type), payload, shared.largest_message).inspect_err(|_| {
+                shared.counts.undecodable += 1;
+            })?;
         let Some(taken) = self.intake.take(topic, stamp, payload, false, shared)? else { return Ok(()) };
         // Nothing is judged here.
         self.intake.missed = None;
@@ -172,8 +193,17 @@ impl Synchronized {
     }
 
     /// The message as it is passed on.
-    fn passed(&mut self, topic: TopicId, payload: &[u8], limit: usize) -> Result<Arc<[u8]>, DecodeError> {
-        let Some(Some(writer)) = self.writers.get(topic.index()) else { return Ok(Arc::from(payload)) };
+    fn passed(
+        &mut self,
+        (topic, of_type): (TopicId, TypeIndex),
+        payload: &[u8],
+        limit: usize,
+    ) -> Result<Arc<[u8]>, DecodeError> {
+        let writer = match usize::from(of_type.0).checked_sub(1) {
+            None => self.writers.get(topic.index()),
+            Some(further) => self.further.get(topic.index()).and_then(|writers| writers.get(further)),
+        };
+        let Some(Some(writer)) = writer else { return Ok(Arc::from(payload)) };
         self.text.clear();
         writer.write(payload, limit, &mut self.text)?;
         Ok(Arc::from(&self.text[..]))
@@ -318,6 +348,14 @@ impl Synchronized {
         }
         Some(text)
     }
+}
+
+/// How messages of a type become JSON, where they are not.
+fn writer_of(of: &PublisherType) -> Result<Option<MessageWriter>, DecoderError> {
+    let PublisherType { encoding, message_type, .. } = of;
+    (*encoding != Encoding::Json)
+        .then(|| MessageWriter::new(*encoding, message_type.clone(), JsonForm::READABLE))
+        .transpose()
 }
 
 /// The names of the topics in a snapshot.

@@ -7,20 +7,21 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
-use rondel_decode::{Encoding, MessageType};
-use rondel_event::{Field, NameId, Origin, Read as ReadAs, Timestamp, TopicId, ValueType};
+use rondel_event::{Field, NameId, Origin, Read as ReadAs, Timestamp, TopicId, TypeIndex, ValueType};
 use rondel_recording::{
     CutOff, End, OpenError, Opened, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError,
     Selection, WantedField, shown,
 };
-use rondel_runtime::{Clock as _, ManualClock, Reason, Session, SessionPlan, Stamp, TimeSource};
+use rondel_runtime::{
+    Clock as _, ManualClock, PublisherType, Reason, Session, SessionPlan, Stamp, TimeSource,
+};
 
 use super::checking::{Checking, Notices, Read, Stopped};
 use super::kept::{Kept, kept_before};
 use super::{Check, OnError};
 use crate::commands::selecting::{is_named, missing, no_such_topic, span};
 use crate::output::VerdictWriter;
-use crate::recorded_types::{encoding, type_name};
+use crate::recorded_types::{encoding, message_type, type_name};
 use crate::recorder::{EVENTS, VERDICTS};
 use crate::schemas::Schemas;
 use crate::specification::is_deployment;
@@ -47,6 +48,8 @@ pub(super) enum StampOf {
 pub(super) struct Reading {
     /// For each recorded topic the topic of the specification, if it is read.
     topics: Vec<Option<TopicId>>,
+    /// For each recorded topic its type among those of the topic of the specification.
+    of_types: Vec<TypeIndex>,
     /// The recorded topics that are read and cannot be decoded, with the reason.
     undecodable: BTreeMap<usize, String>,
 }
@@ -105,68 +108,97 @@ impl Reading {
             let names = left_out.into_iter().collect::<Vec<_>>().join(", ");
             warn(&format!("--topics leaves out {names}, which the specification reads"));
         }
-        let mut reading = Reading { topics, undecodable: BTreeMap::new() };
-        let mut first: BTreeMap<u32, &RecordedTopic> = BTreeMap::new();
-        for (i, topic) in recorded.iter().enumerate() {
-            let Some(target) = reading.topics[i] else { continue };
-            let known = first.get(&target.0);
-            let described = match known {
-                None => reading.describe(plan, schemas, target, topic),
-                Some(known) if (&known.encoding, &known.schema) == (&topic.encoding, &topic.schema) => Ok(()),
-                Some(known) => {
-                    let kind = |topic: &RecordedTopic| match &topic.schema {
-                        Some(schema) => format!("{} in {}", schema.name, topic.encoding),
-                        None => topic.encoding.clone(),
-                    };
-                    let (name, own, other) = (&known.name, kind(topic), kind(known));
-                    Err(format!("they are {own}, but messages on {name} before are {other}"))
-                }
-            };
-            match described {
-                Ok(()) => drop(first.entry(target.0).or_insert(topic)),
-                Err(reason) => drop(reading.undecodable.insert(i, reason)),
+        let mut reading = Reading {
+            of_types: vec![TypeIndex::default(); topics.len()],
+            topics,
+            undecodable: BTreeMap::new(),
+        };
+        let mut of_target: BTreeMap<TopicId, Vec<usize>> = BTreeMap::new();
+        for (i, target) in reading.topics.iter().enumerate() {
+            if let Some(target) = target {
+                of_target.entry(*target).or_default().push(i);
             }
+        }
+        for (target, channels) in of_target {
+            reading.describe(plan, schemas, target, (recorded, &channels));
         }
         Ok(reading)
     }
 
-    /// Sets the encoding and the type of the messages of a topic.
+    /// Sets the encodings and the types of the messages of a topic, which these channels of the recording have.
     fn describe(
-        &self,
+        &mut self,
         plan: &mut SessionPlan,
         schemas: &Schemas,
         target: TopicId,
-        topic: &RecordedTopic,
-    ) -> Result<(), String> {
-        let encoding = encoding(topic).ok_or_else(|| match topic.encoding.as_str() {
-            "" => "the recording does not say how they are encoded".to_owned(),
-            other => format!("the encoding '{other}' is not known"),
-        })?;
-        let message_type = if encoding.needs_schema() {
-            let declared = plan.specification().spec.topics.get(target.index());
-            let declared = declared.and_then(|topic| topic.type_name.as_deref());
-            if let (Some(schema), Some(declared)) = (&topic.schema, declared)
-                && type_name(&schema.name) != type_name(declared)
-            {
-                return Err(format!("they are {}, and the specification declares {declared}", schema.name));
-            }
-            let found = match (&topic.schema, declared) {
-                (Some(schema), _) => schemas.recorded(schema, encoding),
-                (None, Some(name)) => schemas.message_type(name, encoding),
-                (None, None) => Err("the recording has no definition of their type".to_owned()),
+        (recorded, channels): (&[RecordedTopic], &[usize]),
+    ) {
+        // Channels that have the same type are read alike.
+        let mut types: Vec<(&RecordedTopic, Vec<usize>)> = Vec::new();
+        for channel in channels {
+            let topic = &recorded[*channel];
+            let is_same = |(known, _): &&mut (&RecordedTopic, _)| {
+                (&known.encoding, &known.schema) == (&topic.encoding, &topic.schema)
             };
-            Some(Arc::new(found?))
-        } else {
-            None
-        };
-        let before = plan.input(target).map(|input| (input.encoding, input.message_type.clone()));
-        set(plan, target, encoding, message_type);
-        plan.check_encoding(target).map_err(|error| {
-            let (encoding, message_type) = before.unwrap_or_default();
-            set(plan, target, encoding, message_type);
-            error.to_string()
-        })
+            match types.iter_mut().find(is_same) {
+                Some((_, channels)) => channels.push(*channel),
+                None => types.push((topic, vec![*channel])),
+            }
+        }
+        let declared = plan.specification().spec.topics.get(target.index());
+        let declared = declared.and_then(|topic| topic.type_name.clone());
+        let is_alone = types.len() == 1;
+        let (mut found, mut of_found) = (Vec::new(), Vec::new());
+        for (topic, channels) in types {
+            match publisher_type(schemas, declared.as_deref(), topic, is_alone) {
+                Ok(of) => {
+                    found.push(of);
+                    of_found.push(channels);
+                }
+                Err(reason) => {
+                    self.undecodable.extend(channels.into_iter().map(|channel| (channel, reason.clone())));
+                }
+            }
+        }
+        for (index, channels) in plan.set_types(target, found).into_iter().zip(of_found) {
+            for channel in channels {
+                match &index {
+                    Ok(index) => self.of_types[channel] = *index,
+                    Err(error) => _ = self.undecodable.insert(channel, error.to_string()),
+                }
+            }
+        }
     }
+}
+
+/// The encoding and the type of a recorded topic. Where it is not the only one of its topic, the definition in the recording
+/// is used even if a file has another one.
+fn publisher_type(
+    schemas: &Schemas,
+    declared: Option<&str>,
+    topic: &RecordedTopic,
+    is_alone: bool,
+) -> Result<PublisherType, String> {
+    let encoding = encoding(topic).ok_or_else(|| match topic.encoding.as_str() {
+        "" => "the recording does not say how they are encoded".to_owned(),
+        other => format!("the encoding '{other}' is not known"),
+    })?;
+    let publisher = topic.label.clone();
+    if !encoding.needs_schema() {
+        return Ok(PublisherType { encoding, message_type: None, publisher });
+    }
+    if let (Some(schema), Some(declared)) = (&topic.schema, declared)
+        && type_name(&schema.name) != type_name(declared)
+    {
+        return Err(format!("they are {}, and the specification declares {declared}", schema.name));
+    }
+    let found = match (&topic.schema, declared) {
+        (Some(schema), _) if !is_alone && !schema.data.is_empty() => message_type(schema, encoding),
+        (Some(schema), _) => schemas.recorded(schema, encoding),
+        (None, Some(name)) => schemas.message_type(name, encoding),
+        (None, None) => Err("the recording has no definition of their type".to_owned()),
+    };
+    Ok(PublisherType { encoding, message_type: Some(Arc::new(found?)), publisher })
 }
 
 /// The fields of a topic that are read, with their types.
@@ -185,10 +217,6 @@ fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
     let time = plan.input(topic).and_then(|input| input.time.field());
     let time = time.map(|path| WantedField { path: path.clone(), kind: Some(ValueType::Time) });
     fields.map(field).chain(time).collect()
-}
-
-fn set(plan: &mut SessionPlan, topic: TopicId, encoding: Encoding, message_type: Option<Arc<MessageType>>) {
-    plan.set_encoding(topic, encoding, message_type);
 }
 
 /// The sequence numbers of a recorded topic: they count if the second follows the first, until one goes back.
@@ -230,7 +258,7 @@ impl Checking<'_> {
         let misused = |error: &str| Stopped::misused(&format!("{name}: {error}"));
         let schemas = Arc::clone(&self.schemas);
         let reading = Reading::new(self.options, &mut self.plan, &schemas, recording.topics());
-        let Reading { topics, undecodable } = reading.map_err(|error| misused(&error))?;
+        let Reading { topics, of_types, undecodable } = reading.map_err(|error| misused(&error))?;
         for (topic, reason) in &undecodable {
             warn(&format!(
                 "{name}: cannot decode the messages on {}: {reason}",
@@ -292,7 +320,7 @@ impl Checking<'_> {
             let stamp = Stamp { source: Some(first), arrival: Some(first), ..Stamp::default() };
             for Kept { topic, payload } in kept.as_deref().unwrap_or_default() {
                 let Some(target) = topics[*topic] else { continue };
-                let stamp = Stamp { name: names[*topic], ..stamp };
+                let stamp = Stamp { name: names[*topic], of_type: of_types[*topic], ..stamp };
                 match undecodable.get(topic) {
                     Some(reason) => session.push_undecodable(target, stamp, reason),
                     None => drop(session.push(target, stamp, payload)),
@@ -317,6 +345,7 @@ impl Checking<'_> {
                         arrival: Some(log_time),
                         origin: counts.then_some(origin),
                         name: names[topic],
+                        of_type: of_types[topic],
                     };
                     cut_offs.pass(log_time, &clock, &mut session);
                     clock.set(log_time);

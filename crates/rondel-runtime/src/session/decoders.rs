@@ -1,0 +1,266 @@
+//! The decoders of a topic: one for each type that its publishers have.
+
+use std::sync::Arc;
+
+use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType};
+use rondel_event::{Block, Projection, Slot, Timestamp, TopicId, TypeIndex};
+
+use super::{Session, SessionPlan};
+use crate::notice::Notice;
+use crate::options::{Input, PublisherType};
+
+/// How many types a topic has at most.
+const TYPES: usize = 256;
+
+/// The decoders of a topic, by the [`TypeIndex`] of messages.
+pub(super) struct TopicDecoder {
+    encoding: Encoding,
+    first: TypeDecoder,
+    further: Vec<TypeDecoder>,
+}
+
+/// Decoder for messages of one type.
+pub(super) struct TypeDecoder {
+    decoder: Decoder,
+    /// The slots of fields that are unknown, as the type does not have them as the program reads them.
+    unknown: Box<[Slot]>,
+    /// The slots among them of fields that have another type.
+    other_type: Box<[Slot]>,
+    /// How many values of another type there were in such fields.
+    mistyped: u64,
+}
+
+impl TypeDecoder {
+    fn new((decoder, left_out): (Decoder, Vec<LeftOut>)) -> TypeDecoder {
+        let slots = |is_meant: fn(&LeftOut) -> bool| {
+            left_out.iter().filter(|field| is_meant(field)).map(|field| field.slot).collect()
+        };
+        let unknown = slots(|field| !field.is_presence);
+        let other_type = slots(|field| !field.is_missing);
+        TypeDecoder { decoder, unknown, other_type, mistyped: 0 }
+    }
+
+    #[inline(always)]
+    fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), DecodeError> {
+        self.decoder.decode(payload, time, block)?;
+        if !self.unknown.is_empty() {
+            self.leave_out(block);
+        }
+        Ok(())
+    }
+
+    /// Makes the fields unknown that the message in the last row does not have, and counts those of another type.
+    #[cold]
+    fn leave_out(&mut self, block: &mut Block) {
+        let row = block.len() - 1;
+        self.unknown.iter().for_each(|slot| block.set_invalid(*slot, row));
+        self.mistyped += self.other_type.len() as u64;
+    }
+
+    fn mistyped(&self) -> u64 {
+        self.mistyped + self.decoder.mistyped()
+    }
+}
+
+impl TopicDecoder {
+    /// The decoder of a topic with one type.
+    pub(super) fn new(encoding: Encoding, first: (Decoder, Vec<LeftOut>)) -> TopicDecoder {
+        TopicDecoder { encoding, first: TypeDecoder::new(first), further: Vec::new() }
+    }
+
+    /// Adds a further type; its index is one above the last.
+    pub(super) fn add(&mut self, decoder: (Decoder, Vec<LeftOut>)) {
+        self.further.push(TypeDecoder::new(decoder));
+    }
+
+    /// Decodes a message of this type into the block: see [`Decoder::decode`].
+    #[inline]
+    pub(super) fn decode(
+        &mut self,
+        of_type: TypeIndex,
+        payload: &[u8],
+        time: Timestamp,
+        block: &mut Block,
+    ) -> Result<(), DecodeError> {
+        let decoder = match usize::from(of_type.0).checked_sub(1) {
+            None => &mut self.first,
+            Some(further) => self.further.get_mut(further).ok_or(DecodeError::NoType(self.encoding))?,
+        };
+        decoder.decode(payload, time, block)
+    }
+
+    /// Sets the first type, if it is not known yet.
+    pub(super) fn learn(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
+        self.first.decoder.learn(message_type)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &TypeDecoder> {
+        std::iter::once(&self.first).chain(&self.further)
+    }
+
+    /// Returns how many values so far had another type than the program reads, or were out of its range.
+    pub(super) fn mistyped(&self) -> u64 {
+        self.all().map(TypeDecoder::mistyped).sum()
+    }
+
+    /// Returns how many numbers so far were NaN.
+    pub(super) fn not_numbers(&self) -> u64 {
+        self.all().map(|of| of.decoder.not_numbers()).sum()
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.
+    pub(super) fn too_large(&self) -> Option<Slot> {
+        self.all().find_map(|of| of.decoder.too_large())
+    }
+
+    /// Returns the slot of a field that has another type in messages so far.
+    pub(super) fn other_type(&self) -> Option<Slot> {
+        self.all().find(|of| of.mistyped > 0)?.other_type.first().copied()
+    }
+}
+
+impl SessionPlan {
+    /// Sets the types that publishers of a topic have, for sessions from here on. Returns the index of each one, or why
+    /// messages of it cannot be read.
+    ///
+    /// The first type is one that has all fields that the specification reads. If there is none, every field must be in
+    /// one of the types. A field that a type does not have is unknown in its messages; one of another type is counted.
+    pub fn set_types(
+        &mut self,
+        topic: TopicId,
+        types: Vec<PublisherType>,
+    ) -> Vec<Result<TypeIndex, DecoderError>> {
+        let whole: Vec<Result<(), DecoderError>> =
+            types.iter().map(|of| self.decoder_of(topic, of).map(drop)).collect();
+        let partial: Vec<Result<Vec<LeftOut>, DecoderError>> =
+            types.iter().map(|of| self.known_fields_of(topic, of).map(|(_, left_out)| left_out)).collect();
+        let first = match whole.iter().position(Result::is_ok) {
+            Some(first) => Some(first),
+            None if is_each_in_one(&partial) => partial.iter().position(Result::is_ok),
+            None => None,
+        };
+        let Some((first, input)) = first.zip(self.options.inputs.get_mut(topic.index())) else {
+            return whole.into_iter().map(|of| of.map(|()| TypeIndex::default())).collect();
+        };
+        input.further.clear();
+        let mut indices = Vec::new();
+        for (at, (of, partial)) in types.into_iter().zip(partial).enumerate() {
+            if at == first {
+                (input.encoding, input.message_type) = (of.encoding, of.message_type);
+                input.is_partial = whole[first].is_err();
+                indices.push(Ok(TypeIndex::default()));
+                continue;
+            }
+            indices.push(partial.and_then(|_| {
+                let index = TypeIndex(input.further.len() as u16 + 1);
+                if input.further.len() + 1 >= TYPES {
+                    return Err(DecoderError::NoType(of.encoding));
+                }
+                input.further.push(of);
+                Ok(index)
+            }));
+        }
+        indices
+    }
+
+    fn decoder_of(&self, topic: TopicId, of: &PublisherType) -> Result<Decoder, DecoderError> {
+        let (input, fields) = self.read_as(topic, of);
+        input.decoder(topic, &self.fields_in(topic, &input, &fields))
+    }
+
+    fn known_fields_of(
+        &self,
+        topic: TopicId,
+        of: &PublisherType,
+    ) -> Result<(Decoder, Vec<LeftOut>), DecoderError> {
+        let (input, fields) = self.read_as(topic, of);
+        input.known_fields(topic, &self.fields_in(topic, &input, &fields))
+    }
+
+    /// How messages of a type are read, and their fields.
+    fn read_as(&self, topic: TopicId, of: &PublisherType) -> (Input, Projection) {
+        let mut input = self.input(topic).cloned().unwrap_or_default();
+        (input.encoding, input.message_type) = (of.encoding, of.message_type.clone());
+        let projections = self.specification.program.projections();
+        (input, projections.get(topic.index()).cloned().unwrap_or_default())
+    }
+
+    /// The decoder of a topic for these fields, with those of all types that are known.
+    pub(super) fn topic_decoder(
+        &self,
+        topic: TopicId,
+        input: &Input,
+        fields: &Projection,
+    ) -> Result<TopicDecoder, DecoderError> {
+        let own = self.fields_in(topic, input, fields);
+        let first = match input.is_partial {
+            true => input.known_fields(topic, &own)?,
+            false if self.options.types_later && input.awaits_type() => {
+                let (time, unit) = (input.time.field(), input.time_unit);
+                (Decoder::awaiting(input.encoding, topic, &own, time, unit), Vec::new())
+            }
+            false => (input.decoder(topic, &own)?, Vec::new()),
+        };
+        let mut decoder = TopicDecoder::new(input.encoding, first);
+        for of in &input.further {
+            decoder.add(self.further(topic, input, of, fields)?);
+        }
+        Ok(decoder)
+    }
+
+    /// The decoder for messages of a further type, and the fields that it leaves out.
+    pub(super) fn further(
+        &self,
+        topic: TopicId,
+        input: &Input,
+        of: &PublisherType,
+        fields: &Projection,
+    ) -> Result<(Decoder, Vec<LeftOut>), DecoderError> {
+        let PublisherType { encoding, message_type, .. } = of.clone();
+        let input = Input { encoding, message_type, ..input.clone() };
+        input.known_fields(topic, &self.fields_in(topic, &input, fields))
+    }
+
+    /// Notices of the differences between the types of each topic.
+    pub(super) fn type_notices(&self) -> impl Iterator<Item = Notice> {
+        (0..).map(TopicId).zip(&self.options.inputs).flat_map(|(topic, input)| {
+            input.further.iter().filter_map(move |of| Notice::other_type(topic, input, of))
+        })
+    }
+}
+
+/// Whether each field that some types leave out is read from another one.
+fn is_each_in_one(types: &[Result<Vec<LeftOut>, DecoderError>]) -> bool {
+    let known = || types.iter().filter_map(|of| of.as_ref().ok());
+    let is_left_out = |slot: Slot, of: &Vec<LeftOut>| of.iter().any(|field| field.slot == slot);
+    known().count() > 1 && known().flatten().all(|field| known().any(|of| !is_left_out(field.slot, of)))
+}
+
+impl Session {
+    /// Adds a further type that publishers of a topic have, beside the one that was known at the start or
+    /// [learnt](Session::learn). Messages of it are pushed with the index that is returned.
+    ///
+    /// # Errors
+    /// As [`SessionPlan::set_types`]; messages of the type are then to be counted with
+    /// [`push_undecodable`](Session::push_undecodable).
+    pub fn add_type(&mut self, topic: TopicId, of: PublisherType) -> Result<TypeIndex, DecoderError> {
+        let mut input = self.plan.input(topic).cloned().unwrap_or_default();
+        if let Some((_, first)) = self.learnt.iter().find(|(learnt, _)| *learnt == topic) {
+            input.message_type = Some(Arc::clone(first));
+        }
+        let index = input.further.len() + 1;
+        if index >= TYPES || input.awaits_type() {
+            return Err(DecoderError::NoType(of.encoding));
+        }
+        let fields = self.route.projections().get(topic.index()).cloned().unwrap_or_default();
+        let decoder = self.plan.further(topic, &input, &of, &fields)?;
+        self.route.add_type(topic, decoder, &of)?;
+        if let Some(notice) = Notice::other_type(topic, &input, &of) {
+            self.shared.notice(notice);
+        }
+        if let Some(input) = self.plan.options.inputs.get_mut(topic.index()) {
+            input.further.push(of);
+        }
+        Ok(TypeIndex(index as u16))
+    }
+}
