@@ -84,7 +84,7 @@ impl Words {
     }
 }
 
-/// What is read of the plain payloads of a topic.
+/// The fields that are read of the plain payloads of a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct PlainPlan {
     targets: Arc<[Target]>,
@@ -127,7 +127,7 @@ impl PlainPlan {
         self.targets.iter().find_map(Target::slot)
     }
 
-    /// Writes what is read of a text.
+    /// Writes the fields that are read of a text.
     #[inline(always)]
     pub(crate) fn write(&self, text: &[u8], sink: &mut Sink<'_>) -> Result<(), MessageErrorKind> {
         let text = trimmed(text);

@@ -126,7 +126,7 @@ impl End {
 pub struct RecordedTopic {
     /// The name.
     pub name: String,
-    /// What tells it apart from others of the same name, such as `channel 3`; empty if nothing does.
+    /// Its place among others of the same name, such as `channel 3`; empty if it is the only one or has none.
     pub label: String,
     /// The encoding of its messages as the recording calls it: `cdr`, `json`, `protobuf` …
     pub encoding: String,

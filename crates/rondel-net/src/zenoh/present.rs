@@ -174,8 +174,8 @@ impl Asker {
 /// Messages of a topic that came while its state was asked for, by their hashes.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// How often was asked.
-    asked: AtomicU64,
+    /// The number of queries so far.
+    queries: AtomicU64,
     /// The number of the query whose answers are taken, from 1; 0 without one. Answers to one that was repeated, as nobody
     /// answered in time, would say the same again, and of a later time.
     claimed: AtomicU64,
@@ -233,8 +233,8 @@ struct Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let is_claimed = self.early.claimed.load(Ordering::Relaxed);
-        if is_claimed == self.number || is_claimed == 0 && self.turn == Turn::Last {
+        let claimed = self.early.claimed.load(Ordering::Relaxed);
+        if claimed == self.number || claimed == 0 && self.turn == Turn::Last {
             self.early.end();
         }
     }
@@ -257,7 +257,7 @@ fn ask<R: Receiver + ?Sized>(
     (turn, wait): (Turn, Duration),
 ) -> bool {
     let (wants_names, known) = (receiver.wants_names(topic), Arc::clone(&early));
-    let number = early.asked.fetch_add(1, Ordering::Relaxed) + 1;
+    let number = early.queries.fetch_add(1, Ordering::Relaxed) + 1;
     // Zenoh may call from several threads.
     let one_by_one = Mutex::new(());
     // Dropped with the callback, once everybody has answered.

@@ -20,7 +20,7 @@ const FEW: usize = 64 * 1024;
 /// The longest pause, in nanoseconds, over which connections and their publishers are kept.
 const SHORT: i64 = 5_000_000_000;
 
-/// What has come since a pause.
+/// The messages since a pause.
 #[derive(Debug)]
 pub(super) struct Returning {
     /// The end of the pause.
