@@ -90,6 +90,20 @@ pub enum MessageType {
 }
 
 impl MessageType {
+    /// Whether both are the same definition.
+    pub fn is_same(&self, other: &MessageType) -> bool {
+        match (self, other) {
+            (MessageType::Cdr(own), MessageType::Cdr(other)) => own == other,
+            (MessageType::Protobuf(own), MessageType::Protobuf(other)) => {
+                own.name() == other.name() && own.source() == other.source()
+            }
+            (MessageType::Flatbuffers(own), MessageType::Flatbuffers(other)) => {
+                own.name() == other.name() && own.source() == other.source()
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the full name.
     pub fn name(&self) -> &str {
         match self {

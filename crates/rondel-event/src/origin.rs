@@ -16,3 +16,8 @@ pub struct Origin {
 /// Publishers of one topic may have different versions of a type, or different types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeIndex(pub u16);
+
+impl TypeIndex {
+    /// The index of messages that cannot be decoded, since their type is not known or not read.
+    pub const UNREAD: TypeIndex = TypeIndex(u16::MAX);
+}

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rondel_event::{NameId, Origin, Timestamp, TopicEvent, TopicId};
+use rondel_decode::schema::Schema;
+use rondel_event::{NameId, Origin, Timestamp, TopicEvent, TopicId, TypeIndex};
 
 /// Something that others can connect or send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Sample<'a> {
     pub origin: Option<Origin>,
     /// Name of its topic, where the receiver [numbers](Receiver::number) them.
     pub name: Option<NameId>,
+    /// Type of the message, where its publisher has [another](Receiver::further_type) than the subscription.
+    pub of_type: TypeIndex,
     arrival: Option<Timestamp>,
 }
 
@@ -46,7 +49,7 @@ impl<'a> Sample<'a> {
     /// Creates a sample; without `arrival`, [`Sample::arrival`] reads the clock.
     #[inline]
     pub fn new(payload: &'a [u8], source_time: Option<Timestamp>, arrival: Option<Timestamp>) -> Sample<'a> {
-        Sample { payload, source_time, origin: None, name: None, arrival }
+        Sample { payload, source_time, origin: None, name: None, of_type: TypeIndex::default(), arrival }
     }
 
     /// Returns the sample with this origin.
@@ -59,6 +62,12 @@ impl<'a> Sample<'a> {
     #[inline]
     pub fn with_name(self, name: Option<NameId>) -> Sample<'a> {
         Sample { name, ..self }
+    }
+
+    /// Returns the sample with this type.
+    #[inline]
+    pub fn with_type(self, of_type: TypeIndex) -> Sample<'a> {
+        Sample { of_type, ..self }
     }
 
     /// Returns the sample with another payload.
@@ -177,6 +186,18 @@ pub trait Receiver: Send + Sync + 'static {
 
     /// Returns the number of such a name; `None` if its messages are not meant, which are then left out.
     fn number(&self, _topic: TopicId, _name: &str) -> Option<NameId> {
+        None
+    }
+
+    /// Whether samples of publishers that have another definition of the type than the subscription are delivered, each
+    /// with [its type](Sample::of_type); otherwise they are only counted. Queried once for each subscription.
+    fn wants_types(&self, _topic: TopicId) -> bool {
+        false
+    }
+
+    /// Returns the type that samples of publishers with this definition have; `None` if they cannot be decoded. `publisher`
+    /// names one of them in words. Until the definition is known, samples have the type [`TypeIndex::UNREAD`].
+    fn further_type(&self, _topic: TopicId, _publisher: &str, _schema: &Schema) -> Option<TypeIndex> {
         None
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use peer::{Peer, python};
 use rondel_decode::schema::{Library, Schema};
-use rondel_event::{Timestamp, TopicId};
+use rondel_event::{Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{
     Change, Instance, PublishError, Publisher as _, Receiver, Sample, Subscription as _,
 };
@@ -315,6 +315,95 @@ fn messages_of_another_type_that_come_nevertheless_are_counted() {
     log.samples(2);
     assert_eq!(subscription.problems().incompatible, 1);
     assert!(subscription.close(LIMIT));
+}
+
+/// Reads every type, and notes which it was.
+#[derive(Default)]
+struct Typed {
+    log: Log,
+    types: Mutex<Vec<Schema>>,
+    of_samples: Mutex<Vec<u16>>,
+}
+
+impl Receiver for Typed {
+    fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
+        self.of_samples.lock().unwrap().extend(samples.iter().map(|sample| sample.of_type.0));
+        self.log.receive(topic, samples);
+    }
+
+    fn changed(&self, topic: TopicId, change: Change<'_>, time: Timestamp) {
+        self.log.changed(topic, change, time);
+    }
+
+    fn wants_types(&self, _: TopicId) -> bool {
+        true
+    }
+
+    fn further_type(&self, _: TopicId, _: &str, schema: &Schema) -> Option<TypeIndex> {
+        let mut types = self.types.lock().unwrap();
+        let known = types.iter().position(|known| known == schema);
+        let at = known.unwrap_or(types.len());
+        if known.is_none() {
+            types.push(schema.clone());
+        }
+        Some(TypeIndex(at as u16 + 1))
+    }
+}
+
+impl Typed {
+    fn counts(&self) -> [usize; 3] {
+        let of_samples = self.of_samples.lock().unwrap();
+        assert!(of_samples.iter().all(|of| *of < 2), "{of_samples:?}");
+        let of = |of_type| of_samples.iter().filter(|own| **own == of_type).count();
+        [of_samples.len(), of(0), of(1)]
+    }
+}
+
+#[test]
+fn publishers_of_another_type_are_read_by_their_own() {
+    let Some(bench) = Bench::new("publishers_of_another_type_are_read_by_their_own") else { return };
+    for is_first_undescribed in [false, true] {
+        let typed = Arc::new(Typed::default());
+        let raw = TopicType::Raw(RawType { name: Some("demo::Other".to_owned()), keyed: None });
+        let of = (&raw, &TopicQos::default());
+        let schema = declared();
+        let receiver = Arc::clone(&typed);
+        let subscription =
+            bench.participant.subscribe_as("test/topic", of, Some(&schema), TOPIC, receiver).unwrap();
+        // One that does not describe its type lets the reader know the name only, so that all come to it.
+        let other = Participant::open(&bench.settings).unwrap();
+        let keyless = TopicType::Raw(RawType { name: Some("demo::Other".to_owned()), keyed: Some(false) });
+        let of = (&keyless, &TopicQos::default());
+        let make = || other.publisher_as("test/topic", of, None, PublisherSettings::default()).unwrap();
+        let undescribed = is_first_undescribed.then(make);
+        if let Some(undescribed) = &undescribed {
+            assert!(undescribed.wait_matched(LIMIT));
+            undescribed.publish(&[0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        }
+        let mut publishers = ["same", "other", "same"].map(|kind| bench.publisher(&["--kind", kind]));
+        publishers.iter_mut().for_each(|publisher| assert_eq!(publisher.ask("wait"), "matched"));
+        for (publisher, count) in publishers.iter_mut().zip(["3", "4", "5"]) {
+            publisher.ask(&format!("write 1 {count}"));
+        }
+        let first = usize::from(is_first_undescribed);
+        typed.log.samples(12 + first);
+        // One that comes later and is alone.
+        drop(publishers);
+        let mut last = bench.publisher(&["--kind", "same"]);
+        assert_eq!(last.ask("wait"), "matched");
+        last.ask("write 1 2");
+        typed.log.samples(14 + first);
+        drop((last, undescribed));
+        typed.log.wait("nobody is alive", |items| {
+            let last = items.iter().rfind(|item| matches!(item, Item::Alive(_)));
+            last == Some(&Item::Alive(false))
+        });
+        assert!(subscription.close(LIMIT));
+        assert_eq!(typed.counts(), [14 + first, 4 + first, 10]);
+        assert_eq!(typed.types.lock().unwrap().len(), 1);
+        let problems = subscription.problems();
+        assert_eq!((problems.incompatible, problems.malformed, problems.lost), (0, 0, 0));
+    }
 }
 
 #[test]

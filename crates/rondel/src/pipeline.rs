@@ -10,11 +10,12 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use rondel_decode::{MessageType, cdr};
-use rondel_event::{NameId, Timestamp, TopicId};
+use rondel_decode::schema::Schema;
+use rondel_decode::{Encoding, MessageType, cdr};
+use rondel_event::{NameId, Timestamp, TopicId, TypeIndex};
 use rondel_net::adapter::{Change, Publisher, Receiver, Sample, now};
 use rondel_runtime::text::counted;
-use rondel_runtime::{Clock, DecodeError, Notice, Session, Stamp, Summary, Ticks, TopicNames};
+use rondel_runtime::{Clock, DecodeError, Notice, PublisherType, Session, Stamp, Summary, Ticks, TopicNames};
 
 use crate::console::Console;
 use crate::recorder::{Channel, FlightRecorder, FlightSummary};
@@ -96,6 +97,8 @@ struct State {
     simulated: Option<Simulated>,
     /// The types that were not known when the run began.
     learnt: Vec<(TopicId, Arc<MessageType>)>,
+    /// The further types of publishers.
+    further: Vec<(TopicId, PublisherType)>,
     ended: bool,
     traffic: Traffic,
     undecodable: u64,
@@ -158,6 +161,7 @@ impl Pipeline {
             armed: None,
             simulated,
             learnt: Vec::new(),
+            further: Vec::new(),
             ended: false,
             traffic: Traffic::default(),
             undecodable: 0,
@@ -193,6 +197,30 @@ impl Pipeline {
             recorder.learn(topic, channel);
         }
         Ok(())
+    }
+
+    /// Takes over a further type that publishers of a topic have. Returns the type of its messages; `None` if they cannot be
+    /// decoded.
+    fn add_type(&self, topic: TopicId, publisher: &str, schema: &Schema) -> Option<TypeIndex> {
+        let message_type = Arc::new(MessageType::Cdr(schema.clone()));
+        let of = PublisherType {
+            encoding: Encoding::Cdr,
+            message_type: Some(Arc::clone(&message_type)),
+            publisher: publisher.to_owned(),
+        };
+        let state = &mut *self.state();
+        let added = state.session.add_type(topic, of.clone());
+        let of_type = added.map_err(|error| {
+            let name = state.topics.get(topic.index()).map_or("", |name| name);
+            warn(&format!("messages of a publisher on {name} cannot be decoded: {error}"));
+        });
+        let of_type = of_type.ok()?;
+        state.further.push((topic, of));
+        if let Some(recorder) = &mut state.recorder {
+            recorder.add_type(topic, of_type, &message_type);
+        }
+        state.emit();
+        Some(of_type)
     }
 
     /// The topic number for the subscription to progress markers.
@@ -459,6 +487,14 @@ impl Receiver for Pipeline {
         }
     }
 
+    fn wants_types(&self, topic: TopicId) -> bool {
+        topic < self.progress
+    }
+
+    fn further_type(&self, topic: TopicId, publisher: &str, schema: &Schema) -> Option<TypeIndex> {
+        self.add_type(topic, publisher, schema)
+    }
+
     fn wants_idle(&self) -> bool {
         true
     }
@@ -485,7 +521,7 @@ impl State {
                 arrival,
                 origin: sample.origin,
                 name: sample.name,
-                ..Stamp::default()
+                of_type: sample.of_type,
             };
             if let Err(error) = self.session.push(topic, stamp, sample.payload) {
                 self.undecodable(topic, sample.payload, error);

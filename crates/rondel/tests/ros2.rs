@@ -296,6 +296,84 @@ fn a_type_that_no_node_describes() {
     }
 }
 
+/// A deployment that declares another version of the type than the publisher has.
+fn older_version(networks: &str) -> (Folder, String) {
+    let folder = Folder::new();
+    let specification =
+        "topic battery \"/battery\" : rover_msgs/msg/Battery property charged = battery.charge < 0.35";
+    folder.file("battery.rondel", specification);
+    folder.file("msgs/rover_msgs/msg/Battery.msg", "int32 cycles\nfloat64 charge\n");
+    let deployment = format!(
+        "specification: battery.rondel\nschemas: msgs\n{networks}topics: {{ battery: ros2:/battery }}\n"
+    );
+    let deployment = folder.file("rondel.yaml", deployment);
+    (folder, deployment)
+}
+
+const DIFFERENT: &str = "publishers have different types; each is read as its own: ";
+
+#[test]
+fn a_node_over_zenoh_of_another_version_is_read_by_its_own_type() {
+    let Some(python) = python("ros2: a_node_over_zenoh_of_another_version_is_read_by_its_own_type") else {
+        return;
+    };
+    let run_with = |answer: &str| {
+        let endpoint = free_endpoint();
+        let networks = format!(
+            "ros2: {{ middleware: zenoh, domain: 9 }}\nzenoh: {{ mode: client, connect: {endpoint} }}\n"
+        );
+        let (folder, deployment) = older_version(&networks);
+        let place = ["/battery", "--domain", "9", "--mode", "router", "--listen", &endpoint];
+        let options = ["--told", "--count", "5", "--answer", answer];
+        let mut node = independent(&python, "ros2_zenoh_described.py", &[&place[..], &options].concat());
+        node.wait_stdout("ready");
+        let run = Process::rondel(["run", &deployment, "--strict", "--count", "5"]);
+        (folder, node, run)
+    };
+    let (_folder, mut node, mut run) = run_with("right");
+    let said = run.wait_stderr(DIFFERENT);
+    assert!(
+        said.contains("field `cycles` is missing in rover_msgs/msg/Battery of node /independent"),
+        "{said}"
+    );
+    node.write(b"send\n");
+    run.finish().expect_status(1).expect_stderr(&["received 5, checked 5", "charged: violated 1 time"]);
+    node.close_input();
+    node.finish();
+
+    // Nobody says how its messages are read: they are counted, and nothing is satisfied.
+    let (_folder, mut node, mut run) = run_with("none");
+    run.wait_stderr("ready");
+    node.write(b"send\n");
+    run.finish().expect_status(4).expect_stderr(&["5 messages on battery", "another type"]);
+    node.close_input();
+    node.finish();
+}
+
+#[test]
+fn a_publisher_over_dds_of_another_version_is_read_by_its_own_type() {
+    let Some(python) = python("ros2: a_publisher_over_dds_of_another_version_is_read_by_its_own_type") else {
+        return;
+    };
+    let domain = dds_domain();
+    let networks = format!(
+        "ros2: {{ middleware: dds, domain: {domain} }}\ndds: {{ interface: lo, domain: {domain} }}\n"
+    );
+    let (_folder, deployment) = older_version(&networks);
+    let mut run = Process::rondel(["run", &deployment, "--count", "5"]);
+    run.wait_stderr("ready");
+    let options = ["rt/battery", "--kind", "battery", "--domain", &domain];
+    let mut publisher = independent(&python, "dds_typed.py", &options);
+    publisher.write(b"wait\n");
+    let said = run.wait_stderr(DIFFERENT);
+    assert!(said.contains("field `cycles` is missing"), "{said}");
+    publisher.wait_stdout("matched");
+    publisher.write(b"write 1 5\n");
+    run.finish().expect_status(0).expect_stderr(&["received 5, checked 5", "charged: violated 1 time"]);
+    publisher.close_input();
+    publisher.finish();
+}
+
 #[test]
 fn a_publisher_of_ros_2_over_dds_describes_its_type() {
     let Some(python) = python("ros2: a_publisher_of_ros_2_over_dds_describes_its_type") else { return };

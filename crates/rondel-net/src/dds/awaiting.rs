@@ -5,10 +5,13 @@ use std::sync::atomic::Ordering;
 use cyclors::dds_instance_handle_t;
 
 use super::base::{Base, Opened};
+use super::declared::Difference;
 use super::described::{self, AnnouncedType, Descriptor, RESOLVE};
 use super::entity::has_both_versions;
+use super::further::Delivery;
 use super::offered::{OfferedQos, requested};
 use super::{DeclareError, RawType, TopicQos};
+use crate::adapter::Receiver;
 
 /// Publishers that are remembered.
 const CANDIDATES: usize = 1024;
@@ -26,13 +29,33 @@ struct Candidate {
     offered: OfferedQos,
 }
 
+/// Why a publisher's type is not taken.
+enum Refusal {
+    /// It differs from the declared one.
+    Type(Difference),
+    Error(DeclareError),
+}
+
+impl From<DeclareError> for Refusal {
+    fn from(error: DeclareError) -> Refusal {
+        Refusal::Error(error)
+    }
+}
+
 impl Awaiting {
     /// Waits for a publisher and creates a reader of its type; `None` if the subscription ends before.
-    pub(super) fn wait(self, base: &mut Base) -> Option<Opened> {
+    pub(super) fn wait<R: Receiver + ?Sized>(
+        self,
+        base: &mut Base,
+        delivery: &Delivery<R>,
+    ) -> Option<Opened> {
         let mut candidates: Vec<Candidate> = Vec::new();
         while !base.state.is_stopping() {
             self.look(base, &mut candidates);
-            base.count_unmatched(None);
+            if delivery.part.is_further() {
+                candidates.retain(|candidate| !delivery.leaves_out(&candidate.announced));
+            }
+            base.look_at_unmatched(None, delivery);
             if candidates.is_empty() {
                 if !base.wait(None, |_| {}) {
                     return None;
@@ -43,13 +66,15 @@ impl Awaiting {
                 Ok(Some(opened)) => return Some(opened),
                 // It was stopped, or the publisher has left.
                 Ok(None) => {}
-                Err(error) => {
+                Err(refusal) => {
                     let refused = candidates.remove(0);
                     base.publishers.forget(refused.handle);
-                    base.state.incompatible.fetch_add(1, Ordering::Relaxed);
-                    match (error, &mut base.declared) {
-                        (DeclareError::Type(reason), Some(declared)) => declared.say(&base.name, &reason),
-                        (error, _) => {
+                    match refusal {
+                        Refusal::Type(difference) => {
+                            delivery.differs(base, difference, false);
+                        }
+                        Refusal::Error(error) => {
+                            base.state.incompatible.fetch_add(1, Ordering::Relaxed);
                             tracing::warn!(topic = %base.name, "messages of a publisher cannot be received: {error}");
                         }
                     }
@@ -74,7 +99,7 @@ impl Awaiting {
     }
 
     /// Creates a reader of the type of the first publisher. `None` if it has left, or the subscription ends.
-    fn open(&self, base: &mut Base, candidates: &mut Vec<Candidate>) -> Result<Option<Opened>, DeclareError> {
+    fn open(&self, base: &mut Base, candidates: &mut Vec<Candidate>) -> Result<Option<Opened>, Refusal> {
         let Some(Candidate { handle, announced, .. }) = candidates.first() else { return Ok(None) };
         let handle = *handle;
         let state = &base.state;
@@ -93,7 +118,7 @@ impl Awaiting {
         }
         if let Some(declared) = &base.declared {
             let descriptor = described.as_ref().and_then(|described| described.as_ref().ok());
-            declared.compare(announced, descriptor).map_err(DeclareError::Type)?;
+            declared.compare(announced, descriptor).map_err(Refusal::Type)?;
         }
         let type_name = announced.name.to_string_lossy().into_owned();
         let topic = match described {

@@ -12,10 +12,12 @@ use super::declared::Declared;
 use super::described::AnnouncedType;
 use super::domain::Domain;
 use super::entity::{Entity, Qos, check, duration, message};
+use super::further::Delivery;
 use super::missed::MissedDeadlines;
 use super::publishers::PublisherWatch;
 use super::subscription::SubscriptionState;
 use super::{DeclareError, TopicQos};
+use crate::adapter::Receiver;
 
 /// Ids of the entities attached to the thread's wait set.
 const DATA: dds_attach_t = 1;
@@ -133,15 +135,34 @@ impl Base {
         true
     }
 
-    /// Counts publishers that do not match.
-    pub(super) fn count_unmatched(&mut self, reader: Option<&Entity>) {
-        let Base { publishers, declared, domain, state, name, .. } = self;
-        let is_reported = |announced: &AnnouncedType| {
+    /// Looks at publishers that do not match: those whose type differs may be read in another way, others are counted.
+    pub(super) fn look_at_unmatched<R: Receiver + ?Sized>(
+        &mut self,
+        reader: Option<&Entity>,
+        delivery: &Delivery<R>,
+    ) {
+        let Base { publishers, declared, domain, state, .. } = self;
+        let mut differing = Vec::new();
+        let differs = |announced: &AnnouncedType| {
             let Some(declared) = declared else { return false };
             let checked = declared.check(domain, announced, || state.is_stopping());
-            checked.map_err(|reason| declared.say(name, &reason)).is_err()
+            checked.map_err(|difference| differing.push(difference)).is_err()
         };
-        let new = publishers.unmatched(reader, is_reported);
-        state.incompatible.fetch_add(new, Ordering::Relaxed);
+        let new = publishers.unmatched(reader, differs);
+        // The first reader counts them.
+        if !delivery.part.is_further() {
+            state.incompatible.fetch_add(new, Ordering::Relaxed);
+        }
+        for difference in differing {
+            delivery.differs(self, difference, false);
+        }
+    }
+
+    /// Counts a publisher whose samples are not read, and says why.
+    pub(super) fn refuse(&mut self, reason: &str) {
+        self.state.incompatible.fetch_add(1, Ordering::Relaxed);
+        if let Some(declared) = &mut self.declared {
+            declared.say(&self.name, reason);
+        }
     }
 }

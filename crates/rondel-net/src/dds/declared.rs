@@ -11,6 +11,15 @@ use super::publishers::DescribedType;
 /// Reasons that are remembered, so that each is said once.
 const SAID: usize = 64;
 
+/// How the type of a publisher differs from the declared one.
+#[derive(Debug, PartialEq)]
+pub(super) struct Difference {
+    /// A clause.
+    pub(super) reason: String,
+    /// The type of the publisher, if it is described.
+    pub(super) schema: Option<Box<Schema>>,
+}
+
 /// The type by which the samples of a subscription are read.
 #[derive(Debug)]
 pub(super) struct Declared {
@@ -37,7 +46,7 @@ impl Declared {
         domain: &Domain,
         announced: &AnnouncedType,
         is_stopping: impl Fn() -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Difference> {
         let Some(described) = &announced.described else { return self.compare(announced, None) };
         if self.agreed.as_ref().is_some_and(|agreed| agreed.is_same(described)) {
             return Ok(());
@@ -58,19 +67,23 @@ impl Declared {
         &self,
         announced: &AnnouncedType,
         descriptor: Option<&Descriptor>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Difference> {
         let (theirs, ours) = (announced.name.to_string_lossy(), self.schema.name());
         let described = descriptor.and_then(|descriptor| descriptor.schema().ok());
         if let Some(described) = described {
             let difference = self.schema.difference(&described);
             return difference.map_or(Ok(()), |difference| {
-                Err(format!("its type {theirs} is not the declared {ours}: {difference}"))
+                let reason = format!("its type {theirs} is not the declared {ours}: {difference}");
+                Err(Difference { reason, schema: Some(Box::new(described)) })
             });
         }
         match (&self.hash, &announced.hash) {
-            (Some(ours_hash), Some(hash)) if ours_hash != hash => Err(format!(
-                "its type {theirs} is not the declared {ours}: its hash is {hash}, not {ours_hash}"
-            )),
+            (Some(ours_hash), Some(hash)) if ours_hash != hash => Err(Difference {
+                reason: format!(
+                    "its type {theirs} is not the declared {ours}: its hash is {hash}, not {ours_hash}"
+                ),
+                schema: None,
+            }),
             _ => Ok(()),
         }
     }
@@ -107,6 +120,7 @@ mod tests {
             "its type std_msgs::msg::dds_::String_ is not the declared std_msgs/msg/String: its hash is {other}, not {}",
             own.unwrap()
         );
+        let expected = Difference { reason: expected, schema: None };
         assert_eq!(declared.compare(&announced(Some(other)), None), Err(expected));
     }
 }

@@ -11,7 +11,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use cyclors::dds_instance_handle_t;
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, TypeIndex};
 
 use super::base::{Opened, XCDR1_AND_2};
 use super::domain::Domain;
@@ -31,14 +31,13 @@ const POLL: Duration = Duration::from_millis(5);
 /// Publishers that are remembered.
 const KNOWN: usize = 1024;
 
-/// The times of publication of the last sample of a publisher, and of the last one that was fetched.
+/// The times of publication of the last sample of a publisher, and of the last one that was fetched; and its type.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     last: i64,
     fetched: i64,
+    of_type: TypeIndex,
 }
-
-const NONE: Times = Times { last: i64::MIN, fetched: i64::MIN };
 
 /// The publishers of a reader's samples.
 #[derive(Debug)]
@@ -46,16 +45,18 @@ pub(super) struct Sources {
     current: dds_instance_handle_t,
     times: Times,
     others: BTreeMap<dds_instance_handle_t, Times>,
-}
-
-impl Default for Sources {
-    fn default() -> Sources {
-        // No publisher has the handle 0.
-        Sources { current: 0, times: NONE, others: BTreeMap::new() }
-    }
+    /// What is known of a publisher before its first sample.
+    new: Times,
 }
 
 impl Sources {
+    /// The publishers of a reader whose samples have this type.
+    pub(super) fn new(of_type: TypeIndex) -> Sources {
+        let new = Times { last: i64::MIN, fetched: i64::MIN, of_type };
+        // No publisher has the handle 0.
+        Sources { current: 0, times: new, others: BTreeMap::new(), new }
+    }
+
     /// Whether a sample of this publisher came before.
     #[inline]
     pub(super) fn knows(&self, publisher: dds_instance_handle_t) -> bool {
@@ -83,13 +84,27 @@ impl Sources {
         if self.current != 0 {
             self.others.insert(self.current, self.times);
         }
-        (self.current, self.times) = (publisher, self.others.remove(&publisher).unwrap_or(NONE));
+        (self.current, self.times) = (publisher, self.others.remove(&publisher).unwrap_or(self.new));
     }
 
     /// Refuses all samples of a publisher.
     pub(super) fn refuse(&mut self, publisher: dds_instance_handle_t) {
         self.fetched(publisher, i64::MAX);
         self.times.last = i64::MIN;
+    }
+
+    /// Notes that the samples of a publisher have this type.
+    pub(super) fn set_type(&mut self, publisher: dds_instance_handle_t, of_type: TypeIndex) {
+        if publisher != self.current {
+            self.switch(publisher);
+        }
+        self.times.of_type = of_type;
+    }
+
+    /// The type of the samples of the publisher that was asked for last.
+    #[inline]
+    pub(super) fn of_type(&self) -> TypeIndex {
+        self.times.of_type
     }
 
     /// Whether the samples of the publisher are refused that was asked for last.
@@ -111,7 +126,7 @@ impl Sources {
         if publisher != self.current {
             self.switch(publisher);
         }
-        self.times = Times { last: time, fetched: time };
+        self.times = Times { last: time, fetched: time, ..self.times };
     }
 }
 
@@ -189,7 +204,7 @@ mod tests {
 
     #[test]
     fn samples_that_were_fetched_come_once() {
-        let mut sources = Sources::default();
+        let mut sources = Sources::new(TypeIndex::default());
         assert!(!sources.knows(7));
         assert!(sources.admit(7, 1) && sources.admit(8, 1) && sources.admit(7, 2));
         assert!(sources.knows(7) && sources.knows(8));

@@ -12,6 +12,7 @@ use rondel_event::{NameId, TopicId, globs_meet};
 
 use super::domain::Domain;
 use super::entity::{Entity, check};
+use super::further::Part;
 use super::publishers::{AnnouncedPublisher, announced, publications};
 use super::{DeclareError, Subscription, TopicQos, TopicType};
 use crate::adapter::{self, Problems, Receiver};
@@ -115,7 +116,7 @@ impl Matching {
                             &topic,
                             ((&topic_type, &qos), schema.as_ref()),
                             queue,
-                            (topic_id, name),
+                            Part::first((topic_id, name)),
                             receiver,
                         ) {
                             Ok(subscription) => own.subscriptions().push(subscription),

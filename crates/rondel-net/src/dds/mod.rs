@@ -18,6 +18,7 @@ mod discovery;
 mod domain;
 mod dynamic;
 mod entity;
+mod further;
 mod history;
 mod instances;
 mod matches;
@@ -61,9 +62,6 @@ pub enum DeclareError {
         "'{0}' is not a DDS name: use letters, digits, `_`, `/`, `-`, `.` and `:`, and do not begin with a digit"
     )]
     Name(String),
-    /// A publisher whose type is not the declared one.
-    #[error("{0}")]
-    Type(String),
     /// A quality of service that contradicts itself.
     #[error("wrong quality of service: {0}")]
     Qos(String),

@@ -9,6 +9,7 @@ use rondel_event::TopicId;
 use super::announced_node::AnnouncedNode;
 use super::discovery::{self, DiscoveredEndpoint, DiscoveredType};
 use super::domain::Domain;
+use super::further::Part;
 use super::matches;
 use super::publisher::{self, Publisher};
 use super::refused::Refusals;
@@ -129,7 +130,8 @@ impl Participant {
     }
 
     /// Subscribes to a topic of any type. `receiver` gets the samples with the id `topic` until the subscription is
-    /// closed or dropped. With a schema, publishers whose type differs from it are refused: they are counted as
+    /// closed or dropped. With a schema, publishers whose type differs from it are read by their own, if the receiver
+    /// [wants that](Receiver::wants_types) and they describe it. Others are refused: they are counted as
     /// [incompatible](crate::adapter::Problems::incompatible), and messages of theirs that come nevertheless as
     /// [malformed](crate::adapter::Problems::malformed). A publisher that neither describes its type nor has a hash of it
     /// is known by the name of its type only.
@@ -145,7 +147,8 @@ impl Participant {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let domain = self.input()?;
-        Subscription::create(domain, name, (of, schema), self.settings.reader_queue, (topic, None), receiver)
+        let part = Part::first((topic, None));
+        Subscription::create(domain, name, (of, schema), self.settings.reader_queue, part, receiver)
     }
 
     /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is

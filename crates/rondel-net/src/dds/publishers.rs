@@ -114,11 +114,11 @@ impl PublisherWatch {
     }
 
     /// Returns how many publishers turned out not to match `reader` since the last call. Before there is a reader, they
-    /// are those of another type. Those for which `is_reported` returns `true` are counted and not reported again.
+    /// are those of another type. Those for which `differs` returns `true` are neither counted nor reported.
     pub(super) fn unmatched(
         &mut self,
         reader: Option<&Entity>,
-        mut is_reported: impl FnMut(&AnnouncedType) -> bool,
+        mut differs: impl FnMut(&AnnouncedType) -> bool,
     ) -> u64 {
         if !self.pending.iter().any(|p| p.since.elapsed() >= GRACE) {
             return 0;
@@ -135,10 +135,10 @@ impl PublisherWatch {
             if !over || (reader.is_none() && other_type.is_none()) {
                 return true;
             }
-            new += 1;
-            if other_type.is_none() && is_reported(&p.announced) {
+            if other_type.is_none() && differs(&p.announced) {
                 return false;
             }
+            new += 1;
             if !std::mem::replace(&mut self.warned, true) {
                 if let Some(ours) = other_type {
                     tracing::warn!(

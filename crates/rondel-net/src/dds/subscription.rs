@@ -1,19 +1,20 @@
 //! Subscriptions on DDS.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
-use rondel_event::{NameId, TopicId};
+use rondel_event::TypeIndex;
 
 use super::awaiting::Awaiting;
 use super::base::{Base, Opened, PUBLISHERS, STOP};
 use super::declared::Declared;
 use super::domain::Domain;
 use super::entity::Entity;
+use super::further::{Delivery, Part};
 use super::publishers::PublisherWatch;
 use super::worker::Worker;
 use super::{DeclareError, TopicQos, TopicType, check_topic, topic};
@@ -45,6 +46,8 @@ pub(super) struct SubscriptionState {
     pub(super) instance_events: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) incompatible: AtomicU64,
+    /// Subscriptions to publishers whose type differs, by their types.
+    pub(super) further: Mutex<Vec<(TypeIndex, Subscription)>>,
     stopping: AtomicBool,
     ended: Mutex<bool>,
     ended_changed: Condvar,
@@ -92,7 +95,7 @@ impl Subscription {
         name: &str,
         ((topic_type, qos), schema): ((&TopicType, &TopicQos), Option<&Schema>),
         queue: u32,
-        id: (TopicId, Option<NameId>),
+        part: Part,
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         qos.check().map_err(DeclareError::Qos)?;
@@ -130,6 +133,12 @@ impl Subscription {
                 Start::Discovered(Awaiting { raw: raw.clone(), qos: qos.clone() })
             }
         };
+        let raw = match topic_type {
+            TopicType::Raw(raw) => Some(raw.clone()),
+            TopicType::Text(_) => None,
+        };
+        let wants_types = raw.is_some() && receiver.wants_types(part.topic);
+        let delivery = Delivery { receiver, part, wants_types, raw, qos: qos.clone() };
         let life = ThreadLife(Arc::clone(&state));
         let thread = std::thread::Builder::new()
             .name(format!("dds {name}"))
@@ -138,10 +147,10 @@ impl Subscription {
                 let mut base = base;
                 let (opened, is_raw) = match start {
                     Start::Now(opened) => (Some(opened), false),
-                    Start::Discovered(awaiting) => (awaiting.wait(&mut base), true),
+                    Start::Discovered(awaiting) => (awaiting.wait(&mut base, &delivery), true),
                 };
                 if let Some(opened) = opened {
-                    Worker::new(base, opened, is_raw, id).run(&*receiver);
+                    Worker::new(base, opened, is_raw, delivery.part.of_type).run(&delivery);
                 }
             })
             .map_err(|e| DeclareError::Network { what: "thread", reason: e.to_string() })?;
@@ -150,7 +159,14 @@ impl Subscription {
 
     /// Returns the number of samples received so far.
     pub fn received(&self) -> u64 {
-        self.state.received.load(Ordering::Relaxed)
+        let further = self.further();
+        let further = further.iter().map(|(_, subscription)| subscription.received()).sum::<u64>();
+        self.state.received.load(Ordering::Relaxed) + further
+    }
+
+    /// The subscriptions of further types.
+    fn further(&self) -> MutexGuard<'_, Vec<(TypeIndex, Subscription)>> {
+        self.state.further.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,6 +176,7 @@ impl adapter::Subscription for Subscription {
     }
 
     fn close(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
         self.state.stopping.store(true, Ordering::Release);
         // SAFETY: a live handle. Wakes the thread.
         unsafe { cyclors::dds_set_guardcondition(self.stop.handle(), true) };
@@ -170,19 +187,31 @@ impl adapter::Subscription for Subscription {
             // The thread is about to return. A panic was reported when it happened.
             _ = thread.join();
         }
-        ended
+        // Nobody creates further ones any more, if it has ended.
+        let mut all_ended = ended;
+        for (_, subscription) in &*self.further() {
+            all_ended &= subscription.close(deadline.saturating_duration_since(Instant::now()));
+        }
+        all_ended
     }
 
     fn problems(&self) -> Problems {
         let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
         let s = &self.state;
-        Problems {
+        let mut all = Problems {
             malformed: read(&s.malformed),
             instance_events: read(&s.instance_events),
             lost: read(&s.lost),
             incompatible: read(&s.incompatible),
             ..Problems::default()
+        };
+        for (_, subscription) in &*self.further() {
+            let further = subscription.problems();
+            all.malformed += further.malformed;
+            all.instance_events += further.instance_events;
+            all.lost += further.lost;
         }
+        all
     }
 }
 

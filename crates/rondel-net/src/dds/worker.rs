@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use cyclors::{dds_instance_handle_t, dds_sample_info_t};
-use rondel_event::{NameId, Timestamp, TopicId};
+use rondel_event::{Timestamp, TopicId, TypeIndex};
 
 use super::Durability;
 use super::base::{Base, Opened, PUBLISHERS, STATUS};
+use super::further::{Delivery, Part};
 use super::history::{self, Fetched, Sources};
 use super::instances::Instances;
 use super::matches::{self, Counted, Matches};
@@ -38,9 +39,6 @@ pub(super) struct Worker {
     due: Instant,
     is_alive: bool,
     is_raw: bool,
-    topic_id: TopicId,
-    /// The number of the name of the topic, of one that fits a pattern.
-    name: Option<NameId>,
 }
 
 /// A publisher that was lost and has returned, to a reader that gets its kept samples again.
@@ -53,18 +51,14 @@ struct Returning {
 }
 
 impl Worker {
-    pub(super) fn new(
-        base: Base,
-        opened: Opened,
-        is_raw: bool,
-        (topic_id, name): (TopicId, Option<NameId>),
-    ) -> Worker {
+    /// A worker whose samples have this type.
+    pub(super) fn new(base: Base, opened: Opened, is_raw: bool, of_type: TypeIndex) -> Worker {
         let room = Room::new(opened.has_keys, base.queue);
         Worker {
             opened,
             base,
             matches: Matches::default(),
-            sources: Sources::default(),
+            sources: Sources::new(of_type),
             room,
             instances: Instances::default(),
             missed: BTreeMap::new(),
@@ -73,19 +67,17 @@ impl Worker {
             due: Instant::now(),
             is_alive: false,
             is_raw,
-            topic_id,
-            name,
         }
     }
 
-    pub(super) fn run<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+    pub(super) fn run<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         loop {
             // On closing, samples received so far are still delivered. Samples that keep arriving must not
             // delay closing for ever, so at most as many as the cache can hold are delivered.
             let stopping = self.base.state.is_stopping();
             let (mut taken, mut rounds) = (0, 0u32);
             while (!stopping || taken < self.base.queue) && (stopping || self.is_due()) {
-                let count = self.take(receiver);
+                let count = self.take(delivery);
                 if count == 0 {
                     break;
                 }
@@ -93,23 +85,23 @@ impl Worker {
                 rounds += 1;
                 if rounds % ROUNDS == 0 {
                     // Under continuous load, buffered verdicts must leave before it ends.
-                    receiver.idle();
-                    self.look_at_status(receiver);
+                    delivery.receiver.idle();
+                    self.look_at_status(delivery);
                 }
                 if !stopping && self.base.state.is_stopping() {
                     break;
                 }
             }
             if taken > 0 {
-                receiver.idle();
+                delivery.receiver.idle();
             }
             if stopping {
-                self.look_at_status(receiver);
+                self.look_at_status(delivery);
                 let received = self.base.state.received.load(Ordering::Relaxed);
                 tracing::info!(topic = %self.base.name, received, "closed the subscription");
                 return;
             }
-            if !self.base.state.is_stopping() && !self.wait(receiver) {
+            if !self.base.state.is_stopping() && !self.wait(delivery) {
                 return;
             }
         }
@@ -122,7 +114,7 @@ impl Worker {
     }
 
     /// Waits for samples, a status change, publishers or the end. Returns `false` if waiting failed.
-    fn wait<R: Receiver + ?Sized>(&mut self, receiver: &R) -> bool {
+    fn wait<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) -> bool {
         let limit = self.opened.qos.poll.map(|poll| {
             let now = Instant::now();
             if now >= self.due {
@@ -137,36 +129,36 @@ impl Worker {
             _ => {}
         });
         if status {
-            self.look_at_status(receiver);
+            self.look_at_status(delivery);
         }
         if publishers {
             self.base.publishers.look();
         }
-        self.base.count_unmatched(Some(&self.opened.reader));
+        self.base.look_at_unmatched(Some(&self.opened.reader), delivery);
         waited
     }
 
     /// Takes samples and delivers them. Returns their number, including those without a valid payload.
-    fn take<R: Receiver + ?Sized>(&mut self, receiver: &R) -> u32 {
+    fn take<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) -> u32 {
         let mut room = std::mem::take(&mut self.room);
-        let count = self.take_into(&mut room, receiver);
+        let count = self.take_into(&mut room, delivery);
         self.room = room;
         count
     }
 
-    fn take_into<R: Receiver + ?Sized>(&mut self, room: &mut Room, receiver: &R) -> u32 {
+    fn take_into<R: Receiver + ?Sized>(&mut self, room: &mut Room, delivery: &Delivery<R>) -> u32 {
         let Some(taken) = room.take(&self.opened.reader) else { return 0 };
         // A publisher may have been lost and have returned, with its handle or another: what was missed comes first.
         let mut is_looked_at = self.opened.has_new_matches();
         if is_looked_at {
-            self.look_at_status(receiver);
+            self.look_at_status(delivery);
         }
         for (_, info) in taken.samples() {
             if info.valid_data && !self.sources.knows(info.publication_handle) {
                 if !std::mem::replace(&mut is_looked_at, true) {
-                    self.look_at_status(receiver);
+                    self.look_at_status(delivery);
                 }
-                self.judge(info.publication_handle);
+                self.judge(info.publication_handle, delivery);
             }
         }
         let arrival = Some(adapter::now());
@@ -178,17 +170,22 @@ impl Worker {
                 info.valid_data && self.sources.admit(info.publication_handle, info.source_timestamp);
             let concerns = Instances::concerns(info);
             if concerns && let Some(change) = self.instances.before(info, data, self.opened.has_keys) {
-                self.deliver(&mut count, &samples, receiver);
-                self.changed(change, info, receiver);
+                self.deliver(&mut count, &samples, delivery);
+                self.changed(change, info, delivery);
             }
             if is_new && let Some(payload) = self.base.state.payload(&self.base.name, data, self.is_raw) {
                 let source_time =
                     (info.source_timestamp > 0).then(|| Timestamp::from_nanos(info.source_timestamp));
                 adapter::trace_message("received", &self.base.name, payload);
-                samples[count] = Sample::new(payload, source_time, arrival).with_name(self.name);
+                samples[count] = Sample::new(payload, source_time, arrival)
+                    .with_name(delivery.part.name)
+                    .with_type(self.sources.of_type());
                 count += 1;
             } else if info.valid_data && self.sources.is_refusing() {
-                self.base.state.malformed.fetch_add(1, Ordering::Relaxed);
+                // Another reader takes those that a further one refuses.
+                if !delivery.part.is_further() {
+                    self.base.state.malformed.fetch_add(1, Ordering::Relaxed);
+                }
             } else if !info.valid_data && self.base.state.instance_events.fetch_add(1, Ordering::Relaxed) == 0
             {
                 tracing::debug!(
@@ -198,31 +195,41 @@ impl Worker {
             }
             let change = if concerns { self.instances.after(info, data, self.opened.has_keys) } else { None };
             if count == BATCH || change.is_some() {
-                self.deliver(&mut count, &samples, receiver);
+                self.deliver(&mut count, &samples, delivery);
             }
             if let Some(change) = change {
-                self.changed(change, info, receiver);
+                self.changed(change, info, delivery);
             }
         }
-        self.deliver(&mut count, &samples, receiver);
+        self.deliver(&mut count, &samples, delivery);
         if self.returning.is_some() {
-            self.count_returning(taken.samples().map(|(_, info)| info));
+            self.count_returning(delivery.part.topic, taken.samples().map(|(_, info)| info));
         }
         taken.count() as u32
     }
 
     /// Delivers samples, if there are any.
     #[inline]
-    fn deliver<R: Receiver + ?Sized>(&self, count: &mut usize, samples: &[Sample<'_>], receiver: &R) {
+    fn deliver<R: Receiver + ?Sized>(
+        &self,
+        count: &mut usize,
+        samples: &[Sample<'_>],
+        delivery: &Delivery<R>,
+    ) {
         let count = std::mem::take(count);
         if count > 0 {
             self.base.state.received.fetch_add(count as u64, Ordering::Relaxed);
-            receiver.receive(self.topic_id, &samples[..count]);
+            delivery.receiver.receive(delivery.part.topic, &samples[..count]);
         }
     }
 
     #[cold]
-    fn changed<R: Receiver + ?Sized>(&mut self, change: Change<'_>, info: &dds_sample_info_t, receiver: &R) {
+    fn changed<R: Receiver + ?Sized>(
+        &mut self,
+        change: Change<'_>,
+        info: &dds_sample_info_t,
+        delivery: &Delivery<R>,
+    ) {
         self.missed.remove(&info.instance_handle);
         // Of an instance with several publishers the library may report it, too.
         if matches!(change, Change::Unregistered(_)) && self.unregistered.remove(&info.instance_handle) {
@@ -234,12 +241,16 @@ impl Worker {
             && matches!(change, Change::Disposed(_))
             && self.sources.last(info.publication_handle).is_none_or(|last| last < info.source_timestamp);
         let time = if is_told { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
-        receiver.changed(self.topic_id, change, time);
+        delivery.receiver.changed(delivery.part.topic, change, time);
     }
 
     /// Counts the samples that a publisher has sent again.
     #[cold]
-    fn count_returning<'a>(&mut self, mut infos: impl Iterator<Item = &'a dds_sample_info_t>) {
+    fn count_returning<'a>(
+        &mut self,
+        topic: TopicId,
+        mut infos: impl Iterator<Item = &'a dds_sample_info_t>,
+    ) {
         let Some(Returning { publisher, after, until, from }) = self.returning else { return };
         let mut count = 0;
         let is_over = infos.any(|info| {
@@ -247,7 +258,7 @@ impl Worker {
             count += u64::from(is_own && (after + 1..=until).contains(&info.source_timestamp));
             is_own && info.source_timestamp > until
         });
-        self.base.domain.add_recovered(self.topic_id, count, from);
+        self.base.domain.add_recovered(topic, count, from);
         if is_over {
             self.returning = None;
         }
@@ -257,10 +268,12 @@ impl Worker {
     fn fetch<R: Receiver + ?Sized>(
         &mut self,
         (publisher, former): (matches::Match, u64),
-        receiver: &R,
+        delivery: &Delivery<R>,
     ) -> Option<Fetched> {
         let after = self.sources.last(former)?;
-        let Worker { base, opened, topic_id, name, is_raw, .. } = self;
+        let of_type = self.sources.of_type();
+        let Worker { base, opened, is_raw, .. } = self;
+        let Part { topic, name, .. } = &delivery.part;
         // The publisher sends to this reader from a sample on that is not known before it has come. With its former handle,
         // some may have come before it was lost.
         let came = || {
@@ -285,13 +298,14 @@ impl Worker {
             let mut payloads = Vec::with_capacity(samples.len());
             for &(data, time) in samples {
                 if let Some(payload) = base.state.payload(&base.name, data, *is_raw) {
-                    payloads.push(Sample::new(payload, Some(time), arrival).with_name(*name));
+                    payloads
+                        .push(Sample::new(payload, Some(time), arrival).with_name(*name).with_type(of_type));
                 }
             }
             let samples = payloads;
             for samples in samples.chunks(BATCH) {
                 base.state.received.fetch_add(samples.len() as u64, Ordering::Relaxed);
-                receiver.receive(*topic_id, samples);
+                delivery.receiver.receive(*topic, samples);
             }
             samples.len() as u64
         };
@@ -309,7 +323,7 @@ impl Worker {
 
     /// Looks at lost samples and at changes of matching publishers, and fetches what was missed of those that were lost
     /// and have returned.
-    fn look_at_status<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+    fn look_at_status<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
         let reader = self.opened.reader.handle();
@@ -319,21 +333,21 @@ impl Worker {
             let publishers = matched.current_count;
             tracing::debug!(topic = %self.base.name, publishers, "the number of matching publishers changed");
             let writers = matches::writers(&self.opened.reader);
-            writers.iter().for_each(|writer| self.judge(writer.handle));
+            writers.iter().for_each(|writer| self.judge(writer.handle, delivery));
             let counted = Counted { total: matched.total_count, last: matched.last_publication_handle };
             for (publisher, former, from) in self.matches.update(&writers, counted) {
-                receiver.missed(self.topic_id, from, Some(adapter::now()));
+                delivery.receiver.missed(delivery.part.topic, from, Some(adapter::now()));
                 let fetched = if self.opened.qos.durability > Some(Durability::Volatile) {
                     self.await_kept((publisher, former), from);
                     None
                 } else {
-                    publisher.keeps.then(|| self.fetch((publisher, former), receiver)).flatten()
+                    publisher.keeps.then(|| self.fetch((publisher, former), delivery)).flatten()
                 };
                 let count = fetched.map_or(0, |fetched| fetched.count);
-                self.base.domain.add_recovered(self.topic_id, count, from);
+                self.base.domain.add_recovered(delivery.part.topic, count, from);
                 // DDS shows no numbers: nobody knows whether that was all.
                 self.base.domain.add_outage(matches::outage(&self.base.name, from));
-                receiver.idle();
+                delivery.receiver.idle();
             }
         }
         // SAFETY: plain numbers, for which all zero is a value.
@@ -348,34 +362,38 @@ impl Worker {
                 );
             }
         }
-        self.look_at_promises(receiver);
+        self.look_at_promises(delivery);
     }
 
-    /// Compares the type of a publisher with the declared one, unless it was heard before, and refuses its samples if they
-    /// would be read wrongly.
+    /// Compares the type of a publisher with the declared one, unless it was heard before. Its samples are read by its own
+    /// type if that differs, or refused.
     #[cold]
-    fn judge(&mut self, publisher: dds_instance_handle_t) {
-        let Base { declared: Some(declared), domain, state, name, .. } = &mut self.base else { return };
+    fn judge<R: Receiver + ?Sized>(&mut self, publisher: dds_instance_handle_t, delivery: &Delivery<R>) {
+        let Base { declared: Some(declared), domain, state, .. } = &mut self.base else { return };
         if self.sources.knows(publisher) {
             return;
         }
         let Some(announced) = type_of_match(&self.opened.reader, publisher) else { return };
-        if let Err(reason) = declared.check(domain, &announced, || state.is_stopping()) {
-            state.incompatible.fetch_add(1, Ordering::Relaxed);
-            declared.say(name, &reason);
-            self.sources.refuse(publisher);
+        if delivery.leaves_out(&announced) {
+            return self.sources.refuse(publisher);
+        }
+        if let Err(difference) = declared.check(domain, &announced, || state.is_stopping()) {
+            match delivery.differs(&mut self.base, difference, true) {
+                Some(of_type) => self.sources.set_type(publisher, of_type),
+                None => self.sources.refuse(publisher),
+            }
         }
     }
 
     /// Looks at what publishers promised: samples within the deadline, and signs of life.
-    fn look_at_promises<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+    fn look_at_promises<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         let reader = self.opened.reader.handle();
         // SAFETY: plain numbers, for which all zero is a value.
         let mut missed: cyclors::dds_requested_deadline_missed_status_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live handle and a place for the status. Reading it resets its change counters.
         let code = unsafe { cyclors::dds_get_requested_deadline_missed_status(reader, &mut missed) };
         if code >= 0 && missed.total_count_change > 0 {
-            self.missed_deadline(receiver);
+            self.missed_deadline(delivery);
         }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lives: cyclors::dds_liveliness_changed_status_t = unsafe { std::mem::zeroed() };
@@ -384,44 +402,55 @@ impl Worker {
         let is_alive = lives.alive_count > 0;
         match is_alive {
             true => self.unregistered.clear(),
-            false if code >= 0 => self.unregister(receiver),
+            false if code >= 0 => self.unregister(delivery),
             false => {}
         }
-        if code >= 0 && std::mem::replace(&mut self.is_alive, is_alive) != is_alive {
-            receiver.changed(self.topic_id, Change::Alive(is_alive), adapter::now());
+        if code >= 0
+            && std::mem::replace(&mut self.is_alive, is_alive) != is_alive
+            && delivery.part.note_alive(is_alive)
+        {
+            delivery.receiver.changed(delivery.part.topic, Change::Alive(is_alive), adapter::now());
         }
     }
 
     /// Reports that nobody publishes the instances any more that have missed a deadline: the library has forgotten their
     /// publisher then, and does not report it (CycloneDDS 0.11).
     #[cold]
-    fn unregister<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+    fn unregister<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         for (instance, key) in std::mem::take(&mut self.missed) {
             let change = Change::Unregistered(Instance::Key(&key));
-            receiver.changed(self.topic_id, change, adapter::now());
+            delivery.receiver.changed(delivery.part.topic, change, adapter::now());
             self.unregistered.insert(instance);
         }
     }
 
     /// Reports the instances that missed their deadline, each by its key, or once that the only instance did.
     #[cold]
-    fn missed_deadline<R: Receiver + ?Sized>(&mut self, receiver: &R) {
+    fn missed_deadline<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         let Some(missed) = &self.opened.missed else {
-            receiver.changed(self.topic_id, Change::MissedDeadline(Instance::Unnamed), adapter::now());
+            delivery.receiver.changed(
+                delivery.part.topic,
+                Change::MissedDeadline(Instance::Unnamed),
+                adapter::now(),
+            );
             return;
         };
         let (missed, dropped) = missed.take();
         for (instance, time) in missed {
             let key = missed::key(&self.opened.reader, instance);
             let of = key.as_deref().map_or(Instance::Unnamed, Instance::Key);
-            receiver.changed(self.topic_id, Change::MissedDeadline(of), time);
+            delivery.receiver.changed(delivery.part.topic, Change::MissedDeadline(of), time);
             if let Some(key) = key.filter(|_| self.missed.len() < missed::LIMIT) {
                 self.missed.insert(instance, key);
             }
         }
         if dropped > 0 {
             tracing::warn!(topic = %self.base.name, dropped, "too many deadlines were missed at once: some are not reported");
-            receiver.changed(self.topic_id, Change::MissedDeadline(Instance::Unnamed), adapter::now());
+            delivery.receiver.changed(
+                delivery.part.topic,
+                Change::MissedDeadline(Instance::Unnamed),
+                adapter::now(),
+            );
         }
     }
 

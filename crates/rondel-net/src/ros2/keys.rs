@@ -84,7 +84,13 @@ pub fn contradicts(key: &str, hash: &str) -> bool {
 
 #[cold]
 fn is_other_hash(key: &str) -> bool {
-    key.rsplit('/').next().is_some_and(|last| last.starts_with("RIHS"))
+    hash_of(key).starts_with("RIHS")
+}
+
+/// Returns the last part of a key, which is the hash of the type.
+#[inline]
+pub fn hash_of(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, last)| last)
 }
 
 #[cfg(test)]

@@ -1,16 +1,23 @@
 //! What a message says about itself beside its payload.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::zenoh::sample::{Sample, SourceInfo};
 use ::zenoh::session::ZenohId;
-use rondel_event::{Origin, Timestamp};
+use rondel_event::{Origin, Timestamp, TypeIndex};
 
+use super::ros2::types::FurtherTypes;
 use crate::adapter::Problems;
 use crate::ros2::{Attachment, keys};
 
-/// The source time and the origin of a message, where it has them.
-pub(super) type Marks = (Option<Timestamp>, Option<Origin>);
+/// The source time, the origin and the type of a message, where it has them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    pub(super) source_time: Option<Timestamp>,
+    pub(super) origin: Option<Origin>,
+    pub(super) of_type: TypeIndex,
+}
 
 /// Reads what a message says about itself.
 pub(super) trait Envelope: Send + Sync + 'static {
@@ -47,7 +54,8 @@ pub(super) fn marks(sample: &Sample) -> Marks {
     let time = sample
         .timestamp()
         .map(|time| Timestamp::from_nanos(i64::try_from(time.get_time().as_nanos()).unwrap_or(i64::MAX)));
-    (time, sample.source_info().map(origin_of))
+    let origin = sample.source_info().map(origin_of);
+    Marks { source_time: time, origin, of_type: TypeIndex::default() }
 }
 
 /// Returns the hash of a publisher.
@@ -66,15 +74,21 @@ pub(super) struct Ros2Envelope {
     topic: String,
     /// The hash of the expected type, unless any is read.
     hash: Option<String>,
-    /// Messages of another type.
+    /// The definitions of other publishers, if their messages are read.
+    types: Option<Arc<FurtherTypes>>,
+    /// Messages of another type that are not read.
     other_type: AtomicU64,
     /// Messages without an attachment of rmw_zenoh.
     unmarked: AtomicU64,
 }
 
 impl Ros2Envelope {
-    pub(super) fn new(topic: &str, hash: Option<String>) -> Ros2Envelope {
-        Ros2Envelope { topic: topic.to_owned(), hash, ..Ros2Envelope::default() }
+    pub(super) fn new(topic: &str, hash: Option<String>, types: Option<Arc<FurtherTypes>>) -> Ros2Envelope {
+        Ros2Envelope { topic: topic.to_owned(), hash, types, ..Ros2Envelope::default() }
+    }
+
+    pub(super) fn types(&self) -> Option<Arc<FurtherTypes>> {
+        self.types.clone()
     }
 
     pub(super) fn problems(&self) -> Problems {
@@ -106,14 +120,21 @@ impl Ros2Envelope {
     }
 }
 
-impl Envelope for std::sync::Arc<Ros2Envelope> {
+impl Envelope for Arc<Ros2Envelope> {
     #[inline]
     fn open(&self, sample: &Sample) -> Option<Marks> {
+        let mut of_type = TypeIndex::default();
+        let mut other = None;
         if let Some(hash) = &self.hash
             && keys::contradicts(sample.key_expr().as_str(), hash)
         {
-            self.refuse(sample);
-            return None;
+            let Some(types) = &self.types else {
+                self.refuse(sample);
+                return None;
+            };
+            let hash = keys::hash_of(sample.key_expr().as_str());
+            of_type = types.of_hash(hash);
+            other = Some((types, hash));
         }
         // Borrowed: an attachment arrives in one piece.
         let attachment = sample.attachment().and_then(|bytes| Attachment::read(&bytes.to_bytes()));
@@ -121,8 +142,11 @@ impl Envelope for std::sync::Arc<Ros2Envelope> {
             self.unmarked(sample);
         }
         let numbered = sample.source_info().map(origin_of);
+        if let (Some((types, hash)), Some(origin)) = (other, numbered) {
+            types.note_publisher(origin.publisher, hash);
+        }
         let origin = numbered.or(attachment.and_then(|attachment| attachment.origin()));
-        Some((attachment.map(|attachment| attachment.source_time), origin))
+        Some(Marks { source_time: attachment.map(|attachment| attachment.source_time), origin, of_type })
     }
 
     #[inline]

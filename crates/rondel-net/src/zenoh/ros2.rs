@@ -1,11 +1,13 @@
 //! ROS 2 over Zenoh, as rmw_zenoh speaks it: a node with its subscriptions and publishers.
 //!
-//! A subscription receives messages of the right type whatever its hash is, and refuses those of another one. What
+//! A subscription receives messages of the right type whatever its hash is. Those with another definition of it are read
+//! by the definition that their node gives, if the receiver wants them, and refused otherwise. What
 //! publishers keep for subscriptions that join later is fetched when a publisher is detected.
 
 pub(super) mod described;
 mod publishers;
 mod subscription;
+pub(super) mod types;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +32,7 @@ use crate::ros2::{Endpoint, Entity, Graph, NodeName, Settings, Token, TopicName,
 pub use described::DescribedType;
 pub use publishers::Ros2Publishers;
 pub use subscription::Ros2Subscription;
+use types::{FurtherTypes, OtherPublisher};
 
 /// A node of ROS 2 on a Zenoh session. Dropping it removes it from the graph; its subscriptions and publishers remain.
 #[derive(Debug)]
@@ -72,7 +75,8 @@ impl Ros2Node {
     }
 
     /// Subscribes to a topic, or to all that match one with parameters. `receiver` gets the payloads as they are, in CDR, with the id `topic`. If the endpoint has
-    /// a hash, messages of another one are counted and not delivered.
+    /// a hash, messages of another one are counted and not delivered, unless the receiver
+    /// [wants them](Receiver::wants_types).
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -85,8 +89,11 @@ impl Ros2Node {
         let endpoint = Endpoint { qos: endpoint.qos.on_zenoh(), ..endpoint.clone() };
         let Endpoint { topic: name, message_type, hash, qos } = &endpoint;
         let key = keys::subscription_key(self.domain, name, message_type);
-        let envelope = Ros2Envelope::new(name.as_str(), hash.as_ref().map(ToString::to_string));
-        let numbers = Numbers::new(&self.recoverer, (name.to_string(), topic), Arc::clone(&receiver));
+        let types = receiver.wants_types(topic).then(Arc::<FurtherTypes>::default);
+        let envelope =
+            Ros2Envelope::new(name.as_str(), hash.as_ref().map(ToString::to_string), types.clone());
+        let of = (name.to_string(), topic);
+        let numbers = Numbers::new(&self.recoverer, of, Arc::clone(&receiver), types);
         let wants_history = qos.durability == Durability::TransientLocal;
         Ros2Subscription::declare(
             &self.session,
@@ -236,26 +243,42 @@ struct Others {
 const OTHERS: usize = 1024;
 
 impl Others {
-    /// Compares a publisher, by its token, with the subscription.
-    fn compare(&self, key: &str, expected: &Endpoint) {
-        let Some(Token { node, entity: Entity::Publisher(endpoint), .. }) = Token::parse(key) else { return };
+    /// Compares a publisher, by its token, with the subscription. Returns it if it has another definition of the type; one
+    /// of another type is counted.
+    fn compare(&self, token: &str, expected: &Endpoint) -> Option<OtherPublisher> {
+        let Token { node, entity: Entity::Publisher(endpoint), .. } = Token::parse(token)? else {
+            return None;
+        };
         if !expected.topic.is_met_by(&endpoint.topic) {
-            return;
+            return None;
         }
-        let reason = match (&endpoint.hash, &expected.hash) {
+        let difference = match (&endpoint.hash, &expected.hash) {
             _ if endpoint.message_type != expected.message_type => {
                 format!("it has the type {} instead of {}", endpoint.message_type, expected.message_type)
             }
             (Some(hash), Some(wanted)) if hash != wanted => {
                 format!("its {} has another definition: {hash} instead of {wanted}", endpoint.message_type)
             }
-            _ => return,
+            _ => return None,
         };
+        let is_other_type = endpoint.message_type != expected.message_type;
+        let publisher = OtherPublisher { token: token.to_owned(), node, endpoint, difference };
+        if is_other_type {
+            self.refuse(&publisher, "");
+            return None;
+        }
+        Some(publisher)
+    }
+
+    /// Counts a publisher that is not read, and says why beside the difference.
+    fn refuse(&self, publisher: &OtherPublisher, why: &str) {
+        let OtherPublisher { token, node, endpoint, difference } = publisher;
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        if tokens.len() < OTHERS && tokens.insert(key.to_owned()) {
+        if tokens.len() < OTHERS && tokens.insert(token.clone()) {
             self.count.fetch_add(1, Ordering::Relaxed);
             let topic: &TopicName = &endpoint.topic;
-            tracing::warn!(%topic, %node, "a publisher is not read: {reason}");
+            let why = if why.is_empty() { String::new() } else { format!(", and {why}") };
+            tracing::warn!(%topic, %node, "a publisher is not read: {difference}{why}");
         }
     }
 }
@@ -290,7 +313,9 @@ mod tests {
             (key(4, "std_msgs/msg/Bool", "a"), 2),
             ("@ros2_lv/0/x".to_owned(), 2),
         ] {
-            others.compare(&key, &expected);
+            if let Some(publisher) = others.compare(&key, &expected) {
+                others.refuse(&publisher, "its node does not describe it");
+            }
             assert_eq!(others.count.load(Ordering::Relaxed), count, "{key}");
         }
     }

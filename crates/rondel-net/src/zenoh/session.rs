@@ -272,7 +272,7 @@ impl Session {
         receiver: Arc<R>,
     ) -> Result<Subscription, DeclareError> {
         let key_expression = parse_key(key)?;
-        let numbers = Numbers::new(&self.recoverer, (key.to_owned(), topic), Arc::clone(&receiver));
+        let numbers = Numbers::new(&self.recoverer, (key.to_owned(), topic), Arc::clone(&receiver), None);
         let (kept, late) = (Arc::clone(&numbers), Arc::clone(&receiver));
         let subscription =
             Subscription::declare(&self.session, key_expression.clone(), topic, receiver, numbers, Plain)?;
@@ -294,7 +294,7 @@ impl Session {
     ) -> Result<::zenoh::pubsub::Subscriber<()>, DeclareError> {
         let subscriber = self.session.declare_subscriber(parse_key(key)?).callback(move |sample| {
             if sample.kind() == ::zenoh::sample::SampleKind::Put {
-                let (source_time, origin) = super::envelope::marks(&sample);
+                let super::envelope::Marks { source_time, origin, .. } = super::envelope::marks(&sample);
                 observer(crate::observe::Observed {
                     topic: sample.key_expr().as_str(),
                     payload: &sample.payload().to_bytes(),

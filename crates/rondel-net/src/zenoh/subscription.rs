@@ -13,7 +13,7 @@ use rondel_event::TopicId;
 
 use super::DeclareError;
 use super::consumers::Presence;
-use super::envelope::Envelope;
+use super::envelope::{Envelope, Marks};
 use super::present::Early;
 use super::recovery::{Attended, Numbers};
 use crate::adapter::{self, Problems, Receiver, Sample};
@@ -118,12 +118,13 @@ impl Subscription {
                     },
                     false => None,
                 };
-                let Some((source_time, origin)) = envelope.open(&sample) else { return };
+                let Some(Marks { source_time, origin, of_type }) = envelope.open(&sample) else { return };
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
                 state.early.note(&payload);
                 let received = Sample::new(&payload, source_time, None).with_origin(origin).with_name(name);
+                let received = received.with_type(of_type);
                 if origin.is_none()
                     && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)
                 {

@@ -238,7 +238,8 @@ fn is_each_in_one(types: &[Result<Vec<LeftOut>, DecoderError>]) -> bool {
 
 impl Session {
     /// Adds a further type that publishers of a topic have, beside the one that was known at the start or
-    /// [learnt](Session::learn). Messages of it are pushed with the index that is returned.
+    /// [learnt](Session::learn). Messages of it are pushed with the index that is returned; a type that was added before
+    /// keeps its own.
     ///
     /// # Errors
     /// As [`SessionPlan::set_types`]; messages of the type are then to be counted with
@@ -247,6 +248,16 @@ impl Session {
         let mut input = self.plan.input(topic).cloned().unwrap_or_default();
         if let Some((_, first)) = self.learnt.iter().find(|(learnt, _)| *learnt == topic) {
             input.message_type = Some(Arc::clone(first));
+        }
+        let is_same = |known: &PublisherType| {
+            known
+                .message_type
+                .as_ref()
+                .zip(of.message_type.as_ref())
+                .is_some_and(|(known, of)| known.is_same(of))
+        };
+        if let Some(known) = input.further.iter().position(is_same) {
+            return Ok(TypeIndex(known as u16 + 1));
         }
         let index = input.further.len() + 1;
         if index >= TYPES || input.awaits_type() {

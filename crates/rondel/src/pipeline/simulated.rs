@@ -150,6 +150,10 @@ impl State {
             // The session before could read it.
             _ = next.learn(*topic, message_type);
         }
+        for (topic, of) in &self.further {
+            // In the same order, so that their indices stay.
+            _ = next.add_type(*topic, of.clone());
+        }
         self.session.finish();
         let mut before = self.session.summary();
         if let Some(mut first) = simulated.before.take() {

@@ -53,10 +53,7 @@ impl Channel {
             other => other.name(),
         };
         let message_type = binding.input.message_type.as_deref();
-        let type_hash = match message_type {
-            Some(MessageType::Cdr(schema)) if schema.ros_name().is_some() => schema.rihs01(),
-            _ => None,
-        };
+        let type_hash = message_type.and_then(hash);
         let schema = message_type.and_then(schema).map(Arc::new);
         let metadata = vec![(ADDRESS.to_owned(), text)];
         let source = Some(Source { address: binding.address.clone(), name: None, type_hash });
@@ -74,6 +71,12 @@ impl Channel {
     /// Whether it stands for all topics that match a pattern.
     pub fn is_pattern(&self) -> bool {
         self.name.contains(['*', '+', '#', '?', '{'])
+    }
+
+    /// The same for publishers with another type; `None` if theirs is not known.
+    pub fn typed(&self, of: Option<&MessageType>) -> Channel {
+        let source = self.source.clone().map(|source| Source { type_hash: of.and_then(hash), ..source });
+        Channel { schema: of.and_then(schema).map(Arc::new), source, ..self.clone() }
     }
 
     /// The same for another topic, by its name on the network.
@@ -150,6 +153,14 @@ fn wanted(address: &Address) -> Option<QosOverrides> {
         _ => return None,
     };
     (set != QosOverrides::default()).then(|| Qos::DEFAULT.with(&set).into())
+}
+
+/// The hash of a type of ROS 2.
+fn hash(of: &MessageType) -> Option<String> {
+    match of {
+        MessageType::Cdr(schema) if schema.ros_name().is_some() => schema.rihs01(),
+        _ => None,
+    }
 }
 
 /// The definition of a type as recordings have it, if a language of theirs can say it.

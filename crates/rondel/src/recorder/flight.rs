@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rondel_event::{NameId, Timestamp, TopicId, Verdict};
+use rondel_decode::MessageType;
+use rondel_event::{NameId, Timestamp, TopicId, TypeIndex, Verdict};
 use rondel_net::adapter::{Sample, now};
 use rondel_net::offers::Offers;
 use rondel_recording::{Compression, CutOff, CutOffs, RecordedSchema};
@@ -58,11 +59,13 @@ impl FlightSettings {
     }
 }
 
-/// The topics that addresses with parameters have found.
+/// The topics that addresses with parameters have found, and those of publishers with another type.
 struct FoundTopics {
     /// The names of each topic whose address has parameters.
     names: Vec<Option<Arc<TopicNames>>>,
-    numbers: BTreeMap<(TopicId, NameId), u32>,
+    /// The further types of publishers.
+    types: BTreeMap<(TopicId, TypeIndex), Arc<MessageType>>,
+    numbers: BTreeMap<(TopicId, Option<NameId>, TypeIndex), u32>,
     /// The number of the next one.
     next: u32,
 }
@@ -121,7 +124,8 @@ impl FlightRecorder {
         std::fs::create_dir_all(&settings.folder)?;
         // Better now than with the first violation.
         check_writable(&settings.folder).map_err(io::Error::other)?;
-        let found = FoundTopics { names, next: channels.len() as u32, numbers: BTreeMap::new() };
+        let (next, types) = (channels.len() as u32, BTreeMap::new());
+        let found = FoundTopics { names, types, next, numbers: BTreeMap::new() };
         let disk = Disk::start(channels.clone(), offers)?;
         disk.send(Job::Channel(VERDICTS_TOPIC, Box::new(verdicts())));
         disk.send(Job::Channel(EVENTS_TOPIC, Box::new(events::channel())));
@@ -167,9 +171,12 @@ impl FlightRecorder {
     pub fn keep(&mut self, topic: TopicId, sample: &Sample<'_>, arrival: Timestamp) {
         let Sample { payload, source_time: source, origin, name, .. } = *sample;
         self.last = arrival;
-        let number = match name {
-            None => Some(topic.0),
-            Some(name) => self.found.numbers.get(&(topic, name)).copied().or_else(|| self.find(topic, name)),
+        let number = match (name, sample.of_type) {
+            (None, TypeIndex(0)) => Some(topic.0),
+            (name, of_type) => {
+                let known = self.found.numbers.get(&(topic, name, of_type)).copied();
+                known.or_else(|| self.find(topic, name, of_type))
+            }
         };
         match number {
             Some(topic) => self.push(Kept { topic, arrival, source, origin, payload }),
@@ -177,17 +184,28 @@ impl FlightRecorder {
         }
     }
 
-    /// Describes a topic that an address with parameters has found, and returns its number.
+    /// Takes over a further type that publishers of a topic have.
+    pub fn add_type(&mut self, topic: TopicId, of_type: TypeIndex, message_type: &Arc<MessageType>) {
+        self.found.types.insert((topic, of_type), Arc::clone(message_type));
+    }
+
+    /// Describes a topic that an address with parameters has found, or that has publishers of another type, and returns
+    /// its number.
     #[cold]
-    fn find(&mut self, topic: TopicId, name: NameId) -> Option<u32> {
-        let text = self.found.names.get(topic.index())?.as_ref()?.name(name)?;
+    fn find(&mut self, topic: TopicId, name: Option<NameId>, of_type: TypeIndex) -> Option<u32> {
         if self.found.numbers.len() >= TOPICS {
             return None;
         }
-        let channel = self.channels.get(topic.index())?.named(&text);
+        let mut channel = self.channels.get(topic.index())?.clone();
+        if let Some(name) = name {
+            channel = channel.named(&self.found.names.get(topic.index())?.as_ref()?.name(name)?);
+        }
+        if of_type != TypeIndex::default() {
+            channel = channel.typed(self.found.types.get(&(topic, of_type)).map(|of| &**of));
+        }
         let number = self.found.next;
         self.found.next += 1;
-        self.found.numbers.insert((topic, name), number);
+        self.found.numbers.insert((topic, name, of_type), number);
         self.disk.send(Job::Channel(number, Box::new(channel)));
         Some(number)
     }

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::ZenohId;
-use rondel_event::{NameId, Origin, Timestamp, TopicId};
+use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
 
 use super::{AGAIN, Asked, Attended, Places, Recoverer};
 use crate::adapter::{Outage, Receiver, Sample, now};
 use crate::zenoh::envelope::publisher_of;
+use crate::zenoh::ros2::types::FurtherTypes;
 use crate::zenoh::{advanced, resend};
 use heartbeats::Heard;
 
@@ -40,6 +41,8 @@ pub(in crate::zenoh) struct Numbers<R: ?Sized> {
     wants_idle: bool,
     /// The name of the topic of each publisher, where the receiver numbers them.
     names: Option<Mutex<HashMap<u64, NameId>>>,
+    /// The types of publishers that have another than the subscription, if their messages are read.
+    types: Option<Arc<FurtherTypes>>,
     /// A part of the publisher's hash and the number that its next message has; 0 is nobody.
     slots: [AtomicU64; SLOTS],
     table: Mutex<Table>,
@@ -201,6 +204,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         recoverer: &Arc<Recoverer>,
         (name, topic): (String, TopicId),
         receiver: Arc<R>,
+        types: Option<Arc<FurtherTypes>>,
     ) -> Arc<Numbers<R>> {
         let numbers = Arc::new(Numbers {
             topic,
@@ -209,6 +213,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             wants_idle: receiver.wants_idle(),
             names: receiver.wants_names(topic).then(Mutex::default),
             receiver,
+            types,
             slots: [const { AtomicU64::new(0) }; SLOTS],
             table: Mutex::default(),
             delivering: Mutex::default(),
@@ -390,7 +395,9 @@ impl<R: Receiver + ?Sized> Numbers<R> {
     fn deliver(&self, publisher: u64, number: u32, time: Option<Timestamp>, payload: &[u8]) {
         let origin = Origin { publisher, number: number.into() };
         let name = self.names.as_ref().and_then(|names| lock(names).get(&publisher).copied());
+        let of_type = self.types.as_ref().map_or(TypeIndex::default(), |types| types.of_publisher(publisher));
         let sample = Sample::new(payload, time, None).with_origin(Some(origin)).with_name(name);
+        let sample = sample.with_type(of_type);
         self.receiver.receive(self.topic, &[sample]);
     }
 

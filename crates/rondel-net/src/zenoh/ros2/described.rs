@@ -80,7 +80,7 @@ pub(in crate::zenoh) fn discovered_type(
 }
 
 /// Asks a node for the type of a publisher; returns also why it cannot be used.
-fn described(
+pub(super) fn described(
     (session, domain): (&::zenoh::Session, u32),
     node: &NodeName,
     end: &Endpoint,

@@ -11,10 +11,11 @@ use ::zenoh::pubsub::Subscriber;
 use ::zenoh::sample::{Sample, SampleKind};
 use rondel_event::TopicId;
 
+use super::types::{Resolver, Resolving};
 use super::{Others, declare_token, network};
 use crate::adapter::{self, Problems, Receiver};
 use crate::ros2::{Token, keys};
-use crate::zenoh::envelope::Ros2Envelope;
+use crate::zenoh::envelope::{Ros2Envelope, publisher_of};
 use crate::zenoh::recovery::Numbers;
 use crate::zenoh::{DeclareError, Subscription, advanced, parse_key};
 
@@ -24,6 +25,7 @@ pub struct Ros2Subscription {
     inner: Subscription,
     envelope: Arc<Ros2Envelope>,
     others: Arc<Others>,
+    resolver: Arc<Resolver>,
     /// Until it is closed.
     announced: Mutex<Option<Announced>>,
 }
@@ -57,23 +59,50 @@ impl Ros2Subscription {
             watchers.push(watcher.callback(callback).wait().map_err(network)?);
             Ok::<(), DeclareError>(())
         };
-        let others = Arc::<Others>::default();
+        let (others, resolver) = (Arc::<Others>::default(), Arc::<Resolver>::default());
+        let types = envelope.types();
+        let resolving = types.as_ref().map(|types| {
+            Arc::new(Resolving {
+                session: session.clone(),
+                domain,
+                topic,
+                receiver: Arc::clone(&receiver),
+                numbers: Arc::clone(&numbers),
+                types: Arc::clone(types),
+                others: Arc::clone(&others),
+            })
+        });
         let expected = token.entity.endpoint().cloned();
         if let Some(expected) = &expected {
-            let (others, compared) = (Arc::clone(&others), expected.clone());
-            let compare = move |key: &str| others.compare(key, &compared);
+            let (others, compared, resolver) = (Arc::clone(&others), expected.clone(), Arc::clone(&resolver));
+            let compare = move |token: &str| {
+                let Some(publisher) = others.compare(token, &compared) else { return };
+                match &resolving {
+                    Some(resolving) => resolver.ask(resolving, publisher),
+                    None => others.refuse(&publisher, ""),
+                }
+            };
             watch(&Token::publishers(domain, &expected.topic), Box::new(compare))?;
         }
         if wants_history {
             let hash = expected.and_then(|endpoint| endpoint.hash).map(|hash| hash.to_string());
             let announced: Weak<Numbers<R>> = Arc::downgrade(&numbers);
+            let resolver = Arc::clone(&resolver);
             let announce = move |token: &str| {
-                if let (Some((key, session, entity)), Some(numbers)) =
+                let (Some((key, session, entity)), Some(numbers)) =
                     (advanced::detected(token), announced.upgrade())
-                    && !hash.as_ref().is_some_and(|hash| keys::contradicts(key, hash))
-                {
-                    numbers.announce(key, (&session, entity));
+                else {
+                    return;
+                };
+                if hash.as_ref().is_some_and(|hash| keys::contradicts(key, hash)) {
+                    let Some(types) = &types else { return };
+                    let other = keys::hash_of(key);
+                    types.note_publisher(publisher_of(&session, entity), other);
+                    if !resolver.keeps(types, other, (key.to_owned(), session, entity)) {
+                        return;
+                    }
                 }
+                numbers.announce(key, (&session, entity));
             };
             watch(&advanced::detection(key.as_str()), Box::new(announce))?;
         }
@@ -87,6 +116,7 @@ impl Ros2Subscription {
             inner,
             envelope,
             others,
+            resolver,
             announced: Mutex::new(Some(Announced { token, watchers })),
         })
     }
@@ -109,6 +139,7 @@ impl adapter::Subscription for Ros2Subscription {
             watchers.into_iter().for_each(|watcher| _ = watcher.undeclare().wait());
             token.into_iter().for_each(|token| _ = token.undeclare().wait());
         }
+        self.resolver.end();
         self.inner.close(limit)
     }
 
