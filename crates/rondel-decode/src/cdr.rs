@@ -9,6 +9,7 @@ mod error;
 mod json;
 mod optional;
 mod plan;
+mod search;
 mod walk;
 mod write;
 

@@ -1,6 +1,6 @@
 //! The fields of a projection as a tree: what to do at which place of a message.
 
-use rondel_event::{Condition, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType};
+use rondel_event::{Condition, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType};
 
 use crate::cdr::PlanErrorKind;
 
@@ -11,6 +11,10 @@ pub(crate) struct Fields<'p> {
     pub(crate) indices: Vec<(u32, Fields<'p>)>,
     /// Elements by their positions from the end, from 1.
     pub(crate) ends: Vec<(u32, Fields<'p>)>,
+    /// Elements by the names that they hold.
+    pub(crate) named: Vec<(&'p Named, Fields<'p>)>,
+    /// Elements of an array among the members, by the names in another array among them.
+    pub(crate) parallel: Vec<((&'p str, &'p Named), Fields<'p>)>,
     pub(crate) wants: Vec<Want<'p>>,
 }
 
@@ -90,6 +94,11 @@ impl<'p> Fields<'p> {
         }
     }
 
+    /// What is tested of an element to find the one with a name.
+    pub(crate) fn of_name(named: &'p Named) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
+        Fields::of_conditions(std::slice::from_ref(&named.condition))
+    }
+
     /// The fields of an element that conditions test. Conditions that occur in several alternatives are tested once.
     fn of_conditions(conditions: &'p [Condition]) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
         let mut root = Fields::default();
@@ -118,24 +127,42 @@ impl<'p> Fields<'p> {
     }
 
     fn at(&mut self, path: &'p Path) -> &mut Fields<'p> {
-        path.0.iter().fold(self, |fields, segment| match segment {
-            Segment::Key(key) => child(&mut fields.keys, &**key),
-            Segment::Index(index) => child(&mut fields.indices, *index),
-            Segment::FromEnd(index) => child(&mut fields.ends, *index),
-        })
+        let mut fields = self;
+        let mut segments = path.0.iter().peekable();
+        while let Some(segment) = segments.next() {
+            fields = match (segment, segments.peek()) {
+                (Segment::Key(key), Some(Segment::Named(named))) if named.is_parallel => {
+                    segments.next();
+                    child(&mut fields.parallel, (&**key, &**named))
+                }
+                (Segment::Key(key), _) => child(&mut fields.keys, &**key),
+                (Segment::Index(index), _) => child(&mut fields.indices, *index),
+                (Segment::FromEnd(index), _) => child(&mut fields.ends, *index),
+                (Segment::Named(named), _) => child(&mut fields.named, &**named),
+            };
+        }
+        fields
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.indices.is_empty() && self.ends.is_empty() && self.wants.is_empty()
+        self.keys.is_empty()
+            && self.indices.is_empty()
+            && self.ends.is_empty()
+            && self.named.is_empty()
+            && self.parallel.is_empty()
+            && self.wants.is_empty()
     }
 
     /// The single elements that are read, each with its index as it is written.
     pub(crate) fn elements(&self) -> impl Iterator<Item = (String, &Fields<'p>)> {
         let indices = self.indices.iter().map(|(index, fields)| (format!("[{index}]"), fields));
-        indices.chain(self.ends.iter().map(|(index, fields)| (format!("[-{index}]"), fields)))
+        let ends = self.ends.iter().map(|(index, fields)| (format!("[-{index}]"), fields));
+        let named = self.named.iter().map(|(named, fields)| (named.to_string(), fields));
+        indices.chain(ends).chain(named)
     }
 
-    /// Appends the slots of the values that are read here and below, without those for presence.
+    /// Appends the slots of the values that are read here and below, without those for presence and of named elements:
+    /// a message without such an element does not carry them.
     pub(crate) fn slots(&self, into: &mut Vec<Slot>) {
         into.extend(self.wants.iter().filter_map(|want| match want {
             Want::Value(_, slot) | Want::Exact(slot) | Want::Elements(_, _, slot) => Some(*slot),
@@ -155,8 +182,10 @@ impl<'p> Fields<'p> {
     pub(crate) fn count(&self) -> usize {
         let below = |sum: usize, fields: &Fields<'_>| sum + fields.count();
         let keys = self.keys.iter().map(|(_, fields)| fields).fold(0, below);
-        let elements = self.indices.iter().chain(&self.ends);
-        self.wants.len() + elements.map(|(_, fields)| fields).fold(keys, below)
+        let elements = self.indices.iter().chain(&self.ends).map(|(_, fields)| fields);
+        let named = self.named.iter().map(|(_, fields)| fields);
+        let parallel = self.parallel.iter().map(|(_, fields)| fields);
+        self.wants.len() + elements.chain(named).chain(parallel).fold(keys, below)
     }
 }
 

@@ -54,7 +54,10 @@ impl Outline {
         let mut at: Option<&Part> = None;
         for segment in &path.0 {
             at = match (segment, at) {
-                (Segment::Index(_) | Segment::FromEnd(_), Some(Part::Array(element, _))) => Some(&**element),
+                (
+                    Segment::Index(_) | Segment::FromEnd(_) | Segment::Named(_),
+                    Some(Part::Array(element, _)),
+                ) => Some(&**element),
                 (Segment::Key(name), _) => {
                     fields.iter().find(|(field, _)| field == name).map(|(_, part)| part)
                 }

@@ -109,7 +109,7 @@ impl PlainPlan {
             if let Some((part, _)) = below.keys.first() {
                 refuse(format!("{VALUE}.{part}"), PlanErrorKind::NoField(Vec::new()));
             }
-            if !below.indices.is_empty() || !below.ends.is_empty() {
+            if below.elements().next().is_some() || !fields.parallel.is_empty() {
                 refuse(VALUE.to_owned(), PlanErrorKind::NoElements);
             }
             for want in &below.wants {

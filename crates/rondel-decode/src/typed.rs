@@ -140,6 +140,16 @@ impl Report {
         for (key, _) in &fields.keys {
             self.no_field(key, Vec::new());
         }
+        self.no_parallel(fields);
+    }
+
+    /// Names elements by names in another member, where no member has elements.
+    pub(crate) fn no_parallel(&mut self, fields: &Fields<'_>) {
+        for ((array, named), _) in &fields.parallel {
+            let outer = self.enter(&format!("{array}{named}"));
+            self.error(PlanErrorKind::NoElements);
+            self.leave(outer);
+        }
     }
 
     pub(crate) fn no_indices(&mut self, fields: &Fields<'_>) {

@@ -107,6 +107,7 @@ fn path_text(path: &Path) -> String {
         }
         Segment::Index(index) => format!("[{index}]"),
         Segment::FromEnd(index) => format!("[-{index}]"),
+        Segment::Named(named) => named.to_string(),
     };
     path.0.iter().enumerate().map(segment).collect()
 }

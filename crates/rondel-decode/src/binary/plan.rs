@@ -1,6 +1,6 @@
 //! What to do with which part of a message.
 
-use rondel_event::{Quantifier, Slot};
+use rondel_event::{Named, Quantifier, Slot};
 
 use crate::cdr::PlanError;
 use crate::fields::{Alternatives, Fields, Want};
@@ -16,6 +16,10 @@ pub(super) struct Node {
     pub(super) ends: Box<[(u64, Node)]>,
     pub(super) targets: Box<[Target]>,
     pub(super) tests: Box<[ElementTest]>,
+    /// Elements by the names that they hold.
+    pub(super) named: Box<[NamedElement]>,
+    /// Elements of an array among the members, by the names in another one.
+    pub(super) parallel: Box<[Parallel]>,
     /// What is read of it that has no value where it is a map, an array or neither.
     pub(super) not_in_map: Box<[Target]>,
     pub(super) not_in_array: Box<[Target]>,
@@ -40,6 +44,23 @@ pub(super) struct ElementTest {
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
     pub(super) node: Node,
+}
+
+/// The element with a name.
+#[derive(Debug)]
+pub(super) struct NamedElement {
+    /// What an element has to meet.
+    pub(super) alternatives: Alternatives,
+    pub(super) name: Node,
+    pub(super) node: Node,
+}
+
+/// The element of an array at the position at which its name stands in another array.
+#[derive(Debug)]
+pub(super) struct Parallel {
+    pub(super) array: Box<str>,
+    pub(super) names: Box<str>,
+    pub(super) element: NamedElement,
 }
 
 impl Node {
@@ -72,6 +93,19 @@ impl Node {
             .iter()
             .map(|(index, fields)| (u64::from(*index), below(&format!("[-{index}]"), fields, errors)));
         let ends: Box<[_]> = ends.collect();
+        let mut name = |named: &Named, fields: &Fields<'_>, errors: &mut Vec<PlanError>| {
+            let (tested, alternatives) = Fields::of_name(named).unwrap_or_default();
+            let node = below(&named.to_string(), fields, errors);
+            NamedElement { alternatives, name: Node::new(&tested, &mut String::new(), errors), node }
+        };
+        let named: Box<[_]> =
+            fields.named.iter().map(|(named, fields)| name(named, fields, errors)).collect();
+        let parallel = fields.parallel.iter().map(|((array, named), fields)| {
+            let own = named.of_names();
+            let (array, names) = ((*array).into(), named.key().to_string().into());
+            Parallel { array, names, element: name(&own, fields, errors) }
+        });
+        let parallel: Box<[_]> = parallel.collect();
         let mut tests = Vec::new();
         for want in &fields.wants {
             let Want::Elements(quantifier, conditions, slot) = want else { continue };
@@ -90,10 +124,19 @@ impl Node {
         let tested = || tests.iter().filter_map(|test| elements_target(test.slot));
         let members = || keys.iter().flat_map(|key| key.node.all());
         let elements = || indices.iter().chain(&ends).flat_map(|(_, node)| node.all());
+        let by_name = || named.iter().flat_map(|named| named.node.all());
+        let by_parallel = || parallel.iter().flat_map(|parallel| parallel.element.node.all());
         Node {
-            not_in_map: elements().chain(tested()).collect(),
-            not_in_array: members().collect(),
-            not_in_scalar: members().chain(elements()).chain(tested()).collect(),
+            not_in_map: elements().chain(tested()).chain(by_name()).collect(),
+            not_in_array: members().chain(by_parallel()).collect(),
+            not_in_scalar: members()
+                .chain(elements())
+                .chain(tested())
+                .chain(by_name())
+                .chain(by_parallel())
+                .collect(),
+            named,
+            parallel,
             keys,
             indices: indices.into(),
             ends,

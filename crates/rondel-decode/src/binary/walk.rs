@@ -1,6 +1,6 @@
 //! One walk over a message, for every encoding that describes itself.
 
-use super::plan::{ElementTest, Key, Node, head};
+use super::plan::{ElementTest, Key, NamedElement, Node, Parallel, head};
 use super::{Format, Reader, Token};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
@@ -82,7 +82,114 @@ impl<'m> Walk<'m, '_> {
         if !node.not_in_map.is_empty() {
             self.lack(&node.not_in_map, false, start)?;
         }
+        if !node.parallel.is_empty() {
+            self.parallel::<F>(node, start, depth)?;
+        }
         Ok(())
+    }
+
+    /// Reads elements of arrays in the map at `start`, by the names in other arrays.
+    fn parallel<F: Format>(&mut self, node: &Node, start: usize, depth: u32) -> Parsed<()> {
+        let end = self.reader.at;
+        for Parallel { array, names, element } in &node.parallel {
+            let Some(at) = self.member::<F>(start, names, depth)? else { continue };
+            self.reader.at = at;
+            let Token::Array(count) = F::token(&mut self.reader)? else { continue };
+            let (mut found, mut passed) = (None, 0);
+            while count != Some(passed) && !(count.is_none() && F::end(&mut self.reader)) {
+                if self.has_name::<F>(element, passed, depth + 1)? {
+                    found = Some(passed);
+                }
+                passed += 1;
+            }
+            let (Some(index), Some(at)) = (found, self.member::<F>(start, array, depth)?) else { continue };
+            self.reader.at = at;
+            let is_there = match F::token(&mut self.reader)? {
+                Token::Array(count) => self.skip_to::<F>(index, count, depth)?,
+                _ => false,
+            };
+            if is_there {
+                self.value::<F>(&element.node, depth + 2).map_err(|fault| fault.in_element(index))?;
+            } else {
+                for target in element.node.targets.iter().chain(&element.node.not_in_scalar) {
+                    self.sink.lack(target, true).map_err(|kind| Fault::new(at, kind))?;
+                }
+            }
+        }
+        self.reader.at = end;
+        Ok(())
+    }
+
+    /// Passes so many elements; returns whether there is one behind them.
+    fn skip_to<F: Format>(&mut self, index: u64, count: Option<u64>, depth: u32) -> Parsed<bool> {
+        if let Some(count) = count {
+            if index < count {
+                F::skip(&mut self.reader, index, depth + 2)?;
+            }
+            return Ok(index < count);
+        }
+        for _ in 0..index {
+            if F::end(&mut self.reader) {
+                return Ok(false);
+            }
+            F::skip(&mut self.reader, 1, depth + 2)?;
+        }
+        Ok(!F::end(&mut self.reader))
+    }
+
+    /// Returns where the value of a member begins in the map at `start`; the last one if it is repeated.
+    fn member<F: Format>(&mut self, start: usize, name: &str, depth: u32) -> Parsed<Option<usize>> {
+        self.reader.at = start;
+        let Token::Map(count) = F::token(&mut self.reader)? else { return Ok(None) };
+        let (mut found, mut passed) = (None, 0);
+        while count != Some(passed) && !(count.is_none() && F::end(&mut self.reader)) {
+            passed += 1;
+            let key = self.reader.at;
+            let is_meant = match F::token(&mut self.reader)? {
+                Token::Scalar(Scalar::Text(text)) => text == name.as_bytes(),
+                Token::Scalar(_) => false,
+                Token::OpenText => {
+                    let mut text = Vec::new();
+                    F::text_parts(&mut self.reader, &mut text)?;
+                    text == name.as_bytes()
+                }
+                _ => {
+                    self.reader.at = key;
+                    F::skip(&mut self.reader, 1, depth + 1)?;
+                    false
+                }
+            };
+            if is_meant {
+                found = Some(self.reader.at);
+            }
+            F::skip(&mut self.reader, 1, depth + 1)?;
+        }
+        Ok(found)
+    }
+
+    /// Passes an element, and returns whether it has the name.
+    fn has_name<F: Format>(&mut self, named: &NamedElement, index: u64, depth: u32) -> Parsed<bool> {
+        let outer = std::mem::replace(&mut self.sink.met, 0);
+        self.value::<F>(&named.name, depth + 1).map_err(|fault| fault.in_element(index))?;
+        let met = std::mem::replace(&mut self.sink.met, outer);
+        Ok(match named.alternatives.single() {
+            Some(all) => met == all,
+            None => named.alternatives.are_met(met),
+        })
+    }
+
+    /// Reads the elements with a name. Returns the number of all.
+    fn named<F: Format>(&mut self, named: &NamedElement, count: Option<u64>, depth: u32) -> Parsed<u64> {
+        let mut passed = 0;
+        while count != Some(passed) && !(count.is_none() && F::end(&mut self.reader)) {
+            let start = self.reader.at;
+            if self.has_name::<F>(named, passed, depth)? {
+                self.reader.at = start;
+                self.value::<F>(&named.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
+            }
+            passed += 1;
+        }
+        Ok(passed)
     }
 
     fn members<F: Format>(&mut self, keys: &[Key], count: Option<u64>, depth: u32) -> Parsed<()> {
@@ -150,6 +257,10 @@ impl<'m> Walk<'m, '_> {
         for test in &node.tests {
             self.reader.at = body;
             passed = Some(self.test::<F>(test, count, depth)?);
+        }
+        for named in &node.named {
+            self.reader.at = body;
+            passed = Some(self.named::<F>(named, count, depth)?);
         }
         let passed = match passed {
             Some(passed) => passed,

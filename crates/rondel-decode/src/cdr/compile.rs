@@ -1,6 +1,7 @@
 //! From a schema and the fields that are read to a plan.
 
 mod block;
+mod by_name;
 mod fixed;
 mod targets;
 
@@ -16,6 +17,7 @@ use super::plan::{
 use crate::fields::{Fields, Want};
 use crate::schema::{DISCRIMINATOR, Definition, Extensibility, Primitive, Schema, Struct, Type, Union};
 use block::{Block, EVERYWHERE, START};
+use by_name::ByName;
 use fixed::Reaches;
 pub(super) use fixed::advance;
 use targets::{Wanted, number};
@@ -48,6 +50,8 @@ pub(super) struct Compiler<'a> {
     /// How many values are still to be read.
     left: usize,
     steps: usize,
+    /// What the names in the next member lead to, and the elements of it to which others have led.
+    by_name: ByName,
     errors: Vec<PlanError>,
 }
 
@@ -68,6 +72,7 @@ impl<'a> Compiler<'a> {
             depth: 0,
             left: 0,
             steps: 0,
+            by_name: ByName::default(),
             errors: Vec::new(),
         }
     }
@@ -163,7 +168,8 @@ impl<'a> Compiler<'a> {
 
     fn value(&mut self, value_type: &Type, fields: Option<&Fields<'_>>) {
         let fields = fields.filter(|fields| !fields.is_empty());
-        if fields.is_none() && !self.whole && self.passed(value_type) {
+        let is_searched = !self.by_name.finds.is_empty() || !self.by_name.found.is_empty();
+        if fields.is_none() && !self.whole && !is_searched && self.passed(value_type) {
             return;
         }
         match value_type {
@@ -278,6 +284,7 @@ impl<'a> Compiler<'a> {
             if fields.elements().next().is_some() {
                 self.error(PlanErrorKind::NoElements);
             }
+            self.check_parallel(structure, fields);
         }
         let (present, others) = self.presence(fields);
         let extensibility = self.extensibility(structure.extensibility);
@@ -298,9 +305,14 @@ impl<'a> Compiler<'a> {
     }
 
     fn members(&mut self, structure: &Struct, fields: Option<&Fields<'_>>, time: &[(usize, Vec<Target>)]) {
+        let first_position = self.tables.positions;
+        self.tables.positions += fields.map_or(0, |fields| fields.parallel.len());
         for (index, member) in structure.members.iter().enumerate() {
             if self.is_done() {
                 return;
+            }
+            if let Some(fields) = fields.filter(|fields| !fields.parallel.is_empty()) {
+                self.parallel_of(member, fields, first_position);
             }
             let below = fields.and_then(|fields| fields.key(&member.name));
             let also = time.iter().find(|(at, _)| *at == index).map_or(&[][..], |(_, targets)| targets);
@@ -427,7 +439,11 @@ impl<'a> Compiler<'a> {
             self.flatten(fields, dimensions, 0, &mut picks);
         }
         picks.sort_by_key(|(index, _)| *index);
-        let is_plain = fields.is_none_or(|fields| fields.wants.is_empty()) && !self.whole;
+        let by_name = std::mem::take(&mut self.by_name);
+        let is_searched = !by_name.finds.is_empty()
+            || !by_name.found.is_empty()
+            || fields.is_some_and(|fields| !fields.named.is_empty());
+        let is_plain = fields.is_none_or(|fields| fields.wants.is_empty()) && !self.whole && !is_searched;
         match (self.scalar(element), element) {
             // Numbers have constant offsets.
             (Some(size), Type::Primitive(primitive)) if is_plain => {
@@ -448,7 +464,7 @@ impl<'a> Compiler<'a> {
                 Some((count, dimensions.first().copied())),
                 u32::MAX,
                 picks,
-                fields.filter(|_| dimensions.len() == 1),
+                (fields.filter(|_| dimensions.len() == 1), by_name),
                 fields,
             ),
         }
@@ -495,7 +511,8 @@ impl<'a> Compiler<'a> {
             picks.extend(fields.indices.iter().map(|(index, below)| (*index, below)));
         }
         picks.sort_by_key(|(index, _)| *index);
-        self.elements(element, None, bound.unwrap_or(u32::MAX), picks, fields, fields);
+        let by_name = std::mem::take(&mut self.by_name);
+        self.elements(element, None, bound.unwrap_or(u32::MAX), picks, (fields, by_name), fields);
     }
 
     fn elements(
@@ -504,7 +521,7 @@ impl<'a> Compiler<'a> {
         fixed: Option<(u32, Option<u32>)>,
         bound: u32,
         picks: Vec<(u32, &Fields<'_>)>,
-        tested: Option<&Fields<'_>>,
+        (tested, ByName { finds, found }): (Option<&Fields<'_>>, ByName),
         fields: Option<&Fields<'_>>,
     ) {
         let (present, others) = self.presence(fields);
@@ -523,6 +540,13 @@ impl<'a> Compiler<'a> {
                 (*index, this.below(&format!("[-{index}]"), |this| this.part(EVERYWHERE, work).into()))
             });
             let ends = ends.collect();
+            let named = tested.map_or(&[][..], |fields| &fields.named);
+            let named = named.iter().map(|(named, below)| {
+                let conditions = std::slice::from_ref(&named.condition);
+                let test = this.element_test(element, Quantifier::Any, conditions, None);
+                (test, this.found(element, &named.to_string(), below))
+            });
+            let named = named.collect();
             let (mut tests, mut lengths) = (Vec::new(), Vec::new());
             for want in &others {
                 match want {
@@ -546,6 +570,9 @@ impl<'a> Compiler<'a> {
                 picks,
                 ends,
                 tests: tests.into(),
+                named,
+                finds: finds.into(),
+                found: found.into(),
                 lengths: lengths.into(),
                 goes_on: true,
                 present: present.into(),
@@ -562,7 +589,7 @@ impl<'a> Compiler<'a> {
         self.settle(fields);
     }
 
-    fn element_test(
+    pub(super) fn element_test(
         &mut self,
         element: &Type,
         quantifier: Quantifier,

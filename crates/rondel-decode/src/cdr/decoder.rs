@@ -40,6 +40,8 @@ pub struct CdrDecoder {
     plan: Arc<Plan>,
     refused: Refused,
     scratch: String,
+    /// Positions of names in arrays, while a message is read.
+    positions: Vec<u32>,
     /// How many messages in a row ended where their type ends, up to [`TRUST`].
     trust: u8,
 }
@@ -106,7 +108,9 @@ impl CdrDecoder {
         let [two_final, two] = two;
         let optional = [one.clone(), one, two_final, two.clone(), two];
         let plan = Arc::new(Plan { tables, check, programs, ends, optional });
-        Ok(CdrDecoder { topic, plan, refused: Refused::default(), scratch: String::new(), trust: 0 })
+        let positions = vec![u32::MAX; plan.tables.positions];
+        let (refused, scratch) = (Refused::default(), String::new());
+        Ok(CdrDecoder { topic, plan, refused, scratch, positions, trust: 0 })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -147,6 +151,7 @@ impl CdrDecoder {
             end: bytes.len(),
             origin: 0,
             may_end: false,
+            positions: std::mem::take(&mut self.positions),
             out: Writer {
                 block,
                 row,
@@ -161,10 +166,12 @@ impl CdrDecoder {
                 scratch: std::mem::take(&mut self.scratch),
             },
         };
+        walk.positions.fill(u32::MAX);
         let walked = if encapsulation & 1 == 1 { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
         let (at, own_time) = (walk.at, walk.out.time);
         let (mistyped, not_numbers, large) = (walk.out.mistyped, walk.out.not_numbers, walk.out.large);
         self.scratch = std::mem::take(&mut walk.out.scratch);
+        self.positions = std::mem::take(&mut walk.positions);
         let fault = match walked {
             Err(Stop::Fault(fault)) => fault,
             Ok(()) | Err(Stop::Ended) if must_end && bytes.len() - at > 3 => {

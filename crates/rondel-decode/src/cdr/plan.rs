@@ -180,6 +180,12 @@ pub(super) struct Sequence {
     pub(super) ends: Box<[(u32, Steps)]>,
     /// Conditions on all elements.
     pub(super) tests: Box<[ElementTest]>,
+    /// Elements by the names that they hold.
+    pub(super) named: Box<[(ElementTest, FoundElement)]>,
+    /// Names of elements of another array: where the position of the last element that meets the test goes.
+    pub(super) finds: Box<[(ElementTest, usize)]>,
+    /// Elements at positions that were found in another array, and where those are.
+    pub(super) found: Box<[(usize, FoundElement)]>,
     /// Whether something is read after the elements.
     pub(super) goes_on: bool,
     /// Columns for the number of elements.
@@ -187,6 +193,14 @@ pub(super) struct Sequence {
     /// That the elements are there, as a whole: `Present` and `Met`.
     pub(super) present: Box<[Target]>,
     pub(super) place: Place,
+}
+
+impl Sequence {
+    /// Whether elements are looked for by names.
+    #[inline]
+    pub(super) fn searches(&self) -> bool {
+        !self.named.is_empty() || !self.finds.is_empty() || !self.found.is_empty()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -206,6 +220,14 @@ pub(super) struct ElementTest {
     pub(super) slot: Option<Slot>,
     pub(super) alternatives: Alternatives,
     pub(super) steps: Steps,
+}
+
+/// What is read of an element that was found by its name.
+#[derive(Clone, Debug)]
+pub(super) struct FoundElement {
+    pub(super) steps: Steps,
+    /// What is unknown if the element does not carry it.
+    pub(super) slots: Box<[Slot]>,
 }
 
 #[derive(Clone, Debug)]
@@ -253,6 +275,8 @@ pub(super) struct Tables {
     pub(super) paths: Vec<Arc<str>>,
     pub(super) enumerations: Vec<Enumeration>,
     pub(super) tests: Vec<Test>,
+    /// How many positions are remembered while a message is read.
+    pub(super) positions: usize,
 }
 
 /// The constants of an enumeration, by value.
@@ -299,6 +323,9 @@ impl Step {
                     || !sequence.lengths.is_empty()
                     || !sequence.picks.is_empty()
                     || !sequence.ends.is_empty()
+                    || !sequence.named.is_empty()
+                    || !sequence.finds.is_empty()
+                    || !sequence.found.is_empty()
             }
             Step::Delimited { steps, .. } | Step::Optional { steps, .. } => any(steps),
             Step::Mutable(mutable) => !mutable.members.is_empty(),

@@ -43,6 +43,8 @@ pub(super) struct Walk<'m, 'w> {
     pub(super) origin: usize,
     /// Whether the end may come before the next member: its writer may know less members.
     pub(super) may_end: bool,
+    /// Positions of names in arrays, in their order in the plan; `u32::MAX` if there is none.
+    pub(super) positions: Vec<u32>,
     pub(super) out: Writer<'w>,
 }
 
@@ -425,6 +427,9 @@ impl<'m> Walk<'m, '_> {
                 write_elements(self.out.block, self.out.row, slot, test.quantifier, [met, count.into()]);
             }
         }
+        if sequence.searches() {
+            next = self.search::<BIG>(sequence, start, (next, count))?;
+        }
         if sequence.goes_on {
             self.advance::<BIG>(&sequence.element, count - next, place)?;
         }
@@ -433,7 +438,12 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// Passes elements.
-    fn advance<const BIG: bool>(&mut self, element: &Element, count: u32, place: Place) -> Result<(), Stop> {
+    pub(super) fn advance<const BIG: bool>(
+        &mut self,
+        element: &Element,
+        count: u32,
+        place: Place,
+    ) -> Result<(), Stop> {
         if count == 0 {
             return Ok(());
         }

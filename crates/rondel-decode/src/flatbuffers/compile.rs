@@ -1,8 +1,11 @@
 //! From a message type and the fields that are read to a plan.
 
-use rondel_event::Test;
+use rondel_event::{Named, Test};
 
-use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
+use super::plan::{
+    Action, ElementTest, FieldPlan, NamedElement, Parallel, StructPlan, TablePlan, TimePlan, Value,
+    VectorPlan,
+};
 use super::schema::{Field, Kind, Number, Object, Types};
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
@@ -56,7 +59,8 @@ impl<'s> Compiler<'s> {
             }));
         }
         let (present, time) = self.whole(object, fields);
-        TablePlan { present, time, fields: plans.into() }
+        let parallel = self.parallel(object, fields);
+        TablePlan { present, time, fields: plans.into(), parallel }
     }
 
     fn structure(&mut self, at: usize, fields: &Fields<'_>) -> Box<StructPlan> {
@@ -66,6 +70,7 @@ impl<'s> Compiler<'s> {
             let value = self.below(&field.name, |this| this.value(&field.kind, below));
             members.extend(value.map(|value| (usize::from(field.offset), field.name.clone(), value)));
         }
+        self.report.no_parallel(fields);
         let (present, time) = self.whole(object, fields);
         Box::new(StructPlan { size: object.size, present, time, members: members.into() })
     }
@@ -194,6 +199,10 @@ impl<'s> Compiler<'s> {
             }
             self.report.leave(outer);
         }
+        let mut named = Vec::new();
+        for (by, below) in &fields.named {
+            named.extend(self.named(element, by, element, below));
+        }
         let (mut whole, mut tests) = (Vec::new(), Vec::new());
         for want in &fields.wants {
             match want {
@@ -217,7 +226,53 @@ impl<'s> Compiler<'s> {
             picks: picks.into(),
             ends: ends.into(),
             tests: tests.into(),
+            named: named.into(),
         }
+    }
+
+    /// The element whose name stands in elements of this kind.
+    fn named(
+        &mut self,
+        holder: &'s Kind,
+        by: &Named,
+        element: &'s Kind,
+        below: &Fields<'_>,
+    ) -> Option<NamedElement> {
+        let (tested, alternatives) = Fields::of_name(by).unwrap_or_default();
+        let name = self.below("[]", |this| this.value(holder, &tested))?;
+        let value = self.below(&by.to_string(), |this| this.value(element, below))?;
+        let mut slots = Vec::new();
+        below.slots(&mut slots);
+        Some(NamedElement { alternatives, name, value, slots: slots.into() })
+    }
+
+    /// Elements of vectors in a table, by the names in other vectors of it.
+    fn parallel(&mut self, object: &'s Object, fields: &Fields<'_>) -> Box<[Parallel]> {
+        let mut all = Vec::new();
+        for ((array, by), below) in &fields.parallel {
+            let vector = |name: &str| {
+                let field = object.fields.iter().find(|field| *field.name == *name)?;
+                match &field.kind {
+                    Kind::Vector(element) => Some((field.offset, &**element)),
+                    _ => None,
+                }
+            };
+            let names = by.key().to_string();
+            let (Some((names, holder)), Some((entry, element))) = (vector(&names), vector(array)) else {
+                let missing = if vector(&names).is_none() { &names } else { *array };
+                self.below(missing, |this| this.report.error(PlanErrorKind::NoElements));
+                continue;
+            };
+            let own = by.of_names();
+            let element_of_name = self.below(array, |this| this.named(holder, &own, element, below));
+            all.extend(element_of_name.map(|found| Parallel {
+                names: (names, size(self.types, holder)),
+                array: (entry, size(self.types, element)),
+                member: (*array).into(),
+                element: found,
+            }));
+        }
+        all.into()
     }
 }
 

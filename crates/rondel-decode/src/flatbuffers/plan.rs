@@ -38,6 +38,29 @@ pub(super) struct TablePlan {
     pub(super) present: Box<[Target]>,
     pub(super) time: Option<TimePlan>,
     pub(super) fields: Box<[FieldPlan]>,
+    pub(super) parallel: Box<[Parallel]>,
+}
+
+/// The element of a vector at the position at which its name stands in another vector.
+#[derive(Debug)]
+pub(super) struct Parallel {
+    /// The entries of both vectors in the table, and the sizes of their elements.
+    pub(super) names: (u16, usize),
+    pub(super) array: (u16, usize),
+    /// The name of the second one, for errors.
+    pub(super) member: Box<str>,
+    pub(super) element: NamedElement,
+}
+
+/// The element with a name.
+#[derive(Debug)]
+pub(super) struct NamedElement {
+    /// What an element has to meet.
+    pub(super) alternatives: Alternatives,
+    pub(super) name: Value,
+    pub(super) value: Value,
+    /// What is unknown if it does not carry it.
+    pub(super) slots: Box<[Slot]>,
 }
 
 #[derive(Debug)]
@@ -70,6 +93,8 @@ pub(super) struct VectorPlan {
     /// Single elements by their positions from the end, from 1.
     pub(super) ends: Box<[(u32, Value)]>,
     pub(super) tests: Box<[ElementTest]>,
+    /// Elements by the names that they hold.
+    pub(super) named: Box<[NamedElement]>,
 }
 
 #[derive(Debug)]

@@ -3,7 +3,10 @@
 //! Offsets lead forward only, and the plan is as deep as its paths are long: nothing is recursive beyond it.
 
 use super::buffer::{Buffer, Table};
-use super::plan::{Action, ElementTest, FieldPlan, StructPlan, TablePlan, TimePlan, Value, VectorPlan};
+use super::plan::{
+    Action, ElementTest, FieldPlan, NamedElement, Parallel, StructPlan, TablePlan, TimePlan, Value,
+    VectorPlan,
+};
 use super::schema::Number;
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::sink::{Measurand, Measured, Scalar, Sink, Target, sum, write_elements};
@@ -29,6 +32,9 @@ impl Walk<'_, '_> {
         for field in &plan.fields {
             self.field(field, table).map_err(|fault| fault.in_member(&field.name))?;
         }
+        for parallel in &plan.parallel {
+            self.parallel(parallel, table).map_err(|fault| fault.in_member(&parallel.member))?;
+        }
         let Some(time) = &plan.time else { return Ok(()) };
         let part = |(entry, number, default): (u16, Number, i64)| match self.buffer.field(table, entry)? {
             Some(at) => scalar(self.buffer, number, at),
@@ -36,6 +42,39 @@ impl Walk<'_, '_> {
         };
         let value = time_of(part(time.seconds)?, part(time.nanos)?);
         self.write(&time.targets, value, at)
+    }
+
+    fn parallel(&mut self, parallel: &Parallel, table: Table) -> Parsed<()> {
+        let Parallel { names, array, element, .. } = parallel;
+        let Some(at) = self.buffer.field(table, names.0)? else { return Ok(()) };
+        let (count, start) = self.buffer.vector(self.buffer.follow(at)?, names.1)?;
+        let mut found = None;
+        for index in 0..count {
+            if self.has_name(element, start + index * names.1, index)? {
+                found = Some(index);
+            }
+        }
+        let (Some(index), Some(at)) = (found, self.buffer.field(table, array.0)?) else { return Ok(()) };
+        let (count, start) = self.buffer.vector(self.buffer.follow(at)?, array.1)?;
+        for slot in &element.slots {
+            self.sink.block.set_invalid(*slot, self.sink.row);
+        }
+        if index < count {
+            let at = start + index * array.1;
+            self.value(&element.value, at).map_err(|fault| fault.in_element(index as u64))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the element at `at` has the name.
+    fn has_name(&mut self, named: &NamedElement, at: usize, index: usize) -> Parsed<bool> {
+        let outer = std::mem::replace(&mut self.sink.met, 0);
+        self.value(&named.name, at).map_err(|fault| fault.in_element(index as u64))?;
+        let met = std::mem::replace(&mut self.sink.met, outer);
+        Ok(match named.alternatives.single() {
+            Some(all) => met == all,
+            None => named.alternatives.are_met(met),
+        })
     }
 
     #[inline(always)]
@@ -122,6 +161,18 @@ impl Walk<'_, '_> {
         }
         for test in &plan.tests {
             self.test(test, plan.size, start, count)?;
+        }
+        for named in &plan.named {
+            for index in 0..count {
+                let at = start + index * plan.size;
+                if !self.has_name(named, at, index)? {
+                    continue;
+                }
+                for slot in &named.slots {
+                    self.sink.block.set_invalid(*slot, self.sink.row);
+                }
+                self.value(&named.value, at).map_err(|fault| fault.in_element(index as u64))?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! ([`shape`]) follows what earlier messages of the topic looked like, and
 //! [`trace`] does so where messages of many topics alternate.
 
+mod find;
 mod plan;
 mod scan;
 mod shape;

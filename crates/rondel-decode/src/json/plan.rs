@@ -1,10 +1,11 @@
 //! What to do with which part of a message: a projection turned into a tree once, at start.
 
 use rondel_event::{
-    Block, Condition, FROM_END, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
+    Block, Condition, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
 };
-use rondel_event::{Timestamp, Value, ValueType};
+use rondel_event::{Timestamp, ValueType};
 
+use super::find::{Holds, Last, find, position};
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, is_rounded, unescape};
 use super::time::{self, Meaning};
 use crate::plain::PlainPlan;
@@ -17,6 +18,10 @@ pub(crate) struct Node {
     indices: Vec<(u32, Node)>,
     /// Elements by their positions from the end, from 1.
     ends: Vec<(u32, Node)>,
+    /// Elements by the names that they hold.
+    named: Vec<(Named, Node)>,
+    /// Elements of an array among the members, by the names in another array among them.
+    parallel: Vec<((Box<str>, Named), Node)>,
     pub(crate) actions: Vec<Action>,
 }
 
@@ -76,11 +81,21 @@ impl Node {
 
     /// The node at a path, made where it is missing.
     pub(crate) fn at(&mut self, path: &Path) -> &mut Node {
-        path.0.iter().fold(self, |node, segment| match segment {
-            Segment::Key(key) => child(&mut node.keys, key.clone()),
-            Segment::Index(index) => child(&mut node.indices, *index),
-            Segment::FromEnd(index) => child(&mut node.ends, *index),
-        })
+        let mut node = self;
+        let mut segments = path.0.iter().peekable();
+        while let Some(segment) = segments.next() {
+            node = match (segment, segments.peek()) {
+                (Segment::Key(key), Some(Segment::Named(named))) if named.is_parallel => {
+                    segments.next();
+                    child(&mut node.parallel, (key.clone(), (**named).clone()))
+                }
+                (Segment::Key(key), _) => child(&mut node.keys, key.clone()),
+                (Segment::Index(index), _) => child(&mut node.indices, *index),
+                (Segment::FromEnd(index), _) => child(&mut node.ends, *index),
+                (Segment::Named(named), _) => child(&mut node.named, (**named).clone()),
+            };
+        }
+        node
     }
 
     /// Puts `node` in the place of the member `key`.
@@ -112,11 +127,18 @@ impl Node {
         Ok(())
     }
 
-    /// Whether elements are read here or below by their positions from the end.
-    pub(crate) fn reads_from_the_end(&self) -> bool {
+    /// Whether elements are read here or below by their positions from the end, or by their names.
+    pub(crate) fn searches_elements(&self) -> bool {
         let keys = self.keys.iter().map(|(_, node)| node);
         !self.ends.is_empty()
-            || keys.chain(self.indices.iter().map(|(_, node)| node)).any(Node::reads_from_the_end)
+            || !self.named.is_empty()
+            || !self.parallel.is_empty()
+            || keys.chain(self.indices.iter().map(|(_, node)| node)).any(Node::searches_elements)
+    }
+
+    /// Whether single elements are read.
+    fn reads_elements(&self) -> bool {
+        !self.indices.is_empty() || !self.ends.is_empty() || !self.named.is_empty()
     }
 
     /// Calls `each` with every action below that a value of this kind has no place for: members of what is no
@@ -126,34 +148,16 @@ impl Node {
         let (indices, ends) =
             if kind == Kind::Array { (&[][..], &[][..]) } else { (&self.indices[..], &self.ends[..]) };
         let elements = indices.iter().chain(ends).map(|(_, node)| node);
-        let below = keys.iter().map(|(_, node)| node).chain(elements);
+        let named = if kind == Kind::Array { &[][..] } else { &self.named };
+        let parallel = if kind == Kind::Object { &[][..] } else { &self.parallel };
+        let named = named.iter().map(|(_, node)| node).chain(parallel.iter().map(|(_, node)| node));
+        let below = keys.iter().map(|(_, node)| node).chain(elements).chain(named);
         for node in below {
             node.actions.iter().try_for_each(&mut *each)?;
             // Whatever is below has no place either: null is neither object nor array.
             node.unreachable(Kind::Null, each)?;
         }
         Ok(())
-    }
-}
-
-/// Where the last elements of an array begin.
-#[derive(Default)]
-struct Last {
-    starts: [usize; FROM_END as usize],
-    count: usize,
-}
-
-impl Last {
-    #[inline]
-    fn push(&mut self, start: usize) {
-        self.starts[self.count % FROM_END as usize] = start;
-        self.count += 1;
-    }
-
-    /// Where the element at this position from the end begins, if there is one.
-    fn get(&self, from_end: u32) -> Option<usize> {
-        let index = self.count.checked_sub(from_end as usize)?;
-        (1..=FROM_END).contains(&from_end).then(|| self.starts[index % FROM_END as usize])
     }
 }
 
@@ -200,8 +204,7 @@ pub(crate) fn walk<V: Visitor>(
         return scanner.skip(depth);
     }
     let (start, kind) = (scanner.at, scanner.kind()?);
-    if let Some(node) =
-        node.filter(|node| kind == Kind::Array && node.indices.is_empty() && node.ends.is_empty())
+    if let Some(node) = node.filter(|node| kind == Kind::Array && !node.reads_elements())
         && visitor.array(node, scanner, depth)?
     {
         return node.unreachable(kind, &mut |action| visitor.unreachable(action, kind, start));
@@ -215,8 +218,42 @@ pub(crate) fn walk<V: Visitor>(
     }
     if let Some(node) = node {
         node.unreachable(kind, &mut |action| visitor.unreachable(action, kind, start))?;
+        if kind == Kind::Object && !node.parallel.is_empty() {
+            walk_parallel(scanner, node, start, depth, visitor)?;
+        }
     }
     visitor.value(node, kind, start, scanner)
+}
+
+/// Reads elements of arrays in the object that begins at `start` and ends at the scanner, by the names in other arrays.
+fn walk_parallel<V: Visitor>(
+    scanner: &Scanner<'_>,
+    node: &Node,
+    start: usize,
+    depth: u32,
+    visitor: &mut V,
+) -> Result<(), JsonError> {
+    let object = &scanner.text[start..scanner.at];
+    for ((array, named), below) in &node.parallel {
+        let (Some(index), Some(elements)) =
+            (position(object, named), find(object, &[Segment::Key(array.clone())]))
+        else {
+            continue;
+        };
+        match find(elements, &[Segment::Index(index)]) {
+            Some(element) => {
+                let at = element.as_ptr() as usize - scanner.text.as_ptr() as usize;
+                walk(&mut Scanner { at, ..*scanner }, Some(below), depth + 2, visitor)?;
+            }
+            // The array is shorter, or null.
+            None => {
+                let mut unknown = |action: &Action| visitor.unreachable(action, Kind::Null, start);
+                below.actions.iter().try_for_each(&mut unknown)?;
+                below.unreachable(Kind::Null, &mut unknown)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn walk_array<V: Visitor>(
@@ -225,13 +262,21 @@ fn walk_array<V: Visitor>(
     depth: u32,
     visitor: &mut V,
 ) -> Result<(), JsonError> {
-    let Some(node) = node.filter(|node| !node.indices.is_empty() || !node.ends.is_empty()) else {
+    let Some(node) = node.filter(|node| node.reads_elements()) else {
         return scanner.elements(depth, |scanner, _| walk(scanner, None, depth + 1, visitor));
     };
     let (start, mut last) = (scanner.at, Last::default());
     scanner.elements(depth, |scanner, index| {
-        last.push(scanner.at);
-        walk(scanner, node.index(index), depth + 1, visitor)
+        let start = scanner.at;
+        last.push(start);
+        walk(scanner, node.index(index), depth + 1, visitor)?;
+        for (named, below) in &node.named {
+            let name = find(&scanner.text[start..scanner.at], &named.key().0);
+            if name.is_some_and(|name| named.condition.test.holds(name)) {
+                walk(&mut Scanner { at: start, ..*scanner }, Some(below), depth + 1, visitor)?;
+            }
+        }
+        Ok(())
     })?;
     // A message that is an array itself leaves out fields, as one that is an object does.
     if depth > 0 {
@@ -650,85 +695,4 @@ fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64, bool) {
     });
     debug_assert!(scanned.is_ok(), "the array was scanned before");
     (met, total, has_other)
-}
-
-/// The text of the value at `path` in a well-formed value; the last one where a key is repeated.
-fn find<'t>(value: &'t [u8], path: &[Segment]) -> Option<&'t [u8]> {
-    let Some((first, rest)) = path.split_first() else { return Some(value) };
-    let mut found = None;
-    let mut scanner = Scanner::new(value);
-    match (first, scanner.kind().ok()?) {
-        (Segment::Key(name), Kind::Object) => scanner.members(0, |scanner, key| {
-            let start = scanner.at;
-            scanner.skip(1)?;
-            if key.is(name) {
-                found = Some(&value[start..scanner.at]);
-            }
-            Ok(())
-        }),
-        (Segment::Index(wanted), Kind::Array) => scanner.elements(0, |scanner, index| {
-            let start = scanner.at;
-            scanner.skip(1)?;
-            if index == *wanted as usize {
-                found = Some(&value[start..scanner.at]);
-            }
-            Ok(())
-        }),
-        (Segment::FromEnd(wanted), Kind::Array) => {
-            let mut last = Last::default();
-            let scanned = scanner.elements(0, |scanner, _| {
-                last.push(scanner.at);
-                scanner.skip(1)
-            });
-            if let Some(at) = last.get(*wanted) {
-                scanner.at = at;
-                scanner.skip(1).ok()?;
-                found = Some(&value[at..scanner.at]);
-            }
-            scanned
-        }
-        _ => return None,
-    }
-    .ok()?;
-    find(found?, rest)
-}
-
-/// Whether the text between quotation marks is the wanted one; `None` if it is no text.
-fn is_text(raw: &[u8], wanted: &str) -> Option<bool> {
-    if raw.contains(&b'\\') {
-        return unescape(raw).map(|text| text == wanted);
-    }
-    if raw == wanted.as_bytes() {
-        return Some(true);
-    }
-    std::str::from_utf8(raw).ok().map(|_| false)
-}
-
-trait Holds {
-    fn holds(&self, text: &[u8]) -> bool;
-}
-
-impl Holds for Test {
-    /// Whether the well-formed value meets the test.
-    fn holds(&self, text: &[u8]) -> bool {
-        let Ok(kind) = Scanner::new(text).kind() else { return false };
-        let number = || (kind == Kind::Number).then(|| float(text));
-        match self {
-            Test::Present => true,
-            Test::Number(comparison, bound) => number().is_some_and(|value| comparison.is_met(value, *bound)),
-            Test::Integer(comparison, bound) => {
-                kind == Kind::Number && integer(text).is_some() && comparison.is_met(float(text), *bound)
-            }
-            Test::Equals(Value::Bool(wanted)) => kind == if *wanted { Kind::True } else { Kind::False },
-            Test::Equals(Value::Float(wanted)) => number() == Some(*wanted),
-            Test::Equals(Value::Int(wanted)) => number() == Some(*wanted as f64),
-            Test::Equals(Value::Time(_) | Value::Duration(_)) => false,
-            Test::Equals(Value::String(wanted)) => {
-                kind == Kind::String && is_text(&text[1..text.len() - 1], wanted) == Some(true)
-            }
-            Test::OtherText(other) => {
-                kind == Kind::String && is_text(&text[1..text.len() - 1], other) == Some(false)
-            }
-        }
-    }
 }

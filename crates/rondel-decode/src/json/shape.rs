@@ -103,7 +103,7 @@ pub(crate) struct Run {
 
 impl Shape {
     /// Learns the shape of a message that was decoded before. `None` if it is not one that can be
-    /// followed: it has tests over array elements, reads elements by their positions from the end, or writes a slot twice.
+    /// followed: it has tests over array elements, reads elements by their positions from the end or by name, or writes a slot twice.
     ///
     /// `text` goes on to the end of what separates messages (a line break, or nothing).
     pub(crate) fn learn(
@@ -112,7 +112,7 @@ impl Shape {
         topic: Option<TopicId>,
         time_unit: TimeUnit,
     ) -> Option<Shape> {
-        if root.reads_from_the_end() {
+        if root.searches_elements() {
             return None;
         }
         let mut learner = Learner {

@@ -4,7 +4,8 @@ use rondel_event::{Condition, Quantifier, Slot, Test};
 
 use super::descriptor::{Descriptors, Field, Kind};
 use super::plan::{
-    Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan,
+    Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, NamedElement, Repeated, TimeForm, TimePlan,
+    ValuePlan,
 };
 use crate::cdr::PlanErrorKind;
 use crate::fields::{Fields, Want};
@@ -35,6 +36,13 @@ impl<'d> Compiler<'d> {
     pub(super) fn message(&mut self, at: usize, fields: &Fields<'_>) -> MessagePlan {
         let message = &self.descriptors.messages[at];
         self.report.no_indices(fields);
+        for ((array, named), _) in &fields.parallel {
+            self.below(&format!("{array}{named}"), |this| {
+                this.report.error(PlanErrorKind::Unsupported(
+                    "an element of a repeated field by the names in another one",
+                ));
+            });
+        }
         let mut wanted = Vec::new();
         for (key, below) in &fields.keys {
             match message.fields.iter().position(|field| *field.name == **key) {
@@ -226,6 +234,14 @@ impl<'d> Compiler<'d> {
                 )),
             });
         }
+        let mut named = Vec::new();
+        for (by, below) in &fields.named {
+            let (tested, alternatives) = Fields::of_name(by).unwrap_or_default();
+            let name = self.below("[]", |this| this.value(kind, &tested));
+            let value = self.below(&by.to_string(), |this| this.value(kind, below));
+            named.push(NamedElement { alternatives, name, value });
+        }
+        let named = named.into();
         let lengths = self.lengths(fields, defaults);
         let mut tests = Vec::new();
         for want in &fields.wants {
@@ -246,7 +262,13 @@ impl<'d> Compiler<'d> {
                 want => self.report.other_type(want, "a repeated field"),
             }
         }
-        Action::Repeated(Box::new(Repeated { picks: picks.into(), last, tests: tests.into(), lengths }))
+        Action::Repeated(Box::new(Repeated {
+            picks: picks.into(),
+            last,
+            tests: tests.into(),
+            named,
+            lengths,
+        }))
     }
 
     /// The targets for the number of elements. A repeated field is always there: without elements it is empty.

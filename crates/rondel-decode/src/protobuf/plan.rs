@@ -63,6 +63,8 @@ pub(super) struct Repeated {
     /// The last element: each one that comes replaces the one before.
     pub(super) last: Option<ValuePlan>,
     pub(super) tests: Box<[ElementTest]>,
+    /// Elements by the names that they hold.
+    pub(super) named: Box<[NamedElement]>,
     pub(super) lengths: Box<[Target]>,
 }
 
@@ -74,6 +76,15 @@ pub(super) struct ElementTest {
     pub(super) element: ValuePlan,
     /// The first of the words of a measure, `Measured::WORDS`.
     pub(super) word: usize,
+}
+
+/// The element with a name.
+#[derive(Debug)]
+pub(super) struct NamedElement {
+    /// What an element has to meet.
+    pub(super) alternatives: Alternatives,
+    pub(super) name: ValuePlan,
+    pub(super) value: ValuePlan,
 }
 
 #[derive(Debug)]

@@ -160,6 +160,7 @@ impl Walk<'_> {
                         Action::Repeated(repeated) => {
                             repeated.picks.iter().for_each(|(_, value)| self.clear(value));
                             repeated.last.iter().for_each(|value| self.clear(value));
+                            repeated.named.iter().for_each(|named| self.clear(&named.value));
                         }
                         Action::Map(map) => map.entries.iter().for_each(|entry| self.clear(&entry.value)),
                         Action::Replace => {}
@@ -189,6 +190,21 @@ impl Walk<'_> {
             self.clear(last);
             let mut again = Reader { at: start, ..*reader };
             self.value(last, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+        }
+        for named in &plan.named {
+            let mut again = Reader { at: start, ..*reader };
+            let outer = std::mem::replace(&mut self.sink.met, 0);
+            self.value(&named.name, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+            let met = std::mem::replace(&mut self.sink.met, outer);
+            let has_name = match named.alternatives.single() {
+                Some(all) => met == all,
+                None => named.alternatives.are_met(met),
+            };
+            if has_name {
+                self.clear(&named.value);
+                let mut again = Reader { at: start, ..*reader };
+                self.value(&named.value, kind, &mut again).map_err(|fault| fault.in_element(index))?;
+            }
         }
         for test in &plan.tests {
             let mut again = Reader { at: start, ..*reader };
@@ -261,7 +277,10 @@ impl Walk<'_> {
             }
             bytes.iter().filter(|byte| **byte < 0x80).count()
         } as u64;
-        if !plan.tests.is_empty() || size == 0 && (!plan.picks.is_empty() || plan.last.is_some()) {
+        if !plan.tests.is_empty()
+            || !plan.named.is_empty()
+            || size == 0 && (!plan.picks.is_empty() || plan.last.is_some())
+        {
             let mut index = before;
             while !part.is_at_end() {
                 self.element(plan, field, index, &mut part)?;

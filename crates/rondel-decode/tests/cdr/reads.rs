@@ -292,7 +292,7 @@ fn find<'t>(
                 let value = match first {
                     Segment::FromEnd(index) => values.iter().nth_back(*index as usize - 1)?,
                     Segment::Index(index) => values.get(*index as usize)?,
-                    Segment::Key(_) => return None,
+                    Segment::Key(_) | Segment::Named(_) => return None,
                 };
                 find(rest, schema, Some(element), value)
             }
@@ -302,7 +302,7 @@ fn find<'t>(
                     let index = match segment {
                         Segment::FromEnd(index) => size - index,
                         Segment::Index(index) => *index,
-                        Segment::Key(_) => return None,
+                        Segment::Key(_) | Segment::Named(_) => return None,
                     };
                     at = at * size + index;
                 }

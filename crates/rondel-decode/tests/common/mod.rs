@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rondel_decode::json::{JsonDecoder, JsonForm};
 use rondel_decode::{Encoding, MessageType, MessageWriter};
 use rondel_event::{
-    Block, Field, Layout, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit, Timestamp,
-    TopicId, Value, ValueType,
+    Block, Field, Layout, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
+    Timestamp, TopicId, Value, ValueType,
 };
 
 use measures::measured;
@@ -57,12 +57,18 @@ pub(crate) enum Found {
     Text(String),
 }
 
-/// A path, in which numbers are indices, negative ones from the end.
+/// A path, in which numbers are indices, negative ones from the end, `id=a` is the element whose `id` is `a`, and `id~a`
+/// the one whose name in the array `id` is `a`.
 pub(crate) fn path(text: &str) -> Path {
+    let named = |part: &str| {
+        let (key, name) = part.split_once(['=', '~'])?;
+        let value = name.parse().map_or_else(|_| Value::String(name.into()), Value::Int);
+        Some(Segment::Named(Box::new(Named::new(Path::keys([key]), value, part.contains('~')))))
+    };
     let segment = |part: &str| match part.parse::<i32>() {
         Ok(index) if index < 0 => Segment::FromEnd(index.unsigned_abs()),
         Ok(index) => Segment::Index(index as u32),
-        Err(_) => Segment::Key(part.into()),
+        Err(_) => named(part).unwrap_or_else(|| Segment::Key(part.into())),
     };
     Path(text.split('.').filter(|part| !part.is_empty()).map(segment).collect())
 }

@@ -340,8 +340,9 @@ impl Layout {
     fn plan(&mut self, kind: impl Fn(&Path) -> Option<Option<ValueType>>) {
         self.root = Node::default();
         for field in &self.fields {
-            // The columns of an array say nothing of its length in one row.
-            if field.path.0.iter().any(|segment| matches!(segment, Segment::FromEnd(_))) {
+            // The columns of an array say nothing of its length in one row, and elements stand in them by their positions.
+            let is_searched = |segment: &Segment| matches!(segment, Segment::FromEnd(_) | Segment::Named(_));
+            if field.path.0.iter().any(is_searched) {
                 continue;
             }
             let Some(kind) = kind(&field.path) else { continue };
@@ -352,6 +353,7 @@ impl Layout {
                         node.elements.entry(*index).or_default()
                     }
                     Segment::Key(key) => node.member(key),
+                    Segment::Named(_) => continue,
                 };
             }
             let form = match field.form {

@@ -20,7 +20,7 @@ impl Checker<'_> {
             match segment {
                 Segment::Key(key) if place.is_empty() => place.push_str(key),
                 Segment::Key(key) => write!(place, ".{key}").ok()?,
-                Segment::Index(_) | Segment::FromEnd(_) => place.push_str("[]"),
+                Segment::Index(_) | Segment::FromEnd(_) | Segment::Named(_) => place.push_str("[]"),
             }
         }
         let Some(owner) = definition.enumerations.get(&place) else {

@@ -382,6 +382,15 @@ fn convert(value: Value, key: ValueType) -> Option<Value> {
 /// Returns whether a message has a value at a path.
 fn has(content: &Content, path: &[Segment]) -> bool {
     let Some((first, rest)) = path.split_first() else { return !matches!(content.kind, ContentKind::Null) };
+    if let (Segment::Key(_), Some((Segment::Named(named), rest))) = (first, rest.split_first())
+        && named.is_parallel
+    {
+        let names = at(content, &named.key().0).map(|names| &names.kind);
+        let Some(ContentKind::Array(names)) = names else { return false };
+        let Some(index) = names.iter().rposition(|name| is(name, named.name())) else { return false };
+        let element = at(content, &[first.clone(), Segment::Index(index as u32)]);
+        return element.is_some_and(|element| has(element, rest));
+    }
     let next = match (first, &content.kind) {
         (Segment::Key(key), ContentKind::Object(fields)) => {
             fields.iter().find(|(name, _)| *name.text == **key).map(|(_, field)| field)
@@ -390,9 +399,28 @@ fn has(content: &Content, path: &[Segment]) -> bool {
         (Segment::FromEnd(index), ContentKind::Array(elements)) => {
             elements.len().checked_sub(*index as usize).and_then(|index| elements.get(index))
         }
+        (Segment::Named(named), ContentKind::Array(elements)) => elements
+            .iter()
+            .rfind(|element| at(element, &named.key().0).is_some_and(|name| is(name, named.name()))),
         _ => None,
     };
     next.is_some_and(|next| has(next, rest))
+}
+
+/// Returns what is at a path of members and positions.
+fn at<'c>(content: &'c Content, path: &[Segment]) -> Option<&'c Content> {
+    path.iter().try_fold(content, |content, segment| match (segment, &content.kind) {
+        (Segment::Key(key), ContentKind::Object(fields)) => {
+            fields.iter().find(|(name, _)| *name.text == **key).map(|(_, field)| field)
+        }
+        (Segment::Index(index), ContentKind::Array(elements)) => elements.get(*index as usize),
+        _ => None,
+    })
+}
+
+/// Whether it is the name of an element.
+fn is(content: &Content, name: Option<&Value>) -> bool {
+    matches!(&content.kind, ContentKind::Value(value) if Some(value) == name)
 }
 
 fn write_text(text: &str, out: &mut String) {

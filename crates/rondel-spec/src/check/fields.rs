@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rondel_event::{Segment, ValueType};
+use rondel_event::{Named, Segment, ValueType};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::{Schema, SchemaType};
@@ -27,6 +27,8 @@ impl<'a> Fields<'a> {
     ) -> Result<(&'a SchemaType, Option<Span>), Box<Diagnostic>> {
         let object = |schema: &'a Schema| (Some(schema), None::<&'a SchemaType>);
         let (mut fields, mut found) = object(self.schema);
+        // The object of which the last array is a member.
+        let mut owner = fields;
         let mut place = String::new();
         for (segment, span) in segments {
             let so_far = || {
@@ -51,9 +53,22 @@ impl<'a> Fields<'a> {
                         } else if let Some(SchemaType::Array(element, _)) = found {
                             let array = format!("{}.{place}", self.topic);
                             diagnostic = diagnostic.help(match &**element {
-                                SchemaType::Object(_) => format!(
-                                    "write `{array}[0].{key}` for one element, `any x in {array}: x.{key} == …` for all"
-                                ),
+                                SchemaType::Object(schema) => {
+                                    let is_name = |(name, field): &&(String, SchemaType)| {
+                                        matches!(field, SchemaType::Value(ValueType::String))
+                                            && **name != **key
+                                    };
+                                    let by_name = schema
+                                        .fields
+                                        .iter()
+                                        .find(is_name)
+                                        .map(|(name, _)| format!(" or `{array}[{name} == \"…\"].{key}`"));
+                                    let by_name = by_name.unwrap_or_default();
+                                    format!(
+                                        "write `{array}[0].{key}`{by_name} for one element, \
+                                         `any x in {array}: x.{key} == …` for all"
+                                    )
+                                }
                                 _ => format!(
                                     "write `{array}[0]` for one element, `any x in {array}: x == …` for all"
                                 ),
@@ -69,7 +84,18 @@ impl<'a> Fields<'a> {
                         place.push('.');
                     }
                     place.push_str(key);
+                    owner = fields;
                     field
+                }
+                Segment::Named(named) => {
+                    let Some(SchemaType::Array(element, _)) = found else {
+                        let what = found.map_or("an object", describe);
+                        let message = format!("{} is {what} and has no element with a name", so_far());
+                        return Err(Box::new(Diagnostic::new(Code::UnknownField, *span, message)));
+                    };
+                    check_name(named, (element, owner), *span, &so_far())?;
+                    place.push_str("[]");
+                    &**element
                 }
                 Segment::Index(index) | Segment::FromEnd(index) => {
                     let is_from_end = matches!(segment, Segment::FromEnd(_));
@@ -133,6 +159,73 @@ impl<'a> Fields<'a> {
         };
         Err(Box::new(diagnostic))
     }
+}
+
+/// Checks that elements of an array have names of the type of this one.
+fn check_name(
+    named: &Named,
+    (element, owner): (&SchemaType, Option<&Schema>),
+    span: Span,
+    array: &str,
+) -> Result<(), Box<Diagnostic>> {
+    let wrong = |code, message: String| Diagnostic::new(code, span, message);
+    let mut key = named.key().0.iter();
+    let mut object = match (named.is_parallel, element) {
+        (true, SchemaType::Object(_)) => {
+            let message = format!("each element of {array} is an object and no value");
+            let help = format!("name a field of it after the brackets, such as `{named}.value`");
+            return Err(Box::new(wrong(Code::NotASingleValue, message).help(help)));
+        }
+        (true, _) => owner,
+        (false, SchemaType::Object(schema) | SchemaType::Stamp(_, schema)) => Some(schema),
+        (false, SchemaType::Open) => None,
+        (false, other) => {
+            let message = format!("each element of {array} is {} and has no name in it", describe(other));
+            return Err(Box::new(wrong(Code::UnknownField, message)));
+        }
+    };
+    let mut found: Option<&SchemaType> = None;
+    while let Some(Segment::Key(step)) = key.next() {
+        let Some(schema) = object else { return Ok(()) };
+        let Some((_, field)) = schema.fields.iter().find(|(name, _)| **name == **step) else {
+            let of = if named.is_parallel { "the object of the array" } else { "the elements" };
+            return Err(Box::new(unknown_field(step, span, of, schema)));
+        };
+        object = match field {
+            SchemaType::Object(schema) | SchemaType::Stamp(_, schema) => Some(schema),
+            _ => None,
+        };
+        found = Some(field);
+    }
+    let found = match (named.is_parallel, found) {
+        (_, None | Some(SchemaType::Open)) => return Ok(()),
+        (false, Some(found)) => found,
+        (true, Some(SchemaType::Array(name, _))) => &**name,
+        (true, Some(other)) => {
+            let message = format!("'{}' is {} and no array of names", named.key(), describe(other));
+            let help =
+                "the names of the elements stand in another array of the same object, in the same order";
+            return Err(Box::new(wrong(Code::TypeMismatch, message).help(help)));
+        }
+    };
+    let fits = match (found, named.name()) {
+        (SchemaType::Open, _) => true,
+        (SchemaType::Value(value_type), Some(name)) => *value_type == name.value_type(),
+        _ => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let message = format!(
+        "'{}' is {}, and this name is {}",
+        named.key(),
+        describe(found),
+        match named.name() {
+            Some(name) => super::kinds::article(name.value_type()),
+            None => "none",
+        }
+    );
+    Err(Box::new(wrong(Code::TypeMismatch, message)))
 }
 
 /// Returns the error for an unknown field, with the nearest field or a list of all fields.

@@ -388,7 +388,7 @@ impl<'a> Collector<'a> {
                         self.add_use(*span, key, field);
                     }
                 }
-                Segment::Index(_) | Segment::FromEnd(_) => path.push_str("[]"),
+                Segment::Index(_) | Segment::FromEnd(_) | Segment::Named(_) => path.push_str("[]"),
             }
         }
     }

@@ -93,7 +93,7 @@ impl Parser<'_> {
         let NodeKind::Path(_, steps) = &self.ast.nodes.get(*fields.first()?)?.kind else { return None };
         steps.iter().rev().find_map(|(segment, span)| match segment {
             Segment::Key(key) => Some(Name { text: key.to_string(), span: *span }),
-            Segment::Index(_) | Segment::FromEnd(_) => None,
+            Segment::Index(_) | Segment::FromEnd(_) | Segment::Named(_) => None,
         })
     }
 

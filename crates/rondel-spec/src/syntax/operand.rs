@@ -1,6 +1,6 @@
 //! Parser of operands: literals, names and calls.
 
-use rondel_event::{FROM_END, Segment, Value};
+use rondel_event::{FROM_END, Named, Path, Segment, Value};
 
 use super::ast::{Function, Name, Node, NodeId, NodeKind};
 use super::data::{AGGREGATES, MEASUREMENTS};
@@ -238,6 +238,10 @@ impl<'a> Parser<'a> {
                     steps.push((Segment::Key(key), place));
                     self.advance();
                 }
+                "[" if self.is_name_ahead() => {
+                    let named = self.named_element()?;
+                    steps.push(named);
+                }
                 "[" => {
                     self.advance();
                     let place = self.span();
@@ -270,6 +274,63 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Whether an element follows by its name: `[id == …]` or `[header.frame_id == …]`.
+    fn is_name_ahead(&self) -> bool {
+        self.symbol(2) == "==" || (self.symbol(2) == "." && self.symbol(4) == "==")
+    }
+
+    /// Parses `[key == name]`, where the key is a field, or a field of a field. What follows says whether the elements are
+    /// objects with their names in them, or values whose names stand in another array.
+    fn named_element(&mut self) -> Parsed<(Segment, Span)> {
+        self.advance();
+        let start = self.span();
+        let mut key = Vec::new();
+        loop {
+            let step: Box<str> = match self.peek() {
+                TokenKind::Text(text) => text.as_str().into(),
+                TokenKind::Word => self.span().of(self.text).into(),
+                _ => return Err(self.expected("the name of a field")),
+            };
+            key.push(Segment::Key(step));
+            self.advance();
+            if !self.eat(".") {
+                break;
+            }
+        }
+        self.expect("==")?;
+        let is_negative = self.eat("-");
+        let name = match self.peek() {
+            TokenKind::Text(text) if !is_negative => Some(Value::String(text.as_str().into())),
+            TokenKind::Int(digits) => i64::try_from(*digits)
+                .ok()
+                .map(|digits| Value::Int(if is_negative { -digits } else { digits })),
+            TokenKind::Word if !is_negative => match self.word(0) {
+                "true" => Some(Value::Bool(true)),
+                "false" => Some(Value::Bool(false)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(name) = name else {
+            let reported = self.expected("a text or a whole number");
+            self.help_last(
+                "the name of an element is written out: `joints.position[name == \"elbow\"]`; for all elements write \
+                 `any x in topic.array: x.id == …`",
+            );
+            return Err(reported);
+        };
+        self.advance();
+        let span = start.to(self.last_span());
+        self.expect("]")?;
+        let is_parallel = !matches!(self.symbol(0), "." | "[");
+        if is_parallel && key.len() > 1 {
+            let message = "the array of names is a member of the same object as the array".to_owned();
+            let help = "name it by its own name alone: `joints.position[name == \"elbow\"]`";
+            return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
+        }
+        Ok((Segment::Named(Box::new(Named::new(Path(key), name, is_parallel))), span))
+    }
+
     /// Reports an invalid index after a name, which may be bounds after a misspelt operator.
     fn bad_index(&mut self, name: &Name, is_first: bool) -> Reported {
         if let Some(help) = hint(&name.text) {
@@ -286,6 +347,12 @@ impl<'a> Parser<'a> {
                 .report(Diagnostic::new(Code::UnexpectedToken, self.span(), message).help(
                     "array indices start at 0; write `prev(x)` for the value before the last message",
                 ));
+        }
+        if self.symbol(1) == "=" {
+            let reported = self.expected("an array index, such as `[0]`");
+            let help = format!("write `==` for the element with a name: `[{} == \"name\"]`", self.word(0));
+            self.help_last(help);
+            return reported;
         }
         let operators = ["once", "historically", "since", "eventually", "always", "until"];
         if let Some(operator) = nearest(&name.text, operators) {

@@ -340,16 +340,32 @@ fn json_of(value: &Value) -> serde_json::Value {
 /// Whether a message has a value at a path.
 fn carries(json: &str, path: &Path) -> bool {
     let message: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-    let step = |value: &serde_json::Value, segment: &Segment| match segment {
-        Segment::Key(key) => value.get(&**key).cloned(),
-        Segment::Index(index) => value.get(*index as usize).cloned(),
+    value_at(&message, &path.0).is_some_and(|value| !value.is_null())
+}
+
+/// The value at a path.
+fn value_at<'v>(value: &'v serde_json::Value, path: &[Segment]) -> Option<&'v serde_json::Value> {
+    let Some((first, rest)) = path.split_first() else { return Some(value) };
+    if let (Segment::Key(array), Some((Segment::Named(named), rest))) = (first, rest.split_first())
+        && named.is_parallel
+    {
+        let names = value_at(value, &named.key().0)?.as_array()?;
+        let index = names.iter().rposition(|name| Some(name) == named.name().map(json_of).as_ref())?;
+        return value_at(value.get(&**array)?.get(index)?, rest);
+    }
+    let next = match first {
+        Segment::Key(key) => value.get(&**key),
+        Segment::Index(index) => value.get(*index as usize),
         Segment::FromEnd(index) => {
             let elements = value.as_array()?;
-            elements.get(elements.len().checked_sub(*index as usize)?).cloned()
+            elements.get(elements.len().checked_sub(*index as usize)?)
+        }
+        Segment::Named(named) => {
+            let name = named.name().map(json_of);
+            value.as_array()?.iter().rfind(|element| value_at(element, &named.key().0) == name.as_ref())
         }
     };
-    let found = path.0.iter().try_fold(message, |value, segment| step(&value, segment));
-    found.is_some_and(|value| !value.is_null())
+    value_at(next?, rest)
 }
 
 /// The beginning of a long text.

@@ -1,0 +1,74 @@
+//! Elements of sequences that are found by their names.
+
+use rondel_event::Slot;
+
+use super::plan::{ElementTest, Sequence};
+use super::walk::{Stop, Walk};
+
+impl Walk<'_, '_> {
+    /// Reads elements by their names, and notes the positions of names. Returns how many elements are passed.
+    #[inline(never)]
+    pub(super) fn search<const BIG: bool>(
+        &mut self,
+        sequence: &Sequence,
+        start: usize,
+        (mut next, count): (u32, u32),
+    ) -> Result<u32, Stop> {
+        for (test, element) in &sequence.named {
+            self.at = start;
+            for _ in 0..count {
+                let begin = self.at;
+                if self.is_met::<BIG>(test)? {
+                    let end = std::mem::replace(&mut self.at, begin);
+                    self.lack(&element.slots);
+                    self.run::<BIG>(&element.steps)?;
+                    self.at = end;
+                }
+            }
+            next = count;
+        }
+        for (test, position) in &sequence.finds {
+            self.at = start;
+            let mut found = u32::MAX;
+            for index in 0..count {
+                if self.is_met::<BIG>(test)? {
+                    found = index;
+                }
+            }
+            if let Some(place) = self.positions.get_mut(*position) {
+                *place = found;
+            }
+            next = count;
+        }
+        for (position, element) in &sequence.found {
+            let index = self.positions.get(*position).copied().unwrap_or(u32::MAX);
+            if index == u32::MAX {
+                continue;
+            }
+            self.lack(&element.slots);
+            if index < count {
+                self.at = start;
+                self.advance::<BIG>(&sequence.element, index, sequence.place)?;
+                self.run::<BIG>(&element.steps)?;
+                next = index + 1;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Passes an element, and returns whether it meets a test.
+    fn is_met<const BIG: bool>(&mut self, test: &ElementTest) -> Result<bool, Stop> {
+        let outer = std::mem::replace(&mut self.out.met, 0);
+        self.run::<BIG>(&test.steps)?;
+        let met = std::mem::replace(&mut self.out.met, outer);
+        Ok(match test.alternatives.single() {
+            Some(all) => met == all,
+            None => test.alternatives.are_met(met),
+        })
+    }
+
+    /// Writes that values are unknown.
+    fn lack(&mut self, slots: &[Slot]) {
+        slots.iter().for_each(|slot| self.out.block.set_invalid(*slot, self.out.row));
+    }
+}
