@@ -26,8 +26,10 @@ const DEEP: usize = 32;
 const UNNAMED: &str = "";
 
 /// The libraries that every specification may import, by name: where each is in the sources of Rondel, and its text.
-const LIBRARIES: [(&str, &str, &str); 1] =
-    [("patterns", "std/patterns.rondel", include_str!("../std/patterns.rondel"))];
+const LIBRARIES: [(&str, &str, &str); 2] = [
+    ("patterns", "std/patterns.rondel", include_str!("../std/patterns.rondel")),
+    ("geometry", "std/geometry.rondel", include_str!("../std/geometry.rondel")),
+];
 
 /// A file that a `use` names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::time::Instant;
 use rondel_decode::cdr::{CdrDecoder, Check};
 use rondel_decode::schema::{Extensibility, Library};
 use rondel_event::{
-    Block, Field, Layout, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, ValueType,
+    Block, Field, Layout, Named, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, Value,
+    ValueType,
 };
 
 use crate::random::{Random, Tree};
@@ -26,8 +27,36 @@ const TYPES: &str = "
     struct PointField { string name; unsigned long offset; octet datatype; unsigned long count; };
     struct Cloud { s::Header header; unsigned long height, width; sequence<PointField> fields; boolean big;
         unsigned long point_step, row_step; sequence<octet> data; boolean dense; };
+    struct JointState { s::Header header; sequence<string> name; sequence<double> position, velocity, effort; };
     struct Odometry { s::Header header; string child; g::PoseWithCovariance pose; g::TwistWithCovariance twist; };
 ";
+
+const JOINTS: [&str; 12] = [
+    "front_left_hip_joint",
+    "front_left_thigh_joint",
+    "front_left_calf_joint",
+    "front_right_hip_joint",
+    "front_right_thigh_joint",
+    "front_right_calf_joint",
+    "rear_left_hip_joint",
+    "rear_left_thigh_joint",
+    "rear_left_calf_joint",
+    "rear_right_hip_joint",
+    "rear_right_thigh_joint",
+    "rear_right_calf_joint",
+];
+
+/// A path, in which a number is an index, and `name~a` the element whose name in the array `name` is `a`.
+fn path_of(text: &str) -> Path {
+    let segment = |part: &str| match (part.parse(), part.split_once('~')) {
+        (Ok(index), _) => Segment::Index(index),
+        (_, Some((key, name))) => {
+            Segment::Named(Box::new(Named::new(Path::keys([key]), Value::String(name.into()), true)))
+        }
+        _ => Segment::Key(part.into()),
+    };
+    Path(text.split('.').map(segment).collect())
+}
 
 fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> String {
     let mut library = Library::new();
@@ -37,6 +66,13 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> S
     let mut members = crate::random::members(&mut random, &schema, schema.root());
     if type_name == "Cloud" {
         members[7] = Some(Tree::List(vec![Tree::Int(1); 1 << 20]));
+    }
+    if type_name == "JointState" {
+        let name = |joint: usize| Tree::Text(JOINTS[joint].into());
+        members[1] = Some(Tree::List((0..12).map(name).collect()));
+        for member in &mut members[2..] {
+            *member = Some(Tree::List((0..12).map(|joint| Tree::Float(f64::from(joint) / 8.0)).collect()));
+        }
     }
     // A time that is one.
     if let Some(Tree::Struct(header)) = &mut members[0] {
@@ -55,12 +91,7 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> S
             layout.floats += 1;
             (ValueType::Float, Slot::Float(layout.floats as u32 - 1))
         };
-        fields.push(Field {
-            path: Path::keys(path.split('.')),
-            read: Read::Value(value_type),
-            slot,
-            exact: false,
-        });
+        fields.push(Field { path: path_of(path), read: Read::Value(value_type), slot, exact: false });
     }
     let time = time.map(|time| Path::keys(time.split('.')));
     let projection = Projection { fields };
@@ -96,6 +127,8 @@ fn speed() {
         ("end of PointCloud2", "Cloud", &["point_step"][..], None),
         ("pose of Odometry", "Odometry", &pose[..], None),
         ("the same with its time", "Odometry", &pose[..], Some("header.stamp")),
+        ("joint 7 of JointState by its position", "JointState", &["position.7"][..], None),
+        ("the same by its name", "JointState", &["position.name~rear_left_thigh_joint"][..], None),
     ] {
         println!("{}", measure(name, type_name, paths, time));
     }

@@ -383,11 +383,23 @@ impl<'a> Checker<'a> {
                 if let Some((SchemaType::Array(..), _)) = found {
                     diagnostic.help = self.array_advice(node).or(diagnostic.help);
                 }
-                self.diagnostics.push(*diagnostic);
+                match self.ast.given.get(&node) {
+                    None => self.diagnostics.push(*diagnostic),
+                    Some(given) => self.refuse_argument(*given, *diagnostic),
+                }
                 return Meaning::Invalid;
             }
         };
         Meaning::Field { topic, path: Path(steps.iter().map(|(step, _)| step.clone()).collect()), declared }
+    }
+
+    /// Reports an object that is an argument and lacks a field, once, where it is given.
+    fn refuse_argument(&mut self, given: Span, mut diagnostic: Diagnostic) {
+        if self.diagnostics.iter().any(|other| other.span == given) {
+            return;
+        }
+        let read = std::mem::replace(&mut diagnostic.span, given);
+        self.diagnostics.push(diagnostic.label(read, "read here"));
     }
 
     /// Resolves a parameter of an address, where the fields of the topic are not known. Elsewhere it is one of them.

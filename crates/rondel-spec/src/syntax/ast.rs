@@ -40,6 +40,8 @@ pub(crate) struct Ast {
     pub(crate) parameter_uses: Vec<(String, Name)>,
     /// The nodes that were written in a definition with parameters: names of their declaration do not concern them.
     pub(crate) expanded: HashSet<NodeId>,
+    /// The arguments of which fields are read in definitions.
+    pub(crate) given: HashMap<NodeId, Span>,
     /// The variables of quantifiers; the parser resolves their uses.
     pub(crate) variables: Vec<Name>,
     /// The offset at which the imported files end: what is declared before it may be unused.

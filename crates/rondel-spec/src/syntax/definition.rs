@@ -11,6 +11,7 @@ use rondel_event::{Value, ValueType};
 use super::ast::{BoundKind, DefinitionSyntax, Function, Name, NodeId, NodeKind, Prefix};
 use super::circle::recursive;
 use super::data::MEASUREMENTS;
+use super::object::Object;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{Token, TokenKind};
@@ -21,14 +22,17 @@ use crate::suggest::did_you_mean;
 /// The most nodes that all expansions of a file may have.
 const LIMIT: usize = 200_000;
 
-/// The types of parameters; the first two are no types of values.
-const TYPES: [&str; 9] = ["topic", "bound", "bool", "int", "float", "string", "text", "time", "duration"];
+/// The types of parameters; the first three are no types of values.
+const TYPES: [&str; 10] =
+    ["topic", "object", "bound", "bool", "int", "float", "string", "text", "time", "duration"];
 
 /// What an argument has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ParameterType {
+pub(super) enum ParameterType {
     /// The name of a topic.
     Topic,
+    /// A topic, or an object in one, of which fields are read.
+    Object,
     /// A bound: a duration or a number of steps, which the time model of the property decides.
     Bound,
     /// A value.
@@ -39,7 +43,7 @@ enum ParameterType {
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) name: Name,
-    parameters: Vec<(Name, ParameterType)>,
+    pub(super) parameters: Vec<(Name, ParameterType)>,
     /// The position of the first token of the body; none if the declaration is malformed before it.
     body: Option<usize>,
 }
@@ -52,8 +56,9 @@ impl Definition {
 
 /// What stands for a parameter.
 #[derive(Clone, Debug)]
-enum Argument {
+pub(super) enum Argument {
     Topic(Name),
+    Object(Object),
     Bound(BoundKind, Span),
     Value(NodeId),
     /// In the declaration itself, or after an error.
@@ -65,7 +70,7 @@ enum Argument {
 pub(super) struct Expansion {
     /// The definitions, the innermost last, with the locations of their uses.
     open: Vec<(usize, Span)>,
-    arguments: HashMap<String, Argument>,
+    pub(super) arguments: HashMap<String, Argument>,
     /// The number of nodes that expansions have added.
     nodes: usize,
     /// The definitions that are used.
@@ -140,6 +145,7 @@ impl Parser<'_> {
             }
             let value_type = match self.word(0) {
                 "topic" => ParameterType::Topic,
+                "object" => ParameterType::Object,
                 "bound" => ParameterType::Bound,
                 "bool" => ParameterType::Value(ValueType::Bool),
                 "int" => ParameterType::Value(ValueType::Int),
@@ -154,8 +160,8 @@ impl Parser<'_> {
                     if tell {
                         let diagnostic = Diagnostic::new(Code::UnexpectedToken, self.span(), message);
                         self.report(diagnostic.help(
-                            "the types are topic, bool (also for formulas), int, float, string, time, duration, and bound for \
-                             what stands in the brackets of an operator",
+                            "the types are topic, object, bool (also for formulas), int, float, string, time, duration, and \
+                             bound for what stands in the brackets of an operator",
                         ));
                     }
                     return Err(Reported);
@@ -218,6 +224,7 @@ impl Parser<'_> {
             ParameterType::Value(_) => (name.text, Argument::Unknown),
             ParameterType::Bound => (name.text, Argument::Bound(BoundKind::Whole(1), name.span)),
             ParameterType::Topic => (name.text.clone(), Argument::Topic(name)),
+            ParameterType::Object => (name.text.clone(), Argument::Object(Object::whole(name))),
         });
         self.expansion.arguments = arguments.collect();
         let (nodes, variables) = (self.ast.nodes.len(), self.ast.variables.len());
@@ -232,7 +239,7 @@ impl Parser<'_> {
     }
 
     /// Whether a definition is declared rather than expanded here.
-    fn declares(&self) -> bool {
+    pub(super) fn declares(&self) -> bool {
         self.expansion.open.is_empty() && !self.expansion.arguments.is_empty()
     }
 
@@ -422,6 +429,7 @@ impl Parser<'_> {
                 return Ok(Argument::Value(self.node(kind, span)));
             }
             Some((name, ParameterType::Bound)) => return self.bound_argument(definition, name),
+            Some((name, ParameterType::Object)) => return self.object_argument(definition, name),
             Some((name, ParameterType::Topic)) => name,
         };
         let span = self.span();
@@ -476,7 +484,7 @@ impl Parser<'_> {
     }
 
     /// Notes where the body of a definition names a parameter.
-    fn note_parameter(&mut self, name: &str, span: Span) {
+    pub(super) fn note_parameter(&mut self, name: &str, span: Span) {
         if self.declares()
             && self.expansion.arguments.contains_key(name)
             && let Some(own) = self.ast.definitions.last()
@@ -491,6 +499,15 @@ impl Parser<'_> {
         self.note_parameter(&name.text, name.span);
         match self.expansion.arguments.get(&name.text) {
             Some(Argument::Topic(topic)) => topic.clone(),
+            Some(Argument::Object(object)) => {
+                let topic = object.topic.clone();
+                if self.declares() {
+                    let message = format!("parameter '{}' is an object, of which fields are read", name.text);
+                    let help = format!("declare it as a topic: `{}: topic`", name.text);
+                    self.report(Diagnostic::new(Code::ArgumentType, name.span, message).help(help));
+                }
+                topic
+            }
             _ => self.full(name, Role::Any),
         }
     }
@@ -502,7 +519,7 @@ impl Parser<'_> {
         match argument {
             Argument::Value(node) => Some(self.node(NodeKind::Same(node), name.span)),
             Argument::Unknown => Some(self.node(NodeKind::Invalid, name.span)),
-            Argument::Topic(_) => None,
+            Argument::Topic(_) | Argument::Object(_) => None,
             Argument::Bound(_, declared) => {
                 if self.declares() {
                     let message =
@@ -535,7 +552,7 @@ impl Parser<'_> {
             Argument::Value(node) => self.ast.given(*node),
             Argument::Unknown => return Ok(Some((BoundKind::Whole(1), span))),
             Argument::Bound(kind, at) => return Ok(Some((kind.clone(), *at))),
-            Argument::Topic(_) => return Ok(None),
+            Argument::Topic(_) | Argument::Object(_) => return Ok(None),
         };
         let at = self.ast.nodes[node].span;
         let kind = match &self.ast.nodes[node].kind {

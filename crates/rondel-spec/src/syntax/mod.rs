@@ -16,6 +16,7 @@ mod expression_advice;
 mod forms;
 mod import;
 mod machine;
+mod object;
 mod operand;
 mod parser;
 mod steady;

@@ -4,6 +4,7 @@ use rondel_event::{FROM_END, Named, Path, Segment, Value};
 
 use super::ast::{Function, Name, Node, NodeId, NodeKind};
 use super::data::{AGGREGATES, MEASUREMENTS};
+use super::object::Object;
 use super::parser::{Parsed, Parser, RESERVED, Reported};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::duration::unit;
@@ -190,8 +191,17 @@ impl<'a> Parser<'a> {
                 self.report(diagnostic.help(format!("declare it as a topic: `{}: topic`", name.text)));
                 return Ok(self.node(NodeKind::Invalid, span));
             }
-            let name = self.topic_name(name);
-            return Ok(self.node(NodeKind::Path(name, steps), span));
+            let is_named = self.named_object(&name).is_some();
+            let Object { topic, steps, given } = self.object_of(name, steps);
+            let node = self.node(NodeKind::Path(topic, steps), span);
+            if is_named {
+                // What stands elsewhere is not corrected here.
+                self.ast.expanded.insert(node);
+            }
+            if let Some(given) = given {
+                self.ast.given.insert(node, given);
+            }
+            return Ok(node);
         }
         let Some(local) = self.variable(&name.text) else {
             return Ok(self.node(NodeKind::Path(name, steps), span));

@@ -1,10 +1,12 @@
 //! Parser of declarations, with error recovery.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::ast::{Ast, Attribute, Binding, Body, Name, Node, NodeId, NodeKind, Property, PropertySource};
 use super::definition::{Definition, Expansion};
 use super::forms::NO_QUOTES;
+use super::object::Object;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lexer::{self, Token, TokenKind};
 use crate::modules::{self, Modules, Role};
@@ -66,6 +68,7 @@ pub(crate) fn parse_files(
     parser.ast.modules = modules;
     parser.ast.imported = files.last().map_or(0, |file| file.start);
     parser.find_definitions();
+    parser.find_objects();
     loop {
         parser.declarations();
         if parser.at + 1 >= parser.tokens.len() {
@@ -103,6 +106,7 @@ pub(crate) fn marks(text: &str, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Token
     let mut parser = Parser::new(text, &[Span::new(0, text.len())], diagnostics);
     parser.is_part = true;
     parser.find_definitions();
+    parser.find_objects();
     parser.declarations();
     (parser.tokens, parser.marks)
 }
@@ -141,6 +145,8 @@ pub(super) struct Parser<'a> {
     marks: Vec<(usize, Mark)>,
     /// The definitions with parameters, also those below.
     pub(super) definitions: Rc<Vec<Definition>>,
+    /// The objects that have names, by them.
+    pub(super) objects: HashMap<String, Object>,
     /// The definitions that are being expanded, and the arguments of the innermost.
     pub(super) expansion: Expansion,
     diagnostics: &'a mut Vec<Diagnostic>,
@@ -169,6 +175,7 @@ impl<'a> Parser<'a> {
             ast,
             scope,
             definitions: Rc::default(),
+            objects: HashMap::new(),
             expansion: Expansion::default(),
             diagnostics,
         }
@@ -258,6 +265,16 @@ impl<'a> Parser<'a> {
         }
         self.diagnostics.push(diagnostic);
         Reported
+    }
+
+    /// Returns how many diagnostics there are.
+    pub(super) fn reported(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// Takes back the diagnostics after so many.
+    pub(super) fn forget_after(&mut self, reported: usize) {
+        self.diagnostics.truncate(reported);
     }
 
     /// Returns the last reported diagnostic.
@@ -569,6 +586,11 @@ impl<'a> Parser<'a> {
         self.declared_as()?;
         let root = self.expression_to_end()?;
         self.ast.bindings[index].body.root = Some(root);
+        if self.objects.contains_key(&self.ast.bindings[index].name.text) {
+            // Its uses are checked, each with its fields.
+            self.ast.bindings.truncate(index);
+            self.ast.nodes.truncate(first);
+        }
         Ok(())
     }
 
