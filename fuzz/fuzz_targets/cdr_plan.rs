@@ -105,6 +105,7 @@ fn decoders() -> Vec<[CdrDecoder; 2]> {
 fuzz_target!(|payload: &[u8]| {
     static DECODERS: OnceLock<Vec<[CdrDecoder; 2]>> = OnceLock::new();
     for pair in DECODERS.get_or_init(decoders) {
+        let mut forms = Vec::new();
         let results = pair.clone().map(|mut decoder| {
             let mut block = Block::new(LAYOUT);
             block.push(TopicId(0), Timestamp::ZERO);
@@ -115,9 +116,13 @@ fuzz_target!(|payload: &[u8]| {
                 assert_eq!(block.text_len(), 0);
                 assert!(projection().fields.iter().all(|field| block.present(field.slot) == 0));
             }
+            forms.push(decoder.wide_form());
             result.map(|()| row(&block, 1))
         });
-        if let [prefix, Ok(whole)] = &results {
+        // Where wide strings have several forms, the whole message may rule out more of them than its lengths.
+        if let [prefix, Ok(whole)] = &results
+            && forms[0] == forms[1]
+        {
             assert_eq!(prefix.as_ref(), Ok(whole));
         }
     }

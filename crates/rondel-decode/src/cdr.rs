@@ -11,11 +11,13 @@ mod optional;
 mod plan;
 mod search;
 mod walk;
+mod wide;
 mod write;
 
 pub use decoder::{CdrDecoder, Check};
 pub use error::{CdrError, CdrErrorKind, PlanError, PlanErrorKind};
 pub use json::{write_json, write_key};
+pub use wide::WideForm;
 
 /// Encodings, as the first two bytes of a sample say (big-endian, always).
 mod encoding {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rondel_event::{Block, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId};
 
 use crate::binary::{BinaryDecoder, BinaryFormat};
-use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError};
+use crate::cdr::{CdrDecoder, CdrError, CdrErrorKind, Check, PlanError, WideForm};
 use crate::error::{MessageError, MessageErrorKind};
 use crate::flatbuffers::{FlatbuffersDecoder, FlatbuffersType};
 use crate::json::{JsonDecoder, JsonError};
@@ -356,6 +356,14 @@ impl Decoder {
             Decoder::Binary(decoder) => decoder.not_numbers(),
             Decoder::Plain(decoder) => decoder.not_numbers(),
             Decoder::Json(_) | Decoder::Awaiting(_) => 0,
+        }
+    }
+
+    /// Returns in how many messages so far the form of wide strings was a guess, and the last such form.
+    pub fn guessed_wide(&self) -> Option<(u64, WideForm)> {
+        match self {
+            Decoder::Cdr(decoder) => decoder.guessed_wide(),
+            _ => None,
         }
     }
 

@@ -444,7 +444,15 @@ impl Notice {
     pub fn is_single(&self) -> bool {
         matches!(
             self.kind,
-            "edited" | "jump" | "limit" | "long_parameter" | "missing" | "other_type" | "shared" | "unsaved"
+            "edited"
+                | "jump"
+                | "limit"
+                | "long_parameter"
+                | "missing"
+                | "other_type"
+                | "shared"
+                | "unsaved"
+                | "wide_strings"
         )
     }
 

@@ -95,6 +95,8 @@ pub struct Session {
     counts_at: VecDeque<(Timestamp, u64)>,
     /// Whether values of another type were reported, for each topic.
     mistyped: Vec<bool>,
+    /// Whether guesses of the form of wide strings were reported, for each topic.
+    guessed: Vec<bool>,
     shared: Shared,
     properties: Arc<[PropertyInfo]>,
     explains: bool,
@@ -709,6 +711,7 @@ impl Session {
     /// an outage.
     pub fn losses(&mut self) -> Vec<Notice> {
         self.note_count();
+        self.note_guesses();
         let mut losses = self.shared.accounts.losses();
         let decoders = self.route.decoders();
         self.mistyped.resize(decoders.len(), false);
@@ -835,6 +838,7 @@ impl Session {
         if let Some(mut sharing) = self.sharing.take() {
             sharing.end(|notice| self.shared.notice(notice));
         }
+        self.note_guesses();
         self.end_route();
     }
 

@@ -179,3 +179,45 @@ fn a_topic_that_many_share_is_reported() {
     let clauses: Vec<_> = notices.iter().map(|notice| notice.json()["clause"].clone()).collect();
     assert_eq!(clauses, ["for each frame_id in velocity.header.frame_id"]);
 }
+
+/// A wide string is read in the form that fits; a guess is reported once.
+#[test]
+fn wide_strings_are_read_and_a_guess_is_reported() {
+    let mut types = Types::ros();
+    types.library.add_msg("demo_msgs/msg/State", "wstring name\nuint8[] data").unwrap();
+    let text = r#"topic state : demo_msgs/msg/State property named = state.name != "ready""#;
+    let outcome = parse_typed(text, &ParseOptions::default(), &types);
+    assert!(outcome.diagnostics.is_empty(), "{}", outcome.render("test", text, false));
+    let message_type = Arc::new(MessageType::Cdr(types.schema("demo_msgs/msg/State").unwrap()));
+    let input = Input { encoding: Encoding::Cdr, message_type: Some(message_type), ..Input::default() };
+    let options = Options { inputs: vec![input], ..Options::default() };
+    let mut session = Session::new(&outcome.spec.unwrap(), options).unwrap();
+    let ready = |unit: usize, length: u32| {
+        let units = "ready".bytes().flat_map(|byte| [byte, 0, 0, 0].into_iter().take(unit));
+        let text: Vec<u8> = units.chain((0..10 % 4 * usize::from(unit == 2)).map(|_| 0)).collect();
+        cdr(&[&length.to_le_bytes(), &text, &0_u32.to_le_bytes()])
+    };
+    let ambiguous = cdr(&[&2_u32.to_le_bytes(), &[b'a', 0, b'b', 0], &0_u32.to_le_bytes()]);
+    let messages = [ready(4, 5), ambiguous.clone(), ready(2, 10), ready(2, 5), ambiguous.clone(), ambiguous];
+    for (second, message) in (1_i64..).zip(&messages) {
+        let stamp = Stamp::at(Timestamp::from_nanos(second * 1_000_000_000));
+        session.push(TopicId(0), stamp, message).unwrap();
+    }
+    session.flush();
+    session.losses();
+    session.finish();
+    let reports: Vec<_> = session.reports().map(|report| (report.verdict(), report.time())).collect();
+    let at = |second: i64| Timestamp::from_nanos(second * 1_000_000_000);
+    let expected = [
+        (Verdict::Violated, at(1)),
+        (Verdict::Satisfied, at(2)),
+        (Verdict::Violated, at(3)),
+        (Verdict::Satisfied, at(5)),
+    ];
+    assert_eq!(reports, expected);
+    let notices: Vec<_> = session.notices().map(|notice| notice.json().to_string()).collect();
+    assert_eq!(
+        notices,
+        [r#"{"count":3,"form":"UTF-16 with the length in bytes","report":"wide_strings","topic":"state"}"#]
+    );
+}

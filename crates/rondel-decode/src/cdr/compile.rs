@@ -28,13 +28,23 @@ const MAX_STEPS: usize = 1 << 16;
 /// The positions modulo 8 that are multiples of 4.
 const FOURS: u8 = 0b0001_0001;
 
+/// The part of a message that steps go through, and the values that they check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Up to the last field that is read.
+    Fields,
+    /// Up to the end of the message, but in parts of known length only as far as is read.
+    End,
+    /// Every part, for its length; of texts only the wide ones are checked.
+    Lengths,
+    /// Every part and every value.
+    Whole,
+}
+
 /// Compiles the plans of one type for several encodings.
 pub(super) struct Compiler<'a> {
     schema: &'a Schema,
-    /// Whether everything is checked, not only what is read.
-    whole: bool,
-    /// Whether the steps lead to the end of the message, also behind the last field that is read.
-    pub(super) to_end: bool,
+    pub(super) extent: Extent,
     version: Version,
     /// What a type is whose definition does not say how it may change.
     unstated: Extensibility,
@@ -56,11 +66,10 @@ pub(super) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(schema: &'a Schema, unit_ns: i64, whole: bool) -> Compiler<'a> {
+    pub(super) fn new(schema: &'a Schema, unit_ns: i64, extent: Extent) -> Compiler<'a> {
         Compiler {
             schema,
-            whole,
-            to_end: false,
+            extent,
             version: Version::One,
             unstated: Extensibility::Final,
             tables: Tables::default(),
@@ -94,7 +103,7 @@ impl<'a> Compiler<'a> {
         if !self.errors.is_empty() {
             return Err(std::mem::take(&mut self.errors));
         }
-        if !self.whole && !self.to_end {
+        if self.extent == Extent::Fields {
             trim(&mut steps);
         }
         Ok(steps.into())
@@ -146,7 +155,7 @@ impl<'a> Compiler<'a> {
     /// The same for a part whose end is known.
     fn bounded_part(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Steps {
         let mut steps = self.part(phases, work);
-        if !self.whole {
+        if matches!(self.extent, Extent::Fields | Extent::End) {
             trim(&mut steps);
         }
         steps.into()
@@ -163,13 +172,13 @@ impl<'a> Compiler<'a> {
     /// Whether nothing is left to do.
     fn is_done(&self) -> bool {
         !self.errors.is_empty() && self.steps > MAX_STEPS
-            || !self.whole && !self.to_end && self.depth == 0 && self.left == 0
+            || self.extent == Extent::Fields && self.depth == 0 && self.left == 0
     }
 
     fn value(&mut self, value_type: &Type, fields: Option<&Fields<'_>>) {
         let fields = fields.filter(|fields| !fields.is_empty());
         let is_searched = !self.by_name.finds.is_empty() || !self.by_name.found.is_empty();
-        if fields.is_none() && !self.whole && !is_searched && self.passed(value_type) {
+        if fields.is_none() && self.extent != Extent::Whole && !is_searched && self.passed(value_type) {
             return;
         }
         match value_type {
@@ -270,7 +279,9 @@ impl<'a> Compiler<'a> {
         let targets = self.text_targets(&wanted).into();
         let place = self.place();
         let bound = bound.unwrap_or(u32::MAX);
-        self.push(Step::Text(Text { bound, is_wide, is_checked: self.whole, targets, place }), EVERYWHERE);
+        let is_checked = self.extent == Extent::Whole || is_wide && self.extent == Extent::Lengths;
+        let text = Text { bound, is_checked, targets, place };
+        self.push(if is_wide { Step::Wide(text) } else { Step::Text(text) }, EVERYWHERE);
     }
 
     fn structure(&mut self, structure: &Struct, fields: Option<&Fields<'_>>) {
@@ -345,7 +356,8 @@ impl<'a> Compiler<'a> {
         let mut members = Vec::new();
         for member in &structure.members {
             let below = fields.and_then(|fields| fields.key(&member.name));
-            if below.is_some_and(|fields| !fields.is_empty()) || self.whole {
+            let is_passed = matches!(self.extent, Extent::Fields | Extent::End);
+            if below.is_some_and(|fields| !fields.is_empty()) || !is_passed {
                 let steps = self.below(&member.name, |this| {
                     this.bounded_part(phases, |this| this.value(&member.member_type, below))
                 });
@@ -443,7 +455,9 @@ impl<'a> Compiler<'a> {
         let is_searched = !by_name.finds.is_empty()
             || !by_name.found.is_empty()
             || fields.is_some_and(|fields| !fields.named.is_empty());
-        let is_plain = fields.is_none_or(|fields| fields.wants.is_empty()) && !self.whole && !is_searched;
+        let is_plain = fields.is_none_or(|fields| fields.wants.is_empty())
+            && self.extent != Extent::Whole
+            && !is_searched;
         match (self.scalar(element), element) {
             // Numbers have constant offsets.
             (Some(size), Type::Primitive(primitive)) if is_plain => {
@@ -558,7 +572,7 @@ impl<'a> Compiler<'a> {
                     want => this.other_type(want, "an array"),
                 }
             }
-            if this.whole {
+            if this.extent == Extent::Whole {
                 // Tests visit every element: here, without a condition and with nowhere to write.
                 tests.push(this.element_test(element, Quantifier::All, &[], None));
             }
@@ -614,9 +628,12 @@ impl<'a> Compiler<'a> {
         if let Some(reach) = self.reaches.of(self.schema, self.version, self.unstated, element) {
             return Element::Fixed(Box::new(reach));
         }
-        let whole = std::mem::replace(&mut self.whole, false);
+        let extent = self.extent;
+        if extent == Extent::Whole {
+            self.extent = Extent::Fields;
+        }
         let steps = self.below("[]", |this| this.part(EVERYWHERE, |this| this.value(element, None)));
-        self.whole = whole;
+        self.extent = extent;
         Element::Variable(steps.into())
     }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
-use super::compile::Compiler;
+use super::compile::{Compiler, Extent};
 use super::error::{CdrError, CdrErrorKind, PlanError};
 use super::optional::optional_slots;
-use super::plan::{Steps, Tables, Version};
-use super::walk::{Fault, Stop, Walk};
+use super::plan::{Steps, Tables, Version, has_wide};
+use super::walk::{Fault, PADDING, Stop, Walk};
+use super::wide::{Seen, Wide, WideForm};
 use super::write::Writer;
 use crate::fields::Fields;
 use crate::schema::{Extensibility, Schema};
@@ -44,22 +45,66 @@ pub struct CdrDecoder {
     positions: Vec<u32>,
     /// How many messages in a row ended where their type ends, up to [`TRUST`].
     trust: u8,
+    wide: Wide,
 }
 
 /// So many messages in a row are looked at up to their end.
 const TRUST: u8 = 16;
 
+/// The first version, of a structure and of a mutable one; the second version, of a final, an appendable and a mutable
+/// structure. `None` where the type does not have the encoding.
+type Programs = [Option<Steps>; 5];
+
 #[derive(Debug)]
 struct Plan {
     tables: Tables,
     check: Check,
-    /// The first version, of a structure and of a mutable one; the second version, of a final, an appendable
-    /// and a mutable structure. `None` where the type does not have the encoding.
-    programs: [Option<Steps>; 5],
+    programs: Programs,
     /// The same up to the end of the message, where it is watched.
-    ends: [Option<Steps>; 5],
+    ends: Programs,
+    /// Whether wide strings are read or passed.
+    has_wide: bool,
+    /// The same through every part of the message without reading it, where the type has wide strings.
+    probes: Programs,
+    /// Whether a message in another form ends where its type ends: it has no further members, or these are refused.
+    must_end: bool,
     /// For each program, the slots that a message may leave out.
     optional: [Box<[Slot]>; 5],
+}
+
+/// Position of the program for an encapsulation.
+#[inline(always)]
+fn program_of(encapsulation: u16) -> Option<usize> {
+    Some(match encapsulation {
+        0x0000 | 0x0001 => 0,
+        0x0002 | 0x0003 => 1,
+        0x0006 | 0x0007 => 2,
+        0x0008 | 0x0009 => 3,
+        0x000a | 0x000b => 4,
+        _ => return None,
+    })
+}
+
+/// The programs of a type for one extent of reading, if the type has the encoding.
+fn programs(
+    compiler: &mut Compiler<'_>,
+    root: Option<Extensibility>,
+    fields: &Fields<'_>,
+) -> Result<Programs, Vec<PlanError>> {
+    use Extensibility::{Appendable, Final, Mutable};
+    let mut program = |version, unstated: Extensibility, roots: &[Extensibility]| {
+        if !roots.contains(&root.unwrap_or(unstated)) {
+            return Ok(None);
+        }
+        compiler.program(version, unstated, fields).map(Some)
+    };
+    Ok([
+        program(Version::One, Final, &[Final, Appendable])?,
+        program(Version::One, Final, &[Mutable])?,
+        program(Version::Two, Final, &[Final])?,
+        program(Version::Two, Appendable, &[Appendable])?,
+        program(Version::Two, Appendable, &[Mutable])?,
+    ])
 }
 
 impl CdrDecoder {
@@ -80,37 +125,42 @@ impl CdrDecoder {
     ) -> Result<CdrDecoder, Vec<PlanError>> {
         let fields = Fields::new(projection, time);
         let unit_ns = 10_i64.pow(time_unit.nanos_exponent().into());
-        let mut compiler = Compiler::new(schema, unit_ns, check == Check::Whole);
+        let extent = if check == Check::Whole { Extent::Whole } else { Extent::Fields };
+        let mut compiler = Compiler::new(schema, unit_ns, extent);
         let root = schema.root().extensibility;
-        let mut program = |version, unstated: Extensibility, roots: &[Extensibility]| {
-            if !roots.contains(&root.unwrap_or(unstated)) {
-                return Ok(None);
-            }
-            compiler.program(version, unstated, &fields).map(Some)
-        };
-        use Extensibility::{Appendable, Final, Mutable};
-        let programs = [
-            program(Version::One, Final, &[Final, Appendable])?,
-            program(Version::One, Final, &[Mutable])?,
-            program(Version::Two, Final, &[Final])?,
-            program(Version::Two, Appendable, &[Appendable])?,
-            program(Version::Two, Appendable, &[Mutable])?,
-        ];
+        use Extensibility::{Appendable, Final};
+        let read = programs(&mut compiler, root, &fields)?;
         let mut ends = [const { None }; 5];
-        if check == Check::Trusted && root.unwrap_or(Final) == Final {
-            compiler.to_end = true;
-            ends[0] = Some(compiler.program(Version::One, Final, &fields)?);
-            ends[2] = Some(compiler.program(Version::Two, Final, &fields)?);
+        let is_final = root.unwrap_or(Final) == Final;
+        if check == Check::Trusted && is_final {
+            compiler.extent = Extent::End;
+            ends = programs(&mut compiler, root, &fields)?;
+            ends[3] = None;
         }
+        let has_wide = read.iter().chain(&ends).flatten().any(|steps| has_wide(steps));
+        let mut probes = [const { None }; 5];
+        if has_wide {
+            compiler.extent = if check == Check::Whole { Extent::Whole } else { Extent::Lengths };
+            probes = programs(&mut compiler, root, &Fields::new(&Projection::default(), None))?;
+        }
+        let must_end = is_final || check == Check::Whole;
         let tables = compiler.tables;
         let one = optional_slots(schema, Version::One, Final, &fields);
         let two = [Final, Appendable].map(|unstated| optional_slots(schema, Version::Two, unstated, &fields));
         let [two_final, two] = two;
         let optional = [one.clone(), one, two_final, two.clone(), two];
-        let plan = Arc::new(Plan { tables, check, programs, ends, optional });
+        let plan =
+            Arc::new(Plan { tables, check, programs: read, ends, has_wide, probes, must_end, optional });
         let positions = vec![u32::MAX; plan.tables.positions];
-        let (refused, scratch) = (Refused::default(), String::new());
-        Ok(CdrDecoder { topic, plan, refused, scratch, positions, trust: 0 })
+        Ok(CdrDecoder {
+            topic,
+            plan,
+            refused: Refused::default(),
+            scratch: String::new(),
+            positions,
+            trust: 0,
+            wide: Wide::default(),
+        })
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
@@ -124,19 +174,9 @@ impl CdrDecoder {
             return Err(CdrError { offset: 0, path: "".into(), kind: CdrErrorKind::NoEncapsulation });
         };
         let encapsulation = u16::from_be_bytes([header[0], header[1]]);
-        let program = match encapsulation {
-            0x0000 | 0x0001 => 0,
-            0x0002 | 0x0003 => 1,
-            0x0006 | 0x0007 => 2,
-            0x0008 | 0x0009 => 3,
-            0x000a | 0x000b => 4,
-            other => {
-                return Err(CdrError {
-                    offset: 0,
-                    path: "".into(),
-                    kind: CdrErrorKind::UnknownEncapsulation(other),
-                });
-            }
+        let Some(program) = program_of(encapsulation) else {
+            let kind = CdrErrorKind::UnknownEncapsulation(encapsulation);
+            return Err(CdrError { offset: 0, path: "".into(), kind });
         };
         let end = self.plan.ends[program].as_ref().filter(|_| self.trust < TRUST);
         let must_end = end.is_some() || self.plan.check == Check::Whole;
@@ -152,6 +192,8 @@ impl CdrDecoder {
             origin: 0,
             may_end: false,
             positions: std::mem::take(&mut self.positions),
+            wide: WideForm::Bytes,
+            seen: Seen::default(),
             out: Writer {
                 block,
                 row,
@@ -167,7 +209,12 @@ impl CdrDecoder {
             },
         };
         walk.positions.fill(u32::MAX);
-        let walked = if encapsulation & 1 == 1 { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
+        let is_little = encapsulation & 1 == 1;
+        if self.plan.has_wide {
+            let padding = usize::from(header[3] & 3);
+            walk.wide = choose(&mut self.wide, &self.plan, program, padding, is_little, &mut walk);
+        }
+        let walked = if is_little { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
         let (at, own_time) = (walk.at, walk.out.time);
         let (mistyped, not_numbers, large) = (walk.out.mistyped, walk.out.not_numbers, walk.out.large);
         self.scratch = std::mem::take(&mut walk.out.scratch);
@@ -179,6 +226,9 @@ impl CdrDecoder {
             }
             Ok(()) | Err(Stop::Ended) => {
                 self.refused.add(mistyped, not_numbers, large);
+                if self.plan.has_wide {
+                    self.wide.accept();
+                }
                 if self.trust < TRUST {
                     self.trust += 1;
                 }
@@ -197,6 +247,16 @@ impl CdrDecoder {
             self.trust = 0;
         }
         Err(self.error(&fault))
+    }
+
+    /// Returns in how many messages so far the form of wide strings was a guess, and the last such form.
+    pub fn guessed_wide(&self) -> Option<(u64, WideForm)> {
+        self.wide.guessed
+    }
+
+    /// Returns the form of the wide strings of the last message, if it had some that were not empty and are read or passed.
+    pub fn wide_form(&self) -> Option<WideForm> {
+        self.wide.last
     }
 
     #[cold]
@@ -220,4 +280,29 @@ impl CdrDecoder {
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()
     }
+}
+
+/// Chooses the form in which a message with wide strings is read.
+#[inline(never)]
+fn choose(
+    wide: &mut Wide,
+    plan: &Plan,
+    program: usize,
+    padding: usize,
+    is_little: bool,
+    walk: &mut Walk<'_, '_>,
+) -> WideForm {
+    let version = if program < 2 { Version::One } else { Version::Two };
+    let steps = plan.probes[program].as_deref().unwrap_or_default();
+    wide.choose(version, padding, |form| {
+        walk.wide = form;
+        let walked = if is_little { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
+        let rest = walk.bytes.len().saturating_sub(walk.at);
+        let seen = Seen { unread: walk.seen.unread + rest, ..walk.seen };
+        walk.begin();
+        match walked {
+            Err(Stop::Fault(_)) => None,
+            Ok(()) | Err(Stop::Ended) => (!plan.must_end || rest <= PADDING).then_some(seen),
+        }
+    })
 }

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use super::error::{CdrError, CdrErrorKind};
+use super::plan::Version;
 use super::walk::{
     DISCRIMINATOR_ID, EXTENDED_MUST_UNDERSTAND, ID_MASK, MUST_UNDERSTAND, PADDING, PID_EXTENDED,
     PID_LIST_END, PID_MASK, PID_MUST_UNDERSTAND,
 };
+use super::wide::{Seen, Wide, WideForm};
 use crate::json::{JsonForm, write as text};
 use crate::schema::{
     Case, DISCRIMINATOR, Definition, Extensibility, Member, Primitive, Schema, Struct, Type, Union,
@@ -88,32 +90,54 @@ fn write(
         return Err(whole(CdrErrorKind::WrongEncapsulation(encapsulation)));
     }
     let start = out.len();
-    let mut walk = Walk {
-        schema,
-        bytes,
-        at: 0,
-        end: bytes.len(),
-        origin: 0,
-        may_end: false,
-        is_big: encapsulation & 1 == 0,
-        is_second,
-        unstated,
-        only_key,
-        form,
-        full: start.saturating_add(limit),
-        out: &mut *out,
+    let version = if is_second { Version::Two } else { Version::One };
+    let padding = usize::from(header[3] & 3);
+    let read = |wide: WideForm, is_trial: bool, out: &mut Vec<u8>| {
+        out.truncate(start);
+        let mut walk = Walk {
+            schema,
+            bytes,
+            at: 0,
+            end: bytes.len(),
+            origin: 0,
+            may_end: false,
+            is_big: encapsulation & 1 == 0,
+            is_second,
+            unstated,
+            only_key,
+            wide,
+            seen: Seen::default(),
+            text: String::new(),
+            trial: is_trial.then_some(start),
+            form,
+            full: start.saturating_add(limit),
+            out,
+        };
+        let fault = match walk.structure(schema.root()) {
+            Ok(()) if bytes.len() - walk.at > PADDING => walk.kind(CdrErrorKind::TrailingBytes, walk.at),
+            Ok(()) if walk.out.len() > walk.full && !is_trial => {
+                walk.kind(CdrErrorKind::TooLarge(limit), walk.at)
+            }
+            Ok(()) => {
+                let unread = walk.seen.unread + bytes.len().saturating_sub(walk.at);
+                return (Ok(()), Seen { unread, ..walk.seen });
+            }
+            Err(Stop::Ended) => walk.kind(CdrErrorKind::Truncated, walk.end),
+            Err(Stop::Fault(fault)) => *fault,
+        };
+        let is_full = fault.kind == CdrErrorKind::TooLarge(0);
+        let kind = if is_full { CdrErrorKind::TooLarge(limit) } else { fault.kind };
+        (Err(CdrError { offset: fault.at + 4, path: Arc::from(fault.path), kind }), walk.seen)
     };
-    let fault = match walk.structure(schema.root()) {
-        Ok(()) if bytes.len() - walk.at > PADDING => walk.kind(CdrErrorKind::TrailingBytes, walk.at),
-        Ok(()) if walk.out.len() > walk.full => walk.kind(CdrErrorKind::TooLarge(limit), walk.at),
-        Ok(()) => return Ok(()),
-        Err(Stop::Ended) => walk.kind(CdrErrorKind::Truncated, walk.end),
-        Err(Stop::Fault(fault)) => *fault,
-    };
-    out.truncate(start);
-    let kind =
-        if fault.kind == CdrErrorKind::TooLarge(0) { CdrErrorKind::TooLarge(limit) } else { fault.kind };
-    Err(CdrError { offset: fault.at + 4, path: Arc::from(fault.path), kind })
+    let (mut written, seen) = read(WideForm::order(version)[0], false, out);
+    if seen.has_text && !(written.is_ok() && seen.is_exact(padding)) {
+        let wide = Wide::default().choose(version, padding, |wide| {
+            let (written, seen) = read(wide, true, out);
+            written.ok().map(|()| seen)
+        });
+        written = read(wide, false, out).0;
+    }
+    written.inspect_err(|_| out.truncate(start))
 }
 
 /// Where a message goes wrong: the reason, the position in the body, the field.
@@ -172,6 +196,12 @@ struct Walk<'m, 'w> {
     unstated: Extensibility,
     /// Whether members that are not part of the key are left out.
     only_key: bool,
+    wide: WideForm,
+    seen: Seen,
+    /// The last wide string, kept for its storage.
+    text: String,
+    /// Where the output begins, if it is only tried whether the message has the form: then it may be dropped.
+    trial: Option<usize>,
     form: JsonForm,
     /// The length of the text that is too much.
     full: usize,
@@ -253,9 +283,11 @@ impl<'m> Walk<'m, '_> {
         let end = self.at + length;
         (self.end, self.origin, self.may_end) = (end, origin, may_end);
         match read(self) {
-            Ok(()) | Err(Stop::Ended) => {}
+            Ok(()) => {}
+            Err(Stop::Ended) => self.seen.has_ended = true,
             fault => return fault,
         }
+        self.seen.unread += end.saturating_sub(self.at);
         (self.end, self.origin, self.may_end) = outer;
         self.at = end;
         Ok(())
@@ -271,12 +303,17 @@ impl<'m> Walk<'m, '_> {
 
     fn value(&mut self, value_type: &'m Type) -> Walked<()> {
         if self.out.len() > self.full {
-            // The caller knows the limit.
-            return Err(self.fault(CdrErrorKind::TooLarge(0), self.at));
+            if let Some(start) = self.trial {
+                self.out.truncate(start);
+            } else {
+                // The caller knows the limit.
+                return Err(self.fault(CdrErrorKind::TooLarge(0), self.at));
+            }
         }
         match value_type {
             Type::Primitive(primitive) => self.number(*primitive),
-            Type::String { bound, wide } => self.text(*bound, *wide),
+            Type::String { bound, wide: false } => self.text(bound.unwrap_or(u32::MAX)),
+            Type::String { bound, wide: true } => self.wide_text(bound.unwrap_or(u32::MAX)),
             Type::Array { element, dimensions } => {
                 self.collection(element, |this| this.array(element, dimensions))
             }
@@ -334,24 +371,32 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    fn text(&mut self, bound: Option<u32>, is_wide: bool) -> Walked<()> {
+    fn wide_text(&mut self, bound: u32) -> Walked<()> {
+        let length = self.u32()?;
+        self.seen.has_text |= length > 0;
+        let (start, size) = (self.at, self.wide.size(length));
+        if size > self.end - start {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), start - 4));
+        }
+        let bytes = self.take(size)?;
+        if self.wide.count(length) > bound {
+            return Err(self.fault(CdrErrorKind::LengthAboveBound(length), start - 4));
+        }
+        let mut value = std::mem::take(&mut self.text);
+        if !self.wide.read(self.is_big, bytes, &mut value) {
+            return Err(self.fault(CdrErrorKind::NotText, start));
+        }
+        text::quoted(&value, self.out);
+        self.text = value;
+        Ok(())
+    }
+
+    fn text(&mut self, bound: u32) -> Walked<()> {
         let length = self.length()?;
         let start = self.at;
         let bytes = self.take(length)?;
-        let bound = (bound.unwrap_or(u32::MAX) as usize).saturating_mul(if is_wide { 2 } else { 1 });
-        if length.saturating_sub(usize::from(!is_wide)) > bound {
+        if length.saturating_sub(1) > bound as usize {
             return Err(self.fault(CdrErrorKind::LengthAboveBound(length as u32), start - 4));
-        }
-        if is_wide {
-            let (units, rest) = bytes.as_chunks::<2>();
-            let big = self.is_big;
-            let units =
-                units.iter().map(|u| if big { u16::from_be_bytes(*u) } else { u16::from_le_bytes(*u) });
-            let value = char::decode_utf16(units).collect::<Result<String, _>>();
-            let value = value.ok().filter(|_| rest.is_empty());
-            let value = value.ok_or_else(|| self.fault(CdrErrorKind::NotText, start))?;
-            text::quoted(&value, self.out);
-            return Ok(());
         }
         let bytes = match bytes {
             [bytes @ .., 0] => bytes,

@@ -35,6 +35,8 @@ pub(super) enum Step {
     Optional { steps: Steps, id: u32, version: Version, place: Place },
     /// A discriminator and one of several members.
     Union(Box<UnionPlan>),
+    /// Text of wide characters.
+    Wide(Text),
 }
 
 /// Version of the encoding.
@@ -149,7 +151,6 @@ pub(super) enum TimeTarget {
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     pub(super) bound: u32,
-    pub(super) is_wide: bool,
     /// Whether the text is checked even if it is not read.
     pub(super) is_checked: bool,
     pub(super) targets: Box<[TextTarget]>,
@@ -315,7 +316,7 @@ impl Step {
         let any = |steps: &Steps| steps.iter().any(Step::reads);
         match self {
             Step::Run(run) => !run.loads.is_empty(),
-            Step::Text(text) => !text.targets.is_empty() || text.is_checked,
+            Step::Text(text) | Step::Wide(text) => !text.targets.is_empty() || text.is_checked,
             Step::Pass { .. } => false,
             Step::Sequence(sequence) => {
                 !sequence.tests.is_empty()
@@ -332,4 +333,24 @@ impl Step {
             Step::Union(union) => !union.loads.is_empty() || union.cases.iter().any(|case| any(&case.steps)),
         }
     }
+}
+
+/// Whether the steps read or pass wide strings.
+pub(super) fn has_wide(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Wide(_) => true,
+        Step::Run(_) | Step::Text(_) | Step::Pass { .. } => false,
+        Step::Sequence(sequence) => {
+            let single = sequence.picks.iter().chain(&sequence.ends);
+            let parts = single.map(|(_, steps)| steps).chain(sequence.tests.iter().map(|test| &test.steps));
+            let passed = match &sequence.element {
+                Element::Variable(steps) => Some(steps),
+                Element::Number(..) | Element::Fixed(_) => None,
+            };
+            parts.chain(passed).any(|steps| has_wide(steps))
+        }
+        Step::Delimited { steps, .. } | Step::Optional { steps, .. } => has_wide(steps),
+        Step::Mutable(mutable) => mutable.members.iter().any(|(_, steps)| has_wide(steps)),
+        Step::Union(union) => union.cases.iter().any(|case| has_wide(&case.steps)),
+    })
 }

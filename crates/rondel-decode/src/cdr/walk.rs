@@ -8,6 +8,7 @@ use super::error::CdrErrorKind;
 use super::plan::{
     Element, Mutable, Number, Place, Run, Sequence, Step, Text, TextTarget, UnionPlan, Version,
 };
+use super::wide::{Seen, WideForm};
 use super::write::{Scalar, Writer};
 use crate::json::characters;
 use crate::sink::{Measurand, Measured, write_elements};
@@ -45,6 +46,9 @@ pub(super) struct Walk<'m, 'w> {
     pub(super) may_end: bool,
     /// Positions of names in arrays, in their order in the plan; `u32::MAX` if there is none.
     pub(super) positions: Vec<u32>,
+    /// The form of wide strings.
+    pub(super) wide: WideForm,
+    pub(super) seen: Seen,
     pub(super) out: Writer<'w>,
 }
 
@@ -118,6 +122,12 @@ fn read<const BIG: bool>(number: Number, bytes: &[u8], at: usize) -> Scalar {
 }
 
 impl<'m> Walk<'m, '_> {
+    /// Goes back to the beginning of the message.
+    pub(super) fn begin(&mut self) {
+        (self.at, self.end, self.origin, self.may_end) = (0, self.bytes.len(), 0, false);
+        (self.seen, self.out.met) = (Seen::default(), 0);
+    }
+
     pub(super) fn run<const BIG: bool>(&mut self, steps: &[Step]) -> Result<(), Stop> {
         for step in steps {
             match step {
@@ -167,6 +177,7 @@ impl<'m> Walk<'m, '_> {
                     None => self.union::<BIG>(union)?,
                     Some(version) => self.mutable_union::<BIG>(union, version)?,
                 },
+                Step::Wide(text) => self.wide_text::<BIG>(text)?,
             }
         }
         Ok(())
@@ -232,9 +243,11 @@ impl<'m> Walk<'m, '_> {
             let outer = (self.end, self.origin, self.may_end);
             (self.at, self.end, self.origin, self.may_end) = (start, start + length, origin, may_end);
             match self.run::<BIG>(steps) {
-                Ok(()) | Err(Stop::Ended) => {}
+                Ok(()) => {}
+                Err(Stop::Ended) => self.seen.has_ended = true,
                 fault => return fault,
             }
+            self.seen.unread += self.end.saturating_sub(self.at);
             (self.end, self.origin, self.may_end) = outer;
         }
         self.at = start + length;
@@ -289,12 +302,8 @@ impl<'m> Walk<'m, '_> {
         if text.targets.is_empty() && !text.is_checked {
             return Ok(());
         }
-        let is_above = length.saturating_sub(usize::from(!text.is_wide)) > self.bound(text);
-        if is_above {
+        if length.saturating_sub(1) > text.bound as usize {
             return Err(self.fault(CdrErrorKind::LengthAboveBound(length as u32), start - 4, text.place));
-        }
-        if text.is_wide {
-            return self.wide_text::<BIG>(text, bytes, start);
         }
         let bytes = match bytes {
             [bytes @ .., 0] => bytes,
@@ -309,11 +318,6 @@ impl<'m> Walk<'m, '_> {
             }
         }
         Ok(())
-    }
-
-    /// The greatest length in bytes.
-    fn bound(&self, text: &Text) -> usize {
-        (text.bound as usize).saturating_mul(if text.is_wide { 2 } else { 1 })
     }
 
     fn write_text(&mut self, targets: &[TextTarget], value: &str) {
@@ -331,19 +335,25 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    fn wide_text<const BIG: bool>(&mut self, text: &Text, bytes: &'m [u8], start: usize) -> Result<(), Stop> {
-        let (units, rest) = bytes.as_chunks::<2>();
-        let units =
-            units.iter().map(|unit| if BIG { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
-        let mut value = std::mem::take(&mut self.out.scratch);
-        value.clear();
-        let mut is_text = rest.is_empty();
-        for c in char::decode_utf16(units) {
-            match c {
-                Ok(c) => value.push(c),
-                Err(_) => is_text = false,
-            }
+    #[inline(never)]
+    fn wide_text<const BIG: bool>(&mut self, text: &Text) -> Result<(), Stop> {
+        let at = self.aligned(4);
+        self.need(at, 4, text.place)?;
+        let (start, length) = (at + 4, self.u32::<BIG>(at));
+        let size = self.wide.size(length);
+        self.seen.has_text |= length > 0;
+        if size > self.end - start {
+            return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, text.place));
         }
+        self.at = start + size;
+        if text.targets.is_empty() && !text.is_checked {
+            return Ok(());
+        }
+        if self.wide.count(length) > text.bound {
+            return Err(self.fault(CdrErrorKind::LengthAboveBound(length), at, text.place));
+        }
+        let mut value = std::mem::take(&mut self.out.scratch);
+        let is_text = self.wide.read(BIG, &self.bytes[start..start + size], &mut value);
         if is_text {
             self.write_text(&text.targets, &value);
         }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use rondel_decode::cdr::{CdrDecoder, Check};
+use rondel_decode::cdr::{CdrDecoder, Check, WideForm};
 use rondel_decode::schema::{Extensibility, Library};
 use rondel_event::{
     Block, Field, Layout, Named, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, Value,
@@ -79,7 +79,8 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> S
         header[0] = Some(Tree::Struct(vec![Some(Tree::Int(1_700_000_000)), Some(Tree::Int(5))]));
         header[1] = Some(Tree::Text("base_link".into()));
     }
-    let encoding = Encoding { version: 1, is_big: false, unstated: Extensibility::Final };
+    let encoding =
+        Encoding { version: 1, is_big: false, unstated: Extensibility::Final, wide: WideForm::Bytes };
     let message = Wire::message(&schema, encoding, 1, &members);
     let mut layout = Layout { topics: 1, ..Layout::default() };
     let mut fields = Vec::new();

@@ -1,5 +1,6 @@
 //! A writer of all encodings, straight from DDS-XTypes 1.3, section 7.4, without any thought of speed.
 
+use rondel_decode::cdr::WideForm;
 use rondel_decode::schema::{Definition, Extensibility, Primitive, Schema, Type};
 
 use crate::random::{Random, Tree};
@@ -11,6 +12,8 @@ pub(crate) struct Encoding {
     pub(crate) is_big: bool,
     /// What types are that do not state it.
     pub(crate) unstated: Extensibility,
+    /// The form of wide strings.
+    pub(crate) wide: WideForm,
 }
 
 pub(crate) struct Wire<'s> {
@@ -106,7 +109,19 @@ impl<'s> Wire<'s> {
             }
             (Type::String { wide: true, .. }, Tree::Text(text)) => {
                 let units: Vec<u16> = text.encode_utf16().collect();
-                self.u32(2 * units.len());
+                match self.encoding.wide {
+                    WideForm::Bytes => self.u32(2 * units.len()),
+                    WideForm::Units => self.u32(units.len()),
+                    // Fast-CDR writes characters, ROS 2 the units of UTF-16.
+                    WideForm::Words if self.random.one_in(2) => {
+                        self.u32(text.chars().count());
+                        return text.chars().for_each(|letter| self.u32(letter as usize));
+                    }
+                    WideForm::Words => {
+                        self.u32(units.len());
+                        return units.iter().for_each(|unit| self.u32((*unit).into()));
+                    }
+                }
                 units.iter().for_each(|unit| self.bytes(unit.to_be_bytes()));
             }
             (Type::Array { element, .. }, Tree::List(values)) => {

@@ -1,6 +1,7 @@
-//! Notices about publishers of a topic that have different types.
+//! Notices about the types of messages: publishers with different ones, and strings that fit several encodings.
 
 use rondel_decode::ChangeKind;
+use rondel_decode::cdr::WideForm;
 use rondel_event::TopicId;
 use serde_json::json;
 
@@ -12,6 +13,16 @@ use crate::text::counted;
 const NAMED: usize = 4;
 
 impl Notice {
+    /// Messages whose wide strings fit several forms of CDR, or none, and the form in which they are read.
+    pub(crate) fn guessed_wide(topic: TopicId, count: u64, form: WideForm) -> Notice {
+        let sentence = format!(
+            "{} wide strings that fit several encodings; they are read as {form}",
+            counted(count, "message has", "messages have")
+        );
+        let members = vec![("count", json!(count)), ("form", json!(form.to_string()))];
+        Notice::new("wide_strings", Some(topic), members, sentence)
+    }
+
     /// A publisher of a topic with another type than the first one: how they differ. `None` if they do not.
     pub(crate) fn other_type(topic: TopicId, first: &Input, of: &PublisherType) -> Option<Notice> {
         let name = |encoding: &str, name: Option<&str>| match name {

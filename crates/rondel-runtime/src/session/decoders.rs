@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rondel_decode::cdr::WideForm;
 use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType};
 use rondel_event::{Block, Projection, Slot, Timestamp, TopicId, TypeIndex};
 
@@ -111,6 +112,12 @@ impl TopicDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.
     pub(super) fn too_large(&self) -> Option<Slot> {
         self.all().find_map(|of| of.decoder.too_large())
+    }
+
+    /// Returns in how many messages so far the form of wide strings was a guess, and a form that was taken.
+    fn guessed_wide(&self) -> Option<(u64, WideForm)> {
+        let all = self.all().filter_map(|of| of.decoder.guessed_wide());
+        all.reduce(|(count, _), (more, form)| (count + more, form))
     }
 
     /// Returns the slot of a field that has another type in messages so far.
@@ -237,6 +244,19 @@ fn is_each_in_one(types: &[Result<Vec<LeftOut>, DecoderError>]) -> bool {
 }
 
 impl Session {
+    /// Notes topics of which the form of wide strings was a guess, each once.
+    pub(super) fn note_guesses(&mut self) {
+        let decoders = self.route.decoders();
+        self.guessed.resize(decoders.len(), false);
+        for ((topic, decoder), is_said) in (0..).map(TopicId).zip(decoders).zip(&mut self.guessed) {
+            if let Some((count, form)) = decoder.guessed_wide()
+                && !std::mem::replace(is_said, true)
+            {
+                self.shared.notice(Notice::guessed_wide(topic, count, form));
+            }
+        }
+    }
+
     /// Adds a further type that publishers of a topic have, beside the one that was known at the start or
     /// [learnt](Session::learn). Messages of it are pushed with the index that is returned; a type that was added before
     /// keeps its own.

@@ -313,6 +313,7 @@ impl SessionPlan {
             watch: self.options.missing_after.map(Watch::new),
             counts_at: VecDeque::new(),
             mistyped: Vec::new(),
+            guessed: Vec::new(),
             cut_off_since: None,
             plan: self.clone(),
             learnt: Vec::new(),

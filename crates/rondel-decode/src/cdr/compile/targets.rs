@@ -4,7 +4,7 @@ use rondel_event::{Comparison, Slot, Test, Value, ValueType};
 
 use super::super::error::PlanErrorKind;
 use super::super::plan::{Enumeration, Number, Target, TextTarget, TimeTarget};
-use super::Compiler;
+use super::{Compiler, Extent};
 use crate::fields::Want;
 use crate::schema::{Enum, Extensibility, Primitive, Struct};
 
@@ -116,7 +116,7 @@ impl Compiler<'_> {
             };
             targets.push(target);
         }
-        if self.whole && is_bool {
+        if self.extent == Extent::Whole && is_bool {
             targets.push(Target::CheckBool);
         }
         targets
@@ -124,7 +124,7 @@ impl Compiler<'_> {
 
     pub(super) fn enumeration_loads(&mut self, enumeration: &Enum, wanted: &Wanted<'_>) -> Vec<Target> {
         let mut targets = Vec::new();
-        if wanted.is_empty() && !self.whole {
+        if wanted.is_empty() && self.extent != Extent::Whole {
             return targets;
         }
         let mut constants: Vec<(i32, Box<str>)> =
