@@ -14,7 +14,7 @@ use rondel_event::{
 };
 
 const TYPES: [&str; 3] = ["@final", "@appendable", "@mutable"];
-const LAYOUT: Layout = Layout { topics: 1, bools: 4, ints: 3, floats: 2, strings: 3 };
+const LAYOUT: Layout = Layout { topics: 1, bools: 4, ints: 3, floats: 3, strings: 3 };
 
 fn types(extensibility: &str) -> String {
     let shape = if extensibility == "@mutable" { extensibility } else { "" };
@@ -67,6 +67,12 @@ fn projection() -> Projection {
                 read: Read::Elements(Quantifier::Any, conditions),
                 slot: Slot::Bool(1),
                 exact: false,
+            },
+            Field {
+                path: path("s"),
+                read: Read::Number(ValueType::Float),
+                slot: Slot::Float(2),
+                exact: true,
             },
             Field { path: path("x"), read: Read::Presence, slot: Slot::Bool(2), exact: false },
             Field { path: path("o"), read: Read::Presence, slot: Slot::Bool(3), exact: false },

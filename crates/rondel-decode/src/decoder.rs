@@ -13,6 +13,7 @@ use crate::json::{JsonDecoder, JsonError};
 use crate::plain::{PlainDecoder, Words};
 use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
+use crate::sink::NoNumber;
 
 /// The encoding of the payloads of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -356,6 +357,19 @@ impl Decoder {
             Decoder::Binary(decoder) => decoder.not_numbers(),
             Decoder::Plain(decoder) => decoder.not_numbers(),
             Decoder::Json(_) | Decoder::Awaiting(_) => 0,
+        }
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        match self {
+            Decoder::Json(decoder) => decoder.no_number(),
+            Decoder::Cdr(decoder) => decoder.no_number(),
+            Decoder::Protobuf(decoder) => decoder.no_number(),
+            Decoder::Flatbuffers(decoder) => decoder.no_number(),
+            Decoder::Binary(decoder) => decoder.no_number(),
+            Decoder::Plain(decoder) => decoder.no_number(),
+            Decoder::Awaiting(_) => None,
         }
     }
 

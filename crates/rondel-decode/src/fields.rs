@@ -25,6 +25,8 @@ pub(crate) enum Want<'p> {
     Value(ValueType, Slot),
     /// Write it to a slot of floats, unless it is an integer that would be rounded.
     Exact(Slot),
+    /// Write the number that it is, or that its text is, to a slot; of a float, whether it must not be rounded.
+    Number(ValueType, Slot, bool),
     /// Note that it is there.
     Presence(Slot),
     /// Test the elements of the array that it is.
@@ -39,6 +41,17 @@ pub(crate) enum Want<'p> {
     Test(u8, &'p Test),
     /// Measure it, as an element.
     Element,
+}
+
+impl Want<'_> {
+    /// The same where the value is a number itself.
+    pub(crate) fn of_number(self) -> Self {
+        match self {
+            Want::Number(ValueType::Float, slot, true) => Want::Exact(slot),
+            Want::Number(value_type, slot, _) => Want::Value(value_type, slot),
+            other => other,
+        }
+    }
 }
 
 /// The conditions on an element, as bits: it has to meet all of the first alternative, or all of another one. Walks ask
@@ -71,6 +84,7 @@ impl<'p> Fields<'p> {
             root.at(&field.path).wants.push(match &field.read {
                 Read::Value(ValueType::Float) if field.exact => Want::Exact(field.slot),
                 Read::Value(value_type) => Want::Value(*value_type, field.slot),
+                Read::Number(value_type) => Want::Number(*value_type, field.slot, field.exact),
                 Read::Presence => Want::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
                 Read::Length => Want::Length(field.slot),
@@ -166,7 +180,7 @@ impl<'p> Fields<'p> {
     pub(crate) fn slots(&self, into: &mut Vec<Slot>) {
         into.extend(self.wants.iter().filter_map(|want| match want {
             Want::Value(_, slot) | Want::Exact(slot) | Want::Elements(_, _, slot) => Some(*slot),
-            Want::Length(slot) | Want::IsNan(slot) => Some(*slot),
+            Want::Length(slot) | Want::IsNan(slot) | Want::Number(_, slot, _) => Some(*slot),
             Want::Presence(_) | Want::EventTime | Want::Test(..) | Want::Element => None,
         }));
         let keys = self.keys.iter().map(|(_, fields)| fields);

@@ -39,6 +39,7 @@ pub use error::{MessageError, MessageErrorKind};
 pub use message::MessageWriter;
 pub use outline::{NamedConstant, Outline, Part};
 pub use parameters::Parameters;
+pub use sink::NoNumber;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -45,6 +45,7 @@ use crate::json::{
     Action, JsonError, JsonErrorKind, Kind, Named, Node, Scanner, TraceShapes, Writer, unescape, walk,
 };
 use crate::plain::{PlainPlan, VALUE, Words};
+use crate::sink::NoNumber;
 
 /// A topic that may stand in a trace.
 #[derive(Clone, Debug)]
@@ -105,6 +106,8 @@ pub struct Mistyped {
     pub slot: Slot,
     /// Whether it is an integer that a double rounds.
     pub is_inexact: bool,
+    /// The text, if it should be a number and is none.
+    pub no_number: Option<NoNumber>,
     /// The time of its message.
     pub time: Timestamp,
     /// The row of its message in the block.
@@ -746,6 +749,7 @@ impl Lines {
         };
         let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
         let first_mistyped = writer.first_mistyped;
+        let no_number = writer.no_number.filter(|text| Some(text.slot()) == first_mistyped);
         let is_inexact = first_mistyped.is_some() && first_mistyped == writer.large;
         if let Some(reason) = undecodable {
             block.pop();
@@ -766,7 +770,7 @@ impl Lines {
         if let Some(slot) = first_mistyped {
             if self.shapes.mistyped().get(id.index()).is_none_or(|count| *count == 0) {
                 let time = time.unwrap_or(self.time);
-                self.first_mistyped.push(Mistyped { topic: id, slot, is_inexact, time, row });
+                self.first_mistyped.push(Mistyped { topic: id, slot, is_inexact, no_number, time, row });
             }
             self.shapes.add_mistyped(Some(id), mistyped);
         }

@@ -3,6 +3,8 @@
 use rondel_event::{AddressPattern, Block, Path, Projection, Read, Segment, Slot, ValueType};
 
 use crate::lines::without_network;
+use crate::plain::decimal;
+use crate::sink::Scalar;
 
 /// The fields of a topic that are parameters of its address, `fleet/{robot}/pose`: the name of a topic that matches
 /// writes them, whatever the message has under their names.
@@ -22,6 +24,8 @@ pub struct Parameters {
 enum What {
     /// Its text, to a column of texts.
     Text(u32),
+    /// The number that it is, to a column of floats.
+    Number(u32),
     /// The number of its characters, to a column of integers.
     Length(u32),
     /// That it is there, to a column of booleans.
@@ -51,6 +55,7 @@ impl Parameters {
             let at = place(key)?;
             let what = match (&field.read, field.slot) {
                 (Read::Value(ValueType::String), Slot::String(column)) => What::Text(column),
+                (Read::Number(ValueType::Float), Slot::Float(column)) => What::Number(column),
                 (Read::Length, Slot::Int(column)) => What::Length(column),
                 (Read::Presence, Slot::Bool(column)) => What::Presence(column),
                 // Of another type: the field stays without a value.
@@ -89,6 +94,11 @@ impl Parameters {
             let Some(text) = texts.get(*at).map(AsRef::as_ref) else { continue };
             match *what {
                 What::Text(column) => block.set_string(column, row, text),
+                What::Number(column) => match decimal(text.as_bytes()) {
+                    Scalar::Int(value) => block.set_float(column, row, value as f64),
+                    Scalar::Float(value) | Scalar::Large(value) => block.set_float(column, row, value),
+                    _ => block.set_invalid(Slot::Float(column), row),
+                },
                 What::Length(column) => block.set_int(column, row, text.chars().count() as i64),
                 What::Presence(column) => block.set_bool(column, row, true),
             }

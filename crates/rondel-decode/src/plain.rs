@@ -21,7 +21,7 @@ use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::{Fields, Want};
 use crate::json;
 use crate::message::Text;
-use crate::sink::{Refused, Scalar, Sink, Target};
+use crate::sink::{NoNumber, Refused, Scalar, Sink, Target};
 
 /// The name of the field.
 pub const VALUE: &str = "value";
@@ -193,6 +193,11 @@ impl PlainDecoder {
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()
     }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        self.refused.no_number
+    }
 }
 
 /// The text without white space and quotation marks around it.
@@ -220,6 +225,18 @@ fn scalar<'m>(text: &'m [u8], target: &Target, words: &Words) -> Scalar<'m> {
         },
         _ => Scalar::Text(text),
     }
+}
+
+/// Returns the decimal number that a text is; null if it is empty, and the text itself if it is none.
+pub(crate) fn decimal(text: &[u8]) -> Scalar<'_> {
+    let number = text.trim_ascii();
+    if number.is_empty() {
+        return Scalar::Null;
+    }
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let is_decimal = number.iter().any(is_digit)
+        && number.iter().all(|byte| is_digit(byte) || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    if is_decimal { integer(number) } else { Scalar::Text(text) }
 }
 
 /// Returns the number that a text is; also an infinite one, and NaN.

@@ -5,6 +5,7 @@ use rondel_event::{Block, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, 
 use crate::error::{MessageError, MessageErrorKind, Parsed};
 use crate::fields::Want;
 use crate::json::{Meaning, characters, text_time};
+use crate::plain::decimal;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -20,6 +21,8 @@ pub(crate) enum Target {
     Text(u32),
     Time(u32),
     Duration(u32),
+    /// A column of numbers, which may be written as texts.
+    Decimal(Box<Target>),
     /// A column of booleans: that the field is there.
     Present(u32),
     /// A column of integers: the number of elements, characters or bytes.
@@ -172,6 +175,46 @@ pub(crate) struct Sink<'w> {
     pub(crate) element: Measurand,
     /// Whether an integer of an element that is tested has another type.
     pub(crate) has_other: bool,
+    /// A text that should be a number and is none.
+    pub(crate) no_number: Option<NoNumber>,
+}
+
+/// Text of a message that should be a number and is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoNumber {
+    slot: Slot,
+    /// Its first bytes.
+    text: [u8; NoNumber::SHOWN],
+    length: u8,
+    is_cut: bool,
+}
+
+impl NoNumber {
+    const SHOWN: usize = 24;
+
+    pub(crate) fn new(slot: Slot, text: &[u8]) -> NoNumber {
+        let length = text.len().min(NoNumber::SHOWN);
+        let mut shown = [0; NoNumber::SHOWN];
+        shown[..length].copy_from_slice(&text[..length]);
+        NoNumber { slot, text: shown, length: length as u8, is_cut: length < text.len() }
+    }
+
+    /// Returns the slot of its field.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Returns the text, or its first characters, as a text of JSON.
+    pub fn quoted(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text[..usize::from(self.length)]);
+        let mut quoted = Vec::new();
+        crate::json::write::quoted(&text, &mut quoted);
+        let mut quoted = String::from_utf8(quoted).unwrap_or_default();
+        if self.is_cut {
+            quoted.insert(quoted.len() - 1, '…');
+        }
+        quoted
+    }
 }
 
 /// Values that could not be written as what they are.
@@ -182,6 +225,8 @@ pub(crate) struct Refused {
     pub(crate) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
     pub(crate) large: Option<Slot>,
+    /// The first text that should be a number and is none.
+    pub(crate) no_number: Option<NoNumber>,
 }
 
 impl Refused {
@@ -192,6 +237,14 @@ impl Refused {
         self.not_numbers += not_numbers;
         if large.is_some() {
             self.large = large;
+        }
+    }
+
+    /// Adds a text of another message that should be a number.
+    #[inline(always)]
+    pub(crate) fn add_text(&mut self, no_number: Option<NoNumber>) {
+        if no_number.is_some() {
+            self.no_number = self.no_number.or(no_number);
         }
     }
 
@@ -215,6 +268,7 @@ impl Target {
             Want::Presence(Slot::Bool(column)) => Target::Present(*column),
             Want::Length(Slot::Int(column)) => Target::Length(*column),
             Want::IsNan(Slot::Bool(column)) => Target::IsNan(*column),
+            Want::Number(..) => Target::Decimal(Box::new(Target::new(&want.of_number())?)),
             Want::EventTime => Target::EventTime,
             Want::Test(bit, test) => Target::Test(*bit, (*test).clone()),
             Want::Element => Target::Element,
@@ -231,6 +285,7 @@ impl Target {
             Target::Time(column) | Target::Duration(column) => Slot::Int(*column),
             Target::Float(column) | Target::Exact(column) => Slot::Float(*column),
             Target::Text(column) | Target::Label(column, _) => Slot::String(*column),
+            Target::Decimal(number) => return number.slot(),
             Target::EventTime | Target::Test(..) | Target::OneOf(..) | Target::Element => return None,
         })
     }
@@ -290,6 +345,7 @@ impl<'w> Sink<'w> {
             met: 0,
             element: Measurand::Other,
             has_other: false,
+            no_number: None,
         }
     }
 
@@ -304,6 +360,7 @@ impl<'w> Sink<'w> {
             self.block.set_time(self.row, time);
         }
         refused.add(self.mistyped, self.not_numbers, self.large);
+        refused.add_text(self.no_number);
         Ok(())
     }
 
@@ -356,6 +413,14 @@ impl<'w> Sink<'w> {
                 let text = std::str::from_utf8(text).map_err(|_| MessageErrorKind::NotText)?;
                 self.block.set_string(*column, self.row, text);
             }
+            (Target::Decimal(number), Scalar::Text(text)) => {
+                let value = decimal(text);
+                if let (Scalar::Text(text), Some(slot)) = (value, number.slot()) {
+                    self.no_number = Some(NoNumber::new(slot, text));
+                }
+                return self.write(number, value);
+            }
+            (Target::Decimal(number), value) => return self.write(number, value),
             (Target::Present(column), _) => self.block.set_bool(*column, self.row, true),
             (Target::Length(_), Scalar::Text(text)) => self.length(to, characters(text) as u64),
             (Target::Length(_), Scalar::Bytes(count)) => self.length(to, count),

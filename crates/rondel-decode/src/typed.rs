@@ -50,6 +50,11 @@ impl Class<'_> {
             (Target::Present(_) | Target::Test(_, Test::Present), _) => true,
             (Target::Bool(_) | Target::Test(_, Test::Equals(Value::Bool(_))), Bool) => true,
             (Target::Int(_), Integer | Enum(..)) => true,
+            (Target::Decimal(_), Text) => true,
+            (Target::Decimal(number), Integer | Enum(..)) => return Ok((**number).clone()),
+            (Target::Decimal(number), Float) if !matches!(**number, Target::Int(_)) => {
+                return Ok((**number).clone());
+            }
             (Target::Float(_) | Target::Exact(_) | Target::IsNan(_) | Target::Element, _) => is_number,
             (Target::Test(_, Test::Number(..) | Test::Equals(Value::Int(_) | Value::Float(_))), _) => {
                 is_number
@@ -83,7 +88,7 @@ impl Class<'_> {
 
 fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
     match want {
-        Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
+        Want::Value(wanted, _) | Want::Number(wanted, ..) => PlanErrorKind::OtherType(*wanted, found.into()),
         Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
         Want::Element | Want::IsNan(_) | Want::Exact(_) => {
             PlanErrorKind::OtherType(ValueType::Float, found.into())

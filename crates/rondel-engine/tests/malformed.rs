@@ -30,6 +30,7 @@ fn any_expr() -> impl Strategy<Value = Expr> {
         1 => topic().prop_map(Expr::On),
         1 => topic().prop_map(move |topic| Expr::Carried { topic, path: path() }),
         1 => topic().prop_map(move |topic| Expr::Length { topic, path: path() }),
+        1 => topic().prop_map(move |topic| Expr::Number { topic, path: path() }),
         1 => operand().prop_map(Expr::ToFloat),
         1 => operand().prop_map(|x| Expr::Unary(UnaryOp::Abs, x)),
         1 => (operand(), operand()).prop_map(|(x, y)| Expr::Binary(BinaryOp::Remainder, x, y)),
@@ -56,7 +57,8 @@ fn fault(nodes: &[Expr], formula: ExprId) -> Option<ExprId> {
             continue;
         }
         let topic = match node {
-            Expr::Field { topic, .. } | Expr::Carried { topic, .. } | Expr::Length { topic, .. } => topic.0,
+            Expr::Field { topic, .. } | Expr::Carried { topic, .. } => topic.0,
+            Expr::Length { topic, .. } | Expr::Number { topic, .. } => topic.0,
             Expr::On(topic) => topic.0,
             _ => 0,
         };

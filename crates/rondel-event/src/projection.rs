@@ -27,6 +27,19 @@ pub struct Projection {
     pub fields: Vec<Field>,
 }
 
+impl Projection {
+    /// Returns the projection that also accepts texts for the numbers that it reads, if they are numbers.
+    pub fn with_number_texts(&self) -> Projection {
+        let mut projection = self.clone();
+        for field in &mut projection.fields {
+            if let Read::Value(value_type @ (ValueType::Int | ValueType::Float)) = field.read {
+                field.read = Read::Number(value_type);
+            }
+        }
+        projection
+    }
+}
+
 /// A field to read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
@@ -46,6 +59,9 @@ pub enum Read {
     /// The value, if it has this type. An `Int` in the message is accepted for a `Float`; nothing
     /// else is converted. A value of another type (or null) is written as invalid and counted.
     Value(ValueType),
+    /// The number, `Int` or `Float`: like [`Read::Value`], but a text that is a number counts as well. A decimal number with
+    /// an optional sign, fraction and exponent, and white space around it, is one.
+    Number(ValueType),
     /// The presence of the field: `true`, as a boolean.
     Presence,
     /// Whether any or all elements of the array meet the [conditions](Condition), as a boolean, or how many do, as an

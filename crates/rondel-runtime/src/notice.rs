@@ -4,6 +4,7 @@ mod alignment;
 mod types;
 
 use rondel_align::Refusal;
+use rondel_decode::NoNumber;
 use rondel_engine::Anew;
 use rondel_event::{Path, Timestamp, TopicId};
 use serde_json::{Map, Value, json};
@@ -48,6 +49,21 @@ pub(crate) enum SkipBy {
 
 /// The reason for which an integer of an undeclared field is unknown, behind the name of the field.
 pub(crate) const INEXACT: &str = "has an integer beyond 2^53, which is not exact while the type of the field is not declared: declare it as `int`";
+
+/// The first value that could not be read as what the specification reads, and its field.
+pub(crate) enum Misread<'p> {
+    /// An integer of an undeclared field that a double rounds.
+    Inexact(&'p Path),
+    /// An integer beyond 64 bits with a sign.
+    TooLarge(&'p Path),
+    /// A text that should be a number.
+    Text(&'p Path, NoNumber),
+}
+
+/// The reason for which a text is unknown where it should be a number, behind the name of the field.
+pub(crate) fn no_number(text: &NoNumber) -> String {
+    format!("is the text {}, which is not a number", text.quoted())
+}
 
 /// A time in a sentence: whoever shows the sentence decides how times are written.
 struct At(Timestamp);
@@ -513,17 +529,25 @@ impl Notice {
     }
 
     /// The first values of another type than the specification reads.
-    pub(crate) fn mistyped(topic: TopicId, count: u64, too_large: Option<(&Path, bool)>) -> Notice {
+    pub(crate) fn mistyped(topic: TopicId, count: u64, first: Option<Misread<'_>>) -> Notice {
         let mut members = vec![("count", json!(count))];
-        let sentence = match too_large {
-            Some((field, true)) => {
+        let sentence = match first {
+            Some(Misread::Text(field, text)) => {
+                members.push(("not_a_number", json!(field.to_string())));
+                format!(
+                    "`{field}` {}; it counts as unknown ({} of another type so far)",
+                    no_number(&text),
+                    counted(count, "value is", "values are")
+                )
+            }
+            Some(Misread::Inexact(field)) => {
                 members.push(("inexact", json!(field.to_string())));
                 format!(
                     "`{field}` {INEXACT}; it counts as unknown ({} or of another type so far)",
                     counted(count, "value is so", "values are so")
                 )
             }
-            Some((field, false)) => {
+            Some(Misread::TooLarge(field)) => {
                 members.push(("too_large", json!(field.to_string())));
                 format!(
                     "`{field}` has an integer beyond 9223372036854775807, the greatest that a specification can read (64 bits with \

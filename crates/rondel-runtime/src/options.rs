@@ -146,6 +146,8 @@ pub struct Input {
     pub message_type: Option<Arc<MessageType>>,
     /// The words for true and false in plain payloads beside the usual ones.
     pub words: Arc<Words>,
+    /// Whether texts that are numbers count as numbers, where numbers are read.
+    pub number_texts: bool,
     /// The types of publishers that have another one: see [`SessionPlan::set_types`](crate::SessionPlan::set_types).
     pub further: Vec<PublisherType>,
     /// Whether fields that the type does not have are unknown in its messages, as a further type has them.

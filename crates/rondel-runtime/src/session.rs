@@ -25,7 +25,7 @@ use rondel_decode::json::JsonForm;
 use rondel_decode::lines::{Ahead, LineError, Lines, Mistyped, Part, Source};
 use rondel_decode::plain;
 use rondel_decode::{DecodeError, Decoder, DecoderError, LeftOut, MessageType, MessageWriter};
-use rondel_event::{Block, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
+use rondel_event::{Block, Field, NameId, Origin, Projection, TimeUnit, Timestamp, TopicId, TypeIndex};
 use rondel_spec::Spec;
 
 use crate::account::{Accounts, RecordedNumbers};
@@ -33,7 +33,7 @@ use crate::clock::{Clock, NO_TIME, Ticks};
 use crate::explanation::Signal;
 use crate::limits::Refused;
 use crate::missing::{Missing, Needed};
-use crate::notice::{INEXACT, Notice};
+use crate::notice::{INEXACT, Misread, Notice, no_number};
 use crate::omission::{FirstOmission, Omissions, Reason};
 use crate::options::{Input, Options, PublisherType};
 use crate::report::{PropertyInfo, Report};
@@ -552,7 +552,10 @@ impl Session {
         let Some(field) = projection.fields.iter().find(|field| field.slot == first.slot) else { return };
         let detail = match first.is_inexact {
             true => format!("`{}` {INEXACT}", field.path),
-            false => format!("`{}`", field.path),
+            false => match &first.no_number {
+                Some(text) => format!("`{}` {}", field.path, no_number(text)),
+                None => format!("`{}`", field.path),
+            },
         };
         let omission = FirstOmission { time: Some(first.time), detail };
         self.shared.first_mistyped.push((first.topic, omission));
@@ -719,11 +722,16 @@ impl Session {
             let count = decoder.mistyped();
             if count > 0 && !std::mem::replace(is_said, true) {
                 let projection = self.route.projections().get(topic.index());
-                let field = decoder.too_large().zip(projection).and_then(|(slot, projection)| {
-                    let field = projection.fields.iter().find(|field| field.slot == slot)?;
-                    Some((&field.path, field.exact))
+                let field_of = |slot| projection?.fields.iter().find(|field: &&Field| field.slot == slot);
+                let large = decoder.too_large().and_then(field_of).map(|field| match field.exact {
+                    true => Misread::Inexact(&field.path),
+                    false => Misread::TooLarge(&field.path),
                 });
-                losses.push(Notice::mistyped(topic, count, field));
+                let text = || {
+                    let text = decoder.no_number()?;
+                    Some(Misread::Text(&field_of(text.slot())?.path, text))
+                };
+                losses.push(Notice::mistyped(topic, count, large.or_else(text)));
             }
         }
         for notice in &mut losses {
@@ -936,6 +944,10 @@ impl Session {
             let first = || {
                 let path = |slot| projection.fields.iter().find(|own| own.slot == slot);
                 let detail = match (decoder.too_large(), decoder.other_type()) {
+                    (None, None) if decoder.no_number().is_some() => {
+                        let text = decoder.no_number()?;
+                        format!("`{}` {}", path(text.slot())?.path, no_number(&text))
+                    }
                     (Some(slot), _) => {
                         let field = path(slot)?;
                         let why =

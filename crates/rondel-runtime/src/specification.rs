@@ -65,7 +65,10 @@ pub(crate) fn trace_topics(spec: &Spec, projections: &[Projection], inputs: &[In
         TraceTopic {
             names: recorded_names(topic, input),
             events: spec.events_topic(TopicId(id)),
-            projection: projection.clone(),
+            projection: match input.number_texts {
+                true => projection.with_number_texts(),
+                false => projection.clone(),
+            },
             time: match &input.time {
                 TimeSource::Arrival => LineTime::Arrival,
                 TimeSource::Source => LineTime::Recorded,

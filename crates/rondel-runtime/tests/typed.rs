@@ -221,3 +221,36 @@ fn wide_strings_are_read_and_a_guess_is_reported() {
         [r#"{"count":3,"form":"UTF-16 with the length in bytes","report":"wide_strings","topic":"state"}"#]
     );
 }
+
+/// Texts that are numbers are read as such; the first that is none is named.
+#[test]
+fn a_text_that_is_no_number_is_counted_and_named() {
+    for (text, number_texts) in [("number(meter.power) < 200", false), ("meter.power < 200", true)] {
+        let text = format!("topic meter property limited = {text}");
+        let spec = rondel_spec::parse(&text).spec.unwrap();
+        let input = Input { number_texts, ..Input::default() };
+        let options = Options { inputs: vec![input], ..Options::default() };
+        let mut session = Session::new(&spec, options).unwrap();
+        let texts = ["\"150.5\"", "250", "\"n/a\"", "\"off, says the meter in the cellar\"", "\"1e2\""];
+        for (second, power) in (1_i64..).zip(texts) {
+            let stamp = Stamp::at(Timestamp::from_nanos(second * 1_000_000_000));
+            session.push(TopicId(0), stamp, format!("{{\"power\": {power}}}").as_bytes()).unwrap();
+        }
+        let losses: Vec<_> =
+            session.losses().iter().map(|notice| notice.text(&mut |_| String::new())).collect();
+        session.finish();
+        let verdicts: Vec<Verdict> = session.reports().map(|report| report.verdict()).collect();
+        use Verdict::{Inconclusive, Satisfied, Violated};
+        assert_eq!(verdicts, [Satisfied, Violated, Inconclusive, Satisfied], "{text}");
+        assert_eq!(
+            losses,
+            [
+                "`power` is the text \"n/a\", which is not a number; it counts as unknown (2 values are of another type so far)"
+            ]
+        );
+        let omitted = session.summary().omitted();
+        let sentence = omitted[0].sentence(&mut |time| time.to_string());
+        assert!(sentence.ends_with("`power` is the text \"n/a\", which is not a number"), "{sentence}");
+        assert_eq!((omitted.len(), omitted[0].count), (1, 2));
+    }
+}

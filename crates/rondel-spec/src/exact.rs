@@ -10,7 +10,7 @@ use crate::spec::{Expr, ExprId, Schema, SchemaType, Spec};
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Spec {
-    /// Returns the numbers of undeclared type, which are read as `Float`, whose rounding could change a verdict. That of
+    /// Returns the numbers that are read as `Float` without being declared so whose rounding could change a verdict. That of
     /// a field that is only compared with smaller constants cannot: rounding keeps the order.
     pub fn exact_fields(&self) -> BTreeSet<(TopicId, Path)> {
         let mut found = BTreeSet::new();
@@ -37,7 +37,9 @@ impl Spec {
             match self.nodes.get(id.index())? {
                 // Operands stand before their nodes, except in a specification that is refused.
                 Expr::Prev(inner) if inner.index() < id.index() => id = *inner,
-                Expr::Field { topic, path, value_type: ValueType::Float } => return Some((*topic, path)),
+                Expr::Field { topic, path, value_type: ValueType::Float } | Expr::Number { topic, path } => {
+                    return Some((*topic, path));
+                }
                 _ => return None,
             }
         }
@@ -67,7 +69,7 @@ impl Spec {
         }
     }
 
-    /// Whether the specification, or the type of the messages, says what type a field has.
+    /// Whether the specification, or the type of the messages, says that a field is a float.
     fn is_declared(&self, topic: TopicId, path: &Path) -> bool {
         let schema = self.topics.get(topic.index()).and_then(|topic| topic.schema.as_ref());
         schema.is_some_and(|schema| declares(schema, &path.0))
@@ -80,7 +82,7 @@ fn declares(schema: &Schema, path: &[Segment]) -> bool {
     let mut found: &SchemaType = found;
     loop {
         match found {
-            SchemaType::Value(_) => return true,
+            SchemaType::Value(value_type) => return *value_type == ValueType::Float,
             SchemaType::Open => return false,
             SchemaType::Object(schema) | SchemaType::Stamp(_, schema) => {
                 return rest.is_empty() || declares(schema, rest);
@@ -113,6 +115,7 @@ mod tests {
             "t.a + 1 > 3",
             "changed(t.a)",
             "max(t.a) over 3 > 1",
+            "number(t.a) > prev(number(t.a))",
         ] {
             assert_eq!(exact(&format!("topic t\nproperty p = {text}")), ["a"], "{text}");
         }
@@ -123,5 +126,9 @@ mod tests {
         let schema = "topic t { a: float, b: { c: [float] }, d: int }";
         let property = "property p = t.a > prev(t.a) and t.b.c[0] > prev(t.b.c[0]) and t.d > prev(t.d)";
         assert!(exact(&format!("{schema}\n{property}")).is_empty());
+        let schema = "topic t { a: float, b: string, c: int }";
+        let moves = |name: &str| format!("number(t.{name}) > prev(number(t.{name}))");
+        let property = format!("property p = {} and {} and {}", moves("a"), moves("b"), moves("c"));
+        assert_eq!(exact(&format!("{schema}\n{property}")), ["b", "c"]);
     }
 }

@@ -164,6 +164,7 @@ impl<'s> Walk<'s> {
             | Expr::Carried { topic, .. }
             | Expr::Elements { topic, .. }
             | Expr::Length { topic, .. }
+            | Expr::Number { topic, .. }
             | Expr::IsNan { topic, .. }
             | Expr::On(topic)
             | Expr::Age(topic)

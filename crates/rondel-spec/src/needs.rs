@@ -95,6 +95,7 @@ impl Spec {
             match node {
                 Expr::Field { topic, path, .. }
                 | Expr::Length { topic, path }
+                | Expr::Number { topic, path }
                 | Expr::IsNan { topic, path } => {
                     topics.extend((!carried.contains(&(*topic, path))).then_some(*topic));
                 }
@@ -192,6 +193,7 @@ impl Spec {
                 let (topic, own) = match node {
                     Expr::Field { topic, path, .. }
                     | Expr::Length { topic, path }
+                    | Expr::Number { topic, path }
                     | Expr::IsNan { topic, path } => (*topic, Some(path)),
                     // That a message came says something about whom it is about, too.
                     Expr::On(topic) if by_arrival => (*topic, None),
@@ -221,6 +223,7 @@ impl Spec {
                 Expr::Field { topic, path, .. }
                 | Expr::Elements { topic, path, .. }
                 | Expr::Length { topic, path }
+                | Expr::Number { topic, path }
                 | Expr::IsNan { topic, path } => {
                     add(*topic, path, true);
                 }

@@ -52,6 +52,7 @@ impl Spec {
                 format!("({quantifier} {}{})", self.path(*topic, path), alternatives(conditions))
             }
             Expr::Length { topic, path } => format!("(len {})", self.path(*topic, path)),
+            Expr::Number { topic, path } => format!("(number {})", self.path(*topic, path)),
             Expr::IsNan { topic, path } => format!("(is_nan {})", self.path(*topic, path)),
             Expr::On(topic) => format!("(on {})", self.topic_name(*topic)),
             Expr::ToFloat(_) => "float".into(),

@@ -227,6 +227,7 @@ impl Finder<'_> {
             Expr::Field { topic, path, .. }
             | Expr::Elements { topic, path, .. }
             | Expr::Length { topic, path }
+            | Expr::Number { topic, path }
             | Expr::IsNan { topic, path } => join(self.messages(vec![*topic], Some(path.clone()), None, 1)),
             Expr::On(topic) | Expr::Carried { topic, .. } | Expr::Bind { topic, .. } => {
                 Found { elsewhere: Some(false), ..join(self.seen(vec![*topic])) }

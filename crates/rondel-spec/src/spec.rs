@@ -397,6 +397,14 @@ pub enum Expr {
         /// The path in the message.
         path: Path,
     },
+    /// A number that may be written as a text, as a `Float`; the value holds like that of a field. Unknown if the value is
+    /// neither a number nor a text that is one.
+    Number {
+        /// The topic.
+        topic: TopicId,
+        /// The path in the message.
+        path: Path,
+    },
     /// Whether a number is NaN; the value holds like that of a field, which is unknown where it is NaN. Unknown before
     /// the first message with a number, and while the last one had null or another type there.
     IsNan {
@@ -623,6 +631,7 @@ macro_rules! operands {
             | Expr::Carried { .. }
             | Expr::Elements { .. }
             | Expr::Length { .. }
+            | Expr::Number { .. }
             | Expr::IsNan { .. }
             | Expr::On(_)
             | Expr::Window { operand: None, .. }
@@ -681,6 +690,7 @@ impl Expr {
             | Expr::Carried { topic, .. }
             | Expr::Elements { topic, .. }
             | Expr::Length { topic, .. }
+            | Expr::Number { topic, .. }
             | Expr::IsNan { topic, .. }
             | Expr::On(topic)
             | Expr::Age(topic)
@@ -821,7 +831,9 @@ impl Expr {
             | Expr::Key(_, value_type)
             | Expr::Variable(_, value_type)
             | Expr::MachineVariable(_, _, value_type) => *value_type,
-            Expr::ToFloat(_) | Expr::Window { aggregate: Aggregate::Rate, .. } => ValueType::Float,
+            Expr::ToFloat(_) | Expr::Number { .. } | Expr::Window { aggregate: Aggregate::Rate, .. } => {
+                ValueType::Float
+            }
             Expr::Window { aggregate, .. } if aggregate.is_of_floats() => ValueType::Float,
             Expr::Elements { quantifier, .. } => quantifier.value_type(),
             Expr::Length { .. }

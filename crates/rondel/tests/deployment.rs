@@ -238,6 +238,8 @@ fn sources_and_places_that_cannot_be() {
     refused(&plain("encoding: plain, true_words: [ON, on]"), &[("2:70", &["on", "twice"])]);
     refused(&plain("encoding: plain, true_words: a, false_words: A"), &[("2:81", &["a", "twice"])]);
     refused(&plain("true_words: a"), &[("2:18", &["encoding: plain"])]);
+    refused(&plain("texts: yes"), &[("2:43", &["`texts` must be numbers"])]);
+    refused(&plain("strings: numbers"), &[("", &["texts: numbers"])]);
     refused("formula: v\ntopics: { trace: \"zenoh+xdr:a\" }\n", &[("2:18", &["xdr", "json, cdr, "])]);
     refused("formula: v\ntopics: { trace: \"zenoh+cdr:a\" }\n", &[("2:18", &["cdr", "`type:`"])]);
     refused(

@@ -31,7 +31,7 @@ use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use crate::cdr::PlanError;
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::Fields;
-use crate::sink::{Refused, Scalar, Sink};
+use crate::sink::{NoNumber, Refused, Scalar, Sink};
 pub(crate) use json::write_json;
 use plan::Node;
 use walk::Walk;
@@ -120,6 +120,11 @@ impl BinaryDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        self.refused.no_number
     }
 }
 

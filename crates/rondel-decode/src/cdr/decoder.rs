@@ -13,7 +13,7 @@ use super::wide::{Seen, Wide, WideForm};
 use super::write::Writer;
 use crate::fields::Fields;
 use crate::schema::{Extensibility, Schema};
-use crate::sink::Refused;
+use crate::sink::{NoNumber, Refused};
 
 /// How much of a message is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,6 +205,7 @@ impl CdrDecoder {
                 met: 0,
                 element: f64::NAN,
                 part: 0,
+                no_number: None,
                 scratch: std::mem::take(&mut self.scratch),
             },
         };
@@ -217,6 +218,7 @@ impl CdrDecoder {
         let walked = if is_little { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
         let (at, own_time) = (walk.at, walk.out.time);
         let (mistyped, not_numbers, large) = (walk.out.mistyped, walk.out.not_numbers, walk.out.large);
+        let no_number = walk.out.no_number;
         self.scratch = std::mem::take(&mut walk.out.scratch);
         self.positions = std::mem::take(&mut walk.positions);
         let fault = match walked {
@@ -226,6 +228,7 @@ impl CdrDecoder {
             }
             Ok(()) | Err(Stop::Ended) => {
                 self.refused.add(mistyped, not_numbers, large);
+                self.refused.add_text(no_number);
                 if self.plan.has_wide {
                     self.wide.accept();
                 }
@@ -279,6 +282,11 @@ impl CdrDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        self.refused.no_number
     }
 }
 

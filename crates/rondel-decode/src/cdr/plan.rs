@@ -160,6 +160,8 @@ pub(super) struct Text {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TextTarget {
     Column(u32),
+    /// A column of numbers, for the number that the text is.
+    Decimal(Target),
     /// A column of integers, for the number of characters.
     Length(u32),
     Present(u32),

@@ -324,6 +324,7 @@ impl<'m> Walk<'m, '_> {
         for target in targets {
             match target {
                 TextTarget::Column(column) => self.out.block.set_string(*column, self.out.row, value),
+                TextTarget::Decimal(to) => self.out.decimal(*to, value),
                 TextTarget::Length(column) => {
                     let length = characters(value.as_bytes()) as i64;
                     self.out.block.set_int(*column, self.out.row, length);

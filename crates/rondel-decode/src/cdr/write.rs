@@ -4,7 +4,8 @@ use rondel_event::{Block, Slot, Test, Timestamp, Value};
 
 use super::error::CdrErrorKind;
 use super::plan::{Tables, Target, TimeTarget};
-use crate::sink::is_exact;
+use crate::plain::decimal;
+use crate::sink::{NoNumber, Scalar as Number, is_exact, is_integer};
 
 /// A number, boolean or character of a message.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Writer<'w> {
     pub(super) element: f64,
     /// A part of a time, until the other one is read.
     pub(super) part: i64,
+    /// A text that should be a number and is none.
+    pub(super) no_number: Option<NoNumber>,
     pub(super) scratch: String,
 }
 
@@ -170,6 +173,31 @@ impl Writer<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Writes the number that a text is.
+    pub(super) fn decimal(&mut self, to: Target, text: &str) {
+        let (Target::Int(column) | Target::Float(column) | Target::Exact(column)) = to else { return };
+        let slot = if let Target::Int(_) = to { Slot::Int(column) } else { Slot::Float(column) };
+        let scalar = match decimal(text.as_bytes()) {
+            Number::Null => return self.block.set_invalid(slot, self.row),
+            Number::Int(value) => Scalar::Int(value),
+            Number::Float(value) if slot == Slot::Int(column) && is_integer(value) => {
+                Scalar::Int(value as i64)
+            }
+            Number::Float(value) => Scalar::Float(value),
+            Number::Large(value) if matches!(to, Target::Float(_)) => Scalar::Float(value),
+            Number::Large(_) => {
+                self.large = Some(slot);
+                return self.refuse(slot);
+            }
+            _ => {
+                self.no_number = Some(NoNumber::new(slot, text.as_bytes()));
+                return self.refuse(slot);
+            }
+        };
+        // Numbers are refused by the column, not the message.
+        _ = self.write(to, scalar);
     }
 
     pub(super) fn test_text(&mut self, bit: u8, test: u32, value: &str) {

@@ -15,6 +15,7 @@ pub(crate) mod write;
 
 use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 
+use crate::sink::NoNumber;
 pub(crate) use plan::{Action, Node, Writer, characters, time as time_at, walk};
 pub use scan::{JsonError, JsonErrorKind, MAX_DEPTH};
 pub(crate) use scan::{Kind, Scanner, float, unescape};
@@ -53,6 +54,7 @@ pub struct JsonDecoder {
     mistyped: u64,
     /// The column of an integer beyond the signed 64-bit range.
     large: Option<Slot>,
+    no_number: Option<NoNumber>,
 }
 
 impl JsonDecoder {
@@ -72,7 +74,8 @@ impl JsonDecoder {
         if let Some(path) = time {
             root.at(path).actions.push(Action::Time(time_unit));
         }
-        JsonDecoder { topic, root, time_unit, shapes: Shapes::default(), mistyped: 0, large: None }
+        let shapes = Shapes::default();
+        JsonDecoder { topic, root, time_unit, shapes, mistyped: 0, large: None, no_number: None }
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
@@ -96,12 +99,14 @@ impl JsonDecoder {
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
         let (mistyped, large, own_time) = (writer.mistyped, writer.large, writer.time);
+        let no_number = writer.no_number;
         if let Err(error) = walked {
             block.pop();
             return Err(error);
         }
         self.mistyped += mistyped;
         self.large = large.or(self.large);
+        self.no_number = self.no_number.or(no_number);
         if let Some(time) = own_time {
             block.set_time(row, time);
         }
@@ -117,6 +122,11 @@ impl JsonDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.large
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        self.no_number
     }
 }
 

@@ -8,8 +8,9 @@ use rondel_event::{Timestamp, ValueType};
 use super::find::{Holds, Last, find, position};
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, is_rounded, unescape};
 use super::time::{self, Meaning};
+use crate::fields::Want;
 use crate::plain::PlainPlan;
-use crate::sink::{Measurand, Measured, Sink, is_integer, write_elements};
+use crate::sink::{Measurand, Measured, NoNumber, Scalar, Sink, Target, is_integer, write_elements};
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub(crate) enum Action {
     Value(ValueType, Slot),
     /// Write it into the slot of floats, unless it is an integer that would be rounded.
     Exact(Slot),
+    /// Write the number that it is, or that its text is.
+    Decimal(Target),
     /// Note that it is there.
     Presence(Slot),
     /// Test the elements of the array that it is.
@@ -61,6 +64,11 @@ impl Node {
             let action = match &field.read {
                 Read::Value(ValueType::Float) if field.exact => Action::Exact(field.slot),
                 Read::Value(value_type) => Action::Value(*value_type, field.slot),
+                Read::Number(value_type) => {
+                    let want = Want::Number(*value_type, field.slot, field.exact);
+                    let Some(target) = Target::new(&want) else { continue };
+                    Action::Decimal(target)
+                }
                 Read::Presence => Action::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => {
                     Action::Elements(*quantifier, conditions.clone(), field.slot)
@@ -303,6 +311,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) mistyped: u64,
     /// The field of the first of them.
     pub(crate) first_mistyped: Option<Slot>,
+    /// A text that should be a number and is none.
+    pub(crate) no_number: Option<NoNumber>,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
     pub(crate) large: Option<Slot>,
 }
@@ -376,6 +386,7 @@ impl Visitor for Writer<'_> {
                         self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 }
+                Action::Decimal(target) => self.write_decimal(target, kind, text),
                 Action::Presence(slot) => self.write_bool(*slot, true),
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array && quantifier.is_measure() {
@@ -424,6 +435,10 @@ impl Visitor for Writer<'_> {
                 self.block.set_invalid(*slot, self.row);
                 self.count_mistyped(*slot, u64::from(kind != Kind::Null));
             }
+            Action::Decimal(target) => {
+                let kind = if kind == Kind::Null { Kind::Null } else { Kind::Object };
+                self.write_decimal(target, kind, b"");
+            }
             // As where the time itself is null.
             Action::Time(unit) => self.time = Some(time(Kind::Null, b"null", start, *unit)?),
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
@@ -444,6 +459,7 @@ impl<'b> Writer<'b> {
             origin: (None, None),
             mistyped: 0,
             first_mistyped: None,
+            no_number: None,
             large: None,
         }
     }
@@ -486,6 +502,28 @@ impl<'b> Writer<'b> {
             self.first_mistyped = self.first_mistyped.or(plan.slot());
         }
         Ok(())
+    }
+
+    /// Writes a number, which may be a text.
+    fn write_decimal(&mut self, target: &Target, kind: Kind, text: &[u8]) {
+        let raw = text.get(1..text.len().saturating_sub(1)).filter(|_| kind == Kind::String);
+        let unescaped = raw.filter(|raw| raw.contains(&b'\\')).and_then(unescape);
+        let value = match (kind, &unescaped, raw) {
+            (Kind::Null, ..) => Scalar::Null,
+            (Kind::Number, ..) => number(target, text),
+            (_, Some(unescaped), _) => Scalar::Text(unescaped.as_bytes()),
+            (_, None, Some(raw)) => Scalar::Text(raw),
+            _ => Scalar::Other,
+        };
+        let mut sink = Sink::at(self.block, self.row, self.time_unit);
+        // Only texts and times can be refused.
+        _ = sink.write(target, value);
+        let (mistyped, large) = (sink.mistyped + sink.not_numbers, sink.large);
+        self.no_number = self.no_number.or(sink.no_number);
+        self.large = large.or(self.large);
+        if let Some(slot) = target.slot() {
+            self.count_mistyped(slot, mistyped);
+        }
     }
 
     /// Counts values of a field that have another type than the program reads.
@@ -549,6 +587,19 @@ impl<'b> Writer<'b> {
             _ => return false,
         }
         true
+    }
+}
+
+/// A number of JSON for a target, as it is read where no text may stand.
+fn number(target: &Target, text: &[u8]) -> Scalar<'static> {
+    let Target::Decimal(of) = target else { return Scalar::Float(float(text)) };
+    let is_whole = || text.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+    match (&**of, integer(text)) {
+        (Target::Int(_), Some(value)) => Scalar::Int(value),
+        (Target::Int(_), None) if is_whole() => Scalar::Large(float(text)),
+        (Target::Int(_), None) => Scalar::Other,
+        (Target::Exact(_), _) if is_rounded(text) => Scalar::Large(float(text)),
+        _ => Scalar::Float(float(text)),
     }
 }
 

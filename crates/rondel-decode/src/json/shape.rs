@@ -10,6 +10,7 @@ use super::plan::{Action, Node, Visitor, walk};
 use super::scan::{JsonError, Kind, Scanner, integer, is_rounded};
 use super::time::{self, Meaning, Part, Parts};
 use super::words::{Words, decimal, string};
+use crate::sink::Target as SinkTarget;
 
 /// The layout of a message, learnt from one.
 #[derive(Clone, Debug)]
@@ -643,6 +644,22 @@ impl Visitor for Learner {
                         }
                     }
                 }
+                // A text is read anew each time: its length says nothing about the next one.
+                Action::Decimal(number) => {
+                    let slot = number.slot().filter(|_| kind == Kind::Number);
+                    self.possible &= target.is_none() && slot.is_some_and(|slot| !self.slots.contains(&slot));
+                    self.slots.extend(slot);
+                    target = match (slot, number) {
+                        (Some(Slot::Float(column)), SinkTarget::Decimal(of))
+                            if matches!(**of, SinkTarget::Exact(_)) =>
+                        {
+                            Some(Target::Exact(column))
+                        }
+                        (Some(Slot::Float(column)), _) => Some(Target::Float(column)),
+                        (Some(Slot::Int(column)), _) => Some(Target::Int(column)),
+                        _ => None,
+                    };
+                }
                 Action::Presence(slot) => {
                     self.possible &= !self.slots.contains(slot);
                     self.slots.push(*slot);
@@ -717,7 +734,7 @@ impl Visitor for Learner {
                 self.shape.constants.push(Constant::Invalid(*slot));
                 self.shape.mistyped_per_row += u64::from(kind != Kind::Null);
             }
-            Action::Time(_) | Action::Plain(_) => self.possible = false,
+            Action::Time(_) | Action::Plain(_) | Action::Decimal(_) => self.possible = false,
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
             Action::Recorded(_) | Action::Arrival(_) => {}
         }

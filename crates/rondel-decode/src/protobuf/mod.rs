@@ -39,7 +39,7 @@ use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
 use crate::cdr::PlanError;
 use crate::error::MessageError;
 use crate::fields::Fields;
-use crate::sink::{Refused, Sink};
+use crate::sink::{NoNumber, Refused, Sink};
 use compile::Compiler;
 pub use descriptor::{Descriptors, ProtobufType};
 pub(crate) use json::write_json;
@@ -120,5 +120,10 @@ impl ProtobufDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        self.refused.no_number
     }
 }

@@ -145,6 +145,7 @@ fn some_read(random: &mut Random) -> Read {
             let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random)).collect();
             Read::Elements(quantifier, alternatives(|end| random.below(end), &tests))
         }
+        3 => Read::Number(*random.pick(&[Float, Int])),
         _ => Read::Value(*random.pick(&[Bool, Duration, Float, Int, String, Time])),
     }
 }
@@ -176,7 +177,17 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
     }
     let integer =
         |value: f64| (value.fract() == 0.0 && value.abs() <= 2_f64.powi(53)).then_some(value as i64);
-    let found = match read {
+    let number = match (read, at.as_str().map(str::trim)) {
+        // No text of the values here is an integer.
+        (Read::Number(ValueType::Float), Some(text)) => {
+            return Some(text.parse().map_or(Found::Invalid, Found::Float));
+        }
+        (Read::Number(_), Some(_)) => return Some(Found::Invalid),
+        (Read::Number(value_type), None) => Some(Read::Value(*value_type)),
+        _ => None,
+    };
+    let found = match number.as_ref().unwrap_or(read) {
+        Read::Number(_) => None,
         Read::Presence => Some(Found::Bool(true)),
         // JSON has no NaN, and `some_read` asks for none.
         Read::IsNan => return None,

@@ -83,10 +83,11 @@ pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Proj
     let field = |(path, read)| {
         let slot = match &read {
             Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration)
+            | Read::Number(ValueType::Int)
             | Read::Length
             | Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
             Read::Elements(quantifier, _) if quantifier.is_measure() => Slot::Float(next(&mut layout.floats)),
-            Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
+            Read::Value(ValueType::Float) | Read::Number(_) => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
             _ => Slot::Bool(next(&mut layout.bools)),
         };

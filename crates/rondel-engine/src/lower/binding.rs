@@ -71,10 +71,10 @@ impl Binding {
             Read::Value(ValueType::Bool) | Read::Presence | Read::IsNan | Read::Elements(..) => {
                 Slot::Bool(next(&mut layout.bools))
             }
-            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration) | Read::Length => {
-                Slot::Int(next(&mut layout.ints))
-            }
-            Read::Value(ValueType::Float) => Slot::Float(next(&mut layout.floats)),
+            Read::Value(ValueType::Int | ValueType::Time | ValueType::Duration)
+            | Read::Number(ValueType::Int)
+            | Read::Length => Slot::Int(next(&mut layout.ints)),
+            Read::Value(ValueType::Float) | Read::Number(_) => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
         };
         here.push(fields.len());

@@ -144,8 +144,9 @@ impl Program {
         let chains = chains(spec, &mut binding)?;
         for (topic, path) in spec.exact_fields() {
             let Some(projection) = binding.projections.get_mut(topic.index()) else { continue };
-            let is_number =
-                |field: &&mut Field| field.path == path && field.read == Read::Value(ValueType::Float);
+            let is_float =
+                |read: &Read| matches!(read, Read::Value(ValueType::Float) | Read::Number(ValueType::Float));
+            let is_number = |field: &&mut Field| field.path == path && is_float(&field.read);
             projection.fields.iter_mut().filter(is_number).for_each(|field| field.exact = true);
         }
         let mut program = Program {

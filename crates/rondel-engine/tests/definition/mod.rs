@@ -83,6 +83,10 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
                 _ => Value::Int(meets.filter(|m| *m).count() as i64),
             })
         }
+        (Read::Number(_), Content::Value(Value::String(text))) => {
+            text.trim().parse().ok().filter(|x: &f64| x.is_finite()).map(Value::Float)
+        }
+        (Read::Number(value_type), content) => decode(content, &Read::Value(*value_type)),
         (Read::IsNan, Content::NotANumber) => Some(Value::Bool(true)),
         (Read::IsNan, Content::Value(Value::Int(_))) => Some(Value::Bool(false)),
         (Read::IsNan, Content::Value(Value::Float(x))) => Some(Value::Bool(x.is_nan())),

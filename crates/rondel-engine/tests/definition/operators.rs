@@ -52,7 +52,9 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
 /// Whether the value of an expression is NaN. A field that is NaN has no value for other operators.
 fn is_nan(all: &Evaluator<'_>, x: ExprId, k: usize) -> bool {
     let flag = match &all.spec.nodes[x.index()] {
-        Expr::Field { topic, path, .. } => all.held(*topic, path, &Read::IsNan, k).value(),
+        Expr::Field { topic, path, .. } | Expr::Number { topic, path } => {
+            all.held(*topic, path, &Read::IsNan, k).value()
+        }
         _ => None,
     };
     flag == Some(Value::Bool(true)) || matches!(all.datum(x, k).value(), Some(Value::Float(x)) if x.is_nan())

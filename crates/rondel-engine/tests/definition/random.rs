@@ -16,8 +16,8 @@ const PATHS: [&str; 8] = ["b", "b2", "i", "i2", "f", "s", "t", "array"];
 const INTS: [i64; 9] = [0, 1, -1, 2, 3, 1000, i64::MAX, i64::MIN, i64::MIN + 1];
 const FLOATS: [f64; 10] =
     [0.0, 1.0, -0.0, -1.5, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 3.0];
-const TEXTS: [&str; 8] =
-    ["", "a", "ab", "abc", "b", "Seven..", "Äight..", "a text that is longer than the others"];
+const TEXTS: [&str; 10] =
+    ["", "a", "ab", "abc", "b", "Seven..", "Äight..", "a text that is longer than the others", "-1.5", " 3 "];
 
 pub const TYPES: [ValueType; 5] =
     [ValueType::Bool, ValueType::Int, ValueType::Float, ValueType::Time, ValueType::String];
@@ -238,6 +238,10 @@ impl Kitchen {
                 };
                 let value_type = quantifier.value_type();
                 (Expr::Elements { topic, path, quantifier, conditions }, value_type)
+            }
+            3 if t % 4 == 3 => {
+                let path = Path::keys([["s", "i", "f", "array"][u % 4]]);
+                (Expr::Number { topic, path }, Float)
             }
             3 if t % 2 == 1 => {
                 let path = Path::keys([["array", "s", "i", "array"][u % 4]]);

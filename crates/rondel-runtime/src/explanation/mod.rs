@@ -214,6 +214,9 @@ impl Explainer {
                         let name = formula::elements(spec, topic, &path, *quantifier, conditions);
                         (name, quantifier.value_type())
                     }
+                    Read::Number(value_type) => {
+                        (format!("number({})", formula::field(spec, topic, &path)), *value_type)
+                    }
                     _ => (format!("len({})", formula::field(spec, topic, &path)), ValueType::Int),
                 };
                 let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));

@@ -48,6 +48,10 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
                 fields.push((id, (*topic, path.clone(), Read::Length)));
                 false
             }
+            Expr::Number { topic, path } => {
+                fields.push((id, (*topic, path.clone(), Read::Number(ValueType::Float))));
+                false
+            }
             Expr::Bind { topic, fields: these } => {
                 let field = |path: &Path, value_type: &ValueType| {
                     (id, (*topic, path.clone(), Read::Value(*value_type)))

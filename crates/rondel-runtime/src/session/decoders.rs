@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rondel_decode::cdr::WideForm;
-use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType};
+use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType, NoNumber};
 use rondel_event::{Block, Projection, Slot, Timestamp, TopicId, TypeIndex};
 
 use super::{Session, SessionPlan};
@@ -112,6 +112,11 @@ impl TopicDecoder {
     /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.
     pub(super) fn too_large(&self) -> Option<Slot> {
         self.all().find_map(|of| of.decoder.too_large())
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub(super) fn no_number(&self) -> Option<NoNumber> {
+        self.all().find_map(|of| of.decoder.no_number())
     }
 
     /// Returns in how many messages so far the form of wide strings was a guess, and a form that was taken.

@@ -227,9 +227,12 @@ impl SessionPlan {
         fields: &'f Projection,
     ) -> Cow<'f, Projection> {
         let names = self.names(topic).filter(|_| input.encoding.needs_schema());
-        let Some(names) = names else { return Cow::Borrowed(fields) };
-        let is_own = |field: &&Field| !names.has(&field.path) || Some(&field.path) == input.time.field();
-        Cow::Owned(Projection { fields: fields.fields.iter().filter(is_own).cloned().collect() })
+        let mut own = Cow::Borrowed(fields);
+        if let Some(names) = names {
+            let is_own = |field: &&Field| !names.has(&field.path) || Some(&field.path) == input.time.field();
+            own = Cow::Owned(Projection { fields: fields.fields.iter().filter(is_own).cloned().collect() });
+        }
+        if input.number_texts { Cow::Owned(own.with_number_texts()) } else { own }
     }
 
     /// What writes the parameters of addresses into blocks with these fields.

@@ -254,6 +254,7 @@ impl Checker<'_> {
             }
             Meaning::Chain(..) => return self.result(node, Kind::Duration),
             Meaning::Length { .. } => return self.result(node, Kind::Number),
+            Meaning::Number { .. } => return self.result(node, Kind::Number),
             Meaning::Field { declared: Some((value_type, place)), .. } => {
                 let reason = place.map(|span| Reason { span, declared: true });
                 let kind = Kind::of(*value_type);
@@ -363,6 +364,7 @@ impl Checker<'_> {
             }
             NodeKind::Path(..)
             | NodeKind::Length(..)
+            | NodeKind::Number(..)
             | NodeKind::Elements(_)
             | NodeKind::In(..)
             | NodeKind::Samples(_)

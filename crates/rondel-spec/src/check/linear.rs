@@ -302,6 +302,10 @@ fn not_linear(graph: &Graph, expr: &Expr) -> Option<NotLinear> {
             "`len` beside an interpolated number",
             "compare the length with a constant, or write a second property with `@interpolate(constant)`",
         ),
+        Expr::Number { .. } => NotLinear::number(
+            "`number` beside an interpolated number",
+            "compare the number with a constant, or write a second property with `@interpolate(constant)`",
+        ),
         other => needs_messages(graph, other, &|_| true)
             .unwrap_or(NotLinear::number("this expression", SECOND_PROPERTY)),
     })

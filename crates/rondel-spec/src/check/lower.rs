@@ -269,6 +269,10 @@ impl Checker<'_> {
                 let length = Expr::Length { topic: *topic, path: path.clone() };
                 return Some(self.graph.add(length));
             }
+            Meaning::Number { topic, path } => {
+                let number = Expr::Number { topic: *topic, path: path.clone() };
+                return Some(self.graph.add(number));
+            }
             Meaning::Elements { .. } => return self.lower_elements(node, model),
             Meaning::Parameter(each, key) => {
                 let (each, key) = (*each, *key);
@@ -372,6 +376,7 @@ impl Checker<'_> {
             // These have a meaning of their own, or are invalid.
             NodeKind::Path(..)
             | NodeKind::Length(..)
+            | NodeKind::Number(..)
             | NodeKind::Elements(_)
             | NodeKind::AtomField(..)
             | NodeKind::Atom { .. }

@@ -20,6 +20,7 @@ mod linear;
 mod lower;
 mod machines;
 mod names;
+mod number;
 mod percentage;
 mod slices;
 mod time;
@@ -53,6 +54,8 @@ enum Meaning {
     Field { topic: TopicId, path: Path, declared: Option<(ValueType, Option<Span>)> },
     /// The length of a field.
     Length { topic: TopicId, path: Path },
+    /// A number that may be written as a text.
+    Number { topic: TopicId, path: Path },
     /// Conditions on the elements of a field, with the declared type of what each compares.
     Elements { topic: TopicId, path: Path, declared: Vec<Option<ValueType>> },
     /// A `let` or `const`, by its index.

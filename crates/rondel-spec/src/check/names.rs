@@ -128,6 +128,7 @@ impl<'a> Checker<'a> {
             NodeKind::Invalid => Meaning::Invalid,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
             NodeKind::Length(name, steps) => self.length(node, name, steps, within, names),
+            NodeKind::Number(name, steps) => self.number(node, name, steps, within, names),
             NodeKind::Elements(syntax) => self.elements(node, syntax, within, names),
             NodeKind::Measure(measure, name) if self.measures_chain(*measure, name, names) => {
                 self.resolve_chain_measure(*measure, name)

@@ -63,7 +63,7 @@ fn is_nan(graph: &mut Graph, operands: &[ExprId], _: u64) -> Result<ExprId, Refu
 fn differs(graph: &mut Graph, x: ExprId) -> ExprId {
     let different = graph.compare(Comparison::NotEqual, x, x);
     match graph.spec().nodes[x.index()].clone() {
-        Expr::Field { topic, path, value_type: ValueType::Float } => {
+        Expr::Field { topic, path, value_type: ValueType::Float } | Expr::Number { topic, path } => {
             let flag = graph.add(Expr::IsNan { topic, path });
             graph.or(flag, different)
         }

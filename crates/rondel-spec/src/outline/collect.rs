@@ -426,6 +426,7 @@ impl<'a> Collector<'a> {
             }
             NodeKind::Path(name, steps)
             | NodeKind::Length(name, steps)
+            | NodeKind::Number(name, steps)
             | NodeKind::AtomField(name, steps) => {
                 self.path(name, steps);
             }

@@ -75,6 +75,7 @@ pub static WORDS: &[WordRow] = &[
     row(&["stable"], "`stable(p) for d`", "the last truth of `p` that lasted for `d`"),
     row(&["known"], "`known(x)`", "`x` has a value now"),
     row(&["is_nan"], "`is_nan(x)`", "the value of `x` is NaN"),
+    row(&["number"], "`number(t.v)`", "field `t.v` as a number, which may be written as a text"),
     row(&["next"], "`next p`", "`p` holds at the next message"),
     row(
         &["eventually"],

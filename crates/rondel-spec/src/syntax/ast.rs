@@ -359,6 +359,8 @@ pub(crate) enum NodeKind {
     On(Name),
     /// The length of a field: `len(name.field)`.
     Length(Name, Vec<(Segment, Span)>),
+    /// A field that may be a number as a text: `number(name.field)`.
+    Number(Name, Vec<(Segment, Span)>),
     /// Conditions on the elements of an array: `any r in name.field: r < 0.2`.
     Elements(Box<ElementsSyntax>),
     /// A quantifier variable, by its index in [`Ast::variables`].
@@ -430,6 +432,7 @@ impl NodeKind {
             NodeKind::Literal(_)
             | NodeKind::Path(..)
             | NodeKind::Length(..)
+            | NodeKind::Number(..)
             | NodeKind::On(_)
             | NodeKind::In(..)
             | NodeKind::Variable(_)

@@ -26,7 +26,7 @@ fn is_known_call(word: &str) -> bool {
     Function::named(word).is_some()
         || Operator::named(word).is_some()
         || AGGREGATES.contains(&word)
-        || word == "len"
+        || matches!(word, "len" | "number")
 }
 
 impl<'a> Parser<'a> {
@@ -446,6 +446,9 @@ impl<'a> Parser<'a> {
         if word == "len" {
             return Ok(self.length(&arguments, whole));
         }
+        if word == "number" {
+            return Ok(self.number(&arguments, whole));
+        }
         if let Some(operator) = Operator::named(word) {
             return self.operator(operator, arguments, whole);
         }
@@ -537,6 +540,7 @@ impl<'a> Parser<'a> {
             | NodeKind::Path(..)
             | NodeKind::Call(..)
             | NodeKind::Length(..)
+            | NodeKind::Number(..)
             | NodeKind::Measure(..) => written.to_owned(),
             _ => format!("({written})"),
         }
@@ -617,6 +621,31 @@ impl<'a> Parser<'a> {
     /// Marks operands as invalid, so that no further error is reported for them.
     pub(super) fn silence(&mut self, operands: &[NodeId]) {
         operands.iter().for_each(|operand| self.ast.nodes[*operand].kind = NodeKind::Invalid);
+    }
+
+    /// Returns a field that may be a number as a text. The path itself is no operand: the text is not a number.
+    fn number(&mut self, arguments: &[NodeId], whole: Span) -> NodeId {
+        let message = match *arguments {
+            [operand] => {
+                let node = &mut self.ast.nodes[operand];
+                match &node.kind {
+                    NodeKind::Path(name, steps) => {
+                        node.kind = NodeKind::Number(name.clone(), steps.clone());
+                        node.span = whole;
+                        return operand;
+                    }
+                    NodeKind::Invalid => return self.node(NodeKind::Invalid, whole),
+                    _ => "`number` takes a field, but this is an expression".to_owned(),
+                }
+            }
+            _ => format!("`number` takes 1 argument but got {}", arguments.len()),
+        };
+        let diagnostic = Diagnostic::new(Code::WrongArguments, whole, message);
+        self.report(
+            diagnostic.help("write `number(topic.field)`: it reads a text such as \"150.5\" as a number"),
+        );
+        self.silence(arguments);
+        self.node(NodeKind::Invalid, whole)
     }
 
     /// Returns the length of a field. The path itself is no operand: an array is not a value.

@@ -176,6 +176,7 @@ impl<'a> Plan<'a> {
         for field in &self.program.projections()[topic].fields {
             let what = match &field.read {
                 Read::Value(value_type) => value_type.to_string(),
+                Read::Number(value_type) => format!("{value_type}, also as text"),
                 Read::Presence => "presence".to_owned(),
                 Read::Elements(quantifier, _) if quantifier.is_measure() => {
                     format!("{} of its elements", quantifier.as_str())

@@ -236,7 +236,9 @@ impl Shown<'_> {
         let mut nodes = with_guards(spec, formula);
         nodes.sort_unstable();
         let unknown = |node: ExprId| {
-            let (Expr::Field { topic, path, .. } | Expr::Length { topic, path }) = &spec.nodes[node.index()]
+            let (Expr::Field { topic, path, .. }
+            | Expr::Length { topic, path }
+            | Expr::Number { topic, path }) = &spec.nodes[node.index()]
             else {
                 return None;
             };

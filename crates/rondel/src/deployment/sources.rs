@@ -20,6 +20,7 @@ const TOPIC: Synonyms = &[
     (&["timestamp", "stamp", "time_field", "time_from"], "write `time`"),
     (&["unit"], "write `time_unit`"),
     (&["format"], "write `encoding`"),
+    (&["strings", "numbers"], "write `texts: numbers`"),
     (&["message_type", "msg_type", "schema"], "write `type`"),
     (&["retain"], "write `retained`"),
 ];
@@ -194,6 +195,16 @@ fn binding(
             }
         }
         input.words = Arc::new(words(&mut members, mistakes));
+        if let Some(item) = members.get("texts") {
+            match item.text("texts", mistakes).as_deref() {
+                Some("numbers") => input.number_texts = true,
+                Some(_) => mistakes.at(
+                    item,
+                    "`texts` must be numbers: texts that are numbers then count where the specification reads numbers",
+                ),
+                None => {}
+            }
+        }
         of_topic = OfTopic::read(&mut members);
         settings = TopicSettings::read(&mut members, mistakes);
         own_type = members.get("type").and_then(|item| Some((item, item.text("type", mistakes)?)));

@@ -66,7 +66,9 @@ impl Compiler<'_> {
     /// Reports what does not fit the type.
     pub(super) fn other_type(&mut self, want: &Want<'_>, found: &str) {
         self.error(match want {
-            Want::Value(wanted, _) => PlanErrorKind::OtherType(*wanted, found.into()),
+            Want::Value(wanted, _) | Want::Number(wanted, ..) => {
+                PlanErrorKind::OtherType(*wanted, found.into())
+            }
             Want::EventTime => PlanErrorKind::OtherType(ValueType::Time, found.into()),
             Want::Element | Want::IsNan(_) | Want::Exact(_) => {
                 PlanErrorKind::OtherType(ValueType::Float, found.into())
@@ -83,7 +85,7 @@ impl Compiler<'_> {
         let is_float = matches!(primitive, Primitive::Float32 | Primitive::Float64);
         let is_wide = matches!(primitive, Primitive::Int64 | Primitive::Uint64);
         let mut targets = Vec::new();
-        for want in wanted {
+        for want in &wanted.iter().map(|want| want.of_number()).collect::<Wanted<'_>>() {
             let target = match want {
                 Want::Value(ValueType::Bool, Slot::Bool(column)) if is_bool => Target::Bool(*column),
                 Want::Value(ValueType::Int, Slot::Int(column)) if !is_bool && !is_float => {
@@ -137,7 +139,7 @@ impl Compiler<'_> {
         }) as u32;
         // The value is checked before it is used.
         targets.push(Target::CheckEnum(known));
-        for want in wanted {
+        for want in &wanted.iter().map(|want| want.of_number()).collect::<Wanted<'_>>() {
             targets.push(match want {
                 Want::Value(ValueType::Int, Slot::Int(column)) => Target::Int(*column),
                 Want::Element => Target::Element,
@@ -188,6 +190,9 @@ impl Compiler<'_> {
         for want in wanted {
             targets.push(match want {
                 Want::Value(ValueType::String, Slot::String(column)) => TextTarget::Column(*column),
+                Want::Number(_, Slot::Int(column), _) => TextTarget::Decimal(Target::Int(*column)),
+                Want::Number(_, Slot::Float(column), true) => TextTarget::Decimal(Target::Exact(*column)),
+                Want::Number(_, Slot::Float(column), _) => TextTarget::Decimal(Target::Float(*column)),
                 Want::Length(Slot::Int(column)) => TextTarget::Length(*column),
                 Want::Presence(Slot::Bool(column)) => TextTarget::Present(*column),
                 Want::Test(bit, Test::Present) => TextTarget::Met(*bit),

@@ -386,6 +386,10 @@ impl<'a> Translator<'a> {
                 let field = self.field(*topic, path, Read::Length);
                 self.held(field, ValueType::Int)
             }
+            Expr::Number { topic, path } => {
+                let field = self.field(*topic, path, Read::Number(ValueType::Float));
+                self.held(field, ValueType::Float)
+            }
             Expr::IsNan { topic, path } => {
                 let field = self.field(*topic, path, Read::IsNan);
                 self.held(field, ValueType::Bool)

@@ -79,7 +79,7 @@ impl Rewriter<'_> {
             let is_truth = match node {
                 Expr::Field { value_type, .. } => *value_type == ValueType::Bool,
                 Expr::Elements { quantifier, .. } => quantifier.value_type() == ValueType::Bool,
-                Expr::Length { .. } => false,
+                Expr::Length { .. } | Expr::Number { .. } => false,
                 Expr::IsNan { .. } => true,
                 _ => continue,
             };
@@ -154,6 +154,7 @@ fn is_simple(spec: &Spec, root: ExprId) -> bool {
             Expr::Field { .. }
             | Expr::Literal(_)
             | Expr::Length { .. }
+            | Expr::Number { .. }
             | Expr::IsNan { .. }
             | Expr::Elements { .. } => {}
             Expr::ToFloat(a) | Expr::Unary(_, a) | Expr::Call(_, a, None) => open.push((*a, false)),

@@ -291,7 +291,10 @@ impl PartialRewriter<'_> {
                 | Expr::Not(_)
                 | Expr::And(..)
                 | Expr::Or(..) => {}
-                Expr::Field { topic, .. } | Expr::Elements { topic, .. } | Expr::Length { topic, .. } => {
+                Expr::Field { topic, .. }
+                | Expr::Elements { topic, .. }
+                | Expr::Length { topic, .. }
+                | Expr::Number { topic, .. } => {
                     masks.insert(Mask::Held(*topic), ());
                 }
                 Expr::On(topic) => {
@@ -324,7 +327,10 @@ impl PartialRewriter<'_> {
             for operand in node.operands_mut() {
                 *operand = *self.plain.get(operand)?;
             }
-            let is_read = matches!(node, Expr::Field { .. } | Expr::Elements { .. } | Expr::Length { .. });
+            let is_read = matches!(
+                node,
+                Expr::Field { .. } | Expr::Elements { .. } | Expr::Length { .. } | Expr::Number { .. }
+            );
             let new = self.add(node);
             self.plain.insert(id, new);
             if is_read {
@@ -393,6 +399,7 @@ fn lasts(node: &Expr) -> bool {
             | Expr::Field { .. }
             | Expr::Elements { .. }
             | Expr::Length { .. }
+            | Expr::Number { .. }
             | Expr::ToFloat(_)
             | Expr::Unary(..)
             | Expr::Binary(..)

@@ -212,6 +212,7 @@ impl Rewriter<'_> {
                 | Expr::Carried { .. }
                 | Expr::Elements { .. }
                 | Expr::Length { .. }
+                | Expr::Number { .. }
                 | Expr::IsNan { .. }
                 | Expr::On(_)
                 | Expr::ToFloat(_)
@@ -342,6 +343,7 @@ pub(super) fn is_truth(spec: &Spec, mut id: ExprId) -> bool {
             Expr::Call(function, ..) => function.result() == ValueType::Bool,
             Expr::ToFloat(_)
             | Expr::Length { .. }
+            | Expr::Number { .. }
             | Expr::Unary(..)
             | Expr::Binary(..)
             | Expr::Window { .. }
@@ -365,6 +367,7 @@ pub(super) fn is_plain(spec: &Spec, id: ExprId) -> bool {
             Expr::Literal(_)
                 | Expr::Field { .. }
                 | Expr::Length { .. }
+                | Expr::Number { .. }
                 | Expr::IsNan { .. }
                 | Expr::Elements { .. }
                 | Expr::ToFloat(_)

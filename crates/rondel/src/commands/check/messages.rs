@@ -207,7 +207,7 @@ fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
     let fields = projections.get(topic.index()).into_iter().flat_map(|projection| &projection.fields);
     let field = |field: &Field| {
         let kind = match &field.read {
-            ReadAs::Value(kind) => Some(*kind),
+            ReadAs::Value(kind) | ReadAs::Number(kind) => Some(*kind),
             // Of a text; an array is no cell.
             ReadAs::Length => Some(ValueType::String),
             ReadAs::Presence | ReadAs::IsNan | ReadAs::Elements(..) => None,
