@@ -146,6 +146,39 @@ fn speed() {
     }
 }
 
+#[test]
+#[ignore = "a measurement: needs an idle machine and an optimised build"]
+fn speed_of_one_number() {
+    let rounds: u32 = std::env::var("ROUNDS").map_or(200_000, |rounds| rounds.parse().unwrap());
+    let (number, text) = (Read::Value(ValueType::Float), Read::Number(ValueType::Float));
+    for (name, encoding, read, payload) in [
+        ("plain", Encoding::Plain, &number, "23.5"),
+        ("plain, also as text", Encoding::Plain, &text, "23.5"),
+        ("a number in JSON", Encoding::Json, &number, "{\"value\":23.5}"),
+        ("a number in JSON, also as text", Encoding::Json, &text, "{\"value\":23.5}"),
+        ("a text in JSON", Encoding::Json, &text, "{\"value\":\"23.5\"}"),
+    ] {
+        let (projection, layout) = projection([(path("value"), read.clone())]);
+        let (topic, unit, time) = (TopicId(0), TimeUnit::Seconds, None::<&Path>);
+        let mut decoder = Decoder::new(encoding, None, topic, &projection, time, unit).unwrap();
+        let mut block = Block::new(layout);
+        let mut best = f64::MAX;
+        for _ in 0..10 {
+            let start = Instant::now();
+            for _ in 0..rounds.div_ceil(64) {
+                block.clear();
+                for _ in 0..64 {
+                    decoder.decode(black_box(payload.as_bytes()), Timestamp::ZERO, &mut block).unwrap();
+                }
+                black_box(&block);
+            }
+            best = best.min(start.elapsed().as_nanos() as f64 / f64::from(rounds.div_ceil(64) * 64));
+        }
+        assert_eq!(found(&projection, &block, 63), [Found::Float(23.5)], "{name}");
+        println!("{name}: {best:.1} ns");
+    }
+}
+
 /// A message of a thousand numbers in each encoding that needs little to write them.
 fn arrays() -> Vec<(Encoding, Option<MessageType>, Vec<u8>)> {
     let values: Vec<f64> = (0..1000).map(|index| 0.5 + f64::from(index * 7919 % 1000) * 0.0137).collect();

@@ -512,6 +512,7 @@ impl<'b> Writer<'b> {
             (Kind::Null, ..) => Scalar::Null,
             (Kind::Number, ..) => number(target, text),
             (_, Some(unescaped), _) => Scalar::Text(unescaped.as_bytes()),
+            (_, None, Some(raw)) if is_number(raw.trim_ascii()) => number(target, raw.trim_ascii()),
             (_, None, Some(raw)) => Scalar::Text(raw),
             _ => Scalar::Other,
         };
@@ -588,6 +589,12 @@ impl<'b> Writer<'b> {
         }
         true
     }
+}
+
+/// Whether a text is a number of JSON and nothing else.
+pub(super) fn is_number(text: &[u8]) -> bool {
+    let mut scanner = Scanner::new(text);
+    scanner.kind() == Ok(Kind::Number) && scanner.number_value().is_ok() && scanner.at == text.len()
 }
 
 /// A number of JSON for a target, as it is read where no text may stand.

@@ -6,7 +6,7 @@
 
 use rondel_event::{Block, Rows, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
-use super::plan::{Action, Node, Visitor, walk};
+use super::plan::{Action, Node, Visitor, is_number, walk};
 use super::scan::{JsonError, Kind, Scanner, integer, is_rounded};
 use super::time::{self, Meaning, Part, Parts};
 use super::words::{Words, decimal, string};
@@ -593,7 +593,7 @@ impl Visitor for Learner {
         let mut target = None;
         // A time that is no plain number, and what it is.
         let mut time_target = None;
-        let mut literal = false;
+        let (mut literal, mut is_number_text) = (false, false);
         let is_written_out = matches!(kind, Kind::Object | Kind::String);
         for action in node.map_or(&[][..], |n| &n.actions) {
             match action {
@@ -644,9 +644,15 @@ impl Visitor for Learner {
                         }
                     }
                 }
-                // A text is read anew each time: its length says nothing about the next one.
                 Action::Decimal(number) => {
-                    let slot = number.slot().filter(|_| kind == Kind::Number);
+                    let text = &scanner.text[start..scanner.at];
+                    let slot = number.slot().filter(|slot| match (kind, slot) {
+                        (Kind::Number, _) => true,
+                        // The quotation marks belong to the text around the number.
+                        (Kind::String, Slot::Float(_)) => is_number(&text[1..text.len() - 1]),
+                        _ => false,
+                    });
+                    is_number_text = kind == Kind::String;
                     self.possible &= target.is_none() && slot.is_some_and(|slot| !self.slots.contains(&slot));
                     self.slots.extend(slot);
                     target = match (slot, number) {
@@ -684,6 +690,14 @@ impl Visitor for Learner {
                     self.shape.topic_at = Some(start);
                 }
             }
+        }
+        if is_number_text {
+            let (start, end) = (start + 1, scanner.at - 1);
+            let is_rounded =
+                matches!(target, Some(Target::Exact(_))) && is_rounded(&scanner.text[start..end]);
+            self.possible &= !is_rounded && time_target.is_none();
+            self.step(scanner.text, start, end, Expected::Number(target.unwrap_or(Target::Skip)));
+            return Ok(());
         }
         // What a run would refuse is not worth a step: it would be learnt again with every message.
         let text = &scanner.text[start..scanner.at];
