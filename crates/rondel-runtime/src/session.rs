@@ -34,7 +34,7 @@ use crate::explanation::Signal;
 use crate::limits::Refused;
 use crate::missing::{Missing, Needed};
 use crate::notice::{INEXACT, Misread, Notice, no_number};
-use crate::omission::{FirstOmission, Omissions, Reason};
+use crate::omission::{FirstOmission, Omission, Omissions, Reason};
 use crate::options::{Input, Options, PublisherType};
 use crate::report::{PropertyInfo, Report};
 use crate::saved::StartError;
@@ -921,12 +921,13 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
         }
         self.add_doubtful(&mut summary);
-        let mut omissions = self.omissions();
-        omissions.rename(|topic| {
-            topic.index().checked_sub(self.declared).map_or(topic, |event| self.events[event])
-        });
-        summary.add_omissions(&omissions, self.blind);
+        summary.add_omissions(&self.omissions(), self.blind);
         summary
+    }
+
+    /// The messages that were not evaluated so far: at the end those of [`Summary::omitted`].
+    pub fn omitted(&self) -> Vec<Omission> {
+        self.omissions().all(|topic| self.shared.needed.name_of(topic))
     }
 
     /// The messages that were not evaluated, also those that other parts count.
@@ -971,6 +972,10 @@ impl Session {
         for (topic, first) in &self.shared.first_mistyped {
             omissions.describe(Reason::OtherFieldType, *topic, first);
         }
+        // Events of a topic are counted as its messages.
+        omissions.rename(|topic| {
+            topic.index().checked_sub(self.declared).map_or(topic, |event| self.events[event])
+        });
         omissions
     }
 }

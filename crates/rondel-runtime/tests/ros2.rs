@@ -146,7 +146,7 @@ fn diagnostics_are_read_by_rosbags_and_levels_stay_for_a_period() {
     };
     let tick = |diagnostics: &mut Diagnostics, now: f64, ends: bool, messages: &mut Vec<_>| {
         let mut message = Vec::new();
-        let is_due = diagnostics.tick(at(now), ends, &mut message);
+        let is_due = diagnostics.tick(at(now), ends, Vec::new, &mut message);
         if is_due {
             messages.push(message);
         }
@@ -212,9 +212,9 @@ fn instances_are_limited_and_violated_ones_come_first() {
     let mut arrays = vec![Vec::new(), Vec::new()];
     push_all(&mut diagnostics, 0..MOST_STATUSES + 5, false);
     push_all(&mut diagnostics, 5000..5003, true);
-    diagnostics.tick(at(101.0), false, &mut arrays[0]);
+    diagnostics.tick(at(101.0), false, Vec::new, &mut arrays[0]);
     push_all(&mut diagnostics, 6000..6000 + MOST_STATUSES, true);
-    diagnostics.tick(at(103.0), false, &mut arrays[1]);
+    diagnostics.tick(at(103.0), false, Vec::new, &mut arrays[1]);
     let (_, read) = read(&python, DIAGNOSTICS, "-", &arrays);
     assert_eq!(read[0]["status"].as_array().unwrap().len(), MOST_STATUSES + 1);
     for id in 5000..5003 {

@@ -297,7 +297,8 @@ impl Pipeline {
         state.traffic.last.get_or_insert_with(now);
         state.ended = true;
         self.sooner.notify_all();
-        let mut all = state.sinks.close();
+        let inner = &mut *state;
+        let mut all = inner.sinks.close(&inner.session);
         all.extend(publishers(std::mem::take(&mut state.notices.sinks)));
         all.extend(publishers(std::mem::take(&mut state.released)));
         Some(all)
@@ -312,7 +313,7 @@ impl Pipeline {
             self.sooner.notify_one();
         }
         state.emit();
-        if state.sinks.tick(false) && self.batching {
+        if state.sinks.tick(&state.session, false) && self.batching {
             state.sinks.release();
         }
         if let Some(recorder) = &mut state.recorder {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rondel_net::adapter::{PublishError, Publisher, now};
 use rondel_runtime::ros2::{self, Diagnostics};
-use rondel_runtime::{PropertyInfo, Report};
+use rondel_runtime::{PropertyInfo, Report, Session};
 
 use crate::console::Console;
 use crate::output::VerdictWriter;
@@ -124,11 +124,12 @@ impl Sinks {
         }
     }
 
-    /// Publishes diagnostics that are due, and the last ones when the run `ends`. Returns whether there were any.
-    pub fn tick(&mut self, ends: bool) -> bool {
+    /// Publishes diagnostics of a session that are due, and the last ones when the run `ends`. Returns whether there
+    /// were any.
+    pub fn tick(&mut self, session: &Session, ends: bool) -> bool {
         let mut due = false;
         for (publisher, diagnostics) in &mut self.diagnostics {
-            if diagnostics.tick(now(), ends, &mut self.text) {
+            if diagnostics.tick(now(), ends, || session.omitted(), &mut self.text) {
                 due = true;
                 match publisher.publish(&self.text) {
                     Ok(()) | Err(PublishError::Slow) => {}
@@ -225,8 +226,8 @@ impl Sinks {
     }
 
     /// Writes the buffers and returns the publishers, to be flushed. Later reports have no sink.
-    pub fn close(&mut self) -> Vec<Arc<dyn Publisher>> {
-        self.tick(true);
+    pub fn close(&mut self, session: &Session) -> Vec<Arc<dyn Publisher>> {
+        self.tick(session, true);
         self.diagnostics.clear();
         self.outlets.clear();
         // The vector keeps its length, as a receiver may be called once more.

@@ -5,11 +5,13 @@
 
 mod support;
 
+use std::process::Command;
+
 use rondel_recording::{McapWriter, MessageHead, WriterOptions};
 use rondel_runtime::Reason;
-use support::network::{arguments, free_endpoint, zenoh};
+use support::network::{arguments, free_endpoint, zenoh, zenoh_listening};
 use support::process::Process;
-use support::{Finished, Folder, rondel, rondel_with_input};
+use support::{Finished, Folder, RONDEL, rondel, rondel_with_input};
 
 /// The specification of most rows: no message that is evaluated violates it.
 const BELOW: &str = "topic v \"v\"\nproperty ok = v.v < 5\n";
@@ -287,6 +289,42 @@ fn payloads(reason: Reason) -> Option<&'static str> {
     })
 }
 
+/// Number of messages that `replay` publishes, its exit status, and a part of its summary. Payloads are published as they
+/// were recorded: whether they can be evaluated is decided by the monitor that receives them. A new reason needs a row
+/// here to compile.
+fn replayed(reason: Reason) -> (u64, i32, &'static str) {
+    match reason {
+        Reason::Lost | Reason::RefusedTime | Reason::TooLarge | Reason::OverLimit => (2, 0, ""),
+        Reason::OtherFieldType | Reason::NotANumber => (3, 0, ""),
+        Reason::Undecodable | Reason::Late => (4, 0, ""),
+        Reason::OtherType => (1, 5, "left out v: the encoding 'unheard-of' is not known"),
+        Reason::Skipped => (2, 3, "1 part of the recording could not be read"),
+        Reason::OutsideSpan => (1, 0, ""),
+        Reason::Dropped => {
+            (2, 0, "the recording is not complete: its recorder missed 4 messages (4 refused)")
+        }
+        Reason::NotReceived => (2, 0, "its recorder was cut off from a network 1 time, first at 2 s"),
+    }
+}
+
+#[test]
+fn replay_publishes_what_was_recorded_and_says_what_is_missing() {
+    for reason in Reason::ALL {
+        let (folder, row) = (Folder::new(), row(reason));
+        let (_, recording) = files(&folder, &row);
+        let (published, status, said) = replayed(reason);
+        let own = ["replay", &recording, "--to", "zenoh", "--wait", "0", "--as-fast-as-possible"];
+        let span = if reason == Reason::OutsideSpan { row.options } else { &[] };
+        let network = zenoh_listening("peer", &free_endpoint());
+        let replayed = rondel(arguments(&[&own, span].concat(), &network));
+        let found = format!("{reason:?} {:?} {}", replayed.status, replayed.stderr);
+        assert_eq!(replayed.status, Some(status), "{found}");
+        let messages = if published == 1 { "message" } else { "messages" };
+        assert!(replayed.stderr.contains(&format!("replayed {published} {messages} of")), "{found}");
+        assert!(replayed.stderr.contains(said), "{found}");
+    }
+}
+
 #[test]
 fn live_runs_show_reasons_in_their_summary() {
     for reason in Reason::ALL {
@@ -296,12 +334,20 @@ fn live_runs_show_reasons_in_their_summary() {
         let time = if reason == Reason::RefusedTime { ", time: t" } else { "" };
         let deployment = format!(
             "specification: spec.rondel\ntopics: {{ v: {{ source: \"zenoh:v\"{time} }} }}\n\
-             zenoh: {{ mode: router, listen: [\"{endpoint}\"] }}\nverdicts: {{ emit: every, to: [stdout] }}\n{}",
+             zenoh: {{ mode: router, listen: [\"{endpoint}\"] }}\nros2: {{ middleware: zenoh }}\n\
+             verdicts: {{ emit: every, to: [stdout, \"ros2:/diagnostics\"] }}\n{}",
             row.deployment.unwrap_or_default()
         );
         let deployment = folder.file("rondel.yaml", deployment);
         let mut run = Process::rondel(["run", &deployment, "--strict", "--summary", "json"]);
         run.wait_stderr("ready");
+        let mut tap = Command::new(RONDEL);
+        let own =
+            ["tap", "ros2:/diagnostics", "--type", "diagnostic_msgs/msg/DiagnosticArray", "--format", "json"];
+        tap.args(arguments(&own, &zenoh("client", &endpoint))).env("RMW_IMPLEMENTATION", "rmw_zenoh_cpp");
+        let mut diagnostics = Process::start(tap);
+        let before = diagnostics.wait_stdout("rondel");
+        assert!(before.contains("checking 1 property"), "{before}");
         let own = ["publish", "--to", "zenoh:v", "--wait", "60"];
         rondel_with_input(arguments(&own, &zenoh("client", &endpoint)), payloads.as_bytes()).expect_status(0);
         // Verdicts of the messages that are evaluated.
@@ -311,6 +357,11 @@ fn live_runs_show_reasons_in_their_summary() {
             _ => 2,
         };
         run.take_stdout(evaluated);
+        let shown = diagnostics.wait_stdout("not evaluated: ");
+        let key = format!("\"key\":\"not evaluated: {}", reason.as_str());
+        assert!(shown.contains(&key) && shown.contains("not everything was evaluated"), "{shown}");
+        diagnostics.terminate();
+        diagnostics.finish();
         run.terminate();
         let ended = run.finish();
         ended.expect_status(4);

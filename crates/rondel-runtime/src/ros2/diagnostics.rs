@@ -10,6 +10,7 @@ use rondel_event::{Timestamp, Value, Verdict};
 
 use super::cdr::CdrWriter;
 use super::plain;
+use crate::omission::Omission;
 use crate::report::{PropertyInfo, Report};
 use crate::text::{counted, parameters_text, write_parameters, write_seconds};
 
@@ -22,6 +23,10 @@ const HARDWARE: &str = "rondel";
 /// Severities of which a violation is a warning.
 const WARNINGS: [&str; 9] =
     ["warning", "warn", "info", "information", "notice", "minor", "low", "advisory", "debug"];
+/// For how long the own status is a warning after a message that was not evaluated, in nanoseconds.
+const RECENT: i64 = 10 * PERIOD;
+/// The largest number of reasons and topics of messages that were not evaluated.
+const MOST_OMISSIONS: usize = 32;
 /// Values of an explanation in a status.
 const MOST_EVIDENCE: usize = 32;
 
@@ -98,6 +103,10 @@ pub struct Diagnostics {
     plain: Vec<usize>,
     /// How many new instances had no status, and how many of these were violated.
     hidden: (u64, u64),
+    /// The messages that were not evaluated, how many, and when the number last grew.
+    omitted: Vec<Omission>,
+    omissions: u64,
+    grew: Option<Timestamp>,
     last: Option<Timestamp>,
     key: Vec<u8>,
 }
@@ -108,9 +117,21 @@ impl Diagnostics {
     /// No verdict yet, on those of all properties that are `shown`.
     pub fn new(properties: &[PropertyInfo], shown: Vec<bool>) -> Diagnostics {
         let (statuses, places, key) = Default::default();
-        let (hidden, last) = Default::default();
-        let plain = vec![NONE; properties.len()];
-        Diagnostics { properties: properties.to_vec(), shown, statuses, places, plain, hidden, last, key }
+        let (hidden, omitted, omissions, grew, last) = Default::default();
+        let (plain, properties) = (vec![NONE; properties.len()], properties.to_vec());
+        Diagnostics {
+            properties,
+            shown,
+            statuses,
+            places,
+            plain,
+            hidden,
+            omitted,
+            omissions,
+            grew,
+            last,
+            key,
+        }
     }
 
     /// Takes a verdict. Where its level is worse than what is shown, writes an array with this status, in place of what
@@ -153,12 +174,23 @@ impl Diagnostics {
     }
 
     /// Writes all statuses, in place of what `out` contains, if a period has passed since the last time, or if the run
-    /// `ends`. Returns whether it did.
-    pub fn tick(&mut self, now: Timestamp, ends: bool, out: &mut Vec<u8>) -> bool {
+    /// `ends`. Returns whether it did. `omitted` returns the messages that were not evaluated so far.
+    pub fn tick(
+        &mut self,
+        now: Timestamp,
+        ends: bool,
+        omitted: impl FnOnce() -> Vec<Omission>,
+        out: &mut Vec<u8>,
+    ) -> bool {
         // A clock that was set back is no reason for silence.
         let is_due = |last: Timestamp| !(0..PERIOD).contains(&now.as_nanos().saturating_sub(last.as_nanos()));
         if !ends && !self.last.is_none_or(is_due) {
             return false;
+        }
+        self.omitted = omitted();
+        let omissions = self.omitted.iter().fold(0u64, |all, own| all.saturating_add(own.count));
+        if std::mem::replace(&mut self.omissions, omissions) < omissions {
+            self.grew = Some(now);
         }
         self.last = Some(now);
         for status in &mut self.statuses {
@@ -227,23 +259,7 @@ impl Diagnostics {
             shown.filter(|(property, place)| **place == NONE && property.parameters.is_empty())
         };
         let mut message = begin(now, 1 + self.statuses.len() + waiting().count(), out);
-        let (hidden, violated) = self.hidden;
-        let properties = counted(shown().count() as u64, "property", "properties");
-        let (level, text) = match (ends, hidden, violated) {
-            (true, ..) => (Level::Stale, format!("checking of {properties} has ended")),
-            (_, 0, _) => (Level::Ok, format!("checking {properties}")),
-            (_, _, 0) => {
-                (Level::Warn, format!("checking {properties}; only {MOST_STATUSES} instances are shown"))
-            }
-            _ => (Level::Error, format!("checking {properties}; violated instances are not shown")),
-        };
-        message.u8(level.number());
-        ["rondel", &text, HARDWARE].iter().for_each(|text| message.string(text));
-        message.u32(2);
-        for (key, count) in [("statuses", self.statuses.len() as u64), ("verdicts not shown", hidden)] {
-            message.string(key);
-            message.string(&count.to_string());
-        }
+        self.write_own(now, ends, shown().count(), &mut message);
         for status in &self.statuses {
             self.write_status(status, &mut message);
         }
@@ -252,6 +268,41 @@ impl Diagnostics {
             let name = format!("rondel: {}", property.name);
             [&name, "no verdict yet", HARDWARE].iter().for_each(|text| message.string(text));
             message.u32(0);
+        }
+    }
+
+    /// Writes the status of the monitor itself, which checks `properties`.
+    fn write_own(&self, now: Timestamp, ends: bool, properties: usize, message: &mut CdrWriter<'_>) {
+        let (hidden, violated) = self.hidden;
+        let properties = counted(properties as u64, "property", "properties");
+        let is_recent =
+            |grew: Timestamp| (0..RECENT).contains(&now.as_nanos().saturating_sub(grew.as_nanos()));
+        let (mut level, mut text) = match (ends, hidden, violated) {
+            (true, ..) => (Level::Stale, format!("checking of {properties} has ended")),
+            (_, 0, _) => (Level::Ok, format!("checking {properties}")),
+            (_, _, 0) => {
+                (Level::Warn, format!("checking {properties}; only {MOST_STATUSES} instances are shown"))
+            }
+            _ => (Level::Error, format!("checking {properties}; violated instances are not shown")),
+        };
+        if !self.omitted.is_empty() {
+            text.push_str("; not everything was evaluated");
+            if self.grew.is_some_and(is_recent) {
+                level = level.max(if ends { Level::Stale } else { Level::Warn });
+            }
+        }
+        message.u8(level.number());
+        ["rondel", &text, HARDWARE].iter().for_each(|text| message.string(text));
+        let omitted = &self.omitted[..self.omitted.len().min(MOST_OMISSIONS)];
+        message.u32(2 + omitted.len() as u32);
+        let mut value = |key: &str, value: &str| [key, value].iter().for_each(|text| message.string(text));
+        value("statuses", &self.statuses.len().to_string());
+        value("verdicts not shown", &hidden.to_string());
+        for omission in omitted {
+            let topic = omission.topic_name.as_deref().filter(|name| !name.is_empty());
+            let topic = topic.map(|name| format!(" ({name})")).unwrap_or_default();
+            let key = format!("not evaluated: {}{topic}", omission.reason.as_str());
+            value(&key, &omission.sentence(&mut |time| format!("{} s", seconds(time))));
         }
     }
 
@@ -269,11 +320,6 @@ impl Diagnostics {
             (Verdict::Satisfied, _) => "satisfied".to_owned(),
         });
         message.string(HARDWARE);
-        let seconds = |time: Timestamp| {
-            let mut text = Vec::new();
-            write_seconds(time, &mut text);
-            String::from_utf8(text).unwrap_or_default()
-        };
         let mut values = vec![("verdict", shown.verdict.as_str().to_owned()), ("time", seconds(shown.time))];
         values.extend(shown.about.map(|about| ("about", seconds(about))));
         values.extend(shown.step.map(|step| ("step", step.to_string())));
@@ -306,9 +352,7 @@ fn values(report: &Report<'_>) -> Vec<(String, String)> {
     let Some(explanation) = report.explanation() else { return values };
     // The most recent matter most.
     for point in explanation.points.iter().rev() {
-        let mut time = Vec::new();
-        write_seconds(point.time, &mut time);
-        let time = String::from_utf8(time).unwrap_or_default();
+        let time = seconds(point.time);
         for (name, value) in explanation.names.iter().zip(&point.values) {
             if values.len() >= MOST_EVIDENCE {
                 return values;
@@ -321,6 +365,82 @@ fn values(report: &Report<'_>) -> Vec<(String, String)> {
     values
 }
 
+fn seconds(time: Timestamp) -> String {
+    let mut text = Vec::new();
+    write_seconds(time, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
 fn plus(time: Timestamp, nanos: i64) -> Timestamp {
     Timestamp::from_nanos(time.as_nanos().saturating_add(nanos))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rondel_decode::cdr::write_json;
+    use rondel_decode::json::JsonForm;
+    use rondel_decode::schema::Library;
+    use rondel_event::TopicId;
+    use serde_json::Value as Json;
+
+    use super::*;
+    use crate::omission::{FirstOmission, Reason};
+    use crate::ros2::DIAGNOSTICS;
+
+    /// The status of the monitor itself: level, message and values.
+    fn own(message: &[u8]) -> (u64, String, Vec<(String, String)>) {
+        let schema = Library::ros().unwrap().schema(DIAGNOSTICS).unwrap();
+        let mut json = Vec::new();
+        write_json(&schema, message, JsonForm::EXACT, 10_000, &mut json).unwrap();
+        let json: Json = serde_json::from_slice(&json).unwrap();
+        let statuses = json["status"].as_array().unwrap();
+        let own = statuses.iter().find(|status| status["name"] == "rondel").unwrap();
+        let text = |value: &Json| value.as_str().unwrap().to_owned();
+        let values = own["values"].as_array().unwrap();
+        let values = values.iter().map(|value| (text(&value["key"]), text(&value["value"]))).collect();
+        (own["level"].as_u64().unwrap(), text(&own["message"]), values)
+    }
+
+    #[test]
+    fn diagnostics_show_every_reason() {
+        for reason in Reason::ALL {
+            let mut diagnostics = Diagnostics::new(&[], Vec::new());
+            let omission = |count| Omission {
+                reason,
+                topic: Some(TopicId(0)),
+                topic_name: Some("v".to_owned()),
+                count,
+                first: Some(FirstOmission {
+                    time: Some(Timestamp::from_nanos(2_500_000_000)),
+                    detail: "x".into(),
+                }),
+            };
+            let mut tick = |seconds: i64, ends: bool, omitted: Vec<Omission>| {
+                let mut message = Vec::new();
+                let now = Timestamp::from_nanos(seconds * 1_000_000_000);
+                assert!(diagnostics.tick(now, ends, || omitted, &mut message));
+                own(&message)
+            };
+            assert_eq!(tick(100, false, Vec::new()).0, 0);
+            // A warning for ten seconds after the latest.
+            let (level, text, values) = tick(101, false, vec![omission(3)]);
+            assert_eq!(
+                (level, &*text),
+                (1, "checking 0 properties; not everything was evaluated"),
+                "{reason:?}"
+            );
+            let key = format!("not evaluated: {} (v)", reason.as_str());
+            let sentence = omission(3).sentence(&mut |_| "2.5 s".to_owned());
+            assert_eq!(values.last(), Some(&(key, sentence)), "{reason:?}");
+            assert_eq!(tick(110, false, vec![omission(3)]).0, 1);
+            let (level, text, values) = tick(111, false, vec![omission(3)]);
+            assert_eq!((level, &*text), (0, "checking 0 properties; not everything was evaluated"));
+            assert_eq!(values.len(), 3);
+            assert_eq!(tick(112, false, vec![omission(4)]).0, 1);
+            let (level, text, _) = tick(113, true, vec![omission(4)]);
+            assert_eq!(level, 3);
+            assert_eq!(text, "checking of 0 properties has ended; not everything was evaluated");
+        }
+    }
 }

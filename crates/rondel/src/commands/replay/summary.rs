@@ -121,7 +121,7 @@ impl Summary {
                 "{messages} an earlier time than one before: they were sent in the order of the recording"
             ));
         }
-        if self.recorded.missing() > 0 {
+        if !self.recorded.is_complete() {
             add(missing(&self.recorded));
         }
         if *damaged > 0 {
