@@ -111,6 +111,32 @@ fn the_last_side_is_open_until_it_is_seen_again() {
     }
 }
 
+/// A verdict that a message makes certain may be uncertain right after it, and later by time alone.
+#[test]
+fn certainty_ends_by_time_alone() {
+    let later = |case: &mut Case, second: i64| {
+        case.monitor.advance(Timestamp::from_nanos(second * S));
+        case.take();
+        case.verdict
+    };
+    let mut case = Case::new("dense", "(a.x < 3) since on(b)");
+    case.message(0, 1, 1);
+    case.message(1, 2, 0);
+    case.miss(4, 6);
+    assert_eq!(case.message(1, 7, 0), Satisfied);
+    assert_eq!(later(&mut case, 8), Inconclusive);
+    assert_eq!(case.message(0, 9, 1), Inconclusive);
+    assert_eq!(case.message(1, 10, 0), Satisfied);
+    assert_eq!(later(&mut case, 11), Satisfied);
+    let mut case = Case::new("dense", "a.x < 3 or once[0, 2 s] on(b)");
+    case.message(0, 1, 1);
+    case.miss(4, 6);
+    assert_eq!(case.message(1, 7, 0), Satisfied);
+    assert_eq!(later(&mut case, 9), Satisfied);
+    assert_eq!(later(&mut case, 10), Inconclusive);
+    assert_eq!(case.message(0, 11, 1), Satisfied);
+}
+
 #[test]
 fn an_error_state_that_is_not_left_stays() {
     let machine = |rest: &str| {

@@ -91,7 +91,9 @@ impl Doubts {
         }
         let doubts = self.properties.iter().flatten();
         let exact = doubts.filter_map(|doubt| doubt.kleene.as_deref()?.next_deadline());
-        exact.chain(self.next_turn()).min()
+        let fresh =
+            self.properties.iter().flatten().filter_map(|doubt| doubt.fresh.as_ref()?.next_deadline());
+        exact.chain(fresh).chain(self.next_turn()).min()
     }
 
     /// Takes the reports of such properties out.

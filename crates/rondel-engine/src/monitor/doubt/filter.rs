@@ -7,7 +7,7 @@ use rondel_event::{Block, Rows, TopicId, Verdict};
 use super::exact::Call;
 use super::fresh::Fresh;
 use super::state::ReachPlan;
-use super::timed::{Before, Turn, sooner};
+use super::timed::{Before, FreshTurns, Turn, sooner};
 use super::{Doubt, Doubts, Instance, KEYS};
 use crate::exec::report::Report;
 use crate::keyed::Instances;
@@ -53,6 +53,9 @@ impl Monitor {
             doubts.look_ahead(&program, events);
         }
         let len = block.map_or(0, Block::len);
+        if block.is_none() {
+            doubts.fresh().for_each(|(_, fresh)| fresh.advance(self.time));
+        }
         let taken = doubts.take_exact(reports);
         let first_step = self.position.saturating_sub(len as u64);
         let mut row = 0;
@@ -61,7 +64,7 @@ impl Monitor {
                 if let Some(events) = &events {
                     let place = Before { row, position: first_step };
                     doubts.turn(&program, events.time(row), place);
-                    doubts.event(&program, events, row, instances);
+                    doubts.event(&program, events, place, instances);
                 }
                 row += 1;
             }
@@ -79,11 +82,19 @@ impl Monitor {
                 let place = Before { row: first, position: first_step };
                 doubts.turn_property(&program, report.property, until, place);
             }
+            if report.row.is_none() {
+                doubts.reach(report);
+            }
+            let place = Before { row: first, position: first_step };
+            doubts.turn_fresh(&program, report.property, Some((report.time, report.after)), place);
             let is_kept = doubts.report(&program, report, key, time.copied(), *asked);
             noted.report(report);
             is_kept
         });
         take(doubts, len);
+        for property in 0..doubts.properties.len() as u32 {
+            doubts.turn_fresh(&program, property, None, Before { row: len, position: first_step });
+        }
         doubts.fresh().for_each(|(_, fresh)| fresh.end_call());
         if block.is_none() {
             doubts.turn(&program, self.time, Before { row: 0, position: first_step });
@@ -114,6 +125,14 @@ impl Doubts {
         doubts.filter_map(|(place, doubt)| Some((place, doubt.as_mut()?.fresh.as_mut()?)))
     }
 
+    /// Lets the monitor of a property reach the time of a report.
+    fn reach(&mut self, report: &Report) {
+        let doubt = self.properties.get_mut(report.property as usize).and_then(Option::as_mut);
+        if let Some(fresh) = doubt.and_then(|doubt| doubt.fresh.as_mut()) {
+            fresh.reach(report.time);
+        }
+    }
+
     /// Evaluates a block with these monitors.
     fn look_ahead(&mut self, program: &Program, events: &KeyedEvents<'_>) {
         let plans = program.reaches();
@@ -125,8 +144,15 @@ impl Doubts {
     }
 
     /// Takes the event in a row.
-    fn event(&mut self, program: &Program, events: &KeyedEvents<'_>, row: usize, instances: &[Instances]) {
+    fn event(
+        &mut self,
+        program: &Program,
+        events: &KeyedEvents<'_>,
+        before: Before,
+        instances: &[Instances],
+    ) {
         let KeyedEvents { block, keys, .. } = events;
+        let row = before.row;
         let time = events.time(row);
         // What is reported at this event may still be uncertain.
         self.events += 1;
@@ -137,7 +163,7 @@ impl Doubts {
         self.end_whole(program, self.last);
         self.last = time;
         let is_on = |topic: TopicId| block.topic_rows(topic) >> row & 1 == 1;
-        let Doubts { properties, due, .. } = self;
+        let Doubts { properties, due, turned, blind, .. } = self;
         for (place, (plan, doubt)) in program.reaches().iter().zip(properties).enumerate() {
             let Some(doubt) = doubt else { continue };
             let carries = |part: usize| {
@@ -146,13 +172,20 @@ impl Doubts {
             };
             let of_slice = plan.slice.filter(|_| plan.by_key()).and_then(|slice| keys.get(slice));
             let Some((keys, keyed, shared)) = of_slice else {
+                let own = plan.fresh(program, place).filter(|_| doubt.kleene.is_none());
+                if let Some((own, fresh)) = own.zip(doubt.fresh.as_mut()) {
+                    fresh.event(own, block, row, time);
+                    // What time brought before the event depends on the state before it.
+                    let property = place as u32;
+                    FreshTurns { property, plan, doubt, turned, blind, due }.add(None, before);
+                }
                 doubt.state.event(plan, time, is_on, carries, true);
                 sooner(due, doubt.whole.next(&doubt.state, plan));
-                if doubt.kleene.is_none()
-                    && (doubt.fresh.is_some() || doubt.state.is_seen(plan, time))
-                    && let Some(plan) = plan.fresh(program, place)
-                {
-                    doubt.fresh.get_or_insert_default().event(plan, block, row, time);
+                if let Some(own) = own.filter(|_| doubt.fresh.is_none() && doubt.state.is_seen(plan, time)) {
+                    doubt.fresh.get_or_insert_default().event(own, block, row, time);
+                }
+                if let Some(fresh) = doubt.fresh.as_mut().filter(|_| own.is_some()) {
+                    fresh.take();
                 }
                 continue;
             };

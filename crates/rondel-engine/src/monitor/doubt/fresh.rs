@@ -106,22 +106,58 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// Takes the first event after the span, before which everything is unknown, or a later one that was not
+    /// Evaluates the first event after the span, before which everything is unknown, or a later one that was not
     /// [looked ahead](Fresh::look_ahead) at.
     pub(super) fn event(&mut self, plan: &FreshPlan, block: &Block, row: usize, time: i64) {
-        if !self.is_ahead {
-            let is_first = self.monitor.is_none();
-            let (_, own) = &mut **self.monitor.get_or_insert_with(|| plan.begin(time));
-            own.clear();
-            if !plan.copy(block, row, time, own) {
-                return;
-            }
-            if is_first {
-                own.set_bool(plan.unknown, 0, false);
-            }
-            self.step();
+        if self.is_ahead {
+            return;
         }
-        // Up to the verdict at this event, which is there for every event.
+        let is_first = self.monitor.is_none();
+        let (_, own) = &mut **self.monitor.get_or_insert_with(|| plan.begin(time));
+        own.clear();
+        if !plan.copy(block, row, time, own) {
+            return;
+        }
+        if is_first {
+            own.set_bool(plan.unknown, 0, false);
+        }
+        self.step();
+    }
+
+    /// Lets time pass up to a time.
+    pub(super) fn advance(&mut self, now: i64) {
+        let Some((monitor, _)) = self.monitor.as_deref_mut() else { return };
+        let reports = monitor.advance(Timestamp::from_nanos(now)).iter().filter(|own| own.property == 0);
+        self.ahead.extend(reports.map(|own| (None, own.time, own.after, own.verdict)));
+    }
+
+    /// Lets time pass through the time of a report. Verdicts after the last event may have come with it: only without any
+    /// does time go on.
+    pub(super) fn reach(&mut self, time: Timestamp) {
+        if self.ahead.is_empty() {
+            self.advance(time.as_nanos().saturating_add(1));
+        }
+    }
+
+    /// The least time that [`Fresh::advance`] does something for.
+    pub(super) fn next_deadline(&self) -> Option<i64> {
+        self.monitor.as_deref()?.0.next_deadline().map(Timestamp::as_nanos)
+    }
+
+    /// Takes the next verdict that time brought before the next event, and before a time or what follows it.
+    pub(super) fn by_time(&mut self, until: Option<(Timestamp, bool)>) -> Option<(Timestamp, bool, Verdict)> {
+        let (None, time, after, verdict) = self.ahead.front().copied()? else { return None };
+        if until.is_some_and(|until| (time, after) >= until) {
+            return None;
+        }
+        self.ahead.pop_front();
+        self.last = Some(verdict);
+        Some((time, after, verdict))
+    }
+
+    /// Takes the verdict at the event.
+    pub(super) fn take(&mut self) {
+        // It is there for every event.
         while let Some((of, _, _, verdict)) = self.ahead.pop_front() {
             self.last = Some(verdict);
             if of.is_some() {
@@ -163,17 +199,12 @@ impl Fresh {
 
     /// Whether it gives the verdict of a report, which comes after the last event or with it.
     pub(super) fn agrees(&mut self, report: &Report) -> bool {
-        let Some((monitor, _)) = self.monitor.as_deref_mut() else { return false };
+        if self.monitor.is_none() {
+            return false;
+        }
         if report.row.is_none() {
-            let wanted = (report.time, report.after);
-            Fresh::pass(&mut self.ahead, &mut self.last, wanted);
-            // What followed the last event may have come with it: only then does time go on.
-            if self.ahead.is_empty() {
-                let next = Timestamp::from_nanos(report.time.as_nanos().saturating_add(1));
-                let reports = monitor.advance(next).iter().filter(|own| own.property == 0);
-                self.ahead.extend(reports.map(|own| (None, own.time, own.after, own.verdict)));
-                Fresh::pass(&mut self.ahead, &mut self.last, wanted);
-            }
+            self.reach(report.time);
+            Fresh::pass(&mut self.ahead, &mut self.last, (report.time, report.after));
         }
         report.verdict != Verdict::Inconclusive && self.last == Some(report.verdict)
     }

@@ -3,7 +3,7 @@
 use rondel_event::{Timestamp, Verdict};
 
 use super::state::{ReachPlan, State};
-use super::{Doubt, Doubts, Instance};
+use super::{Blind, Doubt, Doubts, Instance};
 use crate::exec::report::{Report, ReportKey, Withheld};
 use crate::monitor::program::Program;
 use crate::monitor::{before, step_before};
@@ -106,6 +106,21 @@ impl Doubts {
         }
     }
 
+    /// The same as a fresh monitor changes its verdict: see [`FreshTurns::add`].
+    pub(super) fn turn_fresh(
+        &mut self,
+        program: &Program,
+        property: u32,
+        until: Option<(Timestamp, bool)>,
+        place: Before,
+    ) {
+        let Doubts { properties, blind, turned, due, .. } = self;
+        let at = property as usize;
+        if let (Some(plan), Some(Some(doubt))) = (program.reaches().get(at), properties.get_mut(at)) {
+            FreshTurns { property, plan, doubt, turned, blind, due }.add(until, place);
+        }
+    }
+
     /// Takes the reports that time alone brought, in their order.
     pub(super) fn take_turned(
         &mut self,
@@ -133,6 +148,49 @@ impl Instance {
         let begins =
             state.begins(plan).filter(|_| is_whole && !self.has_begun && verdict != Verdict::Inconclusive)?;
         Some(Turn { decided: begins, about: begins, verdict: Verdict::Inconclusive, is_withheld: true })
+    }
+}
+
+/// A property whose verdict is certain while a [`Fresh`](super::fresh::Fresh) monitor agrees with it.
+pub(super) struct FreshTurns<'a> {
+    pub(super) property: u32,
+    pub(super) plan: &'a ReachPlan,
+    pub(super) doubt: &'a mut Doubt,
+    pub(super) turned: &'a mut Vec<Turned>,
+    pub(super) blind: &'a mut Vec<Blind>,
+    pub(super) due: &'a mut Option<i64>,
+}
+
+impl FreshTurns<'_> {
+    /// Adds the verdicts that become certain or uncertain as the fresh monitor changes its verdict by time alone, before the
+    /// next event and before a time or what follows it. The verdict of the property itself stays meanwhile.
+    pub(super) fn add(self, until: Option<(Timestamp, bool)>, place: Before) {
+        let FreshTurns { property, plan, doubt, turned, blind, due } = self;
+        let Doubt { state, fresh, whole, is_passed, .. } = doubt;
+        let Some(fresh) = fresh else { return };
+        while let Some((time, after, verdict)) = fresh.by_time(until) {
+            let Some(seen) = whole.seen.filter(|seen| *seen != Verdict::Inconclusive) else { continue };
+            let is_certain = verdict == seen;
+            let is_doubtful = state.is_doubtful(plan, time.as_nanos(), 0);
+            if is_certain != whole.is_shown || !is_certain && !is_doubtful {
+                continue;
+            }
+            whole.is_shown = !is_certain;
+            whole.has_begun = true;
+            sooner(due, whole.next(state, plan));
+            *is_passed |= is_certain;
+            if let Some(blind) = blind.get_mut(property as usize).filter(|_| !is_certain) {
+                (blind.times, blind.verdicts) = (blind.times + 1, blind.verdicts + 1);
+            }
+            let (verdict, withheld) = match is_certain {
+                true => (seen, Withheld::No),
+                false => (Verdict::Inconclusive, Withheld::Yes),
+            };
+            let order = before(place.row);
+            let made = Report::at_event(verdict, step_before(place.position, order), time);
+            let report = Report { property, row: None, at_event: false, after, withheld, order, ..made };
+            turned.push(Turned { report, key: None });
+        }
     }
 }
 
