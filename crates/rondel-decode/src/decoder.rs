@@ -381,6 +381,18 @@ impl Decoder {
         }
     }
 
+    /// Returns how many elements of arrays so far were NaN or null, and were left out of conditions and measures.
+    pub fn left_out(&self) -> u64 {
+        match self {
+            Decoder::Cdr(decoder) => decoder.left_out(),
+            Decoder::Protobuf(decoder) => decoder.left_out(),
+            Decoder::Flatbuffers(decoder) => decoder.left_out(),
+            Decoder::Binary(decoder) => decoder.left_out(),
+            Decoder::Json(decoder) => decoder.left_out(),
+            Decoder::Plain(_) | Decoder::Awaiting(_) => 0,
+        }
+    }
+
     /// Returns the slot of an integer beyond the signed 64-bit range, if one of the mistyped values is one.
     pub fn too_large(&self) -> Option<Slot> {
         match self {

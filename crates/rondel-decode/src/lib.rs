@@ -18,6 +18,7 @@ pub mod binary;
 pub mod cdr;
 mod changes;
 mod decoder;
+mod elements;
 mod error;
 mod fields;
 pub mod flatbuffers;

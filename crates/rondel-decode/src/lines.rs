@@ -172,6 +172,8 @@ pub struct Lines {
     unseen: Vec<Unseen>,
     /// The first value of another type than is read on each topic for which it was in the last call.
     first_mistyped: Vec<Mistyped>,
+    /// Elements of arrays of a topic that are null, and were left out, for which the last call read them.
+    left_out: Vec<(TopicId, u64)>,
     undecodable: u64,
     /// Messages without a payload.
     empty: u64,
@@ -497,6 +499,7 @@ impl Lines {
             origins: Vec::new(),
             unseen: Vec::new(),
             first_mistyped: Vec::new(),
+            left_out: Vec::new(),
             undecodable: 0,
             empty: 0,
             first_undecodable: None,
@@ -591,6 +594,7 @@ impl Lines {
         self.origins.clear();
         self.unseen.clear();
         self.first_mistyped.clear();
+        self.left_out.clear();
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
@@ -748,7 +752,7 @@ impl Lines {
             (Ok(()), None) => None,
         };
         let (mistyped, time, origin) = (writer.mistyped, writer.time, writer.origin);
-        let first_mistyped = writer.first_mistyped;
+        let (first_mistyped, left_out) = (writer.first_mistyped, writer.left_out);
         let no_number = writer.no_number.filter(|text| Some(text.slot()) == first_mistyped);
         let is_inexact = first_mistyped.is_some() && first_mistyped == writer.large;
         if let Some(reason) = undecodable {
@@ -766,6 +770,9 @@ impl Lines {
         if let Err(error) = walked {
             block.pop();
             return Err(json(error));
+        }
+        if left_out > 0 {
+            self.left_out.push((id, left_out));
         }
         if let Some(slot) = first_mistyped {
             if self.shapes.mistyped().get(id.index()).is_none_or(|count| *count == 0) {
@@ -841,6 +848,11 @@ impl Lines {
     /// How many values on each topic had another type than the program reads; topics beyond the end had none.
     pub fn mistyped(&self) -> &[u64] {
         self.shapes.mistyped()
+    }
+
+    /// The elements of arrays that are null, and were left out of conditions and measures by the last call, by topic.
+    pub fn left_out(&self) -> &[(TopicId, u64)] {
+        &self.left_out
     }
 
     /// The first value of another type than the program reads on each topic for which the last [`Lines::take`] read it.

@@ -2,6 +2,7 @@
 
 use rondel_event::{Block, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
 
+use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{MessageError, MessageErrorKind, Parsed};
 use crate::fields::Want;
 use crate::json::{Meaning, characters, text_time};
@@ -41,97 +42,6 @@ pub(crate) enum Target {
     Element,
 }
 
-/// An element that is measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Measurand {
-    Number(f64),
-    /// Null, or not a number.
-    Unknown,
-    /// A value of another type.
-    Other,
-}
-
-/// What is known of the elements of an array so far.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
-    count: u64,
-    sum: f64,
-    least: f64,
-    greatest: f64,
-    is_unknown: bool,
-    is_other: bool,
-}
-
-impl Measured {
-    pub(crate) const NOTHING: Measured = Measured {
-        count: 0,
-        sum: 0.0,
-        least: f64::INFINITY,
-        greatest: f64::NEG_INFINITY,
-        is_unknown: false,
-        is_other: false,
-    };
-
-    #[inline(always)]
-    pub(crate) fn add(&mut self, element: Measurand) {
-        match element {
-            Measurand::Number(value) => {
-                self.count += 1;
-                self.sum += value;
-                self.least = self.least.min(value);
-                self.greatest = self.greatest.max(value);
-                self.is_unknown |= value.is_nan();
-            }
-            Measurand::Unknown => self.is_unknown = true,
-            Measurand::Other => self.is_other = true,
-        }
-    }
-
-    /// How many words hold it between two elements.
-    pub(crate) const WORDS: usize = 4;
-
-    /// What words hold that were 0 before the first element.
-    pub(crate) fn from_words([count, sum, least, greatest]: [u64; Measured::WORDS]) -> Measured {
-        match count {
-            0 => Measured::NOTHING,
-            _ => Measured {
-                count: count >> 1,
-                sum: f64::from_bits(sum),
-                least: f64::from_bits(least),
-                greatest: f64::from_bits(greatest),
-                is_unknown: count & 1 == 1,
-                is_other: false,
-            },
-        }
-    }
-
-    /// The words for numbers that have been added.
-    pub(crate) fn words(&self) -> [u64; Measured::WORDS] {
-        let count = self.count << 1 | u64::from(self.is_unknown);
-        [count, self.sum.to_bits(), self.least.to_bits(), self.greatest.to_bits()]
-    }
-
-    /// Writes a measure. Returns how many values of another type there are: the array counts as one.
-    pub(crate) fn write(&self, block: &mut Block, row: usize, slot: Slot, measure: Quantifier) -> u64 {
-        let value = match measure {
-            Quantifier::Min => self.least,
-            Quantifier::Max => self.greatest,
-            Quantifier::Sum => self.sum,
-            _ => self.sum / self.count as f64,
-        };
-        match slot {
-            // Infinities may cancel each other out.
-            Slot::Float(column)
-                if self.count > 0 && !self.is_unknown && !self.is_other && !value.is_nan() =>
-            {
-                block.set_float(column, row, value);
-            }
-            slot => block.set_invalid(slot, row),
-        }
-        u64::from(self.is_other)
-    }
-}
-
 /// A value without parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scalar<'m> {
@@ -169,8 +79,12 @@ pub(crate) struct Sink<'w> {
     pub(crate) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
     pub(crate) large: Option<Slot>,
+    /// Elements of arrays that are NaN, and were left out.
+    pub(crate) left_out: u64,
     /// The conditions that the current element meets.
     pub(crate) met: u64,
+    /// The conditions whose number is NaN or null in the current element.
+    pub(crate) unknown: u64,
     /// The current element, where it is measured.
     pub(crate) element: Measurand,
     /// Whether an integer of an element that is tested has another type.
@@ -223,6 +137,8 @@ pub(crate) struct Refused {
     pub(crate) count: u64,
     /// Numbers that were NaN.
     pub(crate) not_numbers: u64,
+    /// Elements of arrays that were NaN, and were left out.
+    pub(crate) left_out: u64,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
     pub(crate) large: Option<Slot>,
     /// The first text that should be a number and is none.
@@ -232,11 +148,13 @@ pub(crate) struct Refused {
 impl Refused {
     /// Adds those of another message.
     #[inline(always)]
-    pub(crate) fn add(&mut self, count: u64, not_numbers: u64, large: Option<Slot>) {
-        self.count += count;
-        self.not_numbers += not_numbers;
-        if large.is_some() {
-            self.large = large;
+    pub(crate) fn add(&mut self, other: Refused) {
+        self.count += other.count;
+        // Arrays may come in parts, of which a later one takes back what an earlier one counted.
+        self.not_numbers = self.not_numbers.wrapping_add(other.not_numbers);
+        self.left_out += other.left_out;
+        if other.large.is_some() {
+            self.large = other.large;
         }
     }
 
@@ -296,23 +214,6 @@ impl Target {
     }
 }
 
-/// Writes what conditions on elements come to, if of `total` elements so many meet them.
-pub(crate) fn write_elements(
-    block: &mut Block,
-    row: usize,
-    slot: Slot,
-    quantifier: Quantifier,
-    [met, total]: [u64; 2],
-) {
-    match (slot, quantifier) {
-        (Slot::Bool(column), Quantifier::Any) => block.set_bool(column, row, met > 0),
-        (Slot::Bool(column), Quantifier::All) => block.set_bool(column, row, met == total),
-        // No message has more elements.
-        (Slot::Int(column), Quantifier::Count) => block.set_int(column, row, met as i64),
-        _ => {}
-    }
-}
-
 /// The target that is cleared where there is no array to test.
 pub(crate) fn elements_target(slot: Slot) -> Option<Target> {
     match slot {
@@ -341,8 +242,10 @@ impl<'w> Sink<'w> {
             time: None,
             mistyped: 0,
             not_numbers: 0,
+            left_out: 0,
             large: None,
             met: 0,
+            unknown: 0,
             element: Measurand::Other,
             has_other: false,
             no_number: None,
@@ -359,8 +262,9 @@ impl<'w> Sink<'w> {
         if let Some(time) = self.time {
             self.block.set_time(self.row, time);
         }
-        refused.add(self.mistyped, self.not_numbers, self.large);
-        refused.add_text(self.no_number);
+        let Sink { mistyped: count, not_numbers, left_out, large, no_number, .. } = self;
+        refused.add(Refused { count, not_numbers, left_out, large, no_number: None });
+        refused.add_text(no_number);
         Ok(())
     }
 
@@ -435,6 +339,9 @@ impl<'w> Sink<'w> {
                 self.has_other |=
                     matches!(test, Test::Integer(..)) && !is_null(value) && !is_of_integer(value);
                 self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
+                if !holds && is_unknown(test, value) {
+                    self.unknown |= 1 << bit;
+                }
             }
             (Target::OneOf(bit, values), value) => {
                 let holds = is_one_of(values, value);
@@ -444,7 +351,7 @@ impl<'w> Sink<'w> {
                 self.element = match value {
                     Scalar::Int(value) => Measurand::Number(value as f64),
                     Scalar::Large(value) | Scalar::Float(value) => Measurand::Number(value),
-                    Scalar::Null => Measurand::Unknown,
+                    Scalar::Null => Measurand::Null,
                     _ => Measurand::Other,
                 };
             }
@@ -489,6 +396,24 @@ impl<'w> Sink<'w> {
         for slot in optional {
             // A value that was written stays valid.
             self.block.mark_present(*slot, 1 << self.row);
+        }
+    }
+
+    /// Writes the value of a measure or a quantifier. Returns how many elements were left out.
+    pub(crate) fn elements(
+        &mut self,
+        (slot, quantifier): (Slot, Quantifier),
+        measured: &Measured,
+        tested: &Tested,
+    ) -> u64 {
+        if quantifier.is_measure() {
+            let lacking = measured.write(self.block, self.row, slot, quantifier);
+            self.mistyped += lacking.mistyped;
+            self.not_numbers += lacking.not_numbers;
+            measured.left_out(quantifier)
+        } else {
+            self.not_numbers += tested.write(self.block, self.row, slot, quantifier);
+            tested.left_out
         }
     }
 
@@ -550,6 +475,21 @@ impl<'w> Sink<'w> {
 
 fn is_null(value: Scalar<'_>) -> bool {
     matches!(value, Scalar::Null)
+}
+
+/// Whether a number that a condition compares is NaN or null.
+fn is_unknown(test: &Test, value: Scalar<'_>) -> bool {
+    match value {
+        Scalar::Null => is_of_number(test),
+        // Where an integer is declared, NaN has another type.
+        Scalar::Float(value) => value.is_nan() && is_of_number(test) && !matches!(test, Test::Integer(..)),
+        _ => false,
+    }
+}
+
+/// Whether a condition compares a number.
+pub(crate) fn is_of_number(test: &Test) -> bool {
+    matches!(test, Test::Number(..) | Test::Integer(..) | Test::Equals(Value::Int(_) | Value::Float(_)))
 }
 
 /// Whether a value counts as an integer.

@@ -26,7 +26,7 @@ mod level {
 /// A word of the language that stands for several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The word: `changed`, `rising`, `falling`, `known`, `is_nan`.
+    /// The word: `changed`, `rising`, `falling`, `known`, `is_nan`, `finite`.
     pub word: &'static str,
     /// The operand.
     pub operand: ExprId,
@@ -34,7 +34,7 @@ pub struct Word {
 
 /// The word for a node and its operands, if there is one.
 pub fn word(spec: &Spec, id: ExprId) -> Option<Word> {
-    if let Some(Call { word: word @ ("known" | "is_nan"), operands, .. }) = spec.places.call(id) {
+    if let Some(Call { word: word @ ("known" | "is_nan" | "finite"), operands, .. }) = spec.places.call(id) {
         return Some(Word { word, operand: *operands.first()? });
     }
     let node = |id: ExprId| &spec.nodes[id.index()];

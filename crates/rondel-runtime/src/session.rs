@@ -218,6 +218,8 @@ struct Shared {
     omissions: Omissions,
     /// The first value of another type on a topic in lines, whose number the decoder counts.
     first_mistyped: Vec<(TopicId, FirstOmission)>,
+    /// For each topic the elements of arrays in lines that were left out, as they are null.
+    left_out: Vec<u64>,
     /// The times of the first and the last message.
     span: Option<(Timestamp, Timestamp)>,
     needed: Arc<Needed>,
@@ -538,6 +540,11 @@ impl Session {
         };
         for first in lines.first_mistyped() {
             self.see_mistyped(first);
+        }
+        for (topic, count) in lines.left_out() {
+            if let Some(all) = self.shared.left_out.get_mut(topic.index()) {
+                *all += count;
+            }
         }
         if let Some(fate) = self.shared.laps.decided() {
             self.settle_lap(fate);
@@ -921,8 +928,21 @@ impl Session {
             Route::Synchronized(synchronized) => synchronized.summarize(&mut summary),
         }
         self.add_doubtful(&mut summary);
+        summary.omissions.extend(self.elements_left_out());
         summary.add_omissions(&self.omissions(), self.blind);
         summary
+    }
+
+    /// The elements of arrays that were left out of conditions and measures, as sentences.
+    fn elements_left_out(&self) -> impl Iterator<Item = String> + '_ {
+        let decoders = self.route.decoders().iter().map(|decoder| decoder.left_out());
+        let topics = self.shared.topics.iter().zip(&self.shared.left_out).zip(decoders);
+        topics.filter_map(|((topic, in_lines), decoded)| {
+            let count = in_lines + decoded;
+            let elements = crate::text::counted(count, "element of an array is", "elements of arrays are");
+            let were = if count == 1 { "was" } else { "were" };
+            (count > 0).then(|| format!("{}: {elements} NaN or null, and {were} left out", topic.name))
+        })
     }
 
     /// The messages that were not evaluated so far: at the end those of [`Summary::omitted`].

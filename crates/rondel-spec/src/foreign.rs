@@ -31,7 +31,7 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["minimum", "fmin"], "min({x}, {y})"),
     (&["maximum", "fmax"], "max({x}, {y})"),
     (&["clip", "saturate", "constrain", "bound"], "clamp({x}, {y}, {z})"),
-    (&["isfinite", "is_finite"], "abs({x}) <= 1.7976931348623157e308"),
+    (&["isfinite", "is_finite"], "finite({x})"),
     (&["isinf", "is_inf", "isinfinite"], "abs({x}) > 1.7976931348623157e308"),
     (&["isnan"], "is_nan({x})"),
     (&["is_known", "has_value", "is_some", "is_valid"], "known({x})"),

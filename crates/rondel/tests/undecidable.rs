@@ -89,3 +89,59 @@ fn nothing_that_measures_time_is_satisfied_without_times() {
     let timed = folder.file("timed.jsonl", "{\"time\":1,\"x\":1}\n{\"time\":2,\"x\":2}\n");
     rondel(["check", &spec, &timed]).expect_status(0);
 }
+
+/// A deployment of a LaserScan as CBOR: each message has the bytes of its array of floats.
+fn scans(folder: &Folder, all: &[&[f32]]) -> String {
+    let path = folder.path("scan.mcap");
+    let options = WriterOptions { library: "rondel test".to_owned(), ..WriterOptions::default() };
+    let mut writer = McapWriter::create(path.as_ref(), &options).unwrap();
+    let channel = writer.channel("scan", "cbor", 0, &[]).unwrap();
+    for (second, ranges) in (1_790_000_000..).zip(all) {
+        let mut payload = vec![0xa1, 0x61, b'r', 0x80 | ranges.len() as u8];
+        for range in *ranges {
+            payload.push(0xfa);
+            payload.extend(range.to_be_bytes());
+        }
+        let log_time = second * 1_000_000_000;
+        writer
+            .message(&MessageHead { channel, sequence: 0, log_time, publish_time: log_time }, &payload)
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn elements_that_are_nan_are_left_out_and_counted() {
+    const NAN: f32 = f32::NAN;
+    let folder = Folder::new();
+    let four = "topic scan { r: [float] }\nproperty near = min(scan.r) > 0.3\n\
+        property clear = all r in scan.r: r > 0.3\nproperty free = not (any r in scan.r: r < 0.3)\n\
+        property few = (count r in scan.r: r < 0.3) < 1\n";
+    let spec = folder.file("s.rondel", four);
+    let whole = folder.file("whole.rondel", format!("{four}property total = sum(scan.r) > 0.3\n"));
+    let clear = scans(&folder, &[&[1.0, 2.0], &[NAN, 2.0], &[f32::INFINITY, NAN, f32::INFINITY]]);
+    let checked = rondel(["check", &spec, &clear]);
+    checked.expect_status(0);
+    let sentence = "scan: 2 elements of arrays are NaN or null, and were left out";
+    assert!(checked.stderr.contains(sentence), "{}", checked.stderr);
+    // An obstacle beside NaN is found.
+    let obstacle = scans(&folder, &[&[NAN, 0.1, f32::INFINITY]]);
+    let checked = rondel(["check", &spec, &obstacle]);
+    checked.expect_status(1);
+    assert!(checked.stdout.contains("0 of 4 properties are satisfied"), "{}", checked.stdout);
+    // Where nothing else is left, nobody knows. A sum without an element is another sum.
+    let blind = scans(&folder, &[&[NAN, NAN]]);
+    let checked = rondel(["check", &whole, &blind]);
+    checked.expect_status(4);
+    assert!(checked.stdout.contains("5 values on scan are NaN"), "{}", checked.stdout);
+    let partly = scans(&folder, &[&[NAN, 1.0]]);
+    let checked = rondel(["check", &whole, &partly]);
+    checked.expect_status(4);
+    assert!(checked.stdout.contains("4 of 5 properties are satisfied"), "{}", checked.stdout);
+    let lines = folder.file("l.jsonl", "{\"topic\":\"scan\",\"time\":1,\"data\":{\"r\":[null,2]}}\n");
+    let checked = rondel(["check", &spec, &lines]);
+    checked.expect_status(0);
+    let sentence = "scan: 1 element of an array is NaN or null, and was left out";
+    assert!(checked.stderr.contains(sentence), "{}", checked.stderr);
+}

@@ -117,6 +117,11 @@ impl BinaryDecoder {
         self.refused.not_numbers
     }
 
+    /// Returns how many elements of arrays so far were NaN, and were left out.
+    pub fn left_out(&self) -> u64 {
+        self.refused.left_out
+    }
+
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
         self.refused.too_large()

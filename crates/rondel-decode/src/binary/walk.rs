@@ -2,9 +2,10 @@
 
 use super::plan::{ElementTest, Key, NamedElement, Node, Parallel, head};
 use super::{Format, Reader, Token};
+use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
-use crate::sink::{Measurand, Measured, Scalar, Sink, Target, float_nanos, sum, write_elements};
+use crate::sink::{Scalar, Sink, Target, float_nanos, sum};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -169,9 +170,10 @@ impl<'m> Walk<'m, '_> {
 
     /// Passes an element, and returns whether it has the name.
     fn has_name<F: Format>(&mut self, named: &NamedElement, index: u64, depth: u32) -> Parsed<bool> {
-        let outer = std::mem::replace(&mut self.sink.met, 0);
+        let outer = (std::mem::take(&mut self.sink.met), self.sink.unknown);
         self.value::<F>(&named.name, depth + 1).map_err(|fault| fault.in_element(index))?;
-        let met = std::mem::replace(&mut self.sink.met, outer);
+        let met = std::mem::replace(&mut self.sink.met, outer.0);
+        self.sink.unknown = outer.1;
         Ok(match named.alternatives.single() {
             Some(all) => met == all,
             None => named.alternatives.are_met(met),
@@ -254,14 +256,18 @@ impl<'m> Walk<'m, '_> {
         if !node.indices.is_empty() {
             passed = Some(self.elements::<F>(&node.indices, count, depth)?);
         }
+        let mut left_out = 0;
         for test in &node.tests {
             self.reader.at = body;
-            passed = Some(self.test::<F>(test, count, depth)?);
+            let (elements, without) = self.test::<F>(test, count, depth)?;
+            passed = Some(elements);
+            left_out = left_out.max(without);
         }
         for named in &node.named {
             self.reader.at = body;
             passed = Some(self.named::<F>(named, count, depth)?);
         }
+        self.sink.left_out += left_out;
         let passed = match passed {
             Some(passed) => passed,
             None => self.pass::<F>(count, 1, depth)?,
@@ -336,11 +342,11 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// Tests every element. Returns their number.
-    fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<u64> {
-        let (mut met, mut passed) = (0, 0);
+    /// Tests every element. Returns their number, and how many were left out.
+    fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<(u64, u64)> {
+        let mut passed = 0;
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-        let all = test.alternatives.single();
+        let (single, mut tested) = (test.alternatives.single(), Tested::default());
         self.sink.has_other = false;
         loop {
             match count {
@@ -348,25 +354,19 @@ impl<'m> Walk<'m, '_> {
                 None if F::end(&mut self.reader) => break,
                 _ => {}
             }
-            (self.sink.met, self.sink.element) = (0, Measurand::Other);
+            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
             if is_measure {
                 measured.add(self.sink.element);
+            } else {
+                tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
             }
-            met += u64::from(match all {
-                Some(all) => self.sink.met == all,
-                None => test.alternatives.are_met(self.sink.met),
-            });
             passed += 1;
         }
-        if is_measure {
-            let Sink { block, row, .. } = &mut self.sink;
-            self.sink.mistyped += measured.write(block, *row, test.slot, test.quantifier);
-            return Ok(passed);
+        if !is_measure {
+            self.sink.mistyped += u64::from(self.sink.has_other);
         }
-        write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, passed]);
-        self.sink.mistyped += u64::from(self.sink.has_other);
-        Ok(passed)
+        Ok((passed, self.sink.elements((test.slot, test.quantifier), &measured, &tested)))
     }
 
     /// Passes the parts of an array (of one value) or map (of two). Returns their number.

@@ -201,8 +201,10 @@ impl CdrDecoder {
                 time: None,
                 mistyped: 0,
                 not_numbers: 0,
+                left_out: 0,
                 large: None,
                 met: 0,
+                unknown: 0,
                 element: f64::NAN,
                 part: 0,
                 no_number: None,
@@ -217,8 +219,7 @@ impl CdrDecoder {
         }
         let walked = if is_little { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
         let (at, own_time) = (walk.at, walk.out.time);
-        let (mistyped, not_numbers, large) = (walk.out.mistyped, walk.out.not_numbers, walk.out.large);
-        let no_number = walk.out.no_number;
+        let Writer { mistyped: count, not_numbers, left_out, large, no_number, .. } = walk.out;
         self.scratch = std::mem::take(&mut walk.out.scratch);
         self.positions = std::mem::take(&mut walk.positions);
         let fault = match walked {
@@ -227,7 +228,7 @@ impl CdrDecoder {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
-                self.refused.add(mistyped, not_numbers, large);
+                self.refused.add(Refused { count, not_numbers, left_out, large, no_number: None });
                 self.refused.add_text(no_number);
                 if self.plan.has_wide {
                     self.wide.accept();
@@ -277,6 +278,11 @@ impl CdrDecoder {
     /// Returns how many numbers so far were NaN.
     pub fn not_numbers(&self) -> u64 {
         self.refused.not_numbers
+    }
+
+    /// Returns how many elements of arrays so far were NaN, and were left out.
+    pub fn left_out(&self) -> u64 {
+        self.refused.left_out
     }
 
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.

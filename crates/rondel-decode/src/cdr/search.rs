@@ -58,9 +58,10 @@ impl Walk<'_, '_> {
 
     /// Passes an element, and returns whether it meets a test.
     fn is_met<const BIG: bool>(&mut self, test: &ElementTest) -> Result<bool, Stop> {
-        let outer = std::mem::replace(&mut self.out.met, 0);
+        let outer = (std::mem::take(&mut self.out.met), self.out.unknown);
         self.run::<BIG>(&test.steps)?;
-        let met = std::mem::replace(&mut self.out.met, outer);
+        let met = std::mem::replace(&mut self.out.met, outer.0);
+        self.out.unknown = outer.1;
         Ok(match test.alternatives.single() {
             Some(all) => met == all,
             None => test.alternatives.are_met(met),

@@ -10,8 +10,8 @@ use super::plan::{
 };
 use super::wide::{Seen, WideForm};
 use super::write::{Scalar, Writer};
+use crate::elements::{Measurand, Measured, Tested};
 use crate::json::characters;
-use crate::sink::{Measurand, Measured, write_elements};
 
 /// Where a message goes wrong: the reason, the position in the body, the field.
 #[derive(Debug)]
@@ -414,33 +414,37 @@ impl<'m> Walk<'m, '_> {
             self.run::<BIG>(steps)?;
             next = index + 1;
         }
+        let mut left_out = 0;
         for test in &sequence.tests {
             self.at = start;
             let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-            let all = test.alternatives.single();
-            let mut met = 0;
+            let (single, mut tested) = (test.alternatives.single(), Tested::default());
             for _ in 0..count {
                 let outer = std::mem::replace(&mut self.out.met, 0);
                 self.run::<BIG>(&test.steps)?;
-                let conditions = std::mem::replace(&mut self.out.met, outer);
-                met += u64::from(match all {
-                    Some(all) => conditions == all,
-                    None => test.alternatives.are_met(conditions),
-                });
+                let met = std::mem::replace(&mut self.out.met, outer);
                 if is_measure {
                     measured.add(Measurand::Number(self.out.element));
+                    continue;
                 }
+                let unknown = std::mem::take(&mut self.out.unknown);
+                tested.add(&test.alternatives, single, (met, unknown));
             }
             next = count;
-            if let Some(slot) = test.slot.filter(|_| is_measure) {
-                measured.write(self.out.block, self.out.row, slot, test.quantifier);
-            } else if let Some(slot) = test.slot {
-                write_elements(self.out.block, self.out.row, slot, test.quantifier, [met, count.into()]);
+            let Some(slot) = test.slot else { continue };
+            let (block, row) = (&mut *self.out.block, self.out.row);
+            if is_measure {
+                self.out.not_numbers += measured.write(block, row, slot, test.quantifier).not_numbers;
+                left_out = left_out.max(measured.left_out(test.quantifier));
+            } else {
+                self.out.not_numbers += tested.write(block, row, slot, test.quantifier);
+                left_out = left_out.max(tested.left_out);
             }
         }
         if sequence.searches() {
             next = self.search::<BIG>(sequence, start, (next, count))?;
         }
+        self.out.left_out += left_out;
         if sequence.goes_on {
             self.advance::<BIG>(&sequence.element, count - next, place)?;
         }

@@ -31,8 +31,12 @@ pub(super) struct Writer<'w> {
     pub(super) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
     pub(super) large: Option<Slot>,
+    /// Elements of arrays that are NaN, and were left out.
+    pub(super) left_out: u64,
     /// The conditions that the current element meets.
     pub(super) met: u64,
+    /// The conditions whose number is NaN in the current element.
+    pub(super) unknown: u64,
     /// The current element, where it is measured.
     pub(super) element: f64,
     /// A part of a time, until the other one is read.
@@ -169,6 +173,9 @@ impl Writer<'_> {
                     Test::Equals(_) | Test::OtherText(_) => false,
                 };
                 self.met |= u64::from(holds) << bit;
+                if !holds && scalar.float().is_nan() {
+                    self.unknown |= 1 << bit;
+                }
             }
             _ => {}
         }

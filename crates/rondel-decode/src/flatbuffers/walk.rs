@@ -8,8 +8,9 @@ use super::plan::{
     VectorPlan,
 };
 use super::schema::Number;
+use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Measurand, Measured, Scalar, Sink, Target, sum, write_elements};
+use crate::sink::{Scalar, Sink, Target, sum};
 
 /// A message while it is read.
 pub(super) struct Walk<'m, 'w> {
@@ -68,9 +69,10 @@ impl Walk<'_, '_> {
 
     /// Whether the element at `at` has the name.
     fn has_name(&mut self, named: &NamedElement, at: usize, index: usize) -> Parsed<bool> {
-        let outer = std::mem::replace(&mut self.sink.met, 0);
+        let outer = (std::mem::take(&mut self.sink.met), self.sink.unknown);
         self.value(&named.name, at).map_err(|fault| fault.in_element(index as u64))?;
-        let met = std::mem::replace(&mut self.sink.met, outer);
+        let met = std::mem::replace(&mut self.sink.met, outer.0);
+        self.sink.unknown = outer.1;
         Ok(match named.alternatives.single() {
             Some(all) => met == all,
             None => named.alternatives.are_met(met),
@@ -159,8 +161,9 @@ impl Walk<'_, '_> {
                     .map_err(|fault| fault.in_element(index as u64))?;
             }
         }
+        let mut left_out = 0;
         for test in &plan.tests {
-            self.test(test, plan.size, start, count)?;
+            left_out = left_out.max(self.test(test, plan.size, start, count)?);
         }
         for named in &plan.named {
             for index in 0..count {
@@ -174,32 +177,25 @@ impl Walk<'_, '_> {
                 self.value(&named.value, at).map_err(|fault| fault.in_element(index as u64))?;
             }
         }
+        self.sink.left_out += left_out;
         Ok(())
     }
 
-    fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<()> {
+    /// Tests every element. Returns how many were left out.
+    fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<u64> {
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-        let all = test.alternatives.single();
-        let mut met = 0;
+        let (single, mut tested) = (test.alternatives.single(), Tested::default());
         for index in 0..count {
-            (self.sink.met, self.sink.element) = (0, Measurand::Other);
+            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value(&test.element, start + index * size)
                 .map_err(|fault| fault.in_element(index as u64))?;
             if is_measure {
                 measured.add(self.sink.element);
+            } else {
+                tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
             }
-            met += u64::from(match all {
-                Some(all) => self.sink.met == all,
-                None => test.alternatives.are_met(self.sink.met),
-            });
         }
-        if is_measure {
-            let Sink { block, row, .. } = &mut self.sink;
-            self.sink.mistyped += measured.write(block, *row, test.slot, test.quantifier);
-            return Ok(());
-        }
-        write_elements(self.sink.block, self.sink.row, test.slot, test.quantifier, [met, count as u64]);
-        Ok(())
+        Ok(self.sink.elements((test.slot, test.quantifier), &measured, &tested))
     }
 }
 

@@ -52,6 +52,7 @@ pub struct JsonDecoder {
     time_unit: TimeUnit,
     shapes: Shapes,
     mistyped: u64,
+    left_out: u64,
     /// The column of an integer beyond the signed 64-bit range.
     large: Option<Slot>,
     no_number: Option<NoNumber>,
@@ -74,8 +75,16 @@ impl JsonDecoder {
         if let Some(path) = time {
             root.at(path).actions.push(Action::Time(time_unit));
         }
-        let shapes = Shapes::default();
-        JsonDecoder { topic, root, time_unit, shapes, mistyped: 0, large: None, no_number: None }
+        JsonDecoder {
+            topic,
+            root,
+            time_unit,
+            shapes: Shapes::default(),
+            mistyped: 0,
+            left_out: 0,
+            large: None,
+            no_number: None,
+        }
     }
 
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
@@ -98,13 +107,15 @@ impl JsonDecoder {
         let mut scanner = Scanner::new(payload);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
-        let (mistyped, large, own_time) = (writer.mistyped, writer.large, writer.time);
+        let (mistyped, left_out) = (writer.mistyped, writer.left_out);
+        let (large, own_time) = (writer.large, writer.time);
         let no_number = writer.no_number;
         if let Err(error) = walked {
             block.pop();
             return Err(error);
         }
         self.mistyped += mistyped;
+        self.left_out += left_out;
         self.large = large.or(self.large);
         self.no_number = self.no_number.or(no_number);
         if let Some(time) = own_time {
@@ -117,6 +128,11 @@ impl JsonDecoder {
     /// How many values so far had another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
+    }
+
+    /// Returns how many elements of arrays so far were null, and were left out of conditions and measures.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Returns the slot of an integer beyond the signed 64-bit range, or of one that a double rounds, if one was read so far.

@@ -8,9 +8,10 @@ use rondel_event::{Timestamp, ValueType};
 use super::find::{Holds, Last, find, position};
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, is_rounded, unescape};
 use super::time::{self, Meaning};
+use crate::elements::{Measurand, Measured, Tested};
 use crate::fields::Want;
 use crate::plain::PlainPlan;
-use crate::sink::{Measurand, Measured, NoNumber, Scalar, Sink, Target, is_integer, write_elements};
+use crate::sink::{NoNumber, Scalar, Sink, Target, is_integer, is_of_number};
 
 /// A place in a message and what lies below it.
 #[derive(Clone, Debug, Default)]
@@ -309,6 +310,8 @@ pub(crate) struct Writer<'b> {
     pub(crate) origin: (Option<u64>, Option<u64>),
     /// Values that had another type than the program reads.
     pub(crate) mistyped: u64,
+    /// Elements of arrays that are null, and were left out.
+    pub(crate) left_out: u64,
     /// The field of the first of them.
     pub(crate) first_mistyped: Option<Slot>,
     /// A text that should be a number and is none.
@@ -330,12 +333,13 @@ impl Visitor for Writer<'_> {
         let Some((tests, count)) = number_tests(&node.actions) else { return Ok(false) };
         let tests = &tests[..count];
         let has_types = tests.iter().any(|(alternatives, ..)| alternatives.conditions().any(is_of_integer));
-        let (mut met, mut total, mut has_other) = ([0; TESTS], 0, false);
+        let (mut met, mut total, mut left_out, mut has_other) = ([0; TESTS], 0, 0, false);
         scanner.elements(depth, |scanner, _| {
             total += 1;
             let (start, kind) = (scanner.at, scanner.kind()?);
             if kind != Kind::Number {
                 has_other |= kind != Kind::Null;
+                left_out += u64::from(kind == Kind::Null);
                 return scanner.skip(depth + 1);
             }
             let value = scanner.number_value()?;
@@ -353,9 +357,10 @@ impl Visitor for Writer<'_> {
             Ok(())
         })?;
         for ((alternatives, quantifier, slot), met) in tests.iter().zip(met) {
-            write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
+            Tested { met, total, left_out }.write(self.block, self.row, *slot, *quantifier);
             self.count_mistyped(*slot, u64::from(has_other && alternatives.conditions().any(is_of_integer)));
         }
+        self.left_out += left_out;
         Ok(true)
     }
 
@@ -367,6 +372,7 @@ impl Visitor for Writer<'_> {
         scanner: &Scanner<'_>,
     ) -> Result<(), JsonError> {
         let text = &scanner.text[start..scanner.at];
+        let mut left_out = 0;
         for action in node.map_or(&[][..], |n| &n.actions) {
             match action {
                 Action::Value(value_type, slot) => {
@@ -391,12 +397,14 @@ impl Visitor for Writer<'_> {
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array && quantifier.is_measure() {
                         let measured = measured(&mut Scanner::new(text), 0).unwrap_or(Measured::NOTHING);
-                        let mistyped = measured.write(self.block, self.row, *slot, *quantifier);
-                        self.count_mistyped(*slot, mistyped);
+                        let lacking = measured.write(self.block, self.row, *slot, *quantifier);
+                        self.count_mistyped(*slot, lacking.mistyped);
+                        left_out = left_out.max(measured.left_out(*quantifier));
                     } else if kind == Kind::Array {
-                        let (met, total, has_other) = count_elements(conditions, text);
+                        let (tested, has_other) = count_elements(conditions, text);
                         self.count_mistyped(*slot, u64::from(has_other));
-                        write_elements(self.block, self.row, *slot, *quantifier, [met, total]);
+                        left_out = left_out.max(tested.left_out);
+                        tested.write(self.block, self.row, *slot, *quantifier);
                     } else {
                         self.block.set_invalid(*slot, self.row);
                         self.count_mistyped(*slot, u64::from(kind != Kind::Null));
@@ -423,6 +431,7 @@ impl Visitor for Writer<'_> {
                 Action::Topic => {}
             }
         }
+        self.left_out += left_out;
         Ok(())
     }
 
@@ -458,6 +467,7 @@ impl<'b> Writer<'b> {
             time: None,
             origin: (None, None),
             mistyped: 0,
+            left_out: 0,
             first_mistyped: None,
             no_number: None,
             large: None,
@@ -472,12 +482,15 @@ impl<'b> Writer<'b> {
             return Ok(false);
         }
         let measured = measured(scanner, depth)?;
+        let mut left_out = 0;
         for action in &node.actions {
             if let Action::Elements(quantifier, _, slot) = action {
-                let mistyped = measured.write(self.block, self.row, *slot, *quantifier);
-                self.count_mistyped(*slot, mistyped);
+                let lacking = measured.write(self.block, self.row, *slot, *quantifier);
+                self.count_mistyped(*slot, lacking.mistyped);
+                left_out = left_out.max(measured.left_out(*quantifier));
             }
         }
+        self.left_out += left_out;
         Ok(true)
     }
 
@@ -717,7 +730,7 @@ fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError
             Kind::Number => Measurand::Number(scanner.number_value()?),
             kind => {
                 scanner.skip(depth + 1)?;
-                if kind == Kind::Null { Measurand::Unknown } else { Measurand::Other }
+                if kind == Kind::Null { Measurand::Null } else { Measurand::Other }
             }
         };
         measured.add(element);
@@ -731,11 +744,10 @@ fn is_of_integer(condition: &Condition) -> bool {
     matches!(condition.test, Test::Integer(..))
 }
 
-/// The number of elements of a well-formed array that meet the conditions, that of all, and whether an integer of one has
-/// another type.
-fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64, bool) {
+/// Tests the elements of a well-formed array. Returns also whether an integer of one has another type.
+fn count_elements(conditions: &[Condition], array: &[u8]) -> (Tested, bool) {
     let alternatives = Alternatives::of(conditions);
-    let (mut met, mut total, mut has_other) = (0, 0, false);
+    let (mut tested, mut has_other) = (Tested::default(), false);
     let is_other = |text: &[u8]| match Scanner::new(text).kind() {
         Ok(Kind::Number) => integer(text).is_none(),
         kind => kind != Ok(Kind::Null),
@@ -745,12 +757,15 @@ fn count_elements(conditions: &[Condition], array: &[u8]) -> (u64, u64, bool) {
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
         let holds = |c: &Condition| find(element, &c.path.0).is_some_and(|found| c.test.holds(found));
-        met += u64::from(alternatives.are_met(holds));
+        let is_met = alternatives.are_met(holds);
+        let is_null = |c: &Condition| is_of_number(&c.test) && find(element, &c.path.0) == Some(b"null");
+        tested.left_out += u64::from(!is_met && alternatives.are_met(|c| holds(c) || is_null(c)));
+        tested.met += u64::from(is_met);
         let mut integers = conditions.iter().filter(|condition| is_of_integer(condition));
         has_other |= integers.any(|c| find(element, &c.path.0).is_some_and(is_other));
-        total += 1;
+        tested.total += 1;
         Ok(())
     });
     debug_assert!(scanned.is_ok(), "the array was scanned before");
-    (met, total, has_other)
+    (tested, has_other)
 }

@@ -38,6 +38,7 @@ pub struct Part {
     mistyped: Vec<u64>,
     /// The first of them that the decoder has met, by topic: row and field.
     first_mistyped: Vec<Mistyped>,
+    left_out: Vec<(TopicId, u64)>,
     /// Whether its first rows, if they have no time of their own, have that of a line before the piece.
     inherits: bool,
 }
@@ -87,6 +88,7 @@ impl Decoded {
                 empty: 0,
                 mistyped: Vec::new(),
                 first_mistyped: Vec::new(),
+                left_out: Vec::new(),
                 inherits: false,
             });
         }
@@ -131,6 +133,7 @@ impl Ahead {
             part.untimed = self.lines.untimed;
             std::mem::swap(&mut part.origins, &mut self.lines.origins);
             std::mem::swap(&mut part.first_mistyped, &mut self.lines.first_mistyped);
+            std::mem::swap(&mut part.left_out, &mut self.lines.left_out);
             part.lines = self.lines.lines - lines;
             part.empty = self.lines.empty - empty;
             part.mistyped.clear();
@@ -186,6 +189,7 @@ impl Lines {
         self.lines += part.lines;
         self.empty += part.empty;
         std::mem::swap(&mut self.first_mistyped, &mut part.first_mistyped);
+        std::mem::swap(&mut self.left_out, &mut part.left_out);
         let before = self.shapes.mistyped();
         self.first_mistyped.retain(|first| before.get(first.topic.index()).is_none_or(|count| *count == 0));
         for (topic, count) in (0..).map(TopicId).zip(&part.mistyped) {

@@ -8,9 +8,10 @@ use super::plan::{
     ValuePlan,
 };
 use crate::cdr::PlanErrorKind;
+use crate::elements::WORDS;
 use crate::fields::{Fields, Want};
 use crate::schema::{is_nanos, is_seconds};
-use crate::sink::{Measured, Scalar, Target, elements_target};
+use crate::sink::{Scalar, Target, elements_target};
 use crate::typed::{Class, Report, is_for_all};
 
 pub(super) struct Compiler<'d> {
@@ -91,9 +92,9 @@ impl<'d> Compiler<'d> {
                 plan.word = next.next().unwrap_or_default();
             }
             if let Action::Repeated(repeated) = &mut plan.action {
-                for test in repeated.tests.iter_mut().filter(|test| test.quantifier.is_measure()) {
+                for test in &mut repeated.tests {
                     test.word = next.start;
-                    next.start += Measured::WORDS;
+                    next.start += WORDS;
                 }
             }
             if let Some(oneof) = plan.oneof {

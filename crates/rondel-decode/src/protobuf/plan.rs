@@ -74,7 +74,7 @@ pub(super) struct ElementTest {
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
     pub(super) element: ValuePlan,
-    /// The first of the words of a measure, `Measured::WORDS`.
+    /// The first of its words, `elements::WORDS`.
     pub(super) word: usize,
 }
 

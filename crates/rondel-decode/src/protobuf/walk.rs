@@ -3,13 +3,16 @@
 //! Every length is compared with the bytes that are there before it is used. Only messages that lead to a
 //! field are entered; the plan is as deep as its paths are long.
 
-use rondel_event::{Quantifier, Slot};
+use rondel_event::Quantifier;
 
 use super::descriptor::Kind;
-use super::plan::{Action, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan};
+use super::plan::{
+    Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan,
+};
 use super::wire::{LENGTH, Reader};
+use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
-use crate::sink::{Measurand, Measured, Scalar, Sink, Target, sum};
+use crate::sink::{Scalar, Sink, Target, sum};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -193,9 +196,10 @@ impl Walk<'_> {
         }
         for named in &plan.named {
             let mut again = Reader { at: start, ..*reader };
-            let outer = std::mem::replace(&mut self.sink.met, 0);
+            let outer = (std::mem::take(&mut self.sink.met), self.sink.unknown);
             self.value(&named.name, kind, &mut again).map_err(|fault| fault.in_element(index))?;
-            let met = std::mem::replace(&mut self.sink.met, outer);
+            let met = std::mem::replace(&mut self.sink.met, outer.0);
+            self.sink.unknown = outer.1;
             let has_name = match named.alternatives.single() {
                 Some(all) => met == all,
                 None => named.alternatives.are_met(met),
@@ -206,41 +210,46 @@ impl Walk<'_> {
                 self.value(&named.value, kind, &mut again).map_err(|fault| fault.in_element(index))?;
             }
         }
+        let mut is_left_out = false;
         for test in &plan.tests {
             let mut again = Reader { at: start, ..*reader };
-            (self.sink.met, self.sink.element) = (0, Measurand::Other);
+            (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value(&test.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
-            if test.quantifier.is_measure() {
-                if let Some((words, _)) =
-                    self.words.get_mut(test.word..).and_then(<[u64]>::split_first_chunk_mut)
-                {
-                    let mut measured = Measured::from_words(*words);
-                    measured.add(self.sink.element);
-                    *words = measured.words();
-                    measured.write(self.sink.block, self.sink.row, test.slot, test.quantifier);
-                }
-                continue;
-            }
-            let holds = match test.alternatives.single() {
-                Some(all) => self.sink.met == all,
-                None => test.alternatives.are_met(self.sink.met),
-            };
-            // The result before the first element is that of an empty list.
-            match (test.quantifier, test.slot) {
-                (Quantifier::Any, Slot::Bool(column)) if holds => {
-                    self.sink.block.set_bool(column, self.sink.row, true);
-                }
-                (Quantifier::All, Slot::Bool(column)) if !holds => {
-                    self.sink.block.set_bool(column, self.sink.row, false);
-                }
-                (Quantifier::Count, Slot::Int(column)) if holds => {
-                    let before = self.sink.block.ints(column).values[self.sink.row];
-                    self.sink.block.set_int(column, self.sink.row, before.saturating_add(1));
-                }
-                _ => {}
-            }
+            is_left_out |= self.test(test);
         }
+        self.sink.left_out += u64::from(is_left_out);
         reader.skip(kind.wire(), number, start)
+    }
+
+    /// Adds the current element to a test, and writes the value so far: nobody knows which element is the last one.
+    /// Returns whether the element is left out.
+    fn test(&mut self, test: &ElementTest) -> bool {
+        let Walk { sink, words } = self;
+        let words = words.get_mut(test.word..).and_then(<[u64]>::split_first_chunk_mut);
+        let Some((words, _)) = words else { return false };
+        let Sink { block, row, .. } = sink;
+        let quantifier = test.quantifier;
+        if quantifier.is_measure() {
+            let mut measured = Measured::from_words(*words);
+            let before = (measured.lacking(quantifier).not_numbers, measured.left_out(quantifier));
+            measured.add(sink.element);
+            *words = measured.words();
+            let lacking = measured.write(block, *row, test.slot, quantifier);
+            let added = lacking.not_numbers.wrapping_sub(before.0);
+            sink.not_numbers = sink.not_numbers.wrapping_add(added);
+            return measured.left_out(quantifier) > before.1;
+        }
+        let mut tested = Tested::from_words(*words);
+        let (lacked, left_out) = (u64::from(tested.lacks()), tested.left_out);
+        let is_met = tested.add(&test.alternatives, test.alternatives.single(), (sink.met, sink.unknown));
+        *words = tested.words();
+        // The value before the first element is that of an empty list.
+        let changes = is_met != (quantifier == Quantifier::All);
+        if changes || tested.left_out > 0 {
+            let lacks = tested.write(block, *row, test.slot, quantifier);
+            sink.not_numbers = sink.not_numbers.wrapping_add(lacks.wrapping_sub(lacked));
+        }
+        tested.left_out > left_out
     }
 
     fn value(&mut self, plan: &ValuePlan, kind: Kind, reader: &mut Reader<'_>) -> Parsed<()> {

@@ -106,13 +106,20 @@ fn test(random: &mut Random) -> (Path, Test) {
 }
 
 /// Whether an element of an array meets a condition, by its JSON.
-fn meets(condition: &Condition, element: &Json) -> bool {
+fn meets(condition: &Condition, element: &Json) -> Option<bool> {
     let element = match &condition.path.0[..] {
         [Segment::Key(key)] => element.get(&**key),
         _ => Some(element),
     };
-    let Some(element) = element else { return false };
-    match &condition.test {
+    let Some(element) = element else { return Some(false) };
+    let is_of_number = matches!(
+        condition.test,
+        Test::Number(..) | Test::Integer(..) | Test::Equals(Value::Int(_) | Value::Float(_))
+    );
+    if element.is_null() && is_of_number {
+        return None;
+    }
+    Some(match &condition.test {
         Test::Present => true,
         Test::Equals(Value::Bool(wanted)) => element.as_bool() == Some(*wanted),
         Test::Equals(Value::Int(wanted)) => element.as_f64() == Some(*wanted as f64),
@@ -125,8 +132,13 @@ fn meets(condition: &Condition, element: &Json) -> bool {
             let integer = if element.is_u64() { integer } else { integer.or_else(float) };
             integer.is_some_and(|x| comparison.holds(x, *bound))
         }
-        test => element.as_f64().is_some_and(|number| meets_number(test, number)),
-    }
+        test => element.as_f64().is_some_and(|number| meets_number(test, number) == Some(true)),
+    })
+}
+
+/// A number of an array; null stands for NaN.
+fn number(element: &Json) -> Option<f64> {
+    if element.is_null() { Some(f64::NAN) } else { element.as_f64() }
 }
 
 fn some_read(random: &mut Random) -> Read {
@@ -202,11 +214,11 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
             _ => None,
         },
         Read::Elements(quantifier, _) if quantifier.is_measure() => {
-            at.as_array().map(|elements| measure(*quantifier, elements.iter().map(Json::as_f64)))
+            at.as_array().map(|elements| measure(*quantifier, elements.iter().map(number)))
         }
-        Read::Elements(quantifier, conditions) => at
-            .as_array()
-            .map(|elements| quantified(*quantifier, tally.met(conditions, elements, meets), elements.len())),
+        Read::Elements(quantifier, conditions) => {
+            at.as_array().map(|elements| quantified(*quantifier, &tally.met(conditions, elements, meets)))
+        }
         Read::Value(ValueType::Time | ValueType::Duration) => return None,
     };
     Some(found.unwrap_or(Found::Invalid))

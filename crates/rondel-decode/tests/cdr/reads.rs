@@ -172,12 +172,13 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &T
             };
             let met = tally.met(conditions, values, |condition, value| {
                 let found = find(&condition.path.0, schema, Some(element), value);
-                found.is_some_and(|found| meets(condition, schema, element, found))
+                found.map_or(Some(false), |found| meets(condition, schema, element, found))
             });
+            let Some(decided) = met.decided() else { return Found::Invalid };
             match quantifier {
-                Quantifier::Any => Found::Bool(met > 0),
-                Quantifier::All => Found::Bool(met == values.len()),
-                _ => Found::Int(met as i64),
+                Quantifier::Any => Found::Bool(met.met > 0),
+                Quantifier::All => Found::Bool(met.met == decided),
+                _ => Found::Int(met.met as i64),
             }
         }
         (Read::IsNan, Tree::Float(value)) => Found::Bool(value.is_nan()),
@@ -204,7 +205,7 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &T
 }
 
 /// Whether the value at the path of a condition meets it, in an element of this type.
-fn meets(condition: &Condition, schema: &Schema, element: &Type, value: &Tree) -> bool {
+fn meets(condition: &Condition, schema: &Schema, element: &Type, value: &Tree) -> Option<bool> {
     let label = |number: i128| {
         let mut at = element.clone();
         for segment in &condition.path.0 {
@@ -216,17 +217,17 @@ fn meets(condition: &Condition, schema: &Schema, element: &Type, value: &Tree) -
         let Definition::Enum(enumeration) = schema.definition(id) else { panic!() };
         enumeration.constants.iter().find(|(_, constant)| i128::from(*constant) == number).unwrap().0.clone()
     };
-    match (&condition.test, value) {
+    Some(match (&condition.test, value) {
         (Test::Present, _) => true,
         (Test::Equals(Value::Bool(wanted)), Tree::Bool(value)) => wanted == value,
         (Test::Equals(Value::String(wanted)), Tree::Text(text)) => **wanted == **text,
         (Test::OtherText(other), Tree::Text(text)) => **other != **text,
         (Test::Equals(Value::String(wanted)), Tree::Int(number)) => *wanted == label(*number),
         (Test::OtherText(other), Tree::Int(number)) => *other != label(*number),
-        (test, Tree::Int(value)) => meets_number(test, *value as f64),
-        (test, Tree::Float(value)) => meets_number(test, *value),
+        (test, Tree::Int(value)) => return meets_number(test, *value as f64),
+        (test, Tree::Float(value)) => return meets_number(test, *value),
         other => panic!("{other:?}"),
-    }
+    })
 }
 
 /// A test of an element of this type, or of a member of it; none if it has nothing to test.

@@ -31,10 +31,36 @@ pub(crate) fn alternatives(mut below: impl FnMut(usize) -> usize, tests: &[(Path
     conditions
 }
 
-/// Whether a number meets a test; not if it is NaN.
-pub(crate) fn meets_number(test: &Test, number: f64) -> bool {
+/// Whether a number meets a test; `None` if it is NaN.
+pub(crate) fn meets_number(test: &Test, number: f64) -> Option<bool> {
     let Test::Number(comparison, bound) = test else { panic!("{test:?}") };
-    !number.is_nan() && comparison.holds(number, *bound)
+    (!number.is_nan()).then(|| comparison.holds(number, *bound))
+}
+
+/// How many elements of an array meet conditions, of how many.
+#[derive(Debug, Default)]
+pub(crate) struct Met {
+    pub(crate) met: usize,
+    /// The elements of which that is unknown, as they have NaN.
+    pub(crate) unknown: usize,
+    pub(crate) total: usize,
+}
+
+impl Met {
+    /// The elements whose conditions are decided, or `None` if these are none of several.
+    pub(crate) fn decided(&self) -> Option<usize> {
+        let decided = self.total - self.unknown;
+        (self.total == 0 || decided > 0).then_some(decided)
+    }
+}
+
+/// The conjunction of truths of which some are unknown.
+fn all(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let truths: Vec<_> = truths.collect();
+    match truths.contains(&Some(false)) {
+        true => Some(false),
+        false => truths.iter().all(Option::is_some).then_some(true),
+    }
 }
 
 /// What was compared.
@@ -52,25 +78,29 @@ impl Tally {
         &self,
         conditions: &[Condition],
         elements: &[T],
-        is_met: impl Fn(&Condition, &T) -> bool,
-    ) -> usize {
+        is_met: impl Fn(&Condition, &T) -> Option<bool>,
+    ) -> Met {
         let numbers: BTreeSet<u32> = conditions.iter().map(|condition| condition.alternative).collect();
         if numbers.len() > 1 && !elements.is_empty() {
             self.lists.set(self.lists.get() + 1);
         }
-        let mut count = 0;
+        let mut result = Met { total: elements.len(), ..Met::default() };
         for element in elements {
-            let mut of_number = conditions.iter();
             let meets = |number: &u32| {
-                conditions.iter().filter(|c| c.alternative == *number).all(|c| is_met(c, element))
+                all(conditions.iter().filter(|c| c.alternative == *number).map(|c| is_met(c, element)))
             };
-            let is_first = of_number.next().is_none_or(|first| meets(&first.alternative));
-            if is_first || numbers.iter().any(meets) {
-                count += 1;
-                self.others.set(self.others.get() + u64::from(!is_first));
+            let first = conditions.first().map_or(Some(true), |first| meets(&first.alternative));
+            let any = all(numbers.iter().map(|number| meets(number).map(|met| !met))).map(|none| !none);
+            match if conditions.is_empty() { Some(true) } else { any } {
+                Some(true) => {
+                    result.met += 1;
+                    self.others.set(self.others.get() + u64::from(first != Some(true)));
+                }
+                Some(false) => {}
+                None => result.unknown += 1,
             }
         }
-        count
+        result
     }
 
     /// Adds those of another one.

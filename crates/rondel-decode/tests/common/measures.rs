@@ -6,8 +6,10 @@ use rondel_event::Quantifier;
 pub(crate) const MEASURES: [Quantifier; 4] =
     [Quantifier::Min, Quantifier::Max, Quantifier::Sum, Quantifier::Mean];
 
-/// A measure of numbers; `None` if there is none, or one of them is none.
+/// A measure of numbers without NaN; `None` if there is no other number. A sum is not one without NaN.
 pub(crate) fn measured(quantifier: Quantifier, numbers: &[f64]) -> Option<f64> {
+    let is_whole = !numbers.iter().any(|x| x.is_nan());
+    let numbers: Vec<f64> = numbers.iter().copied().filter(|x| !x.is_nan()).collect();
     let sum = numbers.iter().fold(0.0, |sum, x| sum + x);
     let found = match quantifier {
         Quantifier::Min => numbers.iter().copied().reduce(f64::min),
@@ -15,6 +17,5 @@ pub(crate) fn measured(quantifier: Quantifier, numbers: &[f64]) -> Option<f64> {
         Quantifier::Sum => Some(sum).filter(|_| !numbers.is_empty()),
         _ => Some(sum / numbers.len() as f64),
     };
-    let is_known = !numbers.iter().any(|x| x.is_nan());
-    found.filter(|found| is_known && !found.is_nan())
+    found.filter(|found| (is_whole || quantifier != Quantifier::Sum) && !found.is_nan())
 }

@@ -14,6 +14,7 @@ use rondel_event::{
     Timestamp, TopicId, Value, ValueType,
 };
 
+use conditions::Met;
 use measures::measured;
 
 /// A small generator of numbers, the same for every run.
@@ -136,11 +137,12 @@ pub(crate) fn is_same_in_json(as_json: &Found, typed: &Found) -> bool {
 }
 
 /// What a quantifier says if of `total` elements this many meet the conditions.
-pub(crate) fn quantified(quantifier: Quantifier, met: usize, total: usize) -> Found {
+pub(crate) fn quantified(quantifier: Quantifier, of: &Met) -> Found {
+    let Some(decided) = of.decided() else { return Found::Invalid };
     match quantifier {
-        Quantifier::Any => Found::Bool(met > 0),
-        Quantifier::All => Found::Bool(met == total),
-        _ => Found::Int(met as i64),
+        Quantifier::Any => Found::Bool(of.met > 0),
+        Quantifier::All => Found::Bool(of.met == decided),
+        _ => Found::Int(of.met as i64),
     }
 }
 

@@ -80,17 +80,17 @@ fn test(random: &mut Random) -> (Path, Test) {
 }
 
 /// Whether a point meets a condition.
-fn meets(condition: &Condition, values: &Values) -> bool {
+fn meets(condition: &Condition, values: &Values) -> Option<bool> {
     let text = match &*condition.path.to_string() {
         "name" => values.text.as_deref(),
         "gear" => values.gear,
         _ => return meets_number(&condition.test, values.x),
     };
-    text.is_some_and(|text| match &condition.test {
+    Some(text.is_some_and(|text| match &condition.test {
         Test::Equals(Value::String(wanted)) => **wanted == *text,
         Test::OtherText(other) => **other != *text,
         _ => true,
-    })
+    }))
 }
 
 fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u8> {
@@ -103,7 +103,7 @@ fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u
         let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random)).collect();
         let conditions = alternatives(|end| random.below(end), &tests);
         let met = tally.met(&conditions, &values, meets);
-        let result = quantified(quantifier, met, values.len());
+        let result = quantified(quantifier, &met);
         expected.push(("rm".into(), Read::Elements(quantifier, conditions), result));
     }
     expected.push((format!("rm.{}.x", points.len()), FLOAT, Found::Invalid));
@@ -122,7 +122,7 @@ fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u
     let tests: Vec<_> = (0..3).map(|_| (Path::default(), number_test(|end| random.below(end)))).collect();
     let conditions = alternatives(|end| random.below(end), &tests);
     let met = tally.met(&conditions, &numbers, |condition, number| meets_number(&condition.test, *number));
-    let result = quantified(Quantifier::Count, met, numbers.len());
+    let result = quantified(Quantifier::Count, &met);
     expected.push(("rd".into(), Read::Elements(Quantifier::Count, conditions), there(result)));
     let float = |value: &f64| if value.is_nan() { Found::Invalid } else { Found::Float(*value) };
     let second = numbers.get(1).map_or(Found::Invalid, float);

@@ -267,7 +267,7 @@ fn expected(read: &Read, path: &Path, root: &DynamicMessage, tally: &Tally) -> F
         }
         (Read::Elements(quantifier, conditions), Proto::List(values)) => {
             let met = tally.met(conditions, values, |condition, value| meets(condition, value, &kind));
-            quantified(*quantifier, met, values.len())
+            quantified(*quantifier, &met)
         }
         (Read::Value(ValueType::Bool), Proto::Bool(value)) => Found::Bool(*value),
         (Read::Value(ValueType::Int), value) => int(number(value)),
@@ -299,9 +299,9 @@ fn expected(read: &Read, path: &Path, root: &DynamicMessage, tally: &Tally) -> F
     }
 }
 
-fn meets(condition: &Condition, value: &Proto, kind: &Kind) -> bool {
-    let Some((value, kind)) = look_up(&condition.path.0, value, kind) else { return false };
-    match (&condition.test, &value) {
+fn meets(condition: &Condition, value: &Proto, kind: &Kind) -> Option<bool> {
+    let Some((value, kind)) = look_up(&condition.path.0, value, kind) else { return Some(false) };
+    Some(match (&condition.test, &value) {
         (Test::Present, _) => true,
         (Test::Equals(Value::Bool(wanted)), Proto::Bool(value)) => value == wanted,
         (Test::Equals(Value::String(wanted)), Proto::String(value)) => **value == **wanted,
@@ -309,6 +309,7 @@ fn meets(condition: &Condition, value: &Proto, kind: &Kind) -> bool {
             let Kind::Enum(enumeration) = kind else { panic!() };
             enumeration.get_value_by_name(wanted).unwrap().number() == *value
         }
+        (Test::Equals(Value::Float(_)), value) if float(value).is_nan() => return None,
         (Test::Equals(Value::Float(wanted)), value) => float(value) == *wanted,
         (Test::OtherText(text), Proto::String(value)) => **value != **text,
         (Test::OtherText(text), Proto::EnumNumber(value)) => {
@@ -316,9 +317,9 @@ fn meets(condition: &Condition, value: &Proto, kind: &Kind) -> bool {
             enumeration.get_value(*value).is_some()
                 && enumeration.get_value_by_name(text).unwrap().number() != *value
         }
-        (test @ Test::Number(..), value) => meets_number(test, float(value)),
+        (test @ Test::Number(..), value) => return meets_number(test, float(value)),
         other => panic!("{other:?}"),
-    }
+    })
 }
 
 struct Case {

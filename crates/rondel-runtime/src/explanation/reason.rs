@@ -107,7 +107,7 @@ impl Kind {
     fn of(spec: &Spec, id: ExprId) -> Kind {
         match word(spec, id).map(|word| word.word) {
             Some("changed") => return Kind::Changed,
-            Some("known" | "is_nan") => return Kind::Whole,
+            Some("known" | "is_nan" | "finite") => return Kind::Whole,
             Some(_) => return Kind::Edge,
             None => {}
         }

@@ -109,6 +109,11 @@ impl TopicDecoder {
         self.all().map(|of| of.decoder.not_numbers()).sum()
     }
 
+    /// How many elements of arrays were left out, as they are NaN or null.
+    pub(super) fn left_out(&self) -> u64 {
+        self.all().map(|of| of.decoder.left_out()).sum()
+    }
+
     /// Returns the slot of an integer beyond the signed 64-bit range, if there was one.
     pub(super) fn too_large(&self) -> Option<Slot> {
         self.all().find_map(|of| of.decoder.too_large())

@@ -313,6 +313,7 @@ impl Session {
         shared.topics = next.shared.topics;
         shared.missing = next.shared.missing;
         shared.omissions = next.shared.omissions;
+        shared.left_out = next.shared.left_out;
         shared.span = None;
         shared.accounts.begin_lap();
         shared.heartbeat.pauses.clear();

@@ -332,6 +332,7 @@ impl SessionPlan {
                 missing,
                 omissions,
                 first_mistyped: Vec::new(),
+                left_out: vec![0; self.specification.spec.topics.len()],
                 laps,
                 lap,
                 jumps: Jumps::new(self.options.live),

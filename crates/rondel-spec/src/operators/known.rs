@@ -1,12 +1,14 @@
-//! `known(x)` and `is_nan(x)`: whether an expression has a value, and whether this value is NaN.
+//! `known(x)`, `is_nan(x)` and `finite(x)`: whether an expression has a value, and whether this value is NaN or a finite
+//! number.
 //!
 //! | | |
 //! |---|---|
 //! | `known(x)` | true where `x` has a value: received, of the right type, not null; NaN is a value |
 //! | `is_nan(x)` | true where the value of `x` is known and NaN |
+//! | `finite(x)` | true where the value of `x` is known and neither NaN nor infinite |
 //! | unknown | never: false where `x` is unknown |
-//! | types | `known`: any; `is_nan`: a number; the result is a truth |
-//! | lowering | `known`: whether `x` certainly equals or certainly differs from itself; `is_nan`: whether it certainly differs from itself. A field that is NaN has no value in other expressions, so for fields the flag [`Expr::IsNan`] is read besides |
+//! | types | `known`: any; `is_nan`, `finite`: a number; the result is a truth |
+//! | lowering | `known`: whether `x` certainly equals or certainly differs from itself; `is_nan`: whether it certainly differs from itself; `finite`: whether it is certainly between the infinities. A field that is NaN has no value in other expressions, so for fields the flag [`Expr::IsNan`] is read besides |
 //! | robustness | infinite |
 //! | state | none besides that of `x` |
 
@@ -36,6 +38,16 @@ pub(super) const IS_NAN: Operator = Operator {
     build: is_nan,
 };
 
+pub(super) const FINITE: Operator = Operator {
+    name: "finite",
+    arity: 1,
+    operands: OperandKind::Number,
+    lasts: false,
+    inside: "`finite`",
+    example: "finite(x)",
+    build: finite,
+};
+
 fn known(graph: &mut Graph, operands: &[ExprId], _: u64) -> Result<ExprId, Refused> {
     let [x] = *operands else { return Ok(graph.unknown()) };
     let known = match graph.value_type(x) {
@@ -57,6 +69,20 @@ fn is_nan(graph: &mut Graph, operands: &[ExprId], _: u64) -> Result<ExprId, Refu
     let [x] = *operands else { return Ok(graph.unknown()) };
     let is_nan = differs(graph, x);
     Ok(decided(graph, is_nan))
+}
+
+fn finite(graph: &mut Graph, operands: &[ExprId], _: u64) -> Result<ExprId, Refused> {
+    let [x] = *operands else { return Ok(graph.unknown()) };
+    let is_finite = match graph.value_type(x) {
+        ValueType::Float => {
+            let (least, greatest) = (graph.float(f64::NEG_INFINITY), graph.float(f64::INFINITY));
+            let above = graph.compare(Comparison::Greater, x, least);
+            let below = graph.compare(Comparison::Less, x, greatest);
+            graph.and(above, below)
+        }
+        _ => graph.compare(Comparison::Equal, x, x),
+    };
+    Ok(decided(graph, is_finite))
 }
 
 /// Adds a truth that is certain where a number is NaN.

@@ -14,8 +14,8 @@ use crate::graph::Graph;
 use crate::spec::{Bounds, ExprId};
 
 /// All operators. The order is that of lists in messages.
-pub(crate) const OPERATORS: [&Operator; 4] =
-    [&hysteresis::HYSTERESIS, &stable::STABLE, &known::KNOWN, &known::IS_NAN];
+pub(crate) const OPERATORS: [&Operator; 5] =
+    [&hysteresis::HYSTERESIS, &stable::STABLE, &known::KNOWN, &known::IS_NAN, &known::FINITE];
 
 /// An operator that combines others, with a truth as its result.
 #[derive(Debug)]

@@ -76,6 +76,7 @@ pub static WORDS: &[WordRow] = &[
     row(&["known"], "`known(x)`", "`x` has a value now"),
     row(&["is_nan"], "`is_nan(x)`", "the value of `x` is NaN"),
     row(&["number"], "`number(t.v)`", "field `t.v` as a number, which may be written as a text"),
+    row(&["finite"], "`finite(x)`", "the value of `x` is a number, and neither infinite nor NaN"),
     row(&["next"], "`next p`", "`p` holds at the next message"),
     row(
         &["eventually"],
