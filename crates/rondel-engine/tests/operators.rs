@@ -69,9 +69,13 @@ impl Numbers {
             0 => format!("known(t{}.s)", self.below(2)),
             1 => format!("known({})", self.truth(unit, depth)),
             2 => format!("known({})", self.number()),
-            3 => format!("is_nan({} / {})", self.number(), self.number()),
-            _ => format!("is_nan({})", self.number()),
+            3 => format!("{}({} / {})", self.decided(), self.number(), self.number()),
+            _ => format!("{}({})", self.decided(), self.number()),
         }
+    }
+
+    fn decided(&mut self) -> &'static str {
+        ["is_nan", "finite"][self.below(2) as usize]
     }
 
     fn stable(&mut self, unit: &str, depth: i64) -> String {
@@ -104,10 +108,16 @@ impl Numbers {
 
     /// A comparison of a measurement. No value of it is next to the constant, so that rounding does not matter.
     fn window(&mut self, model: &str, unit: &str) -> String {
-        let x = ["i", "f"][self.below(2) as usize];
-        let x = format!("t{}.{x}", self.below(2));
+        let (t, u) = (self.below(2), self.below(2));
+        let x = match self.below(6) {
+            0 | 1 => format!("t{t}.i"),
+            2 => format!("t{t}.f + t{u}.f"),
+            // NaN where it is 0.5.
+            3 => format!("(t{t}.f - 0.5) / (t{t}.f - 0.5)"),
+            _ => format!("t{t}.f"),
+        };
         let per_second = if model == "steps" { 0 } else { 2 };
-        let (measured, scale) = match self.below(10 + per_second) {
+        let (measured, scale) = match self.below(12 + per_second) {
             0 => (format!("mean({x})"), ""),
             1 => (format!("median({x})"), ""),
             2 => (format!("percentile({x}, 90)"), ""),
@@ -117,7 +127,9 @@ impl Numbers {
             7 => (format!("first({x})"), ""),
             8 => (format!("last({x})"), ""),
             9 => (format!("count({x} > 1)"), ""),
-            10 => (format!("derivative({x})"), "e9"),
+            10 => (format!("min({x})"), ""),
+            11 => (format!("max({x})"), ""),
+            12 => (format!("derivative({x})"), "e9"),
             _ => (format!("integral({x})"), "e-9"),
         };
         let full = if self.below(2) == 0 { "full " } else { "" };

@@ -172,6 +172,11 @@ fn measure(
                 }),
                 x => fields[x][i].clone(),
             };
+            let is_nan = |i: usize| {
+                let value = operand.and_then(|x| at(i, x));
+                aggregate.leaves_out_nan() && matches!(value, Some(Value::Float(value)) if value.is_nan())
+            };
+            let samples: Vec<usize> = samples.into_iter().filter(|i| !is_nan(*i)).collect();
             let values: Vec<Option<Value>> =
                 samples.iter().map(|&i| operand.map_or(Some(Value::Bool(true)), |x| at(i, x))).collect();
             let known = || values.clone().into_iter().collect::<Option<Vec<Value>>>();

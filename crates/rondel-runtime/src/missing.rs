@@ -22,6 +22,8 @@ pub(crate) struct Needed {
     names: Vec<String>,
     /// For each property its topics and fields.
     properties: Vec<Needs>,
+    /// For each property the topics of which NaN matters to it.
+    numbers: Vec<Vec<TopicId>>,
     /// For each property its premises.
     premises: Vec<Vec<Premise>>,
     /// Whether each property measures time.
@@ -44,6 +46,11 @@ impl Needed {
     /// The declared topics that a property, by its position, reads.
     pub(crate) fn topics_of(&self, property: usize) -> &[TopicId] {
         self.properties.get(property).map_or(&[], |needs| &needs.topics)
+    }
+
+    /// The declared topics of which NaN matters to a property, by its position.
+    pub(crate) fn numbers_of(&self, property: usize) -> &[TopicId] {
+        self.numbers.get(property).map_or(&[], Vec::as_slice)
     }
 
     /// The fields that a property, by its position, needs: topic, path, and whether a value is needed.
@@ -76,6 +83,7 @@ impl Needed {
             declared: spec.declared().len(),
             names: spec.properties.iter().map(|property| property.name.clone()).collect(),
             properties: spec.properties.iter().map(needs).collect(),
+            numbers: spec.properties.iter().map(|property| spec.needs_numbers(property)).collect(),
             premises: premises.collect(),
             timed: spec.properties.iter().map(|property| measures_time(spec, property)).collect(),
         }

@@ -16,7 +16,7 @@ use crate::alignment_statistics::AlignmentStatistics;
 use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::limit_text;
-use crate::omission::{Omission, Omissions};
+use crate::omission::{Omission, Omissions, Reason};
 use crate::text::{counted, parameters_text};
 
 pub(crate) use in_violation::EndOf;
@@ -116,8 +116,11 @@ impl Summary {
         self.not_evaluated.merge(omissions);
         let all = self.omitted();
         for (property, statistics) in self.properties.iter_mut().enumerate() {
-            let topics = self.needed.topics_of(property);
-            let is_read = |omission: &&Omission| omission.topic.is_none_or(|topic| topics.contains(&topic));
+            let (topics, numbers) = (self.needed.topics_of(property), self.needed.numbers_of(property));
+            let is_read = |omission: &&Omission| {
+                let topics = if omission.reason == Reason::NotANumber { numbers } else { topics };
+                omission.topic.is_none_or(|topic| topics.contains(&topic))
+            };
             statistics.see_omissions(all.iter().filter(is_read), withholds);
         }
     }

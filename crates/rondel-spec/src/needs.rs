@@ -63,6 +63,45 @@ impl Spec {
         Needs { topics: topics.into_iter().collect(), fields: in_order(fields) }
     }
 
+    /// Returns the topics of which NaN in a field matters to a property: not those whose fields it reads only in windows
+    /// that leave NaN out.
+    ///
+    /// ```
+    /// let text = "topic a topic b property p = max(a.x) over 1 s < 3.0 and b.x < 2.0";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// assert_eq!(spec.needs_numbers(&spec.properties[0]).len(), 1);
+    /// ```
+    pub fn needs_numbers(&self, property: &Property) -> Vec<TopicId> {
+        let slice = property.slice.and_then(|slice| self.slices.get(slice.0 as usize));
+        let mut topics: BTreeSet<TopicId> = BTreeSet::new();
+        let roots = [Some(property.formula), slice.and_then(|slice| slice.until)];
+        let mut open: Vec<(ExprId, bool)> = roots.into_iter().flatten().map(|root| (root, false)).collect();
+        let mut seen = HashSet::new();
+        while let Some((id, is_left_out)) = open.pop() {
+            if !seen.insert((id, is_left_out)) {
+                continue;
+            }
+            let node = &self.nodes[id.index()];
+            let operands = |is_left_out: bool| node.operands().map(move |operand| (operand, is_left_out));
+            match node {
+                Expr::Field { .. } if is_left_out => {}
+                Expr::Window { aggregate, .. } => open.extend(operands(aggregate.leaves_out_nan())),
+                Expr::InState(machine, _) | Expr::Ambiguous(machine) | Expr::MachineVariable(machine, ..) => {
+                    let conditions =
+                        self.machines.get(machine.0 as usize).into_iter().flat_map(Machine::conditions);
+                    open.extend(conditions.map(|condition| (condition, false)));
+                }
+                // It is unknown at the message after NaN.
+                Expr::Prev(_) => open.extend(operands(false)),
+                Expr::Field { topic, .. } | Expr::Elements { topic, .. } => {
+                    topics.insert(*topic);
+                }
+                _ => open.extend(operands(is_left_out)),
+            }
+        }
+        topics.into_iter().collect()
+    }
+
     /// Returns the topics of which a property reads the latest values, whoever published them: those that its `for each`
     /// does not name. A field that matters only where a message carries it has the value of that message, as in an atom.
     /// Another field beside it may be that of an earlier message, for a message may lack fields.

@@ -575,6 +575,12 @@ impl Aggregate {
         }
     }
 
+    /// Whether samples that are NaN are left out. Of the others a sample that is missing makes another value.
+    pub fn leaves_out_nan(self) -> bool {
+        use Aggregate::{Max, Mean, Median, Min, Percentile, Stddev};
+        matches!(self, Min | Max | Mean | Median | Percentile(_) | Stddev)
+    }
+
     /// Returns whether it is computed from floats, whatever the type of its operand is.
     pub(crate) fn is_of_floats(self) -> bool {
         matches!(

@@ -91,8 +91,8 @@ fn nothing_that_measures_time_is_satisfied_without_times() {
 }
 
 /// A deployment of a LaserScan as CBOR: each message has the bytes of its array of floats.
-fn scans(folder: &Folder, all: &[&[f32]]) -> String {
-    let path = folder.path("scan.mcap");
+fn scans(folder: &Folder, name: &str, all: &[&[f32]]) -> String {
+    let path = folder.path(name);
     let options = WriterOptions { library: "rondel test".to_owned(), ..WriterOptions::default() };
     let mut writer = McapWriter::create(path.as_ref(), &options).unwrap();
     let channel = writer.channel("scan", "cbor", 0, &[]).unwrap();
@@ -120,28 +120,65 @@ fn elements_that_are_nan_are_left_out_and_counted() {
         property few = (count r in scan.r: r < 0.3) < 1\n";
     let spec = folder.file("s.rondel", four);
     let whole = folder.file("whole.rondel", format!("{four}property total = sum(scan.r) > 0.3\n"));
-    let clear = scans(&folder, &[&[1.0, 2.0], &[NAN, 2.0], &[f32::INFINITY, NAN, f32::INFINITY]]);
+    let clear = scans(&folder, "clear", &[&[1.0, 2.0], &[NAN, 2.0], &[f32::INFINITY, NAN, f32::INFINITY]]);
     let checked = rondel(["check", &spec, &clear]);
     checked.expect_status(0);
     let sentence = "scan: 2 elements of arrays are NaN or null, and were left out";
     assert!(checked.stderr.contains(sentence), "{}", checked.stderr);
     // An obstacle beside NaN is found.
-    let obstacle = scans(&folder, &[&[NAN, 0.1, f32::INFINITY]]);
+    let obstacle = scans(&folder, "obstacle", &[&[NAN, 0.1, f32::INFINITY]]);
     let checked = rondel(["check", &spec, &obstacle]);
     checked.expect_status(1);
-    assert!(checked.stdout.contains("0 of 4 properties are satisfied"), "{}", checked.stdout);
+    assert_eq!(checked.stdout.matches("violated 1 time").count(), 4, "{}", checked.stdout);
     // Where nothing else is left, nobody knows. A sum without an element is another sum.
-    let blind = scans(&folder, &[&[NAN, NAN]]);
+    let blind = scans(&folder, "blind", &[&[NAN, NAN]]);
     let checked = rondel(["check", &whole, &blind]);
     checked.expect_status(4);
     assert!(checked.stdout.contains("5 values on scan are NaN"), "{}", checked.stdout);
-    let partly = scans(&folder, &[&[NAN, 1.0]]);
+    let partly = scans(&folder, "partly", &[&[NAN, 1.0]]);
     let checked = rondel(["check", &whole, &partly]);
     checked.expect_status(4);
-    assert!(checked.stdout.contains("4 of 5 properties are satisfied"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("inconclusive  total"), "{}", checked.stdout);
     let lines = folder.file("l.jsonl", "{\"topic\":\"scan\",\"time\":1,\"data\":{\"r\":[null,2]}}\n");
     let checked = rondel(["check", &spec, &lines]);
     checked.expect_status(0);
     let sentence = "scan: 1 element of an array is NaN or null, and was left out";
     assert!(checked.stderr.contains(sentence), "{}", checked.stderr);
+}
+
+#[test]
+fn windows_leave_nan_out() {
+    let folder = Folder::new();
+    let values = |name: &str, all: &[f32]| {
+        let path = folder.path(name);
+        let options = WriterOptions { library: "rondel test".to_owned(), ..WriterOptions::default() };
+        let mut writer = McapWriter::create(path.as_ref(), &options).unwrap();
+        let channel = writer.channel("m", "cbor", 0, &[]).unwrap();
+        for (second, value) in (1_790_000_000..).zip(all) {
+            let payload = [&[0xa1, 0x61, b'x', 0xfa][..], &value.to_be_bytes()].concat();
+            let log_time = second * 1_000_000_000;
+            let head = MessageHead { channel, sequence: 0, log_time, publish_time: log_time };
+            writer.message(&head, &payload).unwrap();
+        }
+        writer.finish().unwrap();
+        path
+    };
+    let window = |measure: &str| {
+        let text = format!("topic m {{ x: float }}\nproperty p = {measure} over full 2 s < 50.0\n");
+        folder.file("s.rondel", text)
+    };
+    let (some, all) = (values("some", &[1.0, f32::NAN, 2.0, 3.0]), values("all", &[f32::NAN; 4]));
+    for measure in ["max(m.x)", "mean(m.x)", "median(m.x)", "stddev(m.x)", "max(m.x + 1.0)"] {
+        let checked = rondel(["check", &window(measure), &some]);
+        checked.expect_status(0);
+        assert!(checked.stdout.contains("not evaluated: 1 value on m is NaN"), "{}", checked.stdout);
+        rondel(["check", &window(measure), &all]).expect_status(4);
+    }
+    for measure in ["sum(m.x)", "last(m.x)", "max(m.x - prev(m.x))"] {
+        rondel(["check", &window(measure), &some]).expect_status(4);
+    }
+    // Another part of the formula needs the value.
+    let both =
+        folder.file("b.rondel", "topic m { x: float }\nproperty p = max(m.x) over 2 s < 5.0 and m.x < 5.0\n");
+    rondel(["check", &both, &some]).expect_status(4);
 }

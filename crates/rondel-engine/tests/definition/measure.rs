@@ -1,7 +1,7 @@
 //! What is measured: windows, age, latency, jitter.
 
 use rondel_event::{Comparison, TopicId, Value, ValueType};
-use rondel_spec::{Aggregate, BinaryOp, ExprId, TimeModel};
+use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel};
 
 use super::Timed;
 use super::arithmetic::{binary, compare, whole};
@@ -96,6 +96,9 @@ pub fn window(
             let mut values = Vec::new();
             let mut pending = false;
             for &j in &samples {
+                if aggregate.leaves_out_nan() && is_nan(evaluator, x, j) {
+                    continue;
+                }
                 match evaluator.datum(x, j).see() {
                     Seen::Value(value) => values.push(value),
                     // A measurement of what is not known is not known.
@@ -114,6 +117,21 @@ pub fn window(
             }
         }
     }
+}
+
+/// Whether an operand is NaN at a sample: it is itself, or a field that it reads, which then has no value.
+fn is_nan(evaluator: &Evaluator<'_>, x: ExprId, j: usize) -> bool {
+    if let Seen::Value(Value::Float(value)) = evaluator.datum(x, j).see()
+        && value.is_nan()
+    {
+        return true;
+    }
+    let node = &evaluator.spec.nodes[x.index()];
+    if let Expr::Field { topic, path, value_type: ValueType::Float } = node {
+        let flag = Expr::IsNan { topic: *topic, path: path.clone() };
+        return evaluator.at(&flag, j).truth() == Truth::TRUE;
+    }
+    node.operands().any(|operand| is_nan(evaluator, operand, j))
 }
 
 fn of_values(aggregate: Aggregate, value_type: ValueType, values: Vec<Value>) -> Option<Value> {

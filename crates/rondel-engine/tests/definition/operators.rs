@@ -17,6 +17,12 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
             return decided(&|k| is_nan(all, x, k) || all.datum(x, k).value().is_some());
         }
         ("is_nan", &[x]) => return decided(&|k| is_nan(all, x, k)),
+        ("finite", &[x]) => {
+            return decided(&|k| match all.datum(x, k).value() {
+                Some(Value::Float(x)) => x.is_finite(),
+                value => value.is_some(),
+            });
+        }
         _ => {}
     }
     let sides: Vec<[Truth; 2]> = match (call.word, &call.operands[..]) {

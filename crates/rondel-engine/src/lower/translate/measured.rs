@@ -1,6 +1,8 @@
 //! What is measured over windows, and over the messages of a topic.
 
-use rondel_event::{Comparison, TopicId, Value, ValueType};
+use std::collections::HashSet;
+
+use rondel_event::{Comparison, Path, Read, TopicId, Value, ValueType};
 use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel, UnaryOp};
 
 use super::{Column, Meaning, Operands, Translator, Truth, ValueColumns, values};
@@ -20,7 +22,10 @@ impl Translator<'_> {
             let topic = self.topic_set(id, topic)?;
             set = self.union(set, topic);
         }
-        let samples = self.clock(set);
+        let mut samples = self.clock(set);
+        if let (true, Some(x)) = (aggregate.leaves_out_nan(), operand) {
+            samples = self.numbers(samples, x, operands)?;
+        }
         let count = |me: &mut Self, samples| me.measured(Measure::Count, Kind::Int, None, samples, over);
         let column = match (aggregate, operand) {
             (Aggregate::Count, None) => count(self, samples),
@@ -109,6 +114,44 @@ impl Translator<'_> {
         };
         let value_type = if aggregate == Aggregate::Count { ValueType::Int } else { ValueType::Float };
         Ok(ValueColumns::lasting(column, value_type))
+    }
+
+    /// The samples at which an operand is not NaN: neither itself, nor a field that it reads, which then has no value.
+    fn numbers(&mut self, samples: Wire, x: ExprId, operands: &Operands<'_>) -> Result<Wire, CompileError> {
+        let mut numbers = samples;
+        let column = operands.measurable(x)?;
+        let is_field = matches!(self.spec.nodes.get(x.index()), Some(Expr::Field { .. }));
+        if column.value_type == ValueType::Float && !is_field {
+            let Column { node, known } = column.at;
+            let equal = self.graph.wire(Node::Compare(ComparisonKind::FloatEqual, node, node));
+            let is_nan = self.graph.and(known, !equal);
+            numbers = self.graph.and(numbers, !is_nan);
+        }
+        for (topic, path) in self.floats_below(x) {
+            let field = self.field(topic, &path, Read::IsNan);
+            if let Meaning::Truth(is_nan) = self.held(field, ValueType::Bool) {
+                numbers = self.graph.and(numbers, !is_nan.at.certain);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// The fields of floats that an expression reads.
+    fn floats_below(&self, x: ExprId) -> Vec<(TopicId, Path)> {
+        let (mut fields, mut open, mut seen) = (Vec::new(), vec![x], HashSet::new());
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match self.spec.nodes.get(id.index()) {
+                Some(Expr::Field { topic, path, value_type: ValueType::Float }) => {
+                    fields.push((*topic, path.clone()));
+                }
+                Some(node) => open.extend(node.operands()),
+                None => {}
+            }
+        }
+        fields
     }
 
     fn measured(
