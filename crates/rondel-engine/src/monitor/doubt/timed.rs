@@ -162,30 +162,24 @@ pub(super) struct FreshTurns<'a> {
 }
 
 impl FreshTurns<'_> {
-    /// Adds the verdicts that become certain or uncertain as the fresh monitor changes its verdict by time alone, before the
-    /// next event and before a time or what follows it. The verdict of the property itself stays meanwhile.
+    /// Adds the verdicts that become uncertain as the fresh monitor changes its verdict by time alone, before the next event
+    /// and before a time or what follows it. The verdict of the property itself stays meanwhile.
     pub(super) fn add(self, until: Option<(Timestamp, bool)>, place: Before) {
         let FreshTurns { property, plan, doubt, turned, blind, due } = self;
-        let Doubt { state, fresh, whole, is_passed, .. } = doubt;
+        let Doubt { state, fresh, whole, .. } = doubt;
         let Some(fresh) = fresh else { return };
         while let Some((time, after, verdict)) = fresh.by_time(until) {
             let Some(seen) = whole.seen.filter(|seen| *seen != Verdict::Inconclusive) else { continue };
-            let is_certain = verdict == seen;
             let is_doubtful = state.is_doubtful(plan, time.as_nanos(), 0);
-            if is_certain != whole.is_shown || !is_certain && !is_doubtful {
+            if verdict == seen || whole.is_shown || !is_doubtful {
                 continue;
             }
-            whole.is_shown = !is_certain;
-            whole.has_begun = true;
+            (whole.is_shown, whole.has_begun) = (true, true);
             sooner(due, whole.next(state, plan));
-            *is_passed |= is_certain;
-            if let Some(blind) = blind.get_mut(property as usize).filter(|_| !is_certain) {
+            if let Some(blind) = blind.get_mut(property as usize) {
                 (blind.times, blind.verdicts) = (blind.times + 1, blind.verdicts + 1);
             }
-            let (verdict, withheld) = match is_certain {
-                true => (seen, Withheld::No),
-                false => (Verdict::Inconclusive, Withheld::Yes),
-            };
+            let (verdict, withheld) = (Verdict::Inconclusive, Withheld::Yes);
             let order = before(place.row);
             let made = Report::at_event(verdict, step_before(place.position, order), time);
             let report = Report { property, row: None, at_event: false, after, withheld, order, ..made };
