@@ -189,7 +189,7 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
     }
     let integer =
         |value: f64| (value.fract() == 0.0 && value.abs() <= 2_f64.powi(53)).then_some(value as i64);
-    let number = match (read, at.as_str().map(str::trim)) {
+    let as_number = match (read, at.as_str().map(str::trim)) {
         // No text of the values here is an integer.
         (Read::Number(ValueType::Float), Some(text)) => {
             return Some(text.parse().map_or(Found::Invalid, Found::Float));
@@ -198,7 +198,7 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
         (Read::Number(value_type), None) => Some(Read::Value(*value_type)),
         _ => None,
     };
-    let found = match number.as_ref().unwrap_or(read) {
+    let found = match as_number.as_ref().unwrap_or(read) {
         Read::Number(_) => None,
         Read::Presence => Some(Found::Bool(true)),
         // JSON has no NaN, and `some_read` asks for none.
