@@ -69,6 +69,11 @@ pub(crate) fn write(block: &mut Block, row: usize, program: &Program, message: &
                 Some(x) => block.set_float(i, row, x),
                 None => block.set_invalid(slot, row),
             },
+            // Whether it is NaN, for windows.
+            ("x", slot @ Slot::Bool(i)) => match message.x {
+                Some(x) => block.set_bool(i, row, x.is_nan()),
+                None => block.set_invalid(slot, row),
+            },
             ("ok", Slot::Bool(i)) => {
                 message.ok.into_iter().for_each(|ok| block.set_bool(i, row, ok));
             }
