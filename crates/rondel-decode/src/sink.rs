@@ -336,8 +336,7 @@ impl<'w> Sink<'w> {
             }
             (Target::Test(bit, test), value) => {
                 let holds = holds(test, value);
-                self.has_other |=
-                    matches!(test, Test::Integer(..)) && !is_null(value) && !is_of_integer(value);
+                self.has_other |= is_of_number(test) && is_other(test, value);
                 self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
                 if !holds && is_unknown(test, value) {
                     self.unknown |= 1 << bit;
@@ -484,6 +483,17 @@ fn is_unknown(test: &Test, value: Scalar<'_>) -> bool {
         // Where an integer is declared, NaN has another type.
         Scalar::Float(value) => value.is_nan() && is_of_number(test) && !matches!(test, Test::Integer(..)),
         _ => false,
+    }
+}
+
+/// Whether a value is not of the type of the number that a condition compares.
+fn is_other(test: &Test, value: Scalar<'_>) -> bool {
+    match value {
+        Scalar::Null => false,
+        Scalar::Int(_) | Scalar::Float(_) | Scalar::Large(_) => {
+            matches!(test, Test::Integer(..)) && !is_of_integer(value)
+        }
+        _ => true,
     }
 }
 

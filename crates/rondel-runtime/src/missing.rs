@@ -24,6 +24,8 @@ pub(crate) struct Needed {
     properties: Vec<Needs>,
     /// For each property the topics of which NaN matters to it.
     numbers: Vec<Vec<TopicId>>,
+    /// Whether each property can be decided although a value that it reads is unknown.
+    takes_unknown: Vec<bool>,
     /// For each property its premises.
     premises: Vec<Vec<Premise>>,
     /// Whether each property measures time.
@@ -51,6 +53,11 @@ impl Needed {
     /// The declared topics of which NaN matters to a property, by its position.
     pub(crate) fn numbers_of(&self, property: usize) -> &[TopicId] {
         self.numbers.get(property).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a property, by its position, can be decided although a value that it reads is unknown.
+    pub(crate) fn takes_unknown_for_false(&self, property: usize) -> bool {
+        self.takes_unknown.get(property).copied().unwrap_or_default()
     }
 
     /// The fields that a property, by its position, needs: topic, path, and whether a value is needed.
@@ -84,6 +91,7 @@ impl Needed {
             names: spec.properties.iter().map(|property| property.name.clone()).collect(),
             properties: spec.properties.iter().map(needs).collect(),
             numbers: spec.properties.iter().map(|property| spec.needs_numbers(property)).collect(),
+            takes_unknown: spec.properties.iter().map(|own| spec.takes_unknown_for_false(own)).collect(),
             premises: premises.collect(),
             timed: spec.properties.iter().map(|property| measures_time(spec, property)).collect(),
         }

@@ -121,7 +121,8 @@ impl Summary {
                 let topics = if omission.reason == Reason::NotANumber { numbers } else { topics };
                 omission.topic.is_none_or(|topic| topics.contains(&topic))
             };
-            statistics.see_omissions(all.iter().filter(is_read), withholds);
+            let takes_unknown = self.needed.takes_unknown_for_false(property);
+            statistics.see_omissions(all.iter().filter(is_read), takes_unknown, withholds);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use rondel_event::{Path, TopicId};
 
-use crate::spec::{Expr, ExprId, Machine, Property, Spec};
+use crate::spec::{Aggregate, Expr, ExprId, Machine, Property, Spec};
 
 /// The topics and fields that a property reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,40 @@ impl Spec {
             }
         }
         topics.into_iter().collect()
+    }
+
+    /// Whether a property can be decided although a value that it reads is unknown: counts, machines, atoms, variables and
+    /// conditions on elements take an unknown condition for one that does not hold, and a message without its key belongs to no instance.
+    ///
+    /// ```
+    /// let text = "topic a property p = a.x < 3 property q = count(a.x > 3) over 1 s == 0";
+    /// let spec = rondel_spec::parse(text).spec.unwrap();
+    /// let takes = |property: usize| spec.takes_unknown_for_false(&spec.properties[property]);
+    /// assert_eq!((takes(0), takes(1)), (false, true));
+    /// ```
+    pub fn takes_unknown_for_false(&self, property: &Property) -> bool {
+        let mut open = vec![property.formula];
+        let mut seen = HashSet::new();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let node = &self.nodes[id.index()];
+            match node {
+                Expr::Window { aggregate: Aggregate::Count, operand: Some(_), .. }
+                | Expr::Definitely(_)
+                | Expr::Elements { .. }
+                | Expr::Bind { .. }
+                | Expr::Exists(..)
+                | Expr::ForAll(..)
+                | Expr::InState(..)
+                | Expr::Ambiguous(_)
+                | Expr::MachineVariable(..)
+                | Expr::Chain(..) => return true,
+                node => open.extend(node.operands()),
+            }
+        }
+        property.slice.is_some()
     }
 
     /// Returns the topics of which a property reads the latest values, whoever published them: those that its `for each`

@@ -182,3 +182,47 @@ fn windows_leave_nan_out() {
         folder.file("b.rondel", "topic m { x: float }\nproperty p = max(m.x) over 2 s < 5.0 and m.x < 5.0\n");
     rondel(["check", &both, &some]).expect_status(4);
 }
+
+/// What takes an unknown condition for one that does not hold is not satisfied over a value that was not read.
+#[test]
+fn nothing_is_satisfied_over_a_value_of_another_type() {
+    let folder = Folder::new();
+    let lines = "{\"topic\":\"t\",\"time\":1,\"x\":1,\"id\":1,\"a\":[1]}\n\
+                 {\"topic\":\"t\",\"time\":2,\"x\":\"200\",\"id\":\"1\",\"a\":[\"200\"]}\n\
+                 {\"topic\":\"t\",\"time\":3,\"x\":1,\"id\":1,\"a\":[1]}\n";
+    let recording = folder.file("x.jsonl", lines);
+    for (property, status) in [
+        ("assert always t.x < 10", 4),
+        ("property p = count(t.x >= 10) over 10 s == 0", 4),
+        ("machine m { initial ok error bad ok -> bad when t.x >= 10 }", 4),
+        ("property p = forall v. t{x: v} -> v < 10", 4),
+        ("property p = not exists v. t{id: v, x: 200}", 4),
+        ("property p for each i in t.id = on(t) -> t.id < 10", 4),
+        ("property p = not (any r in t.a: r >= 10)", 4),
+        ("property p = (count r in t.a: r >= 10) == 0", 4),
+        ("property p = all r in t.a: r < 10", 1),
+        ("property p = on(t) -> known(t.x) or true", 0),
+    ] {
+        let text = format!("topic t {{ x: float, id: int, a: [float] }}\n{property}\n");
+        let specification = folder.file("s.rondel", text);
+        let checked = rondel(["check", &specification, &recording]);
+        assert_eq!(checked.status, Some(status), "{property}\n{}{}", checked.stdout, checked.stderr);
+    }
+}
+
+/// What does not depend on messages before the span is satisfied.
+#[test]
+fn a_part_of_a_recording_is_judged_by_itself() {
+    let folder = Folder::new();
+    let recording = folder.file("x.csv", "time,x\n1,1\n2,1\n3,1\n4,1\n");
+    for (property, status) in [
+        ("property p = t.x < 10", 0),
+        ("assert always t.x < 10", 0),
+        ("property p = once[0, 1 s] t.x < 10", 0),
+        ("property p = historically[0, 10 s] t.x < 10", 4),
+    ] {
+        let specification = folder.file("s.rondel", format!("topic t\n{property}\n"));
+        let checked = rondel(["check", "--from", "3", "--topic", "t", &specification, &recording]);
+        assert_eq!(checked.status, Some(status), "{property}\n{}{}", checked.stdout, checked.stderr);
+    }
+}

@@ -348,6 +348,7 @@ impl<'m> Walk<'m, '_> {
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
         self.sink.has_other = false;
+        let mut has_other = false;
         loop {
             match count {
                 Some(count) if passed == count => break,
@@ -359,13 +360,13 @@ impl<'m> Walk<'m, '_> {
             if is_measure {
                 measured.add(self.sink.element);
             } else {
-                tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
+                let is_met = tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
+                has_other |= self.sink.has_other && !is_met;
+                self.sink.has_other = false;
             }
             passed += 1;
         }
-        if !is_measure {
-            self.sink.mistyped += u64::from(self.sink.has_other);
-        }
+        self.sink.mistyped += u64::from(has_other);
         Ok((passed, self.sink.elements((test.slot, test.quantifier), &measured, &tested)))
     }
 

@@ -211,7 +211,9 @@ impl CdrDecoder {
                 scratch: std::mem::take(&mut self.scratch),
             },
         };
-        walk.positions.fill(u32::MAX);
+        if !walk.positions.is_empty() {
+            walk.positions.fill(u32::MAX);
+        }
         let is_little = encapsulation & 1 == 1;
         if self.plan.has_wide {
             let padding = usize::from(header[3] & 3);

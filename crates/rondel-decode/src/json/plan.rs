@@ -244,6 +244,13 @@ fn walk_parallel<V: Visitor>(
 ) -> Result<(), JsonError> {
     let object = &scanner.text[start..scanner.at];
     for ((array, named), below) in &node.parallel {
+        let names = find(object, &named.key().0).map(|names| Scanner::new(names).kind());
+        if let Some(kind) = names.transpose()?.filter(|kind| *kind != Kind::Array) {
+            let mut unknown = |action: &Action| visitor.unreachable(action, kind, start);
+            below.actions.iter().try_for_each(&mut unknown)?;
+            below.unreachable(Kind::Null, &mut unknown)?;
+            continue;
+        }
         let (Some(index), Some(elements)) =
             (position(object, named), find(object, &[Segment::Key(array.clone())]))
         else {
@@ -333,7 +340,9 @@ impl Visitor for Writer<'_> {
         let Some((tests, count)) = number_tests(&node.actions) else { return Ok(false) };
         let tests = &tests[..count];
         let has_types = tests.iter().any(|(alternatives, ..)| alternatives.conditions().any(is_of_integer));
-        let (mut met, mut total, mut left_out, mut has_other) = ([0; TESTS], 0, 0, false);
+        let (mut met, mut total, mut left_out) = ([0; TESTS], 0, 0);
+        // Whether there is something else than numbers, or than integers.
+        let (mut has_other, mut has_fraction) = (false, false);
         scanner.elements(depth, |scanner, _| {
             total += 1;
             let (start, kind) = (scanner.at, scanner.kind()?);
@@ -345,7 +354,7 @@ impl Visitor for Writer<'_> {
             let value = scanner.number_value()?;
             let is_integer =
                 has_types && (is_integer(value) || integer(&scanner.text[start..scanner.at]).is_some());
-            has_other |= !is_integer;
+            has_fraction |= !is_integer;
             for ((alternatives, _, _), met) in tests.iter().zip(&mut met) {
                 let holds = |c: &Condition| match c.test {
                     Test::Number(by, bound) => by.is_met(value, bound),
@@ -358,7 +367,8 @@ impl Visitor for Writer<'_> {
         })?;
         for ((alternatives, quantifier, slot), met) in tests.iter().zip(met) {
             Tested { met, total, left_out }.write(self.block, self.row, *slot, *quantifier);
-            self.count_mistyped(*slot, u64::from(has_other && alternatives.conditions().any(is_of_integer)));
+            let is_other = has_other || has_fraction && alternatives.conditions().any(is_of_integer);
+            self.count_mistyped(*slot, u64::from(is_other));
         }
         self.left_out += left_out;
         Ok(true)
@@ -744,12 +754,12 @@ fn is_of_integer(condition: &Condition) -> bool {
     matches!(condition.test, Test::Integer(..))
 }
 
-/// Tests the elements of a well-formed array. Returns also whether an integer of one has another type.
+/// Tests the elements of a well-formed array. Returns also whether a number of one has another type.
 fn count_elements(conditions: &[Condition], array: &[u8]) -> (Tested, bool) {
     let alternatives = Alternatives::of(conditions);
     let (mut tested, mut has_other) = (Tested::default(), false);
-    let is_other = |text: &[u8]| match Scanner::new(text).kind() {
-        Ok(Kind::Number) => integer(text).is_none(),
+    let is_other = |condition: &Condition, text: &[u8]| match Scanner::new(text).kind() {
+        Ok(Kind::Number) => is_of_integer(condition) && integer(text).is_none(),
         kind => kind != Ok(Kind::Null),
     };
     let scanned = Scanner::new(array).elements(0, |scanner, _| {
@@ -757,13 +767,22 @@ fn count_elements(conditions: &[Condition], array: &[u8]) -> (Tested, bool) {
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
         let holds = |c: &Condition| find(element, &c.path.0).is_some_and(|found| c.test.holds(found));
-        let is_met = alternatives.are_met(holds);
-        let is_null = |c: &Condition| is_of_number(&c.test) && find(element, &c.path.0) == Some(b"null");
-        tested.left_out += u64::from(!is_met && alternatives.are_met(|c| holds(c) || is_null(c)));
-        tested.met += u64::from(is_met);
-        let mut integers = conditions.iter().filter(|condition| is_of_integer(condition));
-        has_other |= integers.any(|c| find(element, &c.path.0).is_some_and(is_other));
         tested.total += 1;
+        if alternatives.are_met(holds) {
+            tested.met += 1;
+            return Ok(());
+        }
+        // Why not: few elements of a sound array do not meet what is expected of all.
+        let mut has_null = false;
+        for condition in conditions.iter().filter(|condition| is_of_number(&condition.test)) {
+            let found = find(element, &condition.path.0);
+            has_null |= found == Some(b"null");
+            has_other |= found.is_some_and(|found| is_other(condition, found));
+        }
+        if has_null {
+            let is_null = |c: &Condition| is_of_number(&c.test) && find(element, &c.path.0) == Some(b"null");
+            tested.left_out += u64::from(alternatives.are_met(|c| holds(c) || is_null(c)));
+        }
         Ok(())
     });
     debug_assert!(scanned.is_ok(), "the array was scanned before");

@@ -188,7 +188,6 @@ impl Session {
             Route::Aligned(aligned) => aligned.miss(&all, SeenAgain::At(time), &mut self.shared),
             Route::Synchronized(_) => {}
         }
-        self.shared.emitter.is_cut = false;
     }
 
     /// Counts messages of the recording outside the time span to read.

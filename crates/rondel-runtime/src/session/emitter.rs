@@ -101,10 +101,14 @@ impl Emitter {
         ended.for_each(|ended| end_instance(statistics, properties, &ended, monitor));
         for missed in monitor.missed() {
             // The parts that only explanations need follow the properties.
-            if let Some(&property) = properties.get(missed.property as usize) {
+            if let Some(&property) = properties.get(missed.property as usize)
+                && !*is_cut
+            {
                 statistics[property as usize].miss(monitor, missed.is_read);
             }
         }
+        // What is left out of a recording ends before its first message.
+        *is_cut &= block.is_none();
     }
 
     /// Begins a lap with the statistics of an emitter that has seen nothing.

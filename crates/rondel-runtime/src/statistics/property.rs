@@ -190,15 +190,19 @@ impl PropertyStatistics {
     }
 
     /// Takes the messages on topics that it reads that were not evaluated. A value that is missing matters where the
-    /// property was inconclusive; a message that a queue dropped does if the session `withholds` verdicts.
+    /// property was inconclusive, and everywhere if it `takes_unknown` values for such that do not hold, as an assert does;
+    /// a message that a queue dropped matters if the session `withholds` verdicts.
     pub(crate) fn see_omissions<'o>(
         &mut self,
         omissions: impl Iterator<Item = &'o Omission>,
+        takes_unknown: bool,
         withholds: bool,
     ) {
+        let takes_unknown = takes_unknown || self.assertion.is_some();
         for omission in omissions {
             self.is_incomplete |= match omission.reason {
                 Reason::Dropped => withholds,
+                Reason::OtherFieldType | Reason::NotANumber if takes_unknown => true,
                 reason => reason.is_about_value() && self.inconclusive > 0,
             };
             if self.is_incomplete {

@@ -30,6 +30,10 @@ use tape::{Names, Tape};
 const SEAL: Duration = Duration::from_millis(100);
 /// After so many of these, losses are reported: once a second.
 const LOSSES: u32 = 10;
+/// For how much longer than that the recorder does not run if it was stopped, as `run` takes it.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long after it messages may still come that waited meanwhile.
+const AFTER: Duration = Duration::from_secs(1);
 /// How long to wait at the end for messages that are on their way, and for no message to come.
 const DRAIN: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(20);
@@ -205,7 +209,20 @@ impl Record {
         let undelivered = Undelivered::default();
         let mut seen = Seen::new(&undelivered, names.clone());
         let (mut looks, mut failed) = (0, false);
+        let all: Vec<TopicId> = (0..sources.len() as u32).map(TopicId).collect();
+        let mut last = (Instant::now(), now());
         while stopped.recv_timeout(SEAL) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let pause = last.0.elapsed();
+            if pause >= SEAL + PAUSE {
+                // What came meanwhile gets times of after it, or was dropped on the way.
+                let until = now().as_nanos().saturating_add(AFTER.as_nanos() as i64);
+                tape.cut_off(&all, last.1, Some(Timestamp::from_nanos(until)));
+                warn(&format!(
+                    "the recorder did not run for {:.1} s; the recording notes it",
+                    pause.as_secs_f64()
+                ));
+            }
+            last = (Instant::now(), now());
             tape.seal();
             looks = (looks + 1) % LOSSES;
             if looks > 0 {

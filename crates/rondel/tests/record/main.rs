@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use broker::Broker;
 use serde_json::{Value, json};
-use support::network::{arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh};
+use support::network::{
+    arguments, dds, dds_domain, free_endpoint, independent, python, router, zenoh, zenoh_listening,
+};
 use support::process::Process;
 use support::{Finished, Folder, rondel, rondel_with_input};
 
@@ -478,6 +480,32 @@ fn what_never_came_is_said() {
     record.terminate();
     record.finish().expect_status(5).expect_stderr(&["publishers that do not match 1", ": NO MESSAGE"]);
     drop(publisher);
+}
+
+/// What was sent while the recorder was stopped has times of after it.
+#[test]
+fn a_recorder_that_was_stopped_notes_it() {
+    let (endpoint, folder) = (free_endpoint(), Folder::new());
+    let file = folder.path("stopped.mcap");
+    let own = ["record", "zenoh:q", "zenoh:a", "-o", &file];
+    let mut record = Process::rondel(arguments(&own, &zenoh_listening("router", &endpoint)));
+    record.wait_stderr("ready");
+    let send = |to: &str| {
+        let publish = arguments(&["publish", "--to", to, "--wait", "60"], &zenoh("client", &endpoint));
+        rondel_with_input(publish, b"{\"n\":1}\n").expect_status(0);
+    };
+    send("zenoh:q");
+    record.signal("STOP");
+    // For longer than what counts as a pause.
+    std::thread::sleep(Duration::from_millis(1500));
+    record.signal("CONT");
+    record.wait_stderr("the recorder did not run for");
+    send("zenoh:a");
+    record.terminate();
+    record.finish();
+    let text = "topic q topic a property fast = on(q) -> eventually[0, 500 ms] on(a)";
+    let checked = rondel(["check", &folder.file("fast.rondel", text), &file]);
+    checked.expect_status(4).expect_stderr(&["verdicts that depend on them are inconclusive: fast"]);
 }
 
 #[test]
