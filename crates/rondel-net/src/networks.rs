@@ -21,10 +21,6 @@ use crate::{dds, mqtt, zenoh};
 /// The time limit for delivering published messages at the end.
 const FLUSH: Duration = Duration::from_secs(3);
 
-/// Bytes in which publishers keep messages for subscribers that missed them, unless they are set: messages of 150
-/// bytes at 20,000 a second for 20 s.
-pub const RESEND: usize = 64_000_000;
-
 /// The settings of the networks to join.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkSettings {

@@ -418,21 +418,17 @@ impl<'m> Walk<'m, '_> {
         for test in &sequence.tests {
             self.at = start;
             let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
-            let mut tested = Tested::default();
-            if is_measure {
-                for _ in 0..count {
-                    self.run::<BIG>(&test.steps)?;
+            let (single, mut tested) = (test.alternatives.single(), Tested::default());
+            for _ in 0..count {
+                let outer = std::mem::replace(&mut self.out.met, 0);
+                self.run::<BIG>(&test.steps)?;
+                let met = std::mem::replace(&mut self.out.met, outer);
+                if is_measure {
                     measured.add(Measurand::Number(self.out.element));
+                    continue;
                 }
-            } else {
-                let outer = (self.out.met, self.out.unknown);
-                let single = test.alternatives.single();
-                for _ in 0..count {
-                    (self.out.met, self.out.unknown) = (0, 0);
-                    self.run::<BIG>(&test.steps)?;
-                    tested.add(&test.alternatives, single, (self.out.met, self.out.unknown));
-                }
-                (self.out.met, self.out.unknown) = outer;
+                let unknown = std::mem::take(&mut self.out.unknown);
+                tested.add(&test.alternatives, single, (met, unknown));
             }
             next = count;
             let Some(slot) = test.slot else { continue };

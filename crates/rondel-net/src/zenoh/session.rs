@@ -17,7 +17,6 @@ use super::resend::Shelf;
 use super::watch::Watch;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Ros2Node, Settings, Subscription, parse_key};
 use crate::adapter::{Listener, Outage, Receiver, Recovered};
-use crate::networks::RESEND;
 
 /// Polling interval of waits. Zenoh reports connections only through an unstable interface.
 const POLL: Duration = Duration::from_millis(5);
@@ -186,7 +185,7 @@ impl Session {
             OpenError::Network(format!("cannot start a thread of the Zenoh session: {e}"))
         };
         let recoverer = Recoverer::start(session.clone(), Arc::downgrade(&watch)).map_err(thread)?;
-        let kept = settings.resend.unwrap_or(RESEND);
+        let kept = settings.resend.unwrap_or(super::RESEND);
         let shelf = Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)).map_err(thread)?;
         watch.tick(&shelf);
         let backlog = Backlog::start(&session).map_err(|e| OpenError::Network(super::reason(e)))?;

@@ -1,6 +1,6 @@
 //! The section `limits:` of a deployment.
 
-use rondel_net::networks::RESEND;
+use rondel_net::zenoh::RESEND;
 use rondel_runtime::alignment::WAITING;
 use rondel_runtime::{INSTANCE_BYTES, LARGEST_MESSAGE};
 
