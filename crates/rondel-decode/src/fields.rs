@@ -69,6 +69,12 @@ impl Alternatives {
         self.others.is_empty().then_some(self.first)
     }
 
+    /// Whether an element suffices that meets these conditions, whatever the number of alternatives.
+    #[inline]
+    pub(crate) fn hold(&self, met: u64) -> bool {
+        self.single().map_or_else(|| self.are_met(met), |all| met == all)
+    }
+
     /// Whether an element suffices that meets these conditions.
     #[inline(never)]
     pub(crate) fn are_met(&self, met: u64) -> bool {
@@ -108,7 +114,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// What is tested of an element to find the one with a name.
+    /// The test of an element that finds the one with a name.
     pub(crate) fn of_name(named: &'p Named) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
         Fields::of_conditions(std::slice::from_ref(&named.condition))
     }

@@ -215,7 +215,7 @@ proptest! {
         prop_assert_eq!(float, expected, "{:?}", text);
     }
 
-    /// What was learnt from messages with numbers does not change how texts are read, and the other way round.
+    /// A layout learned from messages with numbers does not change how texts are read, and the other way round.
     #[test]
     fn earlier_messages_change_nothing(values in proptest::collection::vec((any::<i32>(), 0..4_usize), 1..30)) {
         let (topic, unit) = (TopicId(0), TimeUnit::Seconds);

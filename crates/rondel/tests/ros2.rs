@@ -324,7 +324,7 @@ fn a_node_over_zenoh_of_another_version_is_read_by_its_own_type() {
         );
         let (folder, deployment) = older_version(&networks);
         let place = ["/battery", "--domain", "9", "--mode", "router", "--listen", &endpoint];
-        let options = ["--told", "--count", "5", "--answer", answer];
+        let options = ["--wait-for-input", "--count", "5", "--answer", answer];
         let mut node = independent(&python, "ros2_zenoh_described.py", &[&place[..], &options].concat());
         node.wait_stdout("ready");
         let run = Process::rondel(["run", &deployment, "--strict", "--count", "5"]);

@@ -174,10 +174,7 @@ impl<'m> Walk<'m, '_> {
         self.value::<F>(&named.name, depth + 1).map_err(|fault| fault.in_element(index))?;
         let met = std::mem::replace(&mut self.sink.met, outer.0);
         self.sink.unknown = outer.1;
-        Ok(match named.alternatives.single() {
-            Some(all) => met == all,
-            None => named.alternatives.are_met(met),
-        })
+        Ok(named.alternatives.hold(met))
     }
 
     /// Reads the elements with a name. Returns the number of all.

@@ -60,7 +60,7 @@ pub(super) struct Compiler<'a> {
     /// How many values are still to be read.
     left: usize,
     steps: usize,
-    /// What the names in the next member lead to, and the elements of it to which others have led.
+    /// Searches for names in the next member, and its elements at positions found before.
     by_name: ByName,
     errors: Vec<PlanError>,
 }

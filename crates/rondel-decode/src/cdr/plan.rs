@@ -225,11 +225,11 @@ pub(super) struct ElementTest {
     pub(super) steps: Steps,
 }
 
-/// What is read of an element that was found by its name.
+/// The fields of an element that was found by its name.
 #[derive(Clone, Debug)]
 pub(super) struct FoundElement {
     pub(super) steps: Steps,
-    /// What is unknown if the element does not carry it.
+    /// The slots of its fields, which are unknown where the element lacks them.
     pub(super) slots: Box<[Slot]>,
 }
 

@@ -62,10 +62,7 @@ impl Walk<'_, '_> {
         self.run::<BIG>(&test.steps)?;
         let met = std::mem::replace(&mut self.out.met, outer.0);
         self.out.unknown = outer.1;
-        Ok(match test.alternatives.single() {
-            Some(all) => met == all,
-            None => test.alternatives.are_met(met),
-        })
+        Ok(test.alternatives.hold(met))
     }
 
     /// Writes that values are unknown.

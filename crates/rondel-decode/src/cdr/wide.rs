@@ -91,7 +91,7 @@ fn decode(units: impl Iterator<Item = u16>, text: &mut String) -> bool {
     })
 }
 
-/// What reading a message in one form has shown.
+/// The result of reading a message in one form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// Whether there was a wide string that is not empty: others are the same in all forms.
@@ -109,7 +109,7 @@ impl Seen {
     }
 }
 
-/// What is known of the wide strings of a topic.
+/// The forms that the wide strings of a topic had so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wide {
     /// The form of a message that fits no other.

@@ -55,11 +55,11 @@ pub(super) struct Parallel {
 /// The element with a name.
 #[derive(Debug)]
 pub(super) struct NamedElement {
-    /// What an element has to meet.
+    /// The condition that the name of an element is this one.
     pub(super) alternatives: Alternatives,
     pub(super) name: Value,
     pub(super) value: Value,
-    /// What is unknown if it does not carry it.
+    /// The slots of its fields, which are unknown where the element lacks them.
     pub(super) slots: Box<[Slot]>,
 }
 

@@ -73,10 +73,7 @@ impl Walk<'_, '_> {
         self.value(&named.name, at).map_err(|fault| fault.in_element(index as u64))?;
         let met = std::mem::replace(&mut self.sink.met, outer.0);
         self.sink.unknown = outer.1;
-        Ok(match named.alternatives.single() {
-            Some(all) => met == all,
-            None => named.alternatives.are_met(met),
-        })
+        Ok(named.alternatives.hold(met))
     }
 
     #[inline(always)]

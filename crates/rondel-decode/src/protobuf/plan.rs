@@ -81,7 +81,7 @@ pub(super) struct ElementTest {
 /// The element with a name.
 #[derive(Debug)]
 pub(super) struct NamedElement {
-    /// What an element has to meet.
+    /// The condition that the name of an element is this one.
     pub(super) alternatives: Alternatives,
     pub(super) name: ValuePlan,
     pub(super) value: ValuePlan,

@@ -200,11 +200,7 @@ impl Walk<'_> {
             self.value(&named.name, kind, &mut again).map_err(|fault| fault.in_element(index))?;
             let met = std::mem::replace(&mut self.sink.met, outer.0);
             self.sink.unknown = outer.1;
-            let has_name = match named.alternatives.single() {
-                Some(all) => met == all,
-                None => named.alternatives.are_met(met),
-            };
-            if has_name {
+            if named.alternatives.hold(met) {
                 self.clear(&named.value);
                 let mut again = Reader { at: start, ..*reader };
                 self.value(&named.value, kind, &mut again).map_err(|fault| fault.in_element(index))?;

@@ -17,7 +17,7 @@ use crate::adapter::Receiver;
 /// Further readers of a topic: each has a thread and a cache of its own.
 const READERS: usize = 16;
 
-/// What all samples of a reader have in common.
+/// Topic, name and type of all samples of a reader.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) topic: TopicId,

@@ -45,7 +45,7 @@ pub(super) struct Sources {
     current: dds_instance_handle_t,
     times: Times,
     others: BTreeMap<dds_instance_handle_t, Times>,
-    /// What is known of a publisher before its first sample.
+    /// The state of a publisher before its first sample.
     new: Times,
 }
 
@@ -101,7 +101,7 @@ impl Sources {
         self.times.of_type = of_type;
     }
 
-    /// The type of the samples of the publisher that was asked for last.
+    /// The type of the samples of the current publisher.
     #[inline]
     pub(super) fn of_type(&self) -> TypeIndex {
         self.times.of_type

@@ -36,7 +36,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 ros2_arguments(parser)
 parser.add_argument("--count", type=int, default=10)
 parser.add_argument("--pause", type=float, default=0, help="seconds between messages")
-parser.add_argument("--told", action="store_true", help="wait for a line on standard input before sending")
+parser.add_argument("--wait-for-input", action="store_true", help="wait for a line on standard input before sending")
 parser.add_argument("--answer", choices=["right", "failure", "other", "none"], default="right")
 session_arguments(parser)
 arguments = parser.parse_args()
@@ -106,7 +106,7 @@ with open_session(arguments) as session:
         time.sleep(0.01)
     if not arguments.count:
         sys.stdin.read()
-    if arguments.told:
+    if arguments.wait_for_input:
         sys.stdin.readline()
     header = types["std_msgs/msg/Header"](
         stamp=types["builtin_interfaces/msg/Time"](sec=5, nanosec=0), frame_id="base"

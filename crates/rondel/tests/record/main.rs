@@ -482,7 +482,7 @@ fn what_never_came_is_said() {
     drop(publisher);
 }
 
-/// What was sent while the recorder was stopped has times of after it.
+/// Messages sent while the recorder was stopped are recorded with later times, and no verdict is taken from those.
 #[test]
 fn a_recorder_that_was_stopped_notes_it() {
     let (endpoint, folder) = (free_endpoint(), Folder::new());

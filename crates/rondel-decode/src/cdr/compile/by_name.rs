@@ -71,7 +71,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What is read of an element that was found.
+    /// Compiles the fields of an element that was found.
     pub(super) fn found(&mut self, element: &Type, written: &str, below: &Fields<'_>) -> FoundElement {
         let work = |this: &mut Self| this.part(EVERYWHERE, |this| this.value(element, Some(below)));
         let steps = self.below(written, work).into();

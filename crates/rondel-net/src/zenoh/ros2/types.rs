@@ -19,7 +19,7 @@ const TYPES: usize = 256;
 const PUBLISHERS: usize = 4096;
 /// How long a node has for the description of a type: it may only just have started.
 const DESCRIBE: Duration = Duration::from_secs(10);
-/// How long one answer may take, and how long to wait before the node is asked again.
+/// Time limit of one answer, and the pause before the next request.
 const ANSWER: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -103,12 +103,12 @@ pub(super) struct OtherPublisher {
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     sender: Mutex<Option<mpsc::Sender<OtherPublisher>>>,
-    /// What is kept is fetched once the type is known, by hash.
+    /// Publishers that keep messages, by the hash of their type: these are fetched once the type is known.
     keeping: Mutex<BTreeMap<String, Vec<Keeping>>>,
     ended: AtomicBool,
 }
 
-/// What a resolver works for.
+/// The subscription for which types are resolved.
 pub(super) struct Resolving<R: ?Sized> {
     pub(super) session: ::zenoh::Session,
     pub(super) domain: u32,
@@ -143,7 +143,7 @@ impl Resolver {
             };
             match thread.spawn(run) {
                 Ok(_) => *sender = Some(new),
-                Err(error) => tracing::error!("the types of further publishers cannot be asked for: {error}"),
+                Err(error) => tracing::error!("the types of further publishers cannot be requested: {error}"),
             }
         }
         if let Some(sender) = &*sender {
