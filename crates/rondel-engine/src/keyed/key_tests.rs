@@ -3,15 +3,16 @@
 //! A new instance is a copy of the template, which has seen the messages without key, but knows no key: in it
 //! `once (id == "a" or c.p)` is unknown. What such a condition says is the same for ever, so the operator is
 //! evaluated once for every truth of it, and the instance takes the one that is its own: `if id == "a" then
-//! once true else once c.p`. Each of these is known to the template as well.
+//! once true else once c.p`. Each of these is known to the template as well. A condition that may be unknown for some
+//! keys, such as `1 / k > 0`, has a third truth.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use rondel_event::{Value, ValueType};
-use rondel_spec::{Expr, ExprId, Spec};
+use rondel_event::{Comparison, Value, ValueType};
+use rondel_spec::{BinaryOp, Expr, ExprId, Spec};
 
-/// With more conditions in one formula it stays as it is: every one doubles the formula.
-const MOST: usize = 6;
+/// With more variants of one operator a formula stays as it is: every condition doubles them, or makes three of one.
+const MOST: usize = 64;
 
 /// An equivalent formula, in nodes that are added to the specification; often the same.
 pub(crate) fn decided(spec: &mut Spec, formula: ExprId) -> ExprId {
@@ -36,8 +37,10 @@ pub(crate) fn decided(spec: &mut Spec, formula: ExprId) -> ExprId {
         .map(|i| (*i, inside(*i)))
         .filter(|(_, tests)| !tests.is_empty())
         .collect();
-    let count = asked.values().flatten().collect::<BTreeSet<_>>().len();
-    if count == 0 || count > MOST || all.iter().any(is_quantified) {
+    let all_asked: BTreeSet<usize> = asked.values().flatten().copied().collect();
+    let ways = |test: &usize| if may_be_unknown(nodes, *test) { 3 } else { 2 };
+    let variants = all_asked.iter().fold(1, |count: usize, test| count.saturating_mul(ways(test)));
+    if all_asked.is_empty() || variants > MOST || all.iter().any(is_quantified) {
         return formula;
     }
     let mut made: HashMap<usize, ExprId> = HashMap::new();
@@ -55,30 +58,53 @@ pub(crate) fn decided(spec: &mut Spec, formula: ExprId) -> ExprId {
 
 /// The node for every truth of the conditions in it, and of these the one that applies.
 fn chosen(spec: &mut Spec, node: usize, tests: &BTreeSet<usize>) -> ExprId {
-    let [yes, no] = [true, false].map(|truth| add(spec, Expr::Literal(Value::Bool(truth))));
-    let below = reached(&spec.nodes, ExprId(node as u32), |i| !tests.contains(&i));
-    // Of `n` conditions the first decides between the halves of 2^n nodes, and so on.
-    let mut ways: Vec<ExprId> = Vec::new();
-    for way in 0..1_usize << tests.len() {
-        let mut made: HashMap<usize, ExprId> = HashMap::new();
-        for (bit, test) in tests.iter().rev().enumerate() {
-            made.insert(*test, if way >> bit & 1 == 0 { yes } else { no });
-        }
-        for i in below.iter().copied().filter(|i| !tests.contains(i)) {
+    let tests: Vec<usize> = tests.iter().copied().collect();
+    choose(spec, node, &tests, &HashMap::new())
+}
+
+/// The node, where some conditions are replaced by their truths, for every truth of the others.
+fn choose(spec: &mut Spec, node: usize, tests: &[usize], truths: &HashMap<usize, ExprId>) -> ExprId {
+    let Some((&test, rest)) = tests.split_first() else {
+        let below = reached(&spec.nodes, ExprId(node as u32), |i| !truths.contains_key(&i));
+        let mut made = truths.clone();
+        for i in below.into_iter().filter(|i| !truths.contains_key(i)) {
             with_operands(spec, i, &mut made);
         }
-        ways.push(made.get(&node).copied().unwrap_or(ExprId(node as u32)));
+        return made.get(&node).copied().unwrap_or(ExprId(node as u32));
+    };
+    let condition = ExprId(test as u32);
+    let may_be_unknown = may_be_unknown(&spec.nodes, test);
+    let with = |spec: &mut Spec, truth: ExprId| {
+        let truths = truths.iter().map(|(test, truth)| (*test, *truth)).chain([(test, truth)]).collect();
+        choose(spec, node, rest, &truths)
+    };
+    let [yes, no] = [true, false].map(|truth| add(spec, Expr::Literal(Value::Bool(truth))));
+    let [yes, no] = [yes, no].map(|truth| with(spec, truth));
+    if !may_be_unknown {
+        return if yes == no { yes } else { add(spec, Expr::If(condition, yes, no)) };
     }
-    for test in tests.iter().rev() {
-        let condition = ExprId(*test as u32);
-        let pairs = ways.chunks(2).map(|pair| match *pair {
-            [yes, no] if yes != no => add(spec, Expr::If(condition, yes, no)),
-            [same, ..] => same,
-            [] => ExprId(node as u32),
-        });
-        ways = pairs.collect();
+    let unknown = unknown(spec);
+    let otherwise = with(spec, unknown);
+    if yes == no && no == otherwise {
+        return yes;
     }
-    ways.first().copied().unwrap_or(ExprId(node as u32))
+    let is_false = add(spec, Expr::Not(condition));
+    let [is_true, is_false] = [condition, is_false].map(|test| add(spec, Expr::Definitely(test)));
+    let rest = add(spec, Expr::If(is_false, no, otherwise));
+    add(spec, Expr::If(is_true, yes, rest))
+}
+
+/// A condition that is unknown for whatever keys.
+fn unknown(spec: &mut Spec) -> ExprId {
+    let [one, zero] = [1, 0].map(|number| add(spec, Expr::Literal(Value::Int(number))));
+    let quotient = add(spec, Expr::Binary(BinaryOp::Divide, one, zero));
+    add(spec, Expr::Compare(Comparison::Equal, quotient, one))
+}
+
+/// Whether a condition on keys is unknown for some keys: what it computes may have no result.
+fn may_be_unknown(nodes: &[Expr], test: usize) -> bool {
+    let below = reached(nodes, ExprId(test as u32), |_| true);
+    below.iter().any(|i| matches!(nodes[*i], Expr::Binary(..) | Expr::Unary(..) | Expr::Call(..)))
 }
 
 /// Adds the node with the operands that were made for it, if there are any.
