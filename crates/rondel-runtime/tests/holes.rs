@@ -23,6 +23,8 @@ enum Line {
     Missing,
     Broken,
     Undecodable,
+    /// Its time is decades after that of the others.
+    Refused,
 }
 
 fn plan(policy: Policy, blind: Blind) -> SessionPlan {
@@ -77,6 +79,10 @@ fn lines(odd: &[Line]) -> Vec<String> {
             Line::Missing => None,
             Line::Broken => Some(format!("{start},\"data\":\n")),
             Line::Undecodable => Some(format!("{start},\"origin\":{origin},\"payload\":\"no\"}}\n")),
+            Line::Refused => {
+                let start = format!("{{\"topic\":\"{name}\",\"time\":4000000000,\"arrival\":{second}");
+                Some(format!("{start},\"origin\":{origin},\"data\":{data}}}\n"))
+            }
         }
     };
     recording(odd).into_iter().filter_map(line).collect()
@@ -131,6 +137,7 @@ fn live(odd: &[Line], policy: Policy) -> Told {
 const GAP: [Line; 3] = [Line::Missing; 3];
 const BROKEN: [Line; 3] = [Line::Good, Line::Broken, Line::Good];
 const UNDECODABLE: [Line; 3] = [Line::Good, Line::Undecodable, Line::Good];
+const REFUSED: [Line; 3] = [Line::Good, Line::Refused, Line::Good];
 
 #[test]
 fn what_is_missing_makes_verdicts_inconclusive() {
@@ -174,6 +181,31 @@ fn the_cut_into_pieces_makes_no_difference() {
                 let pieces = checked(odd, policy, Blind::Inconclusive, piece);
                 assert_eq!(pieces, whole, "{policy:?} {odd:?} {piece}");
             }
+        }
+    }
+}
+
+#[test]
+fn the_cut_into_pieces_makes_no_difference_to_a_message_that_is_refused() {
+    for has_arrivals in [true, false] {
+        let arrival = |second: i64| format!(",\"arrival\":{second}");
+        let without =
+            |line: String| (0..20).rev().fold(line, |line, second| line.replace(&arrival(second), ""));
+        let all: Vec<String> = lines(&REFUSED);
+        let all = if has_arrivals { all } else { all.into_iter().map(without).collect() };
+        let said = |piece: usize| {
+            let mut session = session(Policy::EventTime, Blind::Inconclusive);
+            push(&mut session, &all, piece);
+            assert_eq!(session.summary().counts.refused, 1, "{has_arrivals} {piece}");
+            told(session)
+        };
+        let single = said(1);
+        let is_of = |told: &&(String, Verdict, Timestamp)| told.0 == "steps";
+        // The verdicts before it stay, and those behind it are certain again.
+        let steps: Vec<Verdict> = single.iter().filter(is_of).map(|told| told.1).collect();
+        assert_eq!(steps, [Verdict::Violated, Verdict::Inconclusive, Verdict::Violated], "{single:?}");
+        for piece in 2..64 {
+            assert_eq!(said(piece), single, "{has_arrivals} {piece}");
         }
     }
 }

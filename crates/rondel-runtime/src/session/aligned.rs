@@ -200,6 +200,8 @@ impl Aligned {
         if taken.refused.is_some() {
             self.unread(topic, origin);
             self.refuse(topic, taken);
+            // What was certain before stays so, however many messages were read at once.
+            self.step_to(taken.now, shared);
             let latest = self.latest(shared);
             return self.miss(&[topic], SeenAgain::After(latest), shared);
         }
@@ -402,7 +404,7 @@ impl Aligned {
         for row in 0..self.intake.block.len() {
             let mut gap = None;
             while let Some(hole) = holes.next_if(|hole| hole.row <= row) {
-                self.step(shared);
+                self.step_to(now, shared);
                 if hole.gap.is_some() {
                     gap = Some(hole);
                 } else {
@@ -418,17 +420,21 @@ impl Aligned {
             }
         }
         for hole in holes {
-            self.step(shared);
+            self.step_to(now, shared);
             self.miss_lines(&hole, shared);
         }
-        // Time passes once it is known which time that is.
+        self.step_to(now, shared);
+        decoded
+    }
+
+    /// Evaluates what no longer waits once the clock shows this time: time passes once it is known which time that is, and
+    /// for the groups whose topics are silent, too.
+    fn step_to(&mut self, now: Timestamp, shared: &mut Shared) {
         if now == NO_TIME || shared.laps.is_holding() {
             self.step(shared);
         } else {
-            // Time passes for the groups whose topics are silent, too.
             self.advance(now, shared);
         }
-        decoded
     }
 
     /// Notes that lines could not be read. What they held may still have waited for others.
