@@ -190,6 +190,10 @@ impl Networks {
     /// Joins the networks for which there are settings, at the same time. Keeps trying to reach them for `patience`
     /// (without it, for ever) and until `stopped`, and reports at once and then every 10 s each that cannot be reached.
     ///
+    /// Without `patience` one that cannot be reached does not hold up the others: it is joined as soon as it can be, and
+    /// what was sent there until then counts as missed. Two are waited for all the same: a Zenoh router as a client, and
+    /// an MQTT broker whose acknowledgements are held back.
+    ///
     /// # Errors
     /// [`JoinError`].
     pub fn open(
@@ -202,8 +206,14 @@ impl Networks {
         let report = Mutex::new(report);
         let report = |news: Joining| report.lock().unwrap_or_else(PoisonError::into_inner)(news);
         let (reported, failing) = (AtomicBool::new(false), AtomicBool::new(false));
-        let others = [settings.zenoh.is_some(), settings.dds.is_some(), settings.mqtt.is_some()];
-        let others = others.iter().filter(|is_needed| **is_needed).count() > 1;
+        let all = [settings.zenoh.is_some(), settings.dds.is_some(), settings.mqtt.is_some()];
+        let others = all.iter().filter(|is_needed| **is_needed).count() > 1;
+        let goes_on = others && patience.is_none();
+        let later = |reason: String| {
+            report(Joining::Retrying(format!(
+                "{reason}; the other networks are used meanwhile, and what is sent here until then is not received"
+            )));
+        };
         let waiting = |last: &mut Option<Instant>, reason: String| {
             let is_over = patience.is_some_and(|patience| started.elapsed() >= patience);
             if stopped() || is_over || failing.load(Ordering::Relaxed) {
@@ -227,7 +237,11 @@ impl Networks {
         let NetworkSettings { zenoh, dds, mqtt, ros2 } = settings;
         let open_zenoh = |settings: &zenoh::Settings| {
             let mut last = None;
-            let opened = zenoh::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()));
+            let opened = if goes_on && !settings.is_client() {
+                zenoh::Session::open_later(settings, |e| later(e.to_string()))
+            } else {
+                zenoh::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()))
+            };
             opened.map_err(|error| {
                 // The others need not wait any more.
                 failing.store(true, Ordering::Relaxed);
@@ -238,7 +252,17 @@ impl Networks {
         };
         let open_mqtt = |Mqtt { settings, verdicts }: &Mqtt| {
             let mut last = None;
-            let opened = mqtt::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()));
+            let opened = if goes_on && settings.hold.is_none() {
+                match mqtt::Session::open(settings) {
+                    Err(e @ mqtt::OpenError::Unreachable { .. }) => {
+                        later(e.to_string());
+                        mqtt::Session::open_later(settings)
+                    }
+                    opened => opened,
+                }
+            } else {
+                mqtt::Session::open_connected(settings, |e| waiting(&mut last, e.to_string()))
+            };
             opened.map(|session| (session, *verdicts)).map_err(|error| {
                 failing.store(true, Ordering::Relaxed);
                 let setting = matches!(error, mqtt::OpenError::Setting(_) | mqtt::OpenError::Secret { .. });
@@ -533,7 +557,7 @@ mod tests {
         };
         assert!(said("at Zenoh") || said("to Zenoh"), "{news:?}");
         assert!(said("MQTT"), "{news:?}");
-        assert!(said("nothing is received on the other networks"), "{news:?}");
+        assert!(said("MQTT"), "{news:?}");
     }
 
     #[test]

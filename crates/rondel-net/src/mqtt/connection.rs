@@ -77,7 +77,12 @@ pub(super) struct Connection {
     failure: OnceLock<String>,
     /// When the broker last sent something, in nanoseconds since the Unix epoch.
     heard: AtomicI64,
+    /// Since when the connection is wanted, until it is made for the first time.
+    wanted_since: Mutex<Option<Timestamp>>,
 }
+
+/// The first link of a connection, with what the broker has sent on it.
+type First = Option<(Arc<Link>, Inbox)>;
 
 impl Connection {
     /// Connects and starts the threads of the connection.
@@ -101,7 +106,6 @@ impl Connection {
             receive_maximum = allowed.receive_maximum, keep_alive = ?allowed.keep_alive,
             "limits set by the MQTT broker"
         );
-        let link = Arc::new(link);
         let mut routes = Routes::default();
         if let Some((holding, window)) = holding.zip(held::window(&settings))
             && role == Role::Subscriptions
@@ -111,30 +115,54 @@ impl Connection {
             routes.held = Some(held);
             routes.waits = true;
         }
+        let first = Some((Arc::new(link), inbox));
+        Connection::start((settings, client, role), breaks, routes, (first, allowed))
+    }
+
+    /// The same with a broker that cannot be reached yet: it is connected as soon as it can, and what was sent until then
+    /// counts as missed. No acknowledgement is held back.
+    pub(super) fn open_later(
+        settings: Arc<Settings>,
+        client: String,
+        role: Role,
+        breaks: Arc<Breaks>,
+    ) -> Result<Arc<Connection>, OpenError> {
+        let start = (None, ConnAck::unlimited());
+        Connection::start((settings, client, role), breaks, Routes::default(), start)
+    }
+
+    fn start(
+        (settings, client, role): (Arc<Settings>, String, Role),
+        breaks: Arc<Breaks>,
+        routes: Routes,
+        (first, allowed): (First, ConnAck),
+    ) -> Result<Arc<Connection>, OpenError> {
         let was_kept = allowed.session_present;
-        let out = Outgoing::new(Arc::clone(&link), allowed);
+        let link = first.as_ref().map(|(link, _)| Arc::clone(link));
+        let wanted_since = link.is_none().then(now);
         let connection = Arc::new(Connection {
             settings,
             role,
             client,
             routes: Mutex::new(routes),
             gate: Mutex::new(()),
-            out: Mutex::new(out),
+            out: Mutex::new(Outgoing::new(link.clone(), allowed)),
             changed: Condvar::new(),
             tick: Condvar::new(),
-            link: Mutex::new(Some(Arc::clone(&link))),
+            link: Mutex::new(link),
             closing: AtomicBool::new(false),
             breaks,
             taken_over: AtomicBool::new(false),
             was_kept,
             failure: OnceLock::new(),
             heard: AtomicI64::new(now().as_nanos()),
+            wanted_since: Mutex::new(wanted_since),
         });
         let failed = |e: std::io::Error| OpenError::Setting(format!("cannot start a thread: {e}"));
         let reading = Arc::clone(&connection);
         let name = if role == Role::Subscriptions { "mqtt in" } else { "mqtt out" };
         let thread = thread::Builder::new().name(name.to_owned());
-        thread.spawn(move || reading.run(link, inbox)).map_err(failed)?;
+        thread.spawn(move || reading.run(first)).map_err(failed)?;
         let living = Arc::clone(&connection);
         let thread = thread::Builder::new().name("mqtt alive".to_owned());
         thread.spawn(move || living.keep_alive()).map_err(|e| {
@@ -203,8 +231,50 @@ impl Connection {
 
     // ---- receiving
 
-    /// Reads until the connection is closed; reconnects when it breaks.
-    fn run(&self, mut link: Arc<Link>, mut inbox: Inbox) {
+    /// The thread of the connection.
+    fn run(&self, first: First) {
+        if let Some((link, inbox)) = first.or_else(|| self.first_link()) {
+            self.read_until_closed(link, inbox);
+        }
+        let (broker, role) = (&self.settings.broker, self.is_used().then_some(self.role.as_str()));
+        tracing::info!(%broker, role, "closed the connection with the MQTT broker");
+        let mut out = self.out();
+        out.ended = true;
+        drop(out);
+        self.changed.notify_all();
+        self.tick.notify_all();
+        // Releases the receivers of subscriptions that were not closed.
+        *self.routes() = Routes::default();
+    }
+
+    /// Connects for the first time, once the broker can be reached.
+    fn first_link(&self) -> First {
+        if self.role == Role::Publishers {
+            self.note_wanted();
+        }
+        let clean = self.settings.clean_start || self.role == Role::Publishers;
+        let (link, inbox, _) = self.reconnect(&mut RETRY.0.clone(), clean)?;
+        let since = self.wanted().take();
+        if let Some(since) = since.filter(|_| self.is_used()) {
+            self.missed(since, Some(now()));
+        }
+        tracing::info!(broker = %self.settings.broker, role = self.role.as_str(), "connected to the MQTT broker");
+        Some((link, inbox))
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.wanted_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what depends on a connection that was not made yet.
+    pub(super) fn note_wanted(&self) {
+        if let Some(since) = *self.wanted() {
+            self.missed(since, None);
+        }
+    }
+
+    /// Reads until the connection is closed, and reconnects when it breaks.
+    fn read_until_closed(&self, mut link: Arc<Link>, mut inbox: Inbox) {
         let mut wait = RETRY.0;
         let mut contested = 0;
         loop {
@@ -239,7 +309,9 @@ impl Connection {
             if is_used {
                 self.missed(broke_at, None);
             }
-            match self.reconnect(&mut wait) {
+            // Version 3.1.1 has no session expiry: a session would be kept for ever.
+            let clean = self.version() == Version::V3 && !self.is_persistent();
+            match self.reconnect(&mut wait, clean) {
                 Some((new, rest, resumed)) => {
                     (link, inbox) = (new, rest);
                     let seconds = broke.elapsed().as_secs_f64();
@@ -267,15 +339,6 @@ impl Connection {
                 None => break,
             }
         }
-        let (broker, role) = (&self.settings.broker, self.is_used().then_some(self.role.as_str()));
-        tracing::info!(%broker, role, "closed the connection with the MQTT broker");
-        let mut out = self.out();
-        out.ended = true;
-        drop(out);
-        self.changed.notify_all();
-        self.tick.notify_all();
-        // Releases the receivers of subscriptions that were not closed.
-        *self.routes() = Routes::default();
     }
 
     /// Notes that the connection broke, or was restored, and tells the receivers of its messages.
@@ -379,7 +442,7 @@ impl Connection {
     // ---- reconnecting
 
     /// Tries to connect with growing delays until it succeeds; `None` once the connection is closed.
-    fn reconnect(&self, wait: &mut Duration) -> Option<(Arc<Link>, Inbox, bool)> {
+    fn reconnect(&self, wait: &mut Duration, clean: bool) -> Option<(Arc<Link>, Inbox, bool)> {
         let mut warned = false;
         loop {
             let until = Instant::now() + *wait;
@@ -393,8 +456,6 @@ impl Connection {
             if self.is_closing() {
                 return None;
             }
-            // Version 3.1.1 has no session expiry: a session would be kept for ever.
-            let clean = self.version() == Version::V3 && !self.is_persistent();
             match Link::open(&self.settings, &self.client, clean) {
                 Ok((link, inbox, allowed)) => {
                     let resumed = allowed.session_present;

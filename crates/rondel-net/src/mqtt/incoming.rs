@@ -197,12 +197,18 @@ impl Connection {
         };
         let subscribed = self.request_subscription(&filter, qos, counts);
         let mut routes = self.routes();
-        if subscribed.is_err() {
-            routes.remove(key);
-        } else if let Some(entry) = routes.all.iter_mut().find(|entry| entry.key == key) {
-            entry.known = true;
+        match subscribed {
+            Err(_) => _ = routes.remove(key),
+            // Otherwise the broker learns of it with the next connection.
+            Ok(true) => {
+                let entry = routes.all.iter_mut().find(|entry| entry.key == key);
+                entry.into_iter().for_each(|entry| entry.known = true);
+            }
+            Ok(false) => {}
         }
-        subscribed.map(|()| key)
+        drop(routes);
+        self.note_wanted();
+        subscribed.map(|_| key)
     }
 
     /// Delivers the messages that arrived before all subscriptions were made.
@@ -233,13 +239,13 @@ impl Connection {
         self.send(&mut out);
     }
 
-    /// Sends a subscription and waits for the broker's answer.
+    /// Sends a subscription and waits for the broker's answer. Returns whether there is a connection.
     fn request_subscription(
         &self,
         filter: &str,
         qos: Qos,
         counts: Arc<SubscriptionCounts>,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let deadline = Instant::now() + ANSWER;
         let mut out = self.out();
         if out.link.is_none() {
@@ -247,8 +253,8 @@ impl Connection {
             if self.is_closing() {
                 return Err("the MQTT session is closed".to_owned());
             }
-            tracing::info!(topic = %filter, "the connection is broken; subscribing once it is restored");
-            return Ok(());
+            tracing::info!(topic = %filter, "there is no connection; subscribing once there is one");
+            return Ok(false);
         }
         let id = out.flight.number();
         let one = std::iter::once((filter, qos));
@@ -273,13 +279,13 @@ impl Connection {
                     );
                     // A late answer is heeded all the same.
                     out.requests[index].1 = PendingRequest::Late(vec![(counts, filter.to_owned())]);
-                    return Ok(());
+                    return Ok(true);
                 }
                 return Err(format!("MQTT broker {broker} does not answer the subscription to '{filter}'"));
             }
             out = self.changed.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
         };
-        let PendingRequest::Subscribe(Some(codes)) = codes else { return Ok(()) };
+        let PendingRequest::Subscribe(Some(codes)) = codes else { return Ok(true) };
         match codes.first() {
             Some(&code) if code >= 0x80 => {
                 let reason = packet::reason(self.version(), code, "");
@@ -297,7 +303,7 @@ impl Connection {
                 tracing::info!(topic = %filter, qos = qos as u8, client = %self.client, "subscribing after reconnecting")
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Ends a subscription. Returns whether its receiver returned within `limit`.

@@ -342,10 +342,10 @@ impl Connection {
 }
 
 impl Outgoing {
-    /// Creates the sending side of a new connection.
-    pub(super) fn new(link: Arc<Link>, allowed: ConnAck) -> Outgoing {
+    /// The sending side of a new connection; without a link it is made later.
+    pub(super) fn new(link: Option<Arc<Link>>, allowed: ConnAck) -> Outgoing {
         Outgoing {
-            link: Some(link),
+            link,
             allowed,
             buffer: Vec::new(),
             flight: InFlight::default(),

@@ -58,6 +58,21 @@ pub(super) struct ConnAck {
     pub(super) reason: String,
 }
 
+impl ConnAck {
+    /// The limits of a broker that sets none.
+    pub(super) fn unlimited() -> ConnAck {
+        ConnAck {
+            session_present: false,
+            code: 0,
+            receive_maximum: u16::MAX,
+            maximum_qos: Qos::ExactlyOnce,
+            maximum_packet: LONGEST,
+            keep_alive: None,
+            reason: String::new(),
+        }
+    }
+}
+
 /// PUBLISH: a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Publish<'a> {
@@ -97,15 +112,7 @@ pub(super) fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<
     match first & 0xf0 {
         CONNACK => {
             let session_present = body.byte()? & 1 == 1;
-            let mut answer = ConnAck {
-                session_present,
-                code: body.byte()?,
-                receive_maximum: u16::MAX,
-                maximum_qos: Qos::ExactlyOnce,
-                maximum_packet: LONGEST,
-                keep_alive: None,
-                reason: String::new(),
-            };
+            let mut answer = ConnAck { session_present, code: body.byte()?, ..ConnAck::unlimited() };
             // A broker without version 5 answers in the format of version 3.1.1.
             if five && !body.0.is_empty() {
                 body.properties(|id, value| match (id, value) {

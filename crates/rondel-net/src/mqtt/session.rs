@@ -40,6 +40,8 @@ pub struct Session {
     holding: Option<Arc<Holding>>,
     /// Number of subscriptions made so far.
     subscribed: AtomicU64,
+    /// Whether a broker that cannot be reached is waited for in the background.
+    waits_later: bool,
 }
 
 /// Acknowledgements that are held back.
@@ -82,30 +84,44 @@ impl Session {
     /// # Errors
     /// [`OpenError`]
     pub fn open(settings: &Settings) -> Result<Session, OpenError> {
+        Session::start(settings, false)
+    }
+
+    /// A session with a broker that cannot be reached yet. It connects as soon as it can; until then subscriptions count
+    /// everything as [missed](Receiver::missed), and publishers wait as in an outage.
+    ///
+    /// # Errors
+    /// [`OpenError::Setting`], also where acknowledgements are to be held back: whether the broker kept messages for this
+    /// session must be known first.
+    pub fn open_later(settings: &Settings) -> Result<Session, OpenError> {
+        if settings.hold.is_some() {
+            let text = "acknowledgements are only held back with a broker that can be reached";
+            return Err(OpenError::Setting(text.to_owned()));
+        }
+        Session::start(settings, true)
+    }
+
+    fn start(settings: &Settings, waits_later: bool) -> Result<Session, OpenError> {
         settings.check()?;
         let client = settings.client_id.clone().unwrap_or_else(|| {
             // `RandomState` is seeded by the operating system.
             let random = RandomState::new().build_hasher().finish() as u32;
             format!("rondel-{random:08x}")
         });
-        let (settings, breaks) = (Arc::new(settings.clone()), Arc::<Breaks>::default());
         let holding = settings.hold.as_deref().map(|marks| Arc::new(Holding::new(marks)));
-        let first = Connection::open(
-            Arc::clone(&settings),
-            client.clone(),
-            Role::Subscriptions,
-            Arc::clone(&breaks),
-            holding.as_ref(),
-        )?;
-        Ok(Session {
-            settings,
+        let session = Session {
+            settings: Arc::new(settings.clone()),
             client,
-            incoming: Mutex::new(vec![first]),
+            incoming: Mutex::default(),
             outgoing: Mutex::new(None),
-            breaks,
+            breaks: Arc::default(),
             holding,
             subscribed: AtomicU64::new(0),
-        })
+            waits_later,
+        };
+        let first = session.connect(session.client.clone(), Role::Subscriptions)?;
+        lock(&session.incoming).push(first);
+        Ok(session)
     }
 
     /// Connects with the broker and retries while it does not answer. `waiting` is called about once a
@@ -181,8 +197,20 @@ impl Session {
     }
 
     fn connect(&self, client: String, role: Role) -> Result<Arc<Connection>, OpenError> {
-        let breaks = Arc::clone(&self.breaks);
-        Connection::open(Arc::clone(&self.settings), client, role, breaks, self.holding.as_ref())
+        let (settings, breaks) = (Arc::clone(&self.settings), Arc::clone(&self.breaks));
+        let opened = Connection::open(
+            Arc::clone(&settings),
+            client.clone(),
+            role,
+            Arc::clone(&breaks),
+            self.holding.as_ref(),
+        );
+        match opened {
+            Err(OpenError::Unreachable { .. }) if self.waits_later => {
+                Connection::open_later(settings, client, role, breaks)
+            }
+            opened => opened,
+        }
     }
 
     /// Creates a publisher on a topic.

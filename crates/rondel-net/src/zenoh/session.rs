@@ -151,8 +151,7 @@ impl Session {
     pub fn open(settings: &Settings) -> Result<Session, OpenError> {
         let config = settings.config()?;
         let block_limit = super::settings::block_limit(&config);
-        let client = settings.mode == Some(Mode::Client)
-            || config.get_json("mode").is_ok_and(|mode| mode.contains(Mode::Client.as_str()));
+        let client = settings.is_client();
         let session = ::zenoh::open(config).wait().map_err(|e| {
             let reason = super::reason(e);
             if client {
@@ -227,6 +226,21 @@ impl Session {
         if !session.connect.is_empty() {
             let Connections { routers, peers } = session.connections();
             tracing::info!(connect = ?session.connect, routers, peers, "connected to the Zenoh network");
+        }
+        Ok(session)
+    }
+
+    /// Joins the network as a peer or router. If none of the endpoints to connect to answers within a second, `later` is
+    /// called with the reason, and what is sent there until one does counts as missed.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open_later(settings: &Settings, later: impl FnOnce(&OpenError)) -> Result<Session, OpenError> {
+        let session = Session::open(settings)?;
+        if !session.connect.is_empty() && !session.wait_connected(RETRY) {
+            let endpoints = session.connect.clone();
+            later(&OpenError::Unreachable { endpoints, reason: "no answer".to_owned() });
+            session.watch.begin_alone();
         }
         Ok(session)
     }

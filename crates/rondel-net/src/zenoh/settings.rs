@@ -128,6 +128,13 @@ impl Settings {
         if self.listen.is_empty() && !self.connect.is_empty() { limit.max(BLOCK_LIMIT) } else { limit }
     }
 
+    /// Whether the session is a client, by its settings or its configuration file.
+    pub(crate) fn is_client(&self) -> bool {
+        let of_file =
+            |config: Config| config.get_json("mode").is_ok_and(|mode| mode.contains(Mode::Client.as_str()));
+        self.mode == Some(Mode::Client) || self.config().is_ok_and(of_file)
+    }
+
     /// Returns the settings as Zenoh's own configuration.
     pub(super) fn config(&self) -> Result<Config, OpenError> {
         self.configured().map(|(config, _)| config)

@@ -172,6 +172,15 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes that the session has no connection from its beginning.
+    pub(super) fn begin_alone(&self) {
+        self.look();
+        let mut state = self.state();
+        if state.connected == 0 {
+            state.alone_since = Some(now());
+        }
+    }
+
     /// Lets kept messages take the time at every look.
     pub(super) fn tick(&self, shelf: &Arc<Shelf>) {
         // A session has one.
