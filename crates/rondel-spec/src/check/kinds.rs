@@ -522,10 +522,12 @@ impl Checker<'_> {
                 None => diagnostic,
             }
         };
-        let compare = wanted == Kind::Bool
-            && matches!(kind, Kind::Number | Kind::Text)
-            && !matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
+        let is_text = matches!(self.ast.nodes[node].kind, NodeKind::Literal(Value::String(_)));
+        let compare = wanted == Kind::Bool && matches!(kind, Kind::Number | Kind::Text) && !is_text;
         let diagnostic = match (compare, wanted, kind) {
+            _ if self.ast.single && is_text => {
+                diagnostic.help(format!("write a point before the name of a field in quotes: `.{words}`"))
+            }
             (true, ..) => diagnostic.help("compare it with a value, for example with `==`"),
             (_, Kind::Bool, Kind::Duration) => diagnostic.help(
                 "write a time in brackets behind the operator: `p since[0, 5 s] q`, `historically[0, 5 s] p`",

@@ -251,6 +251,20 @@ fn future_operators_are_parsed_and_folded() {
 }
 
 #[test]
+fn any_name_is_that_of_a_field_of_a_single_formula() {
+    let words = formula("a.b < 5 and until_now");
+    assert_eq!(formula(".\"a\".b < 5 and .'until_now'"), words);
+    let outcome = parse_formula(".\"speed (m/s)\" < 5 -> once .\"until\"[0].\"x y\" > 1");
+    let spec = outcome.spec.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
+    let printed = spec.print(spec.properties[0].formula).to_string();
+    assert!(printed.contains("trace.speed (m/s)") && printed.contains("trace.until[0].x y"), "{printed}");
+    let help = |text: &str| parse_formula(text).diagnostics[0].help.clone().unwrap_or_default();
+    assert!(help("\"speed (m/s)\" < 5").contains("`.\"speed (m/s)\"`"));
+    // In a specification, fields have topics.
+    assert!(parse("topic a\nproperty p = .\"x\" < 5").spec.is_none());
+}
+
+#[test]
 fn atoms_bind_and_compare() {
     for (formula, expected) in [
         ("t{}", "(on t)"),

@@ -43,8 +43,23 @@ impl<'a> Parser<'a> {
                 Ok(inner)
             }
             TokenKind::Word => self.worded(self.span()),
+            TokenKind::Symbol(".") if self.ast.single && matches!(self.token(1).kind, TokenKind::Text(_)) => {
+                self.quoted_field()
+            }
             _ => self.literal(),
         }
+    }
+
+    /// Parses `."name"` of a single formula, a field whose name is no word.
+    fn quoted_field(&mut self) -> Parsed<NodeId> {
+        let start = self.span();
+        self.advance();
+        let TokenKind::Text(text) = self.peek().clone() else { return Err(self.no_operand()) };
+        let name = Name { text, span: self.span() };
+        self.advance();
+        let mut steps = Vec::new();
+        self.steps(&name, &mut steps)?;
+        Ok(self.node(NodeKind::Path(name, steps), start.to(self.last_span())))
     }
 
     fn literal(&mut self) -> Parsed<NodeId> {
