@@ -33,4 +33,4 @@ pub use recording::{
     End, Progress, RecordedMessage, RecordedSchema, RecordedTopic, Recording, RecordingError, Selection,
     WantedField, shown,
 };
-pub use table::{TableOptions, TableRecording, is_table};
+pub use table::{TableOptions, TableRecording, check_time_format, is_table};

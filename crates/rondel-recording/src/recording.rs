@@ -134,6 +134,8 @@ pub struct RecordedTopic {
     pub schema: Option<Arc<RecordedSchema>>,
     /// The number of its messages, if it is known before they are read.
     pub messages: Option<u64>,
+    /// The field whose times are those of the recording, if the reader was told to take them from there.
+    pub time_field: Option<String>,
     /// What the recorder noted about it, such as `offered_qos_profiles`.
     pub metadata: Vec<(String, String)>,
 }

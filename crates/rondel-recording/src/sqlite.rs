@@ -190,6 +190,7 @@ fn topics(
             schema: (!type_name.is_empty())
                 .then(|| Arc::new(RecordedSchema { name: type_name, encoding, data })),
             messages: None,
+            time_field: None,
             metadata,
         });
     }

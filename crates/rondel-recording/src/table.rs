@@ -4,6 +4,7 @@
 //! them, columns have names such as `/odom/twist/linear/x`, and a row has the messages of all topics at one time.
 
 mod cells;
+mod influx;
 mod input;
 mod layout;
 mod long;
@@ -24,11 +25,12 @@ use crate::recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
 use input::{Rows, Unreadable};
-use layout::{Columns, Layout, Shape};
-use times::Times;
+use layout::{Columns, Form, Layout, Shape, TimeColumns};
+use times::{Times, is_time_of_day};
 
 pub(crate) use input::is_recording;
 pub use input::is_table;
+pub use times::check_time_format;
 
 /// What the user says about tables.
 #[derive(Clone, Copy, Default)]
@@ -37,8 +39,12 @@ pub struct TableOptions<'a> {
     pub topic: Option<&'a str>,
     /// The topic of a table that does not say which it is about.
     pub only_topic: Option<&'a str>,
-    /// The column with the times.
+    /// The column with the times; or, with a comma between them, those with dates and with times of day.
     pub time: Option<&'a str>,
+    /// The format of the times, as in `strptime`.
+    pub time_format: Option<&'a str>,
+    /// The names of the columns of a table that has no line with them.
+    pub columns: &'a [String],
     /// The unit of times that are plain numbers.
     pub unit: Option<TimeUnit>,
     /// Whether a name is that of a topic, to find topics in the names of columns.
@@ -61,6 +67,8 @@ pub struct TableRecording {
     /// The topics of the row whose messages are still to come.
     next_topic: usize,
     time: Timestamp,
+    /// The date and the time of the row, where they are in two columns.
+    joined: Vec<u8>,
     current: usize,
     payload: Vec<u8>,
     is_done: bool,
@@ -79,7 +87,8 @@ impl TableRecording {
     /// [`RecordingError`] if it cannot be read at all.
     pub fn open(path: &Path, options: &TableOptions<'_>) -> Result<TableRecording, RecordingError> {
         let refused = |reason: String| RecordingError::Form { path: path.to_owned(), reason };
-        let input::Opened { mut rows, separator, consumed, size } = input::open(path)?;
+        let source = input::Source { path, columns: options.columns };
+        let input::Opened { mut rows, separator, consumed, size } = source.open()?;
         let mut header = ByteRecord::new();
         let is_there = rows.read(&mut header).map_err(|error| error.at(path, 0))?;
         if !is_there {
@@ -89,18 +98,29 @@ impl TableRecording {
             let reason = "its first line must name the columns, and the file ends in a quoted cell of it";
             return Err(refused(reason.to_owned()));
         }
-        #[cfg_attr(not(feature = "parquet"), allow(unused_mut))]
         let mut columns = Columns::new(&header, separator, options).map_err(refused)?;
-        #[cfg(feature = "parquet")]
-        if let Rows::Parquet(rows) = &mut rows {
-            // Texts of these two columns are no fields.
-            if let Shape::ByCell(topic) = columns.shape {
-                rows.take_names(topic);
+        match &mut rows {
+            Rows::Influx(rows) => {
+                if rows.has_measurements && options.topic.is_none() {
+                    columns.shape = Shape::ByCell(influx::MEASUREMENT);
+                }
+                columns.forms = rows.kinds.iter().map(|kind| Form::Cell(*kind)).collect();
             }
-            if columns.time.is_some_and(|time| rows.take_times(time)) {
-                columns.unit = Some(TimeUnit::Nanoseconds);
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => {
+                // Texts of these columns are no fields.
+                if let Shape::ByCell(topic) = columns.shape {
+                    rows.take_names(topic);
+                }
+                if let Some(date) = columns.time.and_then(|of| of.date) {
+                    rows.take_names(date);
+                }
+                if columns.time.is_some_and(|of| rows.take_times(of.time)) {
+                    columns.unit = Some(TimeUnit::Nanoseconds);
+                }
+                columns.forms = rows.forms();
             }
-            columns.forms = rows.forms();
+            Rows::Separated(..) | Rows::Long(_) => {}
         }
         let stem = input::stem(path);
         let (names, sample) = match columns.shape {
@@ -108,13 +128,13 @@ impl TableRecording {
                 let name = options.topic.or(options.only_topic).unwrap_or(&stem);
                 (vec![(name.to_owned(), None)], Vec::new())
             }
-            Shape::ByCell(column) => (input::names(path, column).map_err(|error| match error {
+            Shape::ByCell(column) => (input::names(source, column).map_err(|error| match error {
                 input::Unread::Failed(error) => error,
                 input::Unread::TooMany(most) => refused(format!(
                     "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
                 )),
             })?, Vec::new()),
-            Shape::ByColumn => (Vec::new(), input::sample(path)?),
+            Shape::ByColumn => (Vec::new(), input::sample(source)?),
         };
         let (names, layouts) = match columns.shape {
             Shape::ByColumn => {
@@ -127,15 +147,30 @@ impl TableRecording {
                 (names, layouts)
             }
         };
+        let time_field = options.time.filter(|_| columns.is_chosen);
         let topic = |(name, messages): (String, Option<u64>)| RecordedTopic {
             name,
             encoding: "json".to_owned(),
             messages,
+            time_field: time_field.map(str::to_owned),
             ..RecordedTopic::default()
         };
         let topics: Vec<RecordedTopic> = names.into_iter().map(topic).collect();
-        let (first, last) = input::ends(path, columns.time)?;
-        let times = Times::new(columns.unit.or(options.unit), first.as_deref(), separator == b';');
+        let mut ends = input::ends(source, columns.time)?;
+        // A time that has its date needs no other.
+        if let Some(of) = columns.time.as_mut().filter(|of| of.date.is_some() && !columns.is_chosen) {
+            let alone = TimeColumns { date: None, ..*of };
+            let own = input::ends(source, Some(alone))?;
+            let is_of_day = own.first.as_deref().is_none_or(is_time_of_day);
+            if !is_of_day && options.time_format.is_none() {
+                (*of, ends) = (alone, own);
+            }
+        }
+        let input::Ends { first, last } = ends;
+        let times = match options.time_format {
+            Some(format) => Times::in_format(format),
+            None => Times::new(columns.unit.or(options.unit), first.as_deref(), separator == b';'),
+        };
         let of = |cell: &Option<Vec<u8>>| times.time(cell.as_ref()?).map(Timestamp::from_nanos);
         let span = of(&first).map(|first| (first, of(&last).map_or(first, |last| last.max(first))));
         let next_topic = topics.len();
@@ -157,6 +192,7 @@ impl TableRecording {
             row: ByteRecord::new(),
             next_topic,
             time: Timestamp::default(),
+            joined: Vec::new(),
             current: 0,
             payload: Vec::new(),
             is_done: false,
@@ -192,14 +228,12 @@ impl TableRecording {
             let cells = if own == 1 { "cell" } else { "cells" };
             return Err(self.wrong(format!("the row has {own} {cells}, and the header {expected}")));
         }
-        if let Some(column) = self.columns.time {
-            let cell = self.row.get(column).unwrap_or_default();
+        if let Some(of) = self.columns.time {
+            let cell = of.cell(&self.row, &mut self.joined);
             if !cell.is_empty() {
                 let Some(time) = self.times.time(cell) else {
-                    let cell = cells::shown(cell);
-                    return Err(
-                        self.wrong(format!("{cell} in column `{}` is no time", self.columns.names[column]))
-                    );
+                    let reason = self.times.refused(cell, &self.columns.names[of.time]);
+                    return Err(self.wrong(reason));
                 };
                 self.time = Timestamp::from_nanos(time);
             }
@@ -226,8 +260,9 @@ impl TableRecording {
         let inside = cell.iter().filter(|byte| **byte == b'\n').count() as u64;
         // Both count the line break behind the end.
         let end = match &self.rows {
-            Rows::Separated(rows) => rows.position().line(),
+            Rows::Separated(rows, _) => rows.position().line(),
             Rows::Long(rows) => rows.line(),
+            Rows::Influx(_) => 0,
             #[cfg(feature = "parquet")]
             Rows::Parquet(rows) => rows.number(),
         };
@@ -257,7 +292,7 @@ impl TableRecording {
             let selected = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic));
             let mut needed: HashSet<usize> =
                 selected.flat_map(|topic| self.layouts[topic].columns(with_all)).collect();
-            needed.extend(self.columns.time);
+            needed.extend(self.columns.time.into_iter().flat_map(|of| of.date.into_iter().chain([of.time])));
             if let Shape::ByCell(column) = self.columns.shape {
                 needed.insert(column);
             }

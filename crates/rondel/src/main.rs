@@ -31,6 +31,7 @@ mod sinks;
 mod specification;
 mod spool;
 mod summary;
+mod table_arguments;
 mod terminal;
 mod time_text;
 mod watchdog;

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use csv::ByteRecord;
 
-use super::layout::time_column;
+use super::influx::{self, InfluxRows};
+use super::layout::{TimeColumns, time_column};
 use super::long::{Form, LongRows, Wrong};
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
@@ -51,7 +52,7 @@ pub(crate) fn is_parquet(path: &Path) -> bool {
 /// Whether a file is a table with a column of times, as recordings have.
 pub(crate) fn is_recording(path: &Path) -> bool {
     let has_times = || {
-        let mut rows = open(path).ok()?.rows;
+        let mut rows = Source { path, columns: &[] }.open().ok()?.rows;
         let mut header = ByteRecord::new();
         rows.read(&mut header).ok()?;
         let is_time = |cell| std::str::from_utf8(cell).is_ok_and(|name| time_column(name.trim()).is_some());
@@ -67,9 +68,9 @@ pub(super) fn stem(path: &Path) -> String {
 }
 
 /// The bytes of a table, decompressed; a row that never ends is an error.
-pub(crate) struct Input {
+pub(crate) struct Input<R = Box<dyn Read>> {
     beginning: io::Cursor<Vec<u8>>,
-    rest: Box<dyn Read>,
+    rest: R,
     /// How many bytes were read since the row began.
     of_row: Cell<usize>,
     end: End,
@@ -86,7 +87,12 @@ enum End {
     Passed,
 }
 
-impl Input {
+impl<R> Input<R> {
+    /// The bytes of a text.
+    pub(super) fn of(rest: R) -> Input<R> {
+        Input { beginning: io::Cursor::new(Vec::new()), rest, of_row: Cell::new(0), end: End::Ahead }
+    }
+
     /// Notes that a row begins.
     pub(super) fn begin_row(&self) {
         self.of_row.set(0);
@@ -99,7 +105,7 @@ impl Input {
     }
 }
 
-impl Read for Input {
+impl<R: Read> Read for Input<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut read = self.beginning.read(buffer)?;
         if read == 0 {
@@ -140,10 +146,12 @@ impl Read for Counted {
 
 /// The rows of a table; the first one has the names of the columns.
 pub(super) enum Rows {
-    /// Of a file with separated values.
-    Separated(Box<csv::Reader<Input>>),
+    /// Of a file with separated values, with the names of the columns where the file does not have them.
+    Separated(Box<csv::Reader<Input>>, Option<ByteRecord>),
     /// The same, with one value in a row.
     Long(Box<LongRows>),
+    /// The tables of InfluxDB in a file, merged.
+    Influx(Box<InfluxRows>),
     /// Of a Parquet file.
     #[cfg(feature = "parquet")]
     Parquet(Box<super::parquet::ParquetRows>),
@@ -179,11 +187,20 @@ impl Rows {
     #[inline]
     pub(super) fn read(&mut self, row: &mut ByteRecord) -> Result<bool, Unreadable> {
         match self {
-            Rows::Separated(rows) => {
+            Rows::Separated(rows, header) => {
+                if let Some(header) = header.take() {
+                    *row = header;
+                    return Ok(true);
+                }
                 rows.get_ref().begin_row();
                 rows.read_byte_record(row).map_err(Unreadable::Text)
             }
             Rows::Long(rows) => match rows.read(row) {
+                Ok(Ok(is_there)) => Ok(is_there),
+                Ok(Err(Wrong(line, reason))) => Err(Unreadable::Row(line, reason)),
+                Err(error) => Err(Unreadable::Text(error)),
+            },
+            Rows::Influx(rows) => match rows.read(row) {
                 Ok(Ok(is_there)) => Ok(is_there),
                 Ok(Err(Wrong(line, reason))) => Err(Unreadable::Row(line, reason)),
                 Err(error) => Err(Unreadable::Text(error)),
@@ -196,8 +213,10 @@ impl Rows {
     /// Whether the last row goes on where the file ends.
     pub(super) fn is_open(&self) -> bool {
         match self {
-            Rows::Separated(rows) => rows.get_ref().is_open(),
+            Rows::Separated(rows, _) => rows.get_ref().is_open(),
             Rows::Long(rows) => rows.is_open(),
+            // Such a row is an error.
+            Rows::Influx(_) => false,
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => false,
         }
@@ -206,7 +225,7 @@ impl Rows {
     /// Reads only this column.
     fn only(&mut self, column: usize) {
         match self {
-            Rows::Separated(_) | Rows::Long(_) => _ = column,
+            Rows::Separated(..) | Rows::Long(_) | Rows::Influx(_) => _ = column,
             #[cfg(feature = "parquet")]
             Rows::Parquet(rows) => rows.only(|own| own == column),
         }
@@ -221,24 +240,58 @@ pub(super) struct Opened {
     pub(super) size: u64,
 }
 
-/// Opens a table. The first row has the names of the columns.
-pub(super) fn open(path: &Path) -> Result<Opened, RecordingError> {
-    let file = File::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
-    if is_parquet(path) {
-        let size = file.metadata().map_or(0, |metadata| metadata.len());
-        return parquet(path, file, Arc::new(AtomicU64::new(0)), size);
-    }
-    let Separated { mut rows, separator, consumed, size } = separated(path)?;
-    let mut header = ByteRecord::new();
-    let form = if matches!(rows.read_byte_record(&mut header), Ok(true)) { Form::of(&header) } else { None };
-    if let Some(form) = form {
+/// A table that is to be opened.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) path: &'a Path,
+    /// The names of the columns, where the file does not have them.
+    pub(super) columns: &'a [String],
+}
+
+impl Source<'_> {
+    /// Opens the table. The first row has the names of the columns.
+    pub(super) fn open(&self) -> Result<Opened, RecordingError> {
+        let path = self.path;
         let refused = |reason: String| RecordingError::Form { path: path.to_owned(), reason };
-        let rows = LongRows::new(&header, form, rows, separated(path)?.rows).map_err(refused)?;
-        return Ok(Opened { rows: Rows::Long(Box::new(rows)), separator, consumed, size });
+        let file =
+            File::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+        if is_parquet(path) {
+            if !self.columns.is_empty() {
+                let reason = "a Parquet table has the names of its columns: leave out --columns";
+                return Err(refused(reason.to_owned()));
+            }
+            let size = file.metadata().map_or(0, |metadata| metadata.len());
+            return parquet(path, file, Arc::new(AtomicU64::new(0)), size);
+        }
+        let Separated { mut rows, separator, consumed, size } = separated(path)?;
+        let mut header = ByteRecord::new();
+        let is_there = matches!(rows.read_byte_record(&mut header), Ok(true));
+        if is_there && self.columns.is_empty() && influx::is_form(&header) {
+            let (rows, consumed) = influx::open(path, separator)?;
+            return Ok(Opened { rows: Rows::Influx(Box::new(rows)), separator, consumed, size });
+        }
+        let given = (!self.columns.is_empty()).then(|| {
+            // Columns behind those that are named have no name.
+            let unnamed = header.len().saturating_sub(self.columns.len());
+            let names = self.columns.iter().map(String::as_str);
+            names.chain(std::iter::repeat_n("", unnamed)).collect::<ByteRecord>()
+        });
+        let form = if is_there { Form::of(given.as_ref().unwrap_or(&header)) } else { None };
+        let Some(form) = form else {
+            // The first row is read again.
+            let Separated { rows, separator, consumed, size } = separated(path)?;
+            return Ok(Opened { rows: Rows::Separated(Box::new(rows), given), separator, consumed, size });
+        };
+        let rows = match given {
+            None => LongRows::new(&header, form, rows, separated(path)?.rows),
+            Some(given) => {
+                let Separated { rows, .. } = separated(path)?;
+                LongRows::without_header(&given, form, rows, separated(path)?.rows)
+            }
+        };
+        let rows = Rows::Long(Box::new(rows.map_err(refused)?));
+        Ok(Opened { rows, separator, consumed, size })
     }
-    // The header is read again.
-    let Separated { rows, separator, consumed, size } = separated(path)?;
-    Ok(Opened { rows: Rows::Separated(Box::new(rows)), separator, consumed, size })
 }
 
 /// A file with separated values that was opened.
@@ -249,21 +302,28 @@ struct Separated {
     size: u64,
 }
 
-fn separated(path: &Path) -> Result<Separated, RecordingError> {
+/// Opens a file, and returns its text, decompressed, and its size.
+pub(super) fn text(path: &Path, consumed: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, u64), RecordingError> {
     let failed = |source| RecordingError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
     }
-    let consumed = Arc::new(AtomicU64::new(0));
-    let counted = Counted(file, Arc::clone(&consumed));
+    let counted = Counted(file, Arc::clone(consumed));
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    let mut rest: Box<dyn Read> = match ending.as_deref() {
+    let text: Box<dyn Read> = match ending.as_deref() {
         Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(counted)),
         Some("zst") => Box::new(zstd::Decoder::new(counted).map_err(failed)?),
         _ => Box::new(counted),
     };
+    Ok((text, metadata.len()))
+}
+
+fn separated(path: &Path) -> Result<Separated, RecordingError> {
+    let failed = |source| RecordingError::Open { path: path.to_owned(), source };
+    let consumed = Arc::new(AtomicU64::new(0));
+    let (mut rest, size) = text(path, &consumed)?;
     let mut beginning = Vec::new();
     let read = (&mut rest).take(BEGINNING as u64).read_to_end(&mut beginning);
     // What is wrong behind the first bytes is met again when they are used up.
@@ -283,7 +343,7 @@ fn separated(path: &Path) -> Result<Separated, RecordingError> {
         .delimiter(separator)
         .buffer_capacity(STEP)
         .from_reader(input);
-    Ok(Separated { rows, separator, consumed, size: metadata.len() })
+    Ok(Separated { rows, separator, consumed, size })
 }
 
 #[cfg(feature = "parquet")]
@@ -342,8 +402,8 @@ pub(super) enum Unread {
 }
 
 /// The names in a column, in the order in which they come, with their numbers of rows.
-pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
-    let mut rows = open(path).map_err(Unread::Failed)?.rows;
+pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
+    let mut rows = source.open().map_err(Unread::Failed)?.rows;
     let mut row = ByteRecord::new();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut names: Vec<(String, Option<u64>)> = Vec::new();
@@ -392,8 +452,8 @@ pub(super) fn names(path: &Path, column: usize) -> Result<Vec<(String, Option<u6
 }
 
 /// The first rows.
-pub(super) fn sample(path: &Path) -> Result<Vec<ByteRecord>, RecordingError> {
-    let mut rows = open(path)?.rows;
+pub(super) fn sample(source: Source<'_>) -> Result<Vec<ByteRecord>, RecordingError> {
+    let mut rows = source.open()?.rows;
     let (mut found, mut row, mut size) = (Vec::new(), ByteRecord::new(), 0);
     while found.len() <= SAMPLE && size < MAX_LINE && matches!(rows.read(&mut row), Ok(true)) {
         size += row.as_slice().len() + 8 * row.len();
@@ -403,39 +463,49 @@ pub(super) fn sample(path: &Path) -> Result<Vec<ByteRecord>, RecordingError> {
     Ok(found)
 }
 
-/// The first and the last cell of the column with the times.
-#[allow(clippy::type_complexity)]
-pub(super) fn ends(
-    path: &Path,
-    column: Option<usize>,
-) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), RecordingError> {
-    let Some(column) = column else { return Ok((None, None)) };
-    let Opened { mut rows, separator, size, .. } = open(path)?;
+/// The cells with times of the first and of the last row.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub(super) first: Option<Vec<u8>>,
+    pub(super) last: Option<Vec<u8>>,
+}
+
+/// Finds the first and the last time of a table; the last only where no other row must be read for it.
+pub(super) fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<Ends, RecordingError> {
+    let Some(columns) = columns else { return Ok(Ends::default()) };
+    let Opened { mut rows, separator, size, .. } = source.open()?;
     let mut row = ByteRecord::new();
-    let mut first = None;
+    let (mut first, mut joined) = (None, Vec::new());
     let mut is_header = true;
-    rows.only(column);
+    if columns.date.is_none() {
+        rows.only(columns.time);
+    }
     #[cfg(feature = "parquet")]
     if let Rows::Parquet(rows) = &mut rows {
-        rows.take_times(column);
+        rows.take_times(columns.time);
     }
     while first.is_none() && matches!(rows.read(&mut row), Ok(true)) {
-        let cell = row.get(column).filter(|cell| !is_header && !cell.is_empty());
-        first = cell.map(<[u8]>::to_vec);
+        let cell = columns.cell(&row, &mut joined);
+        first = (!is_header && !cell.is_empty()).then(|| cell.to_vec());
         is_header = false;
     }
-    #[cfg(feature = "parquet")]
-    if let Rows::Parquet(rows) = &mut rows {
-        return Ok((first, rows.last(column)));
-    }
-    let is_packed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
-    let column = if let Rows::Long(rows) = &rows { rows.form().time } else { column };
-    let last = if is_packed { None } else { last(path, separator, column, size) };
-    Ok((first, last))
+    let is_packed = source.path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+    let last = match &mut rows {
+        #[cfg(feature = "parquet")]
+        Rows::Parquet(rows) => rows.last(columns.time),
+        Rows::Influx(rows) => rows.last().map(<[u8]>::to_vec),
+        _ if is_packed => None,
+        Rows::Long(rows) => {
+            let columns = TimeColumns { time: rows.form().time, date: None };
+            last(source.path, separator, columns, size)
+        }
+        Rows::Separated(..) => last(source.path, separator, columns, size),
+    };
+    Ok(Ends { first, last })
 }
 
 /// The cell in the last row, if it can be found without reading all rows.
-fn last(path: &Path, separator: u8, column: usize, size: u64) -> Option<Vec<u8>> {
+fn last(path: &Path, separator: u8, columns: TimeColumns, size: u64) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     file.seek(SeekFrom::Start(size.saturating_sub(END))).ok()?;
     let mut end = Vec::new();
@@ -445,5 +515,6 @@ fn last(path: &Path, separator: u8, column: usize, size: u64) -> Option<Vec<u8>>
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(line);
     let mut row = ByteRecord::new();
     rows.read_byte_record(&mut row).ok()?;
-    row.get(column).map(<[u8]>::to_vec)
+    row.get(columns.time)?;
+    Some(columns.cell(&row, &mut Vec::new()).to_vec())
 }

@@ -1,12 +1,13 @@
 //! What the columns of a table mean, and the messages that its rows become.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use csv::ByteRecord;
 use rondel_event::{Path, Segment, TimeUnit, ValueType};
 
 use super::TableOptions;
 use super::cells;
+use super::times::Times;
 use crate::recording::WantedField;
 
 /// The highest index of an element of an array in the name of a column.
@@ -42,12 +43,42 @@ pub(super) enum Form {
     Json,
 }
 
+/// The columns that have the time of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimeColumns {
+    pub(super) time: usize,
+    /// The column with the date, where it is not in the other one.
+    pub(super) date: Option<usize>,
+}
+
+impl TimeColumns {
+    /// The time of a row as it is written, of a date and a time with a space between them; empty without one of them.
+    #[inline]
+    pub(super) fn cell<'r>(&self, row: &'r ByteRecord, joined: &'r mut Vec<u8>) -> &'r [u8] {
+        let cell = row.get(self.time).unwrap_or_default();
+        let Some(date) = self.date else { return cell };
+        let date = row.get(date).unwrap_or_default().trim_ascii();
+        if cell.is_empty() || date.is_empty() {
+            return b"";
+        }
+        joined.clear();
+        joined.extend_from_slice(date);
+        joined.push(b' ');
+        joined.extend_from_slice(cell.trim_ascii());
+        joined
+    }
+
+    fn has(&self, column: usize) -> bool {
+        self.time == column || self.date == Some(column)
+    }
+}
+
 /// The columns of a table.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) names: Vec<String>,
-    /// The column with the times.
-    pub(super) time: Option<usize>,
+    /// The columns with the times.
+    pub(super) time: Option<TimeColumns>,
     /// The unit in its name.
     pub(super) unit: Option<TimeUnit>,
     pub(super) shape: Shape,
@@ -56,6 +87,8 @@ pub(super) struct Columns {
     has_comma: bool,
     /// Whether the column with the times is a field as well.
     is_field: bool,
+    /// Whether the user chose the column with the times.
+    pub(super) is_chosen: bool,
     /// What the cells of each column are, if the table says it.
     pub(super) forms: Vec<Form>,
 }
@@ -63,8 +96,13 @@ pub(super) struct Columns {
 /// The unit of a column with times, if its name says that it is one: `time`, `time_s`, `time [s]` or `time (s)`.
 pub(super) fn time_column(name: &str) -> Option<Option<TimeUnit>> {
     let (base, unit) = split(name);
-    matches!(&*base, "time" | "__time" | "timestamp" | "stamp").then_some(unit)
+    (TIMES.contains(&&*base) || base == "stamp" || base == "date").then_some(unit)
 }
+
+/// The names of columns with times, but for `stamp` and `date`, which may stand beside another one: also those of
+/// PlotJuggler, InfluxDB, Foxglove and `rostopic echo -p`.
+const TIMES: [&str; 9] =
+    ["time", "timestamp", "__time", "_time", "datetime", "date_time", "receive_time", "log_time", "%time"];
 
 /// The name of a column in small letters, and the unit at its end.
 fn split(name: &str) -> (String, Option<TimeUnit>) {
@@ -102,20 +140,40 @@ impl Columns {
         let name = |cell: &[u8]| std::str::from_utf8(cell).map(|name| name.trim().to_owned());
         let names = header.iter().map(name).collect::<Result<Vec<String>, _>>();
         let names = names.map_err(|_| "the names of the columns are no UTF-8 text".to_owned())?;
-        if names.iter().all(|name| name.is_empty() || cells::is_json_number(name.as_bytes())) {
-            return Err("the first line of this table does not name the columns".to_owned());
+        let is_value = |name: &String| name.is_empty() || is_value(name, separator);
+        if options.columns.is_empty() && names.iter().all(is_value) {
+            let columns = counted(names.len(), "column");
+            return Err(format!(
+                "the first line of this table does not name the columns; name its {columns} with --columns, such as \
+                 `--columns time,x`"
+            ));
         }
         let mut sorted: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("two columns have the name `{}`", twice[0]));
+            return Err(format!("two columns have the name `{}`: rename one of them", twice[0]));
         }
-        let chosen = options.time.and_then(|chosen| names.iter().position(|name| name == chosen));
-        let is_stamp = |name: &String| split(name).0 == "stamp";
-        let of_time = |name: &String| time_column(name).is_some() && !is_stamp(name);
-        let own = names.iter().position(of_time).or_else(|| names.iter().position(is_stamp));
+        let names = with_all_named(names);
+        let at = |wanted: &str| names.iter().position(|name| name == wanted.trim());
+        let chosen = options.time.and_then(|chosen| match at(chosen) {
+            Some(time) => Some(TimeColumns { time, date: None }),
+            // The date in one column, the time in another.
+            None => {
+                let (date, time) = chosen.split_once(',')?;
+                Some(TimeColumns { time: at(time)?, date: Some(at(date)?) })
+            }
+        });
+        let base = |name: &String| split(name).0;
+        let first = |is: &dyn Fn(&String) -> bool| names.iter().position(is);
+        let date = first(&|name| base(name) == "date");
+        let own = first(&|name| TIMES.contains(&&*base(name)))
+            .map(|time| TimeColumns { time, date })
+            .or_else(|| {
+                let time = first(&|name| base(name) == "stamp").or(date)?;
+                Some(TimeColumns { time, date: None })
+            });
         let time = chosen.or(own);
-        let unit = time.and_then(|time| time_column(&names[time]).flatten());
+        let unit = time.and_then(|of| split(&names[of.time]).1);
         let topic = names.iter().position(|name| name.eq_ignore_ascii_case("topic"));
         let shape = match topic {
             _ if options.topic.is_some() => Shape::One,
@@ -125,7 +183,7 @@ impl Columns {
         };
         let has_comma = separator == b';';
         // A stamp may be a field of the message.
-        let is_field = time.is_some_and(|time| chosen.is_some() || is_stamp(&names[time]));
+        let is_field = time.is_some_and(|of| chosen.is_some() || base(&names[of.time]) == "stamp");
         Ok(Columns {
             names,
             time,
@@ -134,6 +192,7 @@ impl Columns {
             by_name: HashMap::new(),
             has_comma,
             is_field,
+            is_chosen: chosen.is_some(),
             forms: Vec::new(),
         })
     }
@@ -161,9 +220,9 @@ impl Columns {
                 format!("no column has the name {chosen:?} that --time-field says; there are {named}")
             }
             None => format!(
-                "no column has the times of the rows: it would be `time`, `timestamp`, `stamp` or `__time`, also with a \
+                "no column has the times of the rows: it would be `time`, `timestamp`, `stamp` or `date`, also with a \
                  unit as in `time_ms` or `time [ms]`, and there are {named}; name the column so, or choose one with \
-                 `check --time-field`"
+                 --time-field"
             ),
         })
     }
@@ -171,9 +230,8 @@ impl Columns {
     /// The columns that are fields.
     fn data(&self) -> impl Iterator<Item = usize> {
         (0..self.names.len()).filter(|column| {
-            let is_other =
-                (Some(*column) != self.time || self.is_field) && self.shape != Shape::ByCell(*column);
-            is_other && !self.names[*column].is_empty()
+            let is_time = self.time.is_some_and(|time| time.has(*column)) && !self.is_field;
+            !is_time && self.shape != Shape::ByCell(*column)
         })
     }
 
@@ -237,6 +295,31 @@ impl Columns {
         }
         Ok(found.into_iter().map(|(topic, fields)| (topic, self.of_fields(fields))).collect())
     }
+}
+
+/// Names of columns in which each has one: `column_3`, where the third has none.
+fn with_all_named(mut names: Vec<String>) -> Vec<String> {
+    let taken: HashSet<String> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
+    for (column, own) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
+        *own = format!("column_{}", column + 1);
+        while taken.contains(own) {
+            own.push('_');
+        }
+    }
+    names
+}
+
+/// Whether a cell of the first line is a number or a time, and not the name of a column.
+fn is_value(cell: &str, separator: u8) -> bool {
+    let has_letters = cell.contains(|c: char| c.is_alphabetic() || c == '_');
+    !has_letters
+        || cell.parse::<f64>().is_ok()
+        || Times::new(None, None, separator == b';').time(cell.as_bytes()).is_some()
+}
+
+/// A number of things.
+fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("{number} {what}") } else { format!("{number} {what}s") }
 }
 
 /// The parts between slashes that names have in common, without the last of each if there is another.
@@ -487,6 +570,10 @@ mod tests {
         Columns::new(&ByteRecord::from(header), b',', &TableOptions::default()).unwrap()
     }
 
+    fn time(columns: &Columns) -> Option<usize> {
+        columns.time.map(|columns| columns.time)
+    }
+
     fn message(layout: &Layout, row: &[&str]) -> String {
         let mut out = Vec::new();
         layout.write(&ByteRecord::from(row), &mut out).unwrap();
@@ -496,7 +583,8 @@ mod tests {
     #[test]
     fn rows_become_nested_messages() {
         let table = columns(&["time_ns", "pose.x", "pose.q.w", "ranges[0]", "ranges[2]", "name"]);
-        assert_eq!((table.time, table.unit, table.shape), (Some(0), Some(TimeUnit::Nanoseconds), Shape::One));
+        assert_eq!((time(&table), table.unit), (Some(0), Some(TimeUnit::Nanoseconds)));
+        assert_eq!(table.shape, Shape::One);
         let mut layout = table.layout().unwrap();
         let full = message(&layout, &["1", "2", "3", "4", "5", "a"]);
         assert_eq!(full, r#"{"pose":{"x":2,"q":{"w":3}},"ranges":[4,null,5],"name":"a"}"#);
@@ -550,9 +638,14 @@ mod tests {
             assert_eq!(time_column(name), None, "{name}");
         }
         // A stamp beside a time is a field, and one alone is both.
-        assert_eq!(columns(&["stamp", "time"]).time, Some(1));
+        assert_eq!(time(&columns(&["stamp", "time"])), Some(1));
         let alone = columns(&["stamp", "x"]);
-        assert_eq!(alone.time, Some(0));
+        assert_eq!(time(&alone), Some(0));
+        // A date stands beside a time, or alone.
+        let both = columns(&["Date", "Time", "x"]);
+        assert_eq!(both.time, Some(TimeColumns { time: 1, date: Some(0) }));
+        assert_eq!(message(&both.layout().unwrap(), &["1", "2", "3"]), r#"{"x":3}"#);
+        assert_eq!(columns(&["x", "date"]).time, Some(TimeColumns { time: 1, date: None }));
         assert_eq!(message(&alone.layout().unwrap(), &["1", "2"]), r#"{"stamp":1,"x":2}"#);
         assert!(columns(&["a", "b"]).timeless(Some("c")).is_some());
         assert!(columns(&["header.stamp.sec", "b"]).timeless(Some("header.stamp")).is_none());
@@ -563,8 +656,16 @@ mod tests {
         let refused = |header: &[&str]| {
             Columns::new(&ByteRecord::from(header), b',', &TableOptions::default()).unwrap_err()
         };
-        assert_eq!(refused(&["1", "2.5"]), "the first line of this table does not name the columns");
-        assert_eq!(refused(&["time", "a", "a"]), "two columns have the name `a`");
+        for first in
+            [["1", "2.5"], ["2026-11-22", ""], ["18:16:04", "nan"], ["1e3", "-inf"], ["22.11.2026", "1"]]
+        {
+            let reason =
+                "the first line of this table does not name the columns; name its 2 columns with --columns";
+            assert!(refused(&first).starts_with(reason), "{first:?}");
+        }
+        assert_eq!(refused(&["time", "a", "a"]), "two columns have the name `a`: rename one of them");
+        let unnamed = columns(&["", "time", "", "column_3"]);
+        assert_eq!(unnamed.names, ["column_1", "time", "column_3_", "column_3"]);
         let deep = ["a"; 200].join(".");
         let table = columns(&["time", &deep]);
         assert!(table.layout().is_err());

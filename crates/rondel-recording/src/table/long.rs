@@ -60,6 +60,22 @@ impl LongRows {
         rows: csv::Reader<Input>,
         mut all: csv::Reader<Input>,
     ) -> Result<LongRows, String> {
+        all.get_ref().begin_row();
+        // An error is met again when the messages are read.
+        let _ = all.read_byte_record(&mut ByteRecord::new());
+        LongRows::without_header(header, form, rows, all)
+    }
+
+    /// Puts together the rows of a table that has only rows.
+    ///
+    /// # Errors
+    /// Those of [`new`](LongRows::new).
+    pub(super) fn without_header(
+        header: &ByteRecord,
+        form: Form,
+        rows: csv::Reader<Input>,
+        mut all: csv::Reader<Input>,
+    ) -> Result<LongRows, String> {
         let before = 1 + usize::from(form.topic.is_some());
         let mut row = ByteRecord::new();
         let (mut wide, mut places) = (ByteRecord::new(), HashMap::new());
@@ -67,13 +83,12 @@ impl LongRows {
         if form.topic.is_some() {
             wide.push_field(b"topic");
         }
-        let mut is_header = true;
         // An error is met again when the messages are read.
         while let Ok(true) = {
             all.get_ref().begin_row();
             all.read_byte_record(&mut row)
         } {
-            if std::mem::take(&mut is_header) || row.len() != header.len() || all.get_ref().is_open() {
+            if row.len() != header.len() || all.get_ref().is_open() {
                 continue;
             }
             let name = row[form.field].trim_ascii();

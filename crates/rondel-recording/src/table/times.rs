@@ -1,18 +1,23 @@
-//! Times in tables: numbers in a unit, or dates.
+//! Times in tables: numbers in a unit, dates, times of day, or what a format describes.
 
 use std::borrow::Cow;
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime, Time};
+use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use rondel_event::TimeUnit;
 
+use super::cells;
+
 /// How the times of a table are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Times {
     /// The decimal places between the unit and a nanosecond.
     places: u32,
     /// Whether numbers may have a decimal comma.
     has_comma: bool,
+    /// The format of the times, as in `strptime`; others are no times then.
+    format: Option<String>,
 }
 
 impl Times {
@@ -32,14 +37,36 @@ impl Times {
                 }
             }
         };
-        Times { places, has_comma }
+        Times { places, has_comma, format: None }
+    }
+
+    /// Times in this format of `strptime`.
+    pub(super) fn in_format(format: &str) -> Times {
+        Times { places: 9, has_comma: false, format: Some(format.to_owned()) }
     }
 
     /// The time in a cell, in nanoseconds.
     #[inline]
     pub(super) fn time(&self, cell: &[u8]) -> Option<i64> {
         let cell = cell.trim_ascii();
+        if let Some(format) = &self.format {
+            return formatted(format, std::str::from_utf8(cell).ok()?);
+        }
         self.decimal(cell).or_else(|| self.other(cell))
+    }
+
+    /// Why a cell in a column is no time, and what to do.
+    pub(super) fn refused(&self, cell: &[u8], column: &str) -> String {
+        let shown = cells::shown(cell);
+        let way_out = match &self.format {
+            Some(format) => format!("it is not written as --time-format {format:?} says"),
+            // A date in an order that depends on the country.
+            None if cell.iter().filter(|byte| byte.is_ascii_digit()).count() >= 4 => {
+                "say how times are written with --time-format, such as \"%d.%m.%Y %H:%M:%S%.f\"".to_owned()
+            }
+            None => return format!("{shown} in column `{column}` is no time"),
+        };
+        format!("{shown} in column `{column}` is no time: {way_out}")
     }
 
     /// A plain decimal number, exactly; places below the nanosecond are cut off.
@@ -79,13 +106,64 @@ impl Times {
             let nanos = (number * 10_f64.powi(self.places as i32)).round();
             return (nanos.abs() < 9.2e18).then_some(nanos as i64);
         }
-        let time = text.parse::<jiff::Timestamp>().ok();
-        // Without an offset it is in UTC.
-        let time = time.or_else(|| {
-            let local: DateTime = text.parse().ok()?;
-            Some(local.to_zoned(TimeZone::UTC).ok()?.timestamp())
-        });
-        i64::try_from(time?.as_nanosecond()).ok()
+        if let Ok(time) = text.parse::<jiff::Timestamp>() {
+            return i64::try_from(time.as_nanosecond()).ok();
+        }
+        if let Some(nanos) = time_of_day(text) {
+            return Some(nanos);
+        }
+        // `2026/11/22` has its parts in the order of ISO 8601.
+        let is_slashed = text.len() >= 10 && [4, 7].iter().all(|at| text.as_bytes()[*at] == b'/');
+        let own = if is_slashed { Cow::Owned(text.replacen('/', "-", 2)) } else { Cow::Borrowed(text) };
+        of_utc(own.parse().ok()?)
+    }
+}
+
+/// Checks that a format of times is one.
+///
+/// # Errors
+/// Why it is none, in words.
+pub fn check_time_format(format: &str) -> Result<(), String> {
+    let example = jiff::Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC);
+    let written = strtime::format(format, &example).map_err(|error| error.to_string())?;
+    if written == format {
+        return Err("it has no field of a time such as %Y or %H".to_owned());
+    }
+    strtime::parse(format, &written).map(drop).map_err(|error| error.to_string())
+}
+
+/// A date and time without an offset, which is in UTC.
+fn of_utc(local: DateTime) -> Option<i64> {
+    i64::try_from(local.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond()).ok()
+}
+
+/// Whether a cell is a time of day without a date.
+pub(super) fn is_time_of_day(cell: &[u8]) -> bool {
+    std::str::from_utf8(cell).is_ok_and(|text| time_of_day(text.trim()).is_some())
+}
+
+/// A time of day without a date, since midnight.
+fn time_of_day(text: &str) -> Option<i64> {
+    let is_alone = text.contains(':') && text.parse::<Date>().is_err();
+    if is_alone { Some(since_midnight(text.parse().ok()?)) } else { None }
+}
+
+fn since_midnight(time: Time) -> i64 {
+    let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60 + i64::from(time.second());
+    seconds * 1_000_000_000 + i64::from(time.subsec_nanosecond())
+}
+
+/// A time in a format of `strptime`: without an offset in UTC, without a date since midnight.
+#[cold]
+fn formatted(format: &str, text: &str) -> Option<i64> {
+    let parsed = strtime::parse(format, text).ok()?;
+    if let Ok(time) = parsed.to_timestamp() {
+        return i64::try_from(time.as_nanosecond()).ok();
+    }
+    let time = parsed.to_time().ok()?;
+    match parsed.to_date() {
+        Ok(date) => of_utc(date.to_datetime(time)),
+        Err(_) => parsed.hour().map(|_| since_midnight(time)),
     }
 }
 
@@ -118,6 +196,12 @@ mod tests {
             ("2026-11-22T18:16:04.5Z", Some(1_795_371_364_500_000_000)),
             ("2026-11-22T19:16:04.5+01:00", Some(1_795_371_364_500_000_000)),
             ("2026-11-22 18:16:04.5", Some(1_795_371_364_500_000_000)),
+            ("2026-11-22", Some(1_795_305_600_000_000_000)),
+            ("2026/11/22 18:16:04,5", Some(1_795_371_364_500_000_000)),
+            ("18:16:04.5", Some(65_764_500_000_000)),
+            ("00:01", Some(60_000_000_000)),
+            ("22.11.2026", None),
+            ("11/22/2026", None),
             (" 7 ", Some(7_000_000_000)),
             ("", None),
             (".", None),
@@ -145,6 +229,27 @@ mod tests {
         assert_eq!(of(None, "0,5"), None);
         for cut in 0..20 {
             let _ = of(None, &"2026-11-22T18:16:04.5Z"[..cut]);
+        }
+    }
+
+    #[test]
+    fn formats_describe_times() {
+        for (format, cell, expected) in [
+            ("%d.%m.%Y %H:%M:%S%.f", "22.11.2026 18:16:04.5", Some(1_795_371_364_500_000_000)),
+            ("%d.%m.%Y", "22.11.2026", Some(1_795_305_600_000_000_000)),
+            ("%m/%d/%Y %I:%M:%S %p", "11/22/2026 06:16:04 PM", Some(1_795_371_364_000_000_000)),
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-22T19:16:04+0100", Some(1_795_371_364_000_000_000)),
+            ("%H.%M.%S", "00.01.02", Some(62_000_000_000)),
+            ("%s", "1700000000", Some(1_700_000_000_000_000_000)),
+            ("%d.%m.%Y", "2026-11-22", None),
+            ("%d.%m.%Y", "", None),
+            ("%Y", "2026", None),
+        ] {
+            assert!(check_time_format(format).is_ok(), "{format}");
+            assert_eq!(Times::in_format(format).time(cell.as_bytes()), expected, "{format} {cell}");
+        }
+        for format in ["", "date", "%", "%é", "%Q%"] {
+            assert!(check_time_format(format).is_err(), "{format}");
         }
     }
 }

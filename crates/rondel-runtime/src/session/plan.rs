@@ -168,6 +168,13 @@ impl SessionPlan {
         self.names.get(topic.index())?.as_ref()
     }
 
+    /// Sets where sessions from here on find the times of the messages of a topic.
+    pub fn set_time(&mut self, topic: TopicId, time: TimeSource) {
+        if let Some(input) = self.options.inputs.get_mut(topic.index()) {
+            input.time = time;
+        }
+    }
+
     /// Sets what sessions from here on do when times begin anew.
     pub fn set_reset(&mut self, policy: ResetPolicy) {
         self.options.reset.policy = policy;

@@ -29,6 +29,7 @@ use crate::deployment::{Deployment, check_time_field, time_source, time_unit};
 use crate::output::{Emit, Format};
 use crate::reports::{Reports, Wanted, look_ahead};
 use crate::specification::{Reading, Specification, is_deployment, is_recording, is_specification};
+use crate::table_arguments::TableArguments;
 use crate::{complain, exit, resume, warn};
 
 /// The number of files that name recordings which are checked as one.
@@ -59,7 +60,8 @@ pub struct Check {
     formula: Option<String>,
     #[command(flatten)]
     reading: Reading,
-    /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line
+    /// The field of a message that holds its time, such as header.stamp, instead of `time` in the line; of a table the
+    /// column, or two such as Date,Time
     #[arg(long, value_name = "PATH")]
     time_field: Option<String>,
     /// The unit of times that are plain numbers (default: s)
@@ -80,6 +82,8 @@ pub struct Check {
     /// The topic of the rows of a table (.csv), instead of its column `topic` or the name of the file; not for JSON lines
     #[arg(long, value_name = "NAME")]
     topic: Option<String>,
+    #[command(flatten)]
+    table: TableArguments,
     /// Check all recordings as one, merged by the times of recording: all but JSON lines
     #[arg(long)]
     merge: bool,
@@ -375,6 +379,8 @@ impl Check {
             only_topic: if let [one] = declared { Some(&one.name) } else { None },
             time: self.time_field.as_deref(),
             unit: self.time_unit.as_ref().map(|_| self.unit()),
+            time_format: self.table.time_format.as_deref(),
+            columns: &self.table.columns,
             is_topic: Some(&is_topic),
         };
         match self.merge {
@@ -386,9 +392,15 @@ impl Check {
     /// Names the recordings that cannot be opened, and returns the status: without the types that they have, a
     /// specification may look wrong.
     fn unopened(&self) -> Option<u8> {
+        let options = TableOptions {
+            topic: self.topic.as_deref(),
+            time: self.time_field.as_deref(),
+            columns: &self.table.columns,
+            ..TableOptions::default()
+        };
         let named = self.traces.iter().filter(|trace| trace.as_os_str() != "-");
         let errors: Vec<OpenError> = named
-            .filter_map(|trace| rondel_recording::open_messages(trace).err())
+            .filter_map(|trace| rondel_recording::open_messages_with(trace, &options).err())
             .map(OpenError::from)
             .collect();
         errors.iter().for_each(|error| complain(&error.to_string()));

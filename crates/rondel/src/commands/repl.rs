@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use rondel_recording::shown;
+use rondel_recording::{TableOptions, shown};
 use rondel_report::{Judged, Recording, Results};
 use rondel_runtime::survey::{self, Survey, declarations};
 
@@ -186,7 +186,7 @@ fn topics(traces: &[PathBuf], schemas: &Arc<Mutex<Schemas>>) -> Result<Vec<surve
             say(&format!("looking for topics and fields in {}", shown(trace)));
         }
         let recorded::Surveyed { survey, is_whole, .. } =
-            recorded::survey(trace, found, Some(schemas), SURVEYED)?;
+            recorded::survey(trace, found, Some(schemas), SURVEYED, &TableOptions::default())?;
         found = survey;
         if !is_whole {
             warn(&format!(

@@ -12,7 +12,7 @@ use clap::Args;
 use rondel_decode::schema::{Library, Schema};
 use rondel_event::{TimeUnit, Timestamp};
 use rondel_net::ros2;
-use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, shown};
+use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, shown};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Options, TimeSource};
 
@@ -28,6 +28,7 @@ use crate::recorder::{EVENTS, VERDICTS};
 use crate::schemas::Schemas;
 use crate::signals::Asked;
 use crate::specification::is_deployment;
+use crate::table_arguments::TableReading;
 use crate::time_text::TimeText;
 use crate::{complain, exit, say, signals, warn};
 use lines::{LineRecording, Survey};
@@ -86,7 +87,9 @@ pub struct Replay {
     /// How often /clock is published, in messages per second
     #[arg(long, value_name = "HZ", default_value_t = CLOCK_RATE, value_parser = clock_rate, requires = "clock")]
     clock_rate: f64,
-    /// The unit of times in JSON lines that are plain numbers (default: s)
+    #[command(flatten)]
+    tables: TableReading,
+    /// The unit of times in JSON lines and tables that are plain numbers (default: s, of tables by their size)
     #[arg(long, value_name = "UNIT", value_parser = ["s", "ms", "us", "ns"])]
     time_unit: Option<String>,
     /// A file or folder with definitions of message types that the recording does not have (may be repeated)
@@ -231,6 +234,8 @@ impl Plan {
 struct Source {
     files: Vec<PathBuf>,
     unit: TimeUnit,
+    /// How tables are read, and the unit of their times if it was given.
+    tables: (TableReading, Option<TimeUnit>),
     /// Of JSON lines.
     survey: Option<Survey>,
 }
@@ -238,17 +243,19 @@ struct Source {
 impl Source {
     /// Opens the recordings, from the beginning.
     fn open(&self) -> Result<Box<dyn Recording>, String> {
+        let (tables, unit) = &self.tables;
+        let options = TableOptions { unit: *unit, ..tables.options() };
         match (&self.survey, &self.files[..]) {
             (Some(survey), [file, ..]) => {
                 let recording = LineRecording::open(file, self.unit, survey.clone());
                 Ok(Box::new(recording.map_err(|error| error.to_string())?))
             }
-            (None, [file]) => match rondel_recording::open_messages(file) {
+            (None, [file]) => match rondel_recording::open_messages_with(file, &options) {
                 Ok(Some(recording)) => Ok(recording),
                 Ok(None) => Err(format!("{} is no recording any more", shown(file))),
                 Err(error) => Err(error.to_string()),
             },
-            (_, files) => match rondel_recording::merge(files) {
+            (_, files) => match rondel_recording::merge_with(files, &options) {
                 Ok(Opened::Messages(recording)) => Ok(recording),
                 Ok(Opened::Lines(_)) => Err("lines cannot be merged".to_owned()),
                 Err(error) => Err(error.to_string()),
@@ -260,7 +267,12 @@ impl Source {
     ///
     /// # Errors
     /// Why they cannot be replayed, and the exit status.
-    fn find(files: Vec<PathBuf>, unit: TimeUnit, keep_time: bool) -> Result<Source, (String, u8)> {
+    fn find(
+        files: Vec<PathBuf>,
+        unit: TimeUnit,
+        tables: (TableReading, Option<TimeUnit>),
+        keep_time: bool,
+    ) -> Result<Source, (String, u8)> {
         let lines = |file: &&PathBuf| file.as_os_str() == "-" || rondel_recording::has_lines(file);
         if files.len() > 1
             && let Some(file) = files.iter().find(lines)
@@ -276,14 +288,17 @@ impl Source {
             }
             [file] => {
                 let unreadable = |error: String| (error, exit::TRACE);
-                match rondel_recording::open(file).map_err(|error| unreadable(error.to_string()))? {
+                let options = TableOptions { unit: tables.1, ..tables.0.options() };
+                match rondel_recording::open_with(file, &options)
+                    .map_err(|error| unreadable(error.to_string()))?
+                {
                     Opened::Lines(_) => Some(Survey::of(file, unit, keep_time).map_err(unreadable)?),
                     Opened::Messages(_) => None,
                 }
             }
             _ => None,
         };
-        Ok(Source { files, unit, survey })
+        Ok(Source { files, unit, tables, survey })
     }
 }
 
@@ -306,13 +321,14 @@ impl Replay {
         };
         span(self.times(), Timestamp::default()).map_err(usage)?;
         let (deployment, files) = self.deployment()?;
-        let unit = self.time_unit.as_deref().and_then(time_unit).unwrap_or_default();
+        let given = self.time_unit.as_deref().and_then(time_unit);
+        let (unit, tables) = (given.unwrap_or_default(), (self.tables.clone(), given));
         // What the monitor at the other end takes for the time of a message must be in it.
         let reads_time =
             |binding: &Binding| binding.input.time == TimeSource::Field(rondel_event::Path::keys(["time"]));
         let keep_time =
             deployment.as_ref().is_some_and(|deployment| deployment.sources.iter().any(reads_time));
-        let source = Source::find(files, unit, keep_time).map_err(|(error, status)| {
+        let source = Source::find(files, unit, tables, keep_time).map_err(|(error, status)| {
             complain(&error);
             status
         })?;

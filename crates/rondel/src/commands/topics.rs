@@ -21,6 +21,7 @@ use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
 use crate::schemas::Schemas;
 use crate::specification::is_deployment;
+use crate::table_arguments::TableReading;
 use crate::{complain, exit, say, signals, warn};
 
 /// How long nothing new must be discovered on DDS before its topics are subscribed to.
@@ -55,6 +56,8 @@ pub struct Look {
     /// List at most N topics
     #[arg(long, value_name = "N", default_value_t = survey::TOPICS as u32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
+    #[command(flatten)]
+    tables: TableReading,
     #[command(flatten)]
     pub network: NetworkArguments,
 }
@@ -140,7 +143,8 @@ impl Look {
             return Err(exit::USAGE);
         }
         let empty = Survey::new(self.limit as usize);
-        let recorded::Surveyed { survey, is_damaged, .. } = recorded::survey(file, empty, schemas, u64::MAX)?;
+        let recorded::Surveyed { survey, is_damaged, .. } =
+            recorded::survey(file, empty, schemas, u64::MAX, &self.tables.options())?;
         let origin = file.display().to_string();
         Ok(Seen { survey, origin, recording: Some(file.to_owned()), is_damaged })
     }

@@ -20,6 +20,7 @@ use super::checking::{Checking, Notices, Read, Stopped};
 use super::kept::{Kept, kept_before};
 use super::{Check, OnError};
 use crate::commands::selecting::{is_named, missing, no_such_topic, span};
+use crate::deployment::time_source;
 use crate::output::VerdictWriter;
 use crate::recorded_types::{encoding, message_type, type_name};
 use crate::recorder::{EVENTS, VERDICTS};
@@ -121,6 +122,10 @@ impl Reading {
         }
         for (target, channels) in of_target {
             reading.describe(plan, schemas, target, (recorded, &channels));
+            if let Some(field) = &check.time_field {
+                let is_read = channels.iter().all(|channel| recorded[*channel].time_field.is_some());
+                plan.set_time(target, if is_read { TimeSource::Source } else { time_source(field) });
+            }
         }
         Ok(reading)
     }

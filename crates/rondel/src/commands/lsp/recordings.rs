@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rondel_event::AddressPattern;
+use rondel_recording::TableOptions;
 use rondel_runtime::survey::{ELEMENTS, Field, Survey, TOPICS, Topic};
 use rondel_runtime::text::counted;
 use serde_json::Value;
@@ -101,6 +102,7 @@ impl Seen {
             std::mem::replace(&mut self.survey, Survey::new(TOPICS)),
             Some(schemas),
             SURVEYED,
+            &TableOptions::default(),
         ) {
             (self.survey, self.is_whole, self.is_read) = (survey, is_whole, true);
         }

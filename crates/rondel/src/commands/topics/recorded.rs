@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, TraceReader};
+use rondel_recording::{
+    Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, TraceReader,
+};
 use rondel_runtime::survey::{RecordedSurvey, Survey};
 use rondel_runtime::text::counted;
 
@@ -23,7 +25,7 @@ pub struct Surveyed {
     pub is_damaged: bool,
 }
 
-/// Adds a recording to a survey, up to so many bytes of messages.
+/// Adds a recording to a survey, up to so many bytes of messages; `tables` says how a table is read.
 ///
 /// # Errors
 /// The exit status, after the reason was shown.
@@ -32,8 +34,9 @@ pub fn survey(
     survey: Survey,
     schemas: Option<&Arc<Mutex<Schemas>>>,
     most: u64,
+    tables: &TableOptions<'_>,
 ) -> Result<Surveyed, u8> {
-    match rondel_recording::open(file).map_err(|error| unread(&error))? {
+    match rondel_recording::open_with(file, tables).map_err(|error| unread(&error))? {
         Opened::Lines(reader) => lines(file, reader, survey, most),
         Opened::Messages(recording) => messages(recording, survey, schemas, most),
     }
