@@ -16,7 +16,7 @@ mod write;
 
 pub use decoder::{CdrDecoder, Check};
 pub use error::{CdrError, CdrErrorKind, PlanError, PlanErrorKind};
-pub use json::{write_json, write_key};
+pub use json::{write_json, write_key, write_packed_json};
 pub use wide::WideForm;
 
 /// Encodings, as the first two bytes of a sample say (big-endian, always).

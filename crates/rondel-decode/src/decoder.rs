@@ -34,10 +34,12 @@ pub enum Encoding {
     Msgpack,
     /// One value as text: see [`plain`](crate::plain).
     Plain,
+    /// The encoding of ROS 1, in recordings.
+    Ros1,
 }
 
 impl Encoding {
-    /// All encodings, in the order in which documents list them.
+    /// The encodings that a deployment can state, in the order in which documents list them.
     pub const ALL: [Encoding; 7] = [
         Encoding::Json,
         Encoding::Cdr,
@@ -48,7 +50,7 @@ impl Encoding {
         Encoding::Plain,
     ];
 
-    /// Returns the name that a deployment states.
+    /// Returns the name, as a deployment states it.
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Json => "json",
@@ -58,17 +60,18 @@ impl Encoding {
             Encoding::Cbor => "cbor",
             Encoding::Msgpack => "msgpack",
             Encoding::Plain => "plain",
+            Encoding::Ros1 => "ros1",
         }
     }
 
-    /// Returns the encoding with this name.
+    /// Returns the encoding that a deployment states by this name.
     pub fn from_name(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
     }
 
     /// Whether a message can be read only by its type.
     pub fn needs_schema(self) -> bool {
-        matches!(self, Encoding::Cdr | Encoding::Protobuf | Encoding::Flatbuffers)
+        matches!(self, Encoding::Cdr | Encoding::Ros1 | Encoding::Protobuf | Encoding::Flatbuffers)
     }
 }
 
@@ -84,6 +87,8 @@ impl fmt::Display for Encoding {
 pub enum MessageType {
     /// Of CDR: from ROS 2 `.msg` or OMG IDL.
     Cdr(Schema),
+    /// Of ROS 1: from its definitions.
+    Ros1(Schema),
     /// Of Protobuf: from a descriptor set.
     Protobuf(ProtobufType),
     /// Of FlatBuffers: from a binary schema.
@@ -94,7 +99,8 @@ impl MessageType {
     /// Whether both are the same definition.
     pub fn is_same(&self, other: &MessageType) -> bool {
         match (self, other) {
-            (MessageType::Cdr(own), MessageType::Cdr(other)) => own == other,
+            (MessageType::Cdr(own), MessageType::Cdr(other))
+            | (MessageType::Ros1(own), MessageType::Ros1(other)) => own == other,
             (MessageType::Protobuf(own), MessageType::Protobuf(other)) => {
                 own.name() == other.name() && own.source() == other.source()
             }
@@ -108,7 +114,7 @@ impl MessageType {
     /// Returns the full name.
     pub fn name(&self) -> &str {
         match self {
-            MessageType::Cdr(schema) => schema.name(),
+            MessageType::Cdr(schema) | MessageType::Ros1(schema) => schema.name(),
             MessageType::Protobuf(message_type) => message_type.name(),
             MessageType::Flatbuffers(message_type) => message_type.name(),
         }
@@ -118,6 +124,7 @@ impl MessageType {
     pub fn encoding(&self) -> Encoding {
         match self {
             MessageType::Cdr(_) => Encoding::Cdr,
+            MessageType::Ros1(_) => Encoding::Ros1,
             MessageType::Protobuf(_) => Encoding::Protobuf,
             MessageType::Flatbuffers(_) => Encoding::Flatbuffers,
         }
@@ -132,6 +139,8 @@ pub enum Decoder {
     Json(JsonDecoder),
     /// CDR, by the schema of its type.
     Cdr(CdrDecoder),
+    /// The encoding of ROS 1, by the schema of its type.
+    Ros1(CdrDecoder),
     /// Protobuf, by its message type.
     Protobuf(ProtobufDecoder),
     /// FlatBuffers, by its message type.
@@ -220,6 +229,11 @@ impl Decoder {
             (Encoding::Cdr, Some(MessageType::Cdr(schema))) => {
                 CdrDecoder::new(topic, schema, projection, time, time_unit, Check::Trusted)
                     .map(Decoder::Cdr)
+                    .map_err(DecoderError::Fields)
+            }
+            (Encoding::Ros1, Some(MessageType::Ros1(schema))) => {
+                CdrDecoder::packed(topic, schema, projection, time, time_unit, Check::Trusted)
+                    .map(Decoder::Ros1)
                     .map_err(DecoderError::Fields)
             }
             (Encoding::Protobuf, Some(MessageType::Protobuf(message_type))) => {
@@ -325,6 +339,7 @@ impl Decoder {
         match self {
             Decoder::Json(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Json),
             Decoder::Cdr(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Cdr),
+            Decoder::Ros1(decoder) => decoder.decode_packed(payload, time, block).map_err(DecodeError::Cdr),
             Decoder::Protobuf(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Flatbuffers(decoder) => {
                 decoder.decode(payload, time, block).map_err(DecodeError::Message)
@@ -339,7 +354,7 @@ impl Decoder {
     pub fn mistyped(&self) -> u64 {
         match self {
             Decoder::Json(decoder) => decoder.mistyped(),
-            Decoder::Cdr(decoder) => decoder.mistyped(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.mistyped(),
             Decoder::Protobuf(decoder) => decoder.mistyped(),
             Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
@@ -351,7 +366,7 @@ impl Decoder {
     /// Returns how many numbers so far were NaN; JSON has none.
     pub fn not_numbers(&self) -> u64 {
         match self {
-            Decoder::Cdr(decoder) => decoder.not_numbers(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.not_numbers(),
             Decoder::Protobuf(decoder) => decoder.not_numbers(),
             Decoder::Flatbuffers(decoder) => decoder.not_numbers(),
             Decoder::Binary(decoder) => decoder.not_numbers(),
@@ -364,7 +379,7 @@ impl Decoder {
     pub fn no_number(&self) -> Option<NoNumber> {
         match self {
             Decoder::Json(decoder) => decoder.no_number(),
-            Decoder::Cdr(decoder) => decoder.no_number(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.no_number(),
             Decoder::Protobuf(decoder) => decoder.no_number(),
             Decoder::Flatbuffers(decoder) => decoder.no_number(),
             Decoder::Binary(decoder) => decoder.no_number(),
@@ -376,7 +391,7 @@ impl Decoder {
     /// Returns in how many messages so far the form of wide strings was a guess, and the last such form.
     pub fn guessed_wide(&self) -> Option<(u64, WideForm)> {
         match self {
-            Decoder::Cdr(decoder) => decoder.guessed_wide(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.guessed_wide(),
             _ => None,
         }
     }
@@ -384,7 +399,7 @@ impl Decoder {
     /// Returns how many elements of arrays so far were NaN or null, and were left out of conditions and measures.
     pub fn left_out(&self) -> u64 {
         match self {
-            Decoder::Cdr(decoder) => decoder.left_out(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.left_out(),
             Decoder::Protobuf(decoder) => decoder.left_out(),
             Decoder::Flatbuffers(decoder) => decoder.left_out(),
             Decoder::Binary(decoder) => decoder.left_out(),
@@ -397,7 +412,7 @@ impl Decoder {
     pub fn too_large(&self) -> Option<Slot> {
         match self {
             Decoder::Json(decoder) => decoder.too_large(),
-            Decoder::Cdr(decoder) => decoder.too_large(),
+            Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.too_large(),
             Decoder::Protobuf(decoder) => decoder.too_large(),
             Decoder::Flatbuffers(decoder) => decoder.too_large(),
             Decoder::Binary(decoder) => decoder.too_large(),

@@ -79,6 +79,9 @@ impl MessageWriter {
             (_, Some(MessageType::Cdr(schema))) => {
                 return cdr::write_json(schema, payload, form, limit, out).map_err(DecodeError::Cdr);
             }
+            (_, Some(MessageType::Ros1(schema))) => {
+                return cdr::write_packed_json(schema, payload, form, limit, out).map_err(DecodeError::Cdr);
+            }
             (_, Some(MessageType::Protobuf(of))) => protobuf::write_json(of, payload, &mut target),
             (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
             (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),

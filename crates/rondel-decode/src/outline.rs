@@ -80,7 +80,7 @@ impl MessageType {
     pub fn outline(&self) -> Result<Outline, &'static str> {
         let mut outliner = Outliner { left: MAX_FIELDS, constants: Vec::new() };
         let fields = match self {
-            MessageType::Cdr(schema) => outliner.schema(schema)?,
+            MessageType::Cdr(schema) | MessageType::Ros1(schema) => outliner.schema(schema)?,
             MessageType::Protobuf(message) => message.outline(&mut outliner)?,
             MessageType::Flatbuffers(table) => table.outline(&mut outliner)?,
         };

@@ -219,7 +219,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn align(&self, size: u32) -> u32 {
-        if self.version == Version::One { size } else { size.min(4) }
+        self.version.align(size)
     }
 
     /// The size of a number, boolean, character, enumeration or bit mask.
@@ -347,7 +347,7 @@ impl<'a> Compiler<'a> {
     fn bounded_or_not(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Steps {
         match self.version {
             Version::One => self.bounded_part(phases, work),
-            Version::Two => self.part(phases, work).into(),
+            Version::Two | Version::Packed => self.part(phases, work).into(),
         }
     }
 
@@ -423,7 +423,7 @@ impl<'a> Compiler<'a> {
                 let work = |this: &mut Self| this.value(&case.member_type, below);
                 match headers {
                     Some(Version::One) => this.bounded_part(START, work),
-                    Some(Version::Two) => this.bounded_part(FOURS, work),
+                    Some(Version::Two | Version::Packed) => this.bounded_part(FOURS, work),
                     None => this.part(EVERYWHERE, work).into(),
                 }
             });

@@ -8,7 +8,7 @@ use super::compile::{Compiler, Extent};
 use super::error::{CdrError, CdrErrorKind, PlanError};
 use super::optional::optional_slots;
 use super::plan::{Steps, Tables, Version, has_wide};
-use super::walk::{Fault, PADDING, Stop, Walk};
+use super::walk::{BIG, Fault, LITTLE, PACKED, PADDING, Stop, Walk};
 use super::wide::{Seen, Wide, WideForm};
 use super::write::Writer;
 use crate::fields::Fields;
@@ -72,6 +72,17 @@ struct Plan {
     optional: [Box<[Slot]>; 5],
 }
 
+/// How a message is encoded.
+struct Head {
+    /// The position of the program.
+    program: usize,
+    form: u8,
+    encapsulation: u16,
+    padding: usize,
+    /// The bytes before the body.
+    size: usize,
+}
+
 /// Position of the program for an encapsulation.
 #[inline(always)]
 fn program_of(encapsulation: u16) -> Option<usize> {
@@ -90,8 +101,14 @@ fn programs(
     compiler: &mut Compiler<'_>,
     root: Option<Extensibility>,
     fields: &Fields<'_>,
+    is_packed: bool,
 ) -> Result<Programs, Vec<PlanError>> {
     use Extensibility::{Appendable, Final, Mutable};
+    if is_packed {
+        let mut programs = [const { None }; 5];
+        programs[0] = Some(compiler.program(Version::Packed, Final, fields)?);
+        return Ok(programs);
+    }
     let mut program = |version, unstated: Extensibility, roots: &[Extensibility]| {
         if !roots.contains(&root.unwrap_or(unstated)) {
             return Ok(None);
@@ -123,25 +140,51 @@ impl CdrDecoder {
         time_unit: TimeUnit,
         check: Check,
     ) -> Result<CdrDecoder, Vec<PlanError>> {
+        CdrDecoder::of((topic, schema), projection, time, time_unit, (check, false))
+    }
+
+    /// The same for messages as ROS 1 serialises them: little-endian, without an encapsulation, without padding, and with
+    /// texts that do not end in a zero. Decode them by [`CdrDecoder::decode_packed`].
+    ///
+    /// # Errors
+    /// As [`CdrDecoder::new`].
+    pub fn packed(
+        topic: TopicId,
+        schema: &Schema,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+        check: Check,
+    ) -> Result<CdrDecoder, Vec<PlanError>> {
+        CdrDecoder::of((topic, schema), projection, time, time_unit, (check, true))
+    }
+
+    fn of(
+        (topic, schema): (TopicId, &Schema),
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+        (check, is_packed): (Check, bool),
+    ) -> Result<CdrDecoder, Vec<PlanError>> {
         let fields = Fields::new(projection, time);
         let unit_ns = 10_i64.pow(time_unit.nanos_exponent().into());
         let extent = if check == Check::Whole { Extent::Whole } else { Extent::Fields };
         let mut compiler = Compiler::new(schema, unit_ns, extent);
         let root = schema.root().extensibility;
         use Extensibility::{Appendable, Final};
-        let read = programs(&mut compiler, root, &fields)?;
+        let read = programs(&mut compiler, root, &fields, is_packed)?;
         let mut ends = [const { None }; 5];
         let is_final = root.unwrap_or(Final) == Final;
         if check == Check::Trusted && is_final {
             compiler.extent = Extent::End;
-            ends = programs(&mut compiler, root, &fields)?;
+            ends = programs(&mut compiler, root, &fields, is_packed)?;
             ends[3] = None;
         }
         let has_wide = read.iter().chain(&ends).flatten().any(|steps| has_wide(steps));
         let mut probes = [const { None }; 5];
         if has_wide {
             compiler.extent = if check == Check::Whole { Extent::Whole } else { Extent::Lengths };
-            probes = programs(&mut compiler, root, &Fields::new(&Projection::default(), None))?;
+            probes = programs(&mut compiler, root, &Fields::new(&Projection::default(), None), is_packed)?;
         }
         let must_end = is_final || check == Check::Whole;
         let tables = compiler.tables;
@@ -178,6 +221,34 @@ impl CdrDecoder {
             let kind = CdrErrorKind::UnknownEncapsulation(encapsulation);
             return Err(CdrError { offset: 0, path: "".into(), kind });
         };
+        let form = if encapsulation & 1 == 1 { LITTLE } else { BIG };
+        let head = Head { program, form, encapsulation, padding: usize::from(header[3] & 3), size: 4 };
+        self.body(bytes, &head, time, block)
+    }
+
+    /// Adds the event that a message of ROS 1 holds to the block, as [`CdrDecoder::decode`] does for a message in CDR.
+    ///
+    /// # Errors
+    /// As [`CdrDecoder::decode`].
+    pub fn decode_packed(
+        &mut self,
+        payload: &[u8],
+        time: Timestamp,
+        block: &mut Block,
+    ) -> Result<(), CdrError> {
+        let head = Head { program: 0, form: PACKED, encapsulation: 0, padding: 0, size: 0 };
+        self.body(payload, &head, time, block)
+    }
+
+    #[inline(always)]
+    fn body(
+        &mut self,
+        bytes: &[u8],
+        head: &Head,
+        time: Timestamp,
+        block: &mut Block,
+    ) -> Result<(), CdrError> {
+        let Head { program, form, encapsulation, padding, size } = *head;
         let end = self.plan.ends[program].as_ref().filter(|_| self.trust < TRUST);
         let must_end = end.is_some() || self.plan.check == Check::Whole;
         let Some(steps) = end.or(self.plan.programs[program].as_ref()) else {
@@ -214,19 +285,24 @@ impl CdrDecoder {
         if !walk.positions.is_empty() {
             walk.positions.fill(u32::MAX);
         }
-        let is_little = encapsulation & 1 == 1;
         if self.plan.has_wide {
-            let padding = usize::from(header[3] & 3);
+            let is_little = form != BIG;
             walk.wide = choose(&mut self.wide, &self.plan, program, padding, is_little, &mut walk);
         }
-        let walked = if is_little { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
+        let walked = match form {
+            LITTLE => walk.run::<LITTLE>(steps),
+            BIG => walk.run::<BIG>(steps),
+            _ => walk.run::<PACKED>(steps),
+        };
         let (at, own_time) = (walk.at, walk.out.time);
         let Writer { mistyped: count, not_numbers, left_out, large, no_number, .. } = walk.out;
         self.scratch = std::mem::take(&mut walk.out.scratch);
         self.positions = std::mem::take(&mut walk.positions);
         let fault = match walked {
             Err(Stop::Fault(fault)) => fault,
-            Ok(()) | Err(Stop::Ended) if must_end && bytes.len() - at > 3 => {
+            Ok(()) | Err(Stop::Ended)
+                if must_end && bytes.len() - at > if form == PACKED { 0 } else { PADDING } =>
+            {
                 Fault { kind: CdrErrorKind::TrailingBytes, at, place: 0 }
             }
             Ok(()) | Err(Stop::Ended) => {
@@ -252,7 +328,7 @@ impl CdrDecoder {
         if self.trust < TRUST {
             self.trust = 0;
         }
-        Err(self.error(&fault))
+        Err(self.error(&fault, size))
     }
 
     /// Returns in how many messages so far the form of wide strings was a guess, and the last such form.
@@ -266,10 +342,10 @@ impl CdrDecoder {
     }
 
     #[cold]
-    fn error(&self, fault: &Fault) -> CdrError {
+    fn error(&self, fault: &Fault, before: usize) -> CdrError {
         let is_whole = fault.kind == CdrErrorKind::TrailingBytes;
         let path = self.plan.tables.paths.get(fault.place as usize).filter(|_| !is_whole).cloned();
-        CdrError { offset: fault.at + 4, path: path.unwrap_or_else(|| "".into()), kind: fault.kind }
+        CdrError { offset: fault.at + before, path: path.unwrap_or_else(|| "".into()), kind: fault.kind }
     }
 
     /// Returns how many values so far were out of the range of their type.
@@ -312,7 +388,7 @@ fn choose(
     let steps = plan.probes[program].as_deref().unwrap_or_default();
     wide.choose(version, padding, |form| {
         walk.wide = form;
-        let walked = if is_little { walk.run::<false>(steps) } else { walk.run::<true>(steps) };
+        let walked = if is_little { walk.run::<LITTLE>(steps) } else { walk.run::<BIG>(steps) };
         let rest = walk.bytes.len().saturating_sub(walk.at);
         let seen = Seen { unread: walk.seen.unread + rest, ..walk.seen };
         walk.begin();

@@ -65,6 +65,50 @@ pub fn write_key(
     write(schema, payload, true, form, limit, out)
 }
 
+/// Writes a message of ROS 1 as [`write_json`] does.
+///
+/// # Errors
+/// As [`write_json`].
+pub fn write_packed_json(
+    schema: &Schema,
+    payload: &[u8],
+    form: JsonForm,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CdrError> {
+    let start = out.len();
+    let mut walk = Walk {
+        schema,
+        bytes: payload,
+        at: 0,
+        end: payload.len(),
+        origin: 0,
+        may_end: false,
+        is_big: false,
+        version: Version::Packed,
+        unstated: Extensibility::Final,
+        only_key: false,
+        wide: WideForm::Bytes,
+        seen: Seen::default(),
+        text: String::new(),
+        trial: None,
+        form,
+        full: start.saturating_add(limit),
+        out: &mut *out,
+    };
+    let fault = match walk.structure(schema.root()) {
+        Ok(()) if walk.at < payload.len() => walk.kind(CdrErrorKind::TrailingBytes, walk.at),
+        Ok(()) if walk.out.len() > walk.full => walk.kind(CdrErrorKind::TooLarge(limit), walk.at),
+        Ok(()) => return Ok(()),
+        Err(Stop::Ended) => walk.kind(CdrErrorKind::Truncated, walk.end),
+        Err(Stop::Fault(fault)) => *fault,
+    };
+    out.truncate(start);
+    let is_full = fault.kind == CdrErrorKind::TooLarge(0);
+    let kind = if is_full { CdrErrorKind::TooLarge(limit) } else { fault.kind };
+    Err(CdrError { offset: fault.at, path: Arc::from(fault.path), kind })
+}
+
 fn write(
     schema: &Schema,
     payload: &[u8],
@@ -102,7 +146,7 @@ fn write(
             origin: 0,
             may_end: false,
             is_big: encapsulation & 1 == 0,
-            is_second,
+            version,
             unstated,
             only_key,
             wide,
@@ -190,8 +234,7 @@ struct Walk<'m, 'w> {
     /// Whether the end may come before the next member: its writer may know less members.
     may_end: bool,
     is_big: bool,
-    /// Whether it is the second version of the encoding.
-    is_second: bool,
+    version: Version,
     /// What a type is whose definition does not say how it may change.
     unstated: Extensibility,
     /// Whether members that are not part of the key are left out.
@@ -232,7 +275,7 @@ impl<'m> Walk<'m, '_> {
     }
 
     fn align(&mut self, size: usize) {
-        let size = if self.is_second { size.min(4) } else { size };
+        let size = self.version.align(size as u32) as usize;
         self.at += self.origin.wrapping_sub(self.at) & (size - 1);
     }
 
@@ -399,6 +442,7 @@ impl<'m> Walk<'m, '_> {
             return Err(self.fault(CdrErrorKind::LengthAboveBound(length as u32), start - 4));
         }
         let bytes = match bytes {
+            _ if self.version == Version::Packed => bytes,
             [bytes @ .., 0] => bytes,
             // Not as the standard says, but written by some for an empty string.
             [] => bytes,
@@ -413,7 +457,7 @@ impl<'m> Walk<'m, '_> {
 
     /// Elements, which have their length before them in the second version unless they are plain numbers.
     fn collection(&mut self, element: &Type, read: impl FnOnce(&mut Self) -> Walked<()>) -> Walked<()> {
-        if self.is_second && !matches!(element, Type::Primitive(_)) {
+        if self.version == Version::Two && !matches!(element, Type::Primitive(_)) {
             let length = self.length()?;
             return self.part((length, self.origin, false), read);
         }
@@ -461,12 +505,12 @@ impl<'m> Walk<'m, '_> {
 
     fn structure(&mut self, structure: &'m Struct) -> Walked<()> {
         match structure.extensibility.unwrap_or(self.unstated) {
-            Extensibility::Mutable if self.is_second => {
+            Extensibility::Mutable if self.version == Version::Two => {
                 let length = self.length()?;
                 self.part((length, self.origin, false), |this| this.mutable(structure))
             }
             Extensibility::Mutable => self.complete(|this| this.mutable(structure)),
-            Extensibility::Appendable if self.is_second => {
+            Extensibility::Appendable if self.version == Version::Two => {
                 let length = self.length()?;
                 self.part((length, self.origin, true), |this| this.members(structure))
             }
@@ -510,7 +554,7 @@ impl<'m> Walk<'m, '_> {
         if !member.optional {
             return self.value(&member.member_type).map(|()| true);
         }
-        if self.is_second {
+        if self.version == Version::Two {
             return match self.bits(1)? {
                 0 => Ok(false),
                 1 => self.complete(|this| this.value(&member.member_type)).map(|()| true),
@@ -590,7 +634,7 @@ impl<'m> Walk<'m, '_> {
 
     /// Reads the header of the next member of a mutable type, or `None` behind the last one.
     fn header(&mut self) -> Walked<Option<MemberHeader>> {
-        if !self.is_second {
+        if self.version != Version::Two {
             let (header, length) = self.parameter()?;
             if header.is_none() {
                 self.at += length;
@@ -638,12 +682,12 @@ impl<'m> Walk<'m, '_> {
 
     fn union(&mut self, union: &'m Union) -> Walked<()> {
         match union.extensibility.unwrap_or(self.unstated) {
-            Extensibility::Mutable if self.is_second => {
+            Extensibility::Mutable if self.version == Version::Two => {
                 let length = self.length()?;
                 self.part((length, self.origin, false), |this| this.mutable_union(union))
             }
             Extensibility::Mutable => self.complete(|this| this.mutable_union(union)),
-            Extensibility::Appendable if self.is_second => {
+            Extensibility::Appendable if self.version == Version::Two => {
                 let length = self.length()?;
                 self.part((length, self.origin, false), |this| this.cases(union))
             }

@@ -46,6 +46,19 @@ pub(super) enum Version {
     One,
     /// The more compact encoding of newer DDS.
     Two,
+    /// The encoding of ROS 1, without padding.
+    Packed,
+}
+
+impl Version {
+    /// What a number of this size is aligned to.
+    pub(super) fn align(self, size: u32) -> u32 {
+        match self {
+            Version::One => size,
+            Version::Two => size.min(4),
+            Version::Packed => 1,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use super::walk::{Stop, Walk};
 impl Walk<'_, '_> {
     /// Reads elements by their names, and notes the positions of names. Returns how many elements are passed.
     #[inline(never)]
-    pub(super) fn search<const BIG: bool>(
+    pub(super) fn search<const FORM: u8>(
         &mut self,
         sequence: &Sequence,
         start: usize,
@@ -18,10 +18,10 @@ impl Walk<'_, '_> {
             self.at = start;
             for _ in 0..count {
                 let begin = self.at;
-                if self.is_met::<BIG>(test)? {
+                if self.is_met::<FORM>(test)? {
                     let end = std::mem::replace(&mut self.at, begin);
                     self.lack(&element.slots);
-                    self.run::<BIG>(&element.steps)?;
+                    self.run::<FORM>(&element.steps)?;
                     self.at = end;
                 }
             }
@@ -31,7 +31,7 @@ impl Walk<'_, '_> {
             self.at = start;
             let mut found = u32::MAX;
             for index in 0..count {
-                if self.is_met::<BIG>(test)? {
+                if self.is_met::<FORM>(test)? {
                     found = index;
                 }
             }
@@ -48,8 +48,8 @@ impl Walk<'_, '_> {
             self.lack(&element.slots);
             if index < count {
                 self.at = start;
-                self.advance::<BIG>(&sequence.element, index, sequence.place)?;
-                self.run::<BIG>(&element.steps)?;
+                self.advance::<FORM>(&sequence.element, index, sequence.place)?;
+                self.run::<FORM>(&element.steps)?;
                 next = index + 1;
             }
         }
@@ -57,9 +57,9 @@ impl Walk<'_, '_> {
     }
 
     /// Passes an element, and returns whether it meets a test.
-    fn is_met<const BIG: bool>(&mut self, test: &ElementTest) -> Result<bool, Stop> {
+    fn is_met<const FORM: u8>(&mut self, test: &ElementTest) -> Result<bool, Stop> {
         let outer = (std::mem::take(&mut self.out.met), self.out.unknown);
-        self.run::<BIG>(&test.steps)?;
+        self.run::<FORM>(&test.steps)?;
         let met = std::mem::replace(&mut self.out.met, outer.0);
         self.out.unknown = outer.1;
         Ok(test.alternatives.hold(met))

@@ -85,9 +85,21 @@ impl MemberHeader {
     fn origin(&self, outer: usize) -> usize {
         match self.version {
             Version::One => self.start,
-            Version::Two => outer,
+            Version::Two | Version::Packed => outer,
         }
     }
+}
+
+/// The forms of a message: big-endian, little-endian, and as ROS 1 writes it: little-endian, without padding, with texts
+/// that do not end in a zero.
+pub(super) const BIG: u8 = 0;
+pub(super) const LITTLE: u8 = 1;
+pub(super) const PACKED: u8 = 2;
+
+/// The alignment of a length.
+#[inline(always)]
+fn length_align(form: u8) -> usize {
+    if form == PACKED { 1 } else { 4 }
 }
 
 /// The bytes at a place that was compared with the end.
@@ -97,10 +109,14 @@ fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 #[inline(always)]
-fn read<const BIG: bool>(number: Number, bytes: &[u8], at: usize) -> Scalar {
+fn read<const FORM: u8>(number: Number, bytes: &[u8], at: usize) -> Scalar {
     macro_rules! get {
         ($t:ty) => {
-            if BIG { <$t>::from_be_bytes(chunk(bytes, at)) } else { <$t>::from_le_bytes(chunk(bytes, at)) }
+            if FORM == BIG {
+                <$t>::from_be_bytes(chunk(bytes, at))
+            } else {
+                <$t>::from_le_bytes(chunk(bytes, at))
+            }
         };
     }
     match number {
@@ -128,56 +144,56 @@ impl<'m> Walk<'m, '_> {
         (self.seen, self.out.met) = (Seen::default(), 0);
     }
 
-    pub(super) fn run<const BIG: bool>(&mut self, steps: &[Step]) -> Result<(), Stop> {
+    pub(super) fn run<const FORM: u8>(&mut self, steps: &[Step]) -> Result<(), Stop> {
         for step in steps {
             match step {
-                Step::Run(run) => self.members::<BIG>(run)?,
-                Step::Text(text) => self.text::<BIG>(text)?,
+                Step::Run(run) => self.members::<FORM>(run)?,
+                Step::Text(text) => self.text::<FORM>(text)?,
                 Step::Pass { reach, place } => {
                     let phase = self.at.wrapping_sub(self.origin) & 7;
                     self.need(self.at, reach[phase] as usize, *place)?;
                     self.at += reach[phase] as usize;
                 }
-                Step::Sequence(sequence) => self.sequence::<BIG>(sequence)?,
+                Step::Sequence(sequence) => self.sequence::<FORM>(sequence)?,
                 Step::Delimited { steps, is_struct, place } => {
-                    let (start, length) = self.length::<BIG>(*place)?;
-                    self.part::<BIG>(steps, start, length, self.origin, *is_struct)?;
+                    let (start, length) = self.length::<FORM>(*place)?;
+                    self.part::<FORM>(steps, start, length, self.origin, *is_struct)?;
                 }
                 Step::Mutable(mutable) => match mutable.version {
-                    Version::One => self.parameters::<BIG>(mutable)?,
-                    Version::Two => self.mutable::<BIG>(mutable)?,
+                    Version::One => self.parameters::<FORM>(mutable)?,
+                    Version::Two | Version::Packed => self.mutable::<FORM>(mutable)?,
                 },
                 Step::Optional { steps, id, version: Version::One, place } => {
-                    let (header, start, length) = self.parameter::<BIG>(*place)?;
+                    let (header, start, length) = self.parameter::<FORM>(*place)?;
                     let found = header.map_or(PID_LIST_END.into(), |header| header.id);
                     if header.is_none() || found != *id {
                         let kind = CdrErrorKind::UnexpectedMember(found);
                         return Err(self.fault(kind, start, *place));
                     }
                     if length > 0 {
-                        self.part::<BIG>(steps, start, length, start, false)?;
+                        self.part::<FORM>(steps, start, length, start, false)?;
                     } else {
                         self.at = start;
                     }
                 }
-                Step::Optional { steps, version: Version::Two, place, .. } => {
+                Step::Optional { steps, version: Version::Two | Version::Packed, place, .. } => {
                     self.need(self.at, 1, *place)?;
                     match self.bytes[self.at] {
                         0 => self.at += 1,
                         1 => {
                             self.at += 1;
                             let may_end = std::mem::replace(&mut self.may_end, false);
-                            self.run::<BIG>(steps)?;
+                            self.run::<FORM>(steps)?;
                             self.may_end = may_end;
                         }
                         byte => return Err(self.fault(CdrErrorKind::NotABoolean(byte), self.at, *place)),
                     }
                 }
                 Step::Union(union) => match union.headers {
-                    None => self.union::<BIG>(union)?,
-                    Some(version) => self.mutable_union::<BIG>(union, version)?,
+                    None => self.union::<FORM>(union)?,
+                    Some(version) => self.mutable_union::<FORM>(union, version)?,
                 },
-                Step::Wide(text) => self.wide_text::<BIG>(text)?,
+                Step::Wide(text) => self.wide_text::<FORM>(text)?,
             }
         }
         Ok(())
@@ -208,22 +224,22 @@ impl<'m> Walk<'m, '_> {
     }
 
     #[inline(always)]
-    fn u32<const BIG: bool>(&self, at: usize) -> u32 {
+    fn u32<const FORM: u8>(&self, at: usize) -> u32 {
         let bytes = chunk(self.bytes, at);
-        if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        if FORM == BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    fn u16<const BIG: bool>(&self, at: usize) -> u16 {
+    fn u16<const FORM: u8>(&self, at: usize) -> u16 {
         let bytes = chunk(self.bytes, at);
-        if BIG { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+        if FORM == BIG { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
     /// Reads a length in bytes, and where the part of this length begins; it is there.
     #[inline(always)]
-    fn length<const BIG: bool>(&mut self, place: Place) -> Result<(usize, usize), Stop> {
-        let at = self.aligned(4);
+    fn length<const FORM: u8>(&mut self, place: Place) -> Result<(usize, usize), Stop> {
+        let at = self.aligned(length_align(FORM));
         self.need(at, 4, place)?;
-        let (start, length) = (at + 4, self.u32::<BIG>(at));
+        let (start, length) = (at + 4, self.u32::<FORM>(at));
         if length as usize > self.end - start {
             return Err(self.fault(CdrErrorKind::LengthBeyondEnd(length), at, place));
         }
@@ -231,7 +247,7 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// Goes through the steps of a part whose end is known, and then is at this end.
-    fn part<const BIG: bool>(
+    fn part<const FORM: u8>(
         &mut self,
         steps: &[Step],
         start: usize,
@@ -242,7 +258,7 @@ impl<'m> Walk<'m, '_> {
         if !steps.is_empty() {
             let outer = (self.end, self.origin, self.may_end);
             (self.at, self.end, self.origin, self.may_end) = (start, start + length, origin, may_end);
-            match self.run::<BIG>(steps) {
+            match self.run::<FORM>(steps) {
                 Ok(()) => {}
                 Err(Stop::Ended) => self.seen.has_ended = true,
                 fault => return fault,
@@ -255,14 +271,14 @@ impl<'m> Walk<'m, '_> {
     }
 
     #[inline(always)]
-    fn members<const BIG: bool>(&mut self, run: &Run) -> Result<(), Stop> {
+    fn members<const FORM: u8>(&mut self, run: &Run) -> Result<(), Stop> {
         let at = self.aligned(run.align);
         if at + run.check > self.end {
-            return self.short::<BIG>(run, at);
+            return self.short::<FORM>(run, at);
         }
         let bytes = &self.bytes[at..at + run.check];
         for load in &run.loads {
-            let scalar = read::<BIG>(load.number, bytes, load.offset as usize);
+            let scalar = read::<FORM>(load.number, bytes, load.offset as usize);
             if let Err(kind) = self.out.write(load.to, scalar) {
                 return Err(self.fault(kind, at + load.offset as usize, load.place));
             }
@@ -273,7 +289,7 @@ impl<'m> Walk<'m, '_> {
 
     /// Reads the members that are there, if the others may be missing.
     #[cold]
-    fn short<const BIG: bool>(&mut self, run: &Run, at: usize) -> Result<(), Stop> {
+    fn short<const FORM: u8>(&mut self, run: &Run, at: usize) -> Result<(), Stop> {
         let there = self.end.saturating_sub(at);
         let cut = run.members.iter().rev().find(|(offset, _)| (*offset as usize) < there.max(1));
         let truncated = |this: &Self| {
@@ -286,7 +302,7 @@ impl<'m> Walk<'m, '_> {
         for load in &run.loads {
             let offset = load.offset as usize;
             if load.end() <= there {
-                let scalar = read::<BIG>(load.number, self.bytes, at + offset);
+                let scalar = read::<FORM>(load.number, self.bytes, at + offset);
                 self.out.write(load.to, scalar).map_err(|kind| self.fault(kind, at + offset, load.place))?;
             } else if offset < there {
                 return Err(truncated(self));
@@ -295,8 +311,8 @@ impl<'m> Walk<'m, '_> {
         Err(Stop::Ended)
     }
 
-    fn text<const BIG: bool>(&mut self, text: &Text) -> Result<(), Stop> {
-        let (start, length) = self.length::<BIG>(text.place)?;
+    fn text<const FORM: u8>(&mut self, text: &Text) -> Result<(), Stop> {
+        let (start, length) = self.length::<FORM>(text.place)?;
         self.at = start + length;
         let bytes = &self.bytes[start..start + length];
         if text.targets.is_empty() && !text.is_checked {
@@ -306,6 +322,7 @@ impl<'m> Walk<'m, '_> {
             return Err(self.fault(CdrErrorKind::LengthAboveBound(length as u32), start - 4, text.place));
         }
         let bytes = match bytes {
+            _ if FORM == PACKED => bytes,
             [bytes @ .., 0] => bytes,
             // Not as the standard says, but written by some for an empty string.
             [] => bytes,
@@ -337,10 +354,10 @@ impl<'m> Walk<'m, '_> {
     }
 
     #[inline(never)]
-    fn wide_text<const BIG: bool>(&mut self, text: &Text) -> Result<(), Stop> {
-        let at = self.aligned(4);
+    fn wide_text<const FORM: u8>(&mut self, text: &Text) -> Result<(), Stop> {
+        let at = self.aligned(length_align(FORM));
         self.need(at, 4, text.place)?;
-        let (start, length) = (at + 4, self.u32::<BIG>(at));
+        let (start, length) = (at + 4, self.u32::<FORM>(at));
         let size = self.wide.size(length);
         self.seen.has_text |= length > 0;
         if size > self.end - start {
@@ -354,7 +371,7 @@ impl<'m> Walk<'m, '_> {
             return Err(self.fault(CdrErrorKind::LengthAboveBound(length), at, text.place));
         }
         let mut value = std::mem::take(&mut self.out.scratch);
-        let is_text = self.wide.read(BIG, &self.bytes[start..start + size], &mut value);
+        let is_text = self.wide.read(FORM == BIG, &self.bytes[start..start + size], &mut value);
         if is_text {
             self.write_text(&text.targets, &value);
         }
@@ -362,7 +379,7 @@ impl<'m> Walk<'m, '_> {
         if is_text { Ok(()) } else { Err(self.fault(CdrErrorKind::NotText, start, text.place)) }
     }
 
-    fn sequence<const BIG: bool>(&mut self, sequence: &Sequence) -> Result<(), Stop> {
+    fn sequence<const FORM: u8>(&mut self, sequence: &Sequence) -> Result<(), Stop> {
         let place = sequence.place;
         let count = match sequence.fixed {
             Some(count) => {
@@ -370,9 +387,9 @@ impl<'m> Walk<'m, '_> {
                 count
             }
             None => {
-                let at = self.aligned(4);
+                let at = self.aligned(length_align(FORM));
                 self.need(at, 4, place)?;
-                let count = self.u32::<BIG>(at);
+                let count = self.u32::<FORM>(at);
                 self.at = at + 4;
                 if count > sequence.bound {
                     return Err(self.fault(CdrErrorKind::LengthAboveBound(count), at, place));
@@ -403,15 +420,15 @@ impl<'m> Walk<'m, '_> {
                 // The same element by its position from the end.
                 (self.at, next) = (start, 0);
             }
-            self.advance::<BIG>(&sequence.element, *index - next, place)?;
-            self.run::<BIG>(steps)?;
+            self.advance::<FORM>(&sequence.element, *index - next, place)?;
+            self.run::<FORM>(steps)?;
             next = index + 1;
         }
         for (from_end, steps) in &sequence.ends {
             let Some(index) = count.checked_sub(*from_end) else { continue };
             self.at = start;
-            self.advance::<BIG>(&sequence.element, index, place)?;
-            self.run::<BIG>(steps)?;
+            self.advance::<FORM>(&sequence.element, index, place)?;
+            self.run::<FORM>(steps)?;
             next = index + 1;
         }
         let mut left_out = 0;
@@ -421,7 +438,7 @@ impl<'m> Walk<'m, '_> {
             let (single, mut tested) = (test.alternatives.single(), Tested::default());
             for _ in 0..count {
                 let outer = std::mem::replace(&mut self.out.met, 0);
-                self.run::<BIG>(&test.steps)?;
+                self.run::<FORM>(&test.steps)?;
                 let met = std::mem::replace(&mut self.out.met, outer);
                 if is_measure {
                     measured.add(Measurand::Number(self.out.element));
@@ -442,18 +459,18 @@ impl<'m> Walk<'m, '_> {
             }
         }
         if sequence.searches() {
-            next = self.search::<BIG>(sequence, start, (next, count))?;
+            next = self.search::<FORM>(sequence, start, (next, count))?;
         }
         self.out.left_out += left_out;
         if sequence.goes_on {
-            self.advance::<BIG>(&sequence.element, count - next, place)?;
+            self.advance::<FORM>(&sequence.element, count - next, place)?;
         }
         self.may_end = may_end;
         Ok(())
     }
 
     /// Passes elements.
-    pub(super) fn advance<const BIG: bool>(
+    pub(super) fn advance<const FORM: u8>(
         &mut self,
         element: &Element,
         count: u32,
@@ -477,29 +494,29 @@ impl<'m> Walk<'m, '_> {
             }
             Element::Variable(steps) => {
                 for _ in 0..count {
-                    self.run::<BIG>(steps)?;
+                    self.run::<FORM>(steps)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn union<const BIG: bool>(&mut self, union: &UnionPlan) -> Result<(), Stop> {
-        let label = self.discriminator::<BIG>(union)?;
+    fn union<const FORM: u8>(&mut self, union: &UnionPlan) -> Result<(), Stop> {
+        let label = self.discriminator::<FORM>(union)?;
         if let Some(case) = union.case(label) {
             let may_end = std::mem::replace(&mut self.may_end, false);
-            self.run::<BIG>(&case.steps)?;
+            self.run::<FORM>(&case.steps)?;
             self.may_end = may_end;
         }
         Ok(())
     }
 
     /// The value of a discriminator; `None` if it is beyond the signed range.
-    fn discriminator<const BIG: bool>(&mut self, union: &UnionPlan) -> Result<Option<i64>, Stop> {
+    fn discriminator<const FORM: u8>(&mut self, union: &UnionPlan) -> Result<Option<i64>, Stop> {
         let at = self.aligned(union.align);
         let size = union.discriminator.size() as usize;
         self.need(at, size, union.place)?;
-        let scalar = read::<BIG>(union.discriminator, self.bytes, at);
+        let scalar = read::<FORM>(union.discriminator, self.bytes, at);
         for load in &union.loads {
             self.out.write(load.to, scalar).map_err(|kind| self.fault(kind, at, union.place))?;
         }
@@ -513,20 +530,20 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// A mutable union: the discriminator, then the selected case, both with headers.
-    fn mutable_union<const BIG: bool>(&mut self, union: &UnionPlan, version: Version) -> Result<(), Stop> {
+    fn mutable_union<const FORM: u8>(&mut self, union: &UnionPlan, version: Version) -> Result<(), Stop> {
         let place = union.place;
         let outer = (self.end, self.origin, self.may_end);
         let end = match version {
             Version::One => None,
-            Version::Two => {
-                let (start, length) = self.length::<BIG>(place)?;
+            Version::Two | Version::Packed => {
+                let (start, length) = self.length::<FORM>(place)?;
                 (self.at, self.end) = (start, start + length);
                 Some(self.end)
             }
         };
         self.may_end = false;
         let inner_end = self.end;
-        let label = match self.header::<BIG>(version, place)? {
+        let label = match self.header::<FORM>(version, place)? {
             Some(header) if header.id == DISCRIMINATOR_ID => {
                 let size = union.discriminator.size() as usize;
                 if header.length > size + PADDING {
@@ -535,7 +552,7 @@ impl<'m> Walk<'m, '_> {
                 }
                 (self.at, self.end) = (header.start, header.start + header.length);
                 self.origin = header.origin(outer.1);
-                let label = self.discriminator::<BIG>(union)?;
+                let label = self.discriminator::<FORM>(union)?;
                 (self.at, self.end, self.origin) = (self.end, inner_end, outer.1);
                 label
             }
@@ -546,14 +563,14 @@ impl<'m> Walk<'m, '_> {
         };
         let case = union.case(label);
         let mut is_read = false;
-        while let Some(header) = self.header::<BIG>(version, place)? {
+        while let Some(header) = self.header::<FORM>(version, place)? {
             match case {
                 Some(case) if case.id == header.id => {
                     if std::mem::replace(&mut is_read, true) {
                         return Err(self.fault(CdrErrorKind::RepeatedMember(header.id), header.at, place));
                     }
                     let origin = header.origin(outer.1);
-                    self.part::<BIG>(&case.steps, header.start, header.length, origin, false)?;
+                    self.part::<FORM>(&case.steps, header.start, header.length, origin, false)?;
                 }
                 _ => {
                     let is_known =
@@ -580,35 +597,35 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// The header of the next member of a mutable type, or `None` behind the last one. The member is there.
-    fn header<const BIG: bool>(
+    fn header<const FORM: u8>(
         &mut self,
         version: Version,
         place: Place,
     ) -> Result<Option<MemberHeader>, Stop> {
         match version {
             Version::One => {
-                let (header, start, length) = self.parameter::<BIG>(place)?;
+                let (header, start, length) = self.parameter::<FORM>(place)?;
                 if header.is_none() {
                     self.at = start + length;
                 }
                 Ok(header)
             }
             // At most three bytes before the end are padding.
-            Version::Two if self.aligned(4) >= self.end => Ok(None),
-            Version::Two => self.member_header::<BIG>(place).map(Some),
+            Version::Two | Version::Packed if self.aligned(length_align(FORM)) >= self.end => Ok(None),
+            Version::Two | Version::Packed => self.member_header::<FORM>(place).map(Some),
         }
     }
 
     /// The header of a member in the second version.
-    fn member_header<const BIG: bool>(&mut self, place: Place) -> Result<MemberHeader, Stop> {
-        let at = self.aligned(4);
+    fn member_header<const FORM: u8>(&mut self, place: Place) -> Result<MemberHeader, Stop> {
+        let at = self.aligned(length_align(FORM));
         self.need(at, 4, place)?;
-        let header = self.u32::<BIG>(at);
+        let header = self.u32::<FORM>(at);
         let (start, size) = match header >> 28 & 7 {
             code @ 0..=3 => (at + 4, 1_u64 << code),
             code => {
                 self.need(at, 8, place)?;
-                let next = u64::from(self.u32::<BIG>(at + 4));
+                let next = u64::from(self.u32::<FORM>(at + 4));
                 // From the fifth on, the length is also the first part of the member.
                 match code {
                     4 => (at + 8, next),
@@ -627,20 +644,20 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// A mutable structure of the second version: its length, then members with headers.
-    fn mutable<const BIG: bool>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
+    fn mutable<const FORM: u8>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
         let place = mutable.place;
-        let (start, length) = self.length::<BIG>(place)?;
+        let (start, length) = self.length::<FORM>(place)?;
         let outer = (self.end, self.may_end);
         (self.at, self.end, self.may_end) = (start, start + length, false);
         let (mut seen, mut left) = (0, mutable.members.len());
         // At most three bytes before the end are padding.
-        while self.aligned(4) < self.end && left > 0 {
-            let header @ MemberHeader { id, at, start, length, .. } = self.member_header::<BIG>(place)?;
+        while self.aligned(length_align(FORM)) < self.end && left > 0 {
+            let header @ MemberHeader { id, at, start, length, .. } = self.member_header::<FORM>(place)?;
             match mutable.members.iter().position(|(member, _)| *member == id) {
                 Some(member) => {
                     self.first(&mut seen, member, id, at, place)?;
                     left -= usize::from(member < 64);
-                    self.part::<BIG>(&mutable.members[member].1, start, length, self.origin, false)?;
+                    self.part::<FORM>(&mutable.members[member].1, start, length, self.origin, false)?;
                 }
                 None => {
                     self.pass(&header, mutable)?;
@@ -673,17 +690,17 @@ impl<'m> Walk<'m, '_> {
     }
 
     /// A mutable structure of the first version: a list of parameters with an end.
-    fn parameters<const BIG: bool>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
+    fn parameters<const FORM: u8>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
         let may_end = std::mem::replace(&mut self.may_end, false);
         let mut seen = 0;
         loop {
-            let (header, start, length) = self.parameter::<BIG>(mutable.place)?;
+            let (header, start, length) = self.parameter::<FORM>(mutable.place)?;
             self.at = start + length;
             let Some(header @ MemberHeader { id, .. }) = header else { break };
             match mutable.members.iter().position(|(member, _)| *member == id) {
                 Some(member) => {
                     self.first(&mut seen, member, id, start, mutable.place)?;
-                    self.part::<BIG>(&mutable.members[member].1, start, length, start, false)?;
+                    self.part::<FORM>(&mutable.members[member].1, start, length, start, false)?;
                 }
                 None => self.pass(&header, mutable)?,
             }
@@ -694,20 +711,20 @@ impl<'m> Walk<'m, '_> {
 
     /// The header of a parameter, or `None` at the end of the list, where its value begins, and its length; the
     /// value is there.
-    fn parameter<const BIG: bool>(
+    fn parameter<const FORM: u8>(
         &mut self,
         place: Place,
     ) -> Result<(Option<MemberHeader>, usize, usize), Stop> {
-        let at = self.aligned(4);
+        let at = self.aligned(length_align(FORM));
         self.need(at, 4, place)?;
-        let (id, length) = (self.u16::<BIG>(at), self.u16::<BIG>(at + 2));
+        let (id, length) = (self.u16::<FORM>(at), self.u16::<FORM>(at + 2));
         let (found, start, length) = match id & PID_MASK {
             PID_LIST_END => (None, at + 4, u32::from(length)),
             PID_EXTENDED => {
                 self.need(at, 12, place)?;
-                let id = self.u32::<BIG>(at + 4);
+                let id = self.u32::<FORM>(at + 4);
                 let must_understand = id & EXTENDED_MUST_UNDERSTAND != 0;
-                (Some((id & ID_MASK, must_understand)), at + 12, self.u32::<BIG>(at + 8))
+                (Some((id & ID_MASK, must_understand)), at + 12, self.u32::<FORM>(at + 8))
             }
             own => (Some((u32::from(own), id & PID_MUST_UNDERSTAND != 0)), at + 4, u32::from(length)),
         };

@@ -25,7 +25,7 @@ impl WideForm {
     pub(super) fn order(version: Version) -> [WideForm; 3] {
         match version {
             Version::One => [WideForm::Words, WideForm::Bytes, WideForm::Units],
-            Version::Two => [WideForm::Bytes, WideForm::Units, WideForm::Words],
+            Version::Two | Version::Packed => [WideForm::Bytes, WideForm::Units, WideForm::Words],
         }
     }
 

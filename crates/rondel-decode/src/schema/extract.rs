@@ -111,7 +111,7 @@ impl Extraction<'_> {
         let mut total: u64 = 8;
         match &mut definition {
             Definition::Struct(Struct { members, constants, .. }) => {
-                if members.is_empty() {
+                if members.is_empty() && !self.library.is_ros1 {
                     return Err(self.refused("it has no members"));
                 }
                 for member in members {

@@ -17,6 +17,8 @@ pub struct Library {
     constants: BTreeMap<Box<str>, Value>,
     /// Whether the definitions that are added may be replaced later.
     adds_known: bool,
+    /// Whether its types are those of ROS 1.
+    pub(super) is_ros1: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +44,22 @@ impl Library {
     /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
     pub fn add_msg(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {
         self.add(|library| msg::parse(library, name, text))
+    }
+
+    /// Adds the message type `name` (`package/Type`), defined by the text that ROS 1 records: that of its `.msg` file, and
+    /// of all types that it is made of behind it, each after a line of `=` and a line `MSG: package/Type`. A `time` and a
+    /// `duration` are structures of `sec` and `nanosec`, as in ROS 2. A library has either such types or others.
+    ///
+    /// # Errors
+    /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
+    pub fn add_ros1_msg(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {
+        self.add(|library| {
+            library.is_ros1 = true;
+            for stamp in [msg::TIME, msg::DURATION] {
+                library.add_known(stamp)?;
+            }
+            msg::parse(library, name, text)
+        })
     }
 
     /// Adds all types of a text in OMG IDL 4.2. `include` returns the text of an included file; a file

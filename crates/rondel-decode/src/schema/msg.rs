@@ -12,6 +12,10 @@ use super::{Constant, Definition, Library, Member, Place, Primitive, SchemaError
 /// ROS 2 gives this member to messages without any, as DDS has no empty structures.
 pub(crate) const FILLER: &str = "structure_needs_at_least_one_member";
 
+/// The types of a `time` and a `duration` of ROS 1.
+pub(super) const TIME: &str = "===\nMSG: builtin_interfaces/Time\nuint32 sec\nuint32 nanosec\n";
+pub(super) const DURATION: &str = "===\nMSG: builtin_interfaces/Duration\nint32 sec\nint32 nanosec\n";
+
 pub(super) fn parse(library: &mut Library, name: &str, text: &str) -> Result<(), SchemaError> {
     sections(library, Some(name), text)
 }
@@ -75,7 +79,7 @@ impl Section {
 
     fn finish(self, library: &mut Library) -> Result<(), SchemaError> {
         let Section { name, mut members, constants, .. } = self;
-        if members.is_empty() {
+        if members.is_empty() && !library.is_ros1 {
             members.push(member(FILLER, Type::Primitive(Primitive::Uint8), 0));
         }
         let structure = Struct { extensibility: None, members, constants };
@@ -157,6 +161,16 @@ impl Section {
             Some((name, bound)) => (name, Some(positive(bound)?)),
             None => (text, None),
         };
+        if library.is_ros1 {
+            match name {
+                "time" => return Ok(Type::Named(library.mention("builtin_interfaces::msg::Time"))),
+                "duration" => return Ok(Type::Named(library.mention("builtin_interfaces::msg::Duration"))),
+                // Of whatever package the message is.
+                "Header" => return Ok(Type::Named(library.mention("std_msgs::msg::Header"))),
+                "byte" => return Ok(Type::Primitive(Primitive::Int8)),
+                _ => {}
+            }
+        }
         if let "string" | "wstring" = name {
             return Ok(Type::String { bound, wide: name == "wstring" });
         }

@@ -3,7 +3,8 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::process::Command;
 
-use rondel_decode::cdr::{CdrDecoder, Check};
+use rondel_decode::cdr::{CdrDecoder, Check, write_packed_json};
+use rondel_decode::json::JsonForm;
 use rondel_decode::schema::{Library, Schema};
 use rondel_event::{
     Block, Field, Layout, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, ValueType,
@@ -47,7 +48,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 /// Reads all leaves of a line, and compares them with what its writer says.
-fn compare(schema: &Schema, line: &Value) {
+fn compare(schema: &Schema, line: &Value, is_packed: bool) {
     let mut layout = Layout { topics: 1, ..Layout::default() };
     let mut fields = Vec::new();
     let leaves = line["leaves"].as_array().unwrap();
@@ -72,10 +73,13 @@ fn compare(schema: &Schema, line: &Value) {
     let projection = Projection { fields };
     let message = bytes(line["message"].as_str().unwrap());
     for check in [Check::Prefix, Check::Whole] {
-        let mut decoder =
-            CdrDecoder::new(TopicId(0), schema, &projection, None, TimeUnit::Seconds, check).unwrap();
+        let new = if is_packed { CdrDecoder::packed } else { CdrDecoder::new };
+        let mut decoder = new(TopicId(0), schema, &projection, None, TimeUnit::Seconds, check).unwrap();
         let mut block = Block::new(layout);
-        let result = decoder.decode(&message, Timestamp::ZERO, &mut block);
+        let result = match is_packed {
+            true => decoder.decode_packed(&message, Timestamp::ZERO, &mut block),
+            false => decoder.decode(&message, Timestamp::ZERO, &mut block),
+        };
         assert_eq!(result, Ok(()), "{line}");
         for (field, leaf) in projection.fields.iter().zip(leaves) {
             let value_type = match &field.read {
@@ -106,7 +110,7 @@ fn messages_of_cyclonedds() {
     for line in lines(&python, "dds.py", &["1", &count]) {
         let mut library = Library::new();
         library.add_idl(line["idl"].as_str().unwrap(), &|_| None).unwrap();
-        compare(&library.schema("Root").unwrap(), &line);
+        compare(&library.schema("Root").unwrap(), &line, false);
     }
 }
 
@@ -124,7 +128,7 @@ fn messages_of_rosbags() {
         if !line["definition"].as_str().unwrap().contains("char") {
             assert_eq!(schema.rihs01().as_deref(), line["hash"].as_str(), "{name}");
         }
-        compare(&schema, &line);
+        compare(&schema, &line, false);
         // What is known without definitions is the same.
         if let Ok(known) = known.schema(name) {
             assert_eq!(known.rihs01(), schema.rihs01(), "{name}");
@@ -133,4 +137,39 @@ fn messages_of_rosbags() {
         }
     }
     assert!(compared > 180, "{compared}");
+}
+
+#[test]
+fn messages_of_ros1() {
+    let Some(python) = python("messages_of_ros1") else { return };
+    let mut compared = 0;
+    for line in (1..4).flat_map(|seed: u32| lines(&python, "ros.py", &[&seed.to_string(), "ros1"])) {
+        let name = line["name"].as_str().unwrap();
+        let mut library = Library::new();
+        library.add_ros1_msg(name, line["definition"].as_str().unwrap()).unwrap();
+        let schema = library.schema(name).unwrap();
+        compare(&schema, &line, true);
+        compared += 1;
+        // Every message ends where its type does, whatever is cut off.
+        let message = bytes(line["message"].as_str().unwrap());
+        let mut json = Vec::new();
+        write_packed_json(&schema, &message, JsonForm::EXACT, 1 << 20, &mut json).unwrap();
+        for leaf in line["leaves"].as_array().unwrap() {
+            let mut value = &serde_json::from_slice::<Value>(&json).unwrap();
+            for part in leaf[0].as_array().unwrap() {
+                value = match part.as_str() {
+                    Some(key) => &value[key],
+                    None => &value[part.as_u64().unwrap() as usize],
+                };
+            }
+            let is_same = value == &leaf[2] || value.as_f64() == leaf[2].as_f64() && value.is_number();
+            assert!(is_same, "{name} {leaf}: {value}");
+        }
+        for cut in 0..message.len() {
+            json.clear();
+            let cut = write_packed_json(&schema, &message[..cut], JsonForm::EXACT, 1 << 20, &mut json);
+            assert!(cut.is_err() && json.is_empty(), "{name}");
+        }
+    }
+    assert!(compared > 300, "{compared}");
 }

@@ -1,7 +1,7 @@
-"""Writes a random message of every ROS 2 type that rosbags knows, one JSON object a line: the
+"""Writes a random message of every type of ROS 2, or of ROS 1, that rosbags knows, one JSON object a line: the
 definition as recordings carry it, the hash of the type, the message, and the values at its paths.
 
-    ros.py SEED
+    ros.py SEED [ros1]
 """
 
 import json
@@ -12,7 +12,8 @@ import numpy
 from rosbags.typesys import Stores, get_typestore
 from rosbags.interfaces import Nodetype
 
-store = get_typestore(Stores.ROS2_JAZZY)
+is_ros1 = sys.argv[2:] == ["ros1"]
+store = get_typestore(Stores.ROS1_NOETIC if is_ros1 else Stores.ROS2_JAZZY)
 choose = random.Random(int(sys.argv[1]))
 
 RANGES = {
@@ -29,6 +30,9 @@ def base(name, path, leaves):
         value, kind = choose.choice([0.0, -1.5, 0.25, 1e9]), "float"
     elif name == "string":
         value, kind = "".join(choose.choice("abc xyzß€") for _ in range(choose.randrange(6))), "string"
+    elif is_ros1 and path[-1] in ("sec", "nanosec"):
+        # ROS 1 has seconds of a time without a sign, and nanoseconds of a duration with one.
+        value, kind = choose.randint(0, 2**31 - 1), "int"
     else:
         value, kind = choose.randint(*RANGES[name]), "int"
     leaves.append([path, kind, value])
@@ -52,12 +56,25 @@ def value(node, path, leaves):
 
 def message(name, path, leaves):
     _, fields = store.fielddefs[name]
+    if is_ros1 and fields and fields[0][0] == "structure_needs_at_least_one_member":
+        # Only messages of ROS 2 have it.
+        return store.types[name](**{field: 0 for field, _ in fields})
     return store.types[name](**{field: value(node, path + [field], leaves) for field, node in fields})
 
 
 def main():
     for name in sorted(store.fielddefs):
         if "/msg/" not in name:
+            continue
+        if is_ros1:
+            leaves = []
+            made = message(name, [], leaves)
+            print(json.dumps({
+                "name": name.replace("/msg/", "/"),
+                "definition": store.generate_msgdef(name, ros_version=1)[0],
+                "message": bytes(store.serialize_ros1(made, name)).hex(),
+                "leaves": leaves,
+            }))
             continue
         for little in (True, False):
             leaves = []

@@ -40,7 +40,7 @@ impl Reaches {
         value_type: &Type,
     ) -> Option<[u32; 8]> {
         if let Some(size) = scalar(schema, value_type) {
-            let align = if version == Version::One { size } else { size.min(4) };
+            let align = version.align(size);
             return Some(std::array::from_fn(|phase| ((phase as u32).wrapping_neg() & (align - 1)) + size));
         }
         match value_type {
