@@ -1,4 +1,5 @@
-//! Recordings in MCAP files: with chunks or without, with an index or without, whole or cut off.
+//! Recordings in MCAP files: with chunks or without, with an index or without, whole or cut off; and bags of ROS 1, which
+//! are files of chunks, too.
 //!
 //! The index, or a walk over the heads of the records, shows the chunks. Those with a wanted topic and time are read,
 //! in the order of their first messages, and merged where their times overlap.
@@ -7,6 +8,7 @@ mod chunk;
 mod index;
 mod load;
 mod records;
+mod ros1;
 mod write;
 
 use std::collections::VecDeque;
@@ -17,15 +19,16 @@ use rondel_event::Timestamp;
 use crate::pieces::Pieces;
 use crate::recording::{End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection};
 use index::{Index, Section};
-use load::{Buffers, Entry, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
+use load::{Buffers, Entry, Format, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
 pub(crate) use records::MAGIC;
 use records::MESSAGE_HEAD;
+pub(crate) use ros1::MAGIC as ROS1_MAGIC;
 pub use write::{Compression, McapWriter, MessageHead, WriterOptions};
 
 /// How many bytes of chunks with overlapping times are held at most; beyond, messages may come late.
 const OVERLAP: usize = 512 << 20;
 
-/// An MCAP file that is being read.
+/// An MCAP file or a bag of ROS 1 that is being read.
 pub struct McapRecording {
     loader: Loader,
     topics: Vec<RecordedTopic>,
@@ -70,7 +73,22 @@ impl McapRecording {
 
     /// Finds the topics of a file that is open.
     pub(crate) fn of_pieces(mut file: Pieces) -> Result<McapRecording, RecordingError> {
-        let Index { sections, topics, of_channel, faults, cut, is_own, end, .. } = Index::read(&mut file)?;
+        let index = Index::read(&mut file)?;
+        Ok(McapRecording::of_index(file, Format::Mcap, index))
+    }
+
+    /// Opens a bag of ROS 1 and finds its topics, one for each connection.
+    ///
+    /// # Errors
+    /// [`RecordingError`] if it cannot be read at all.
+    pub fn open_ros1(path: &Path) -> Result<McapRecording, RecordingError> {
+        let mut file = Pieces::open(path, None)?;
+        let (index, connections) = ros1::index(&mut file)?;
+        Ok(McapRecording::of_index(file, Format::Ros1(connections), index))
+    }
+
+    fn of_index(file: Pieces, format: Format, index: Index) -> McapRecording {
+        let Index { sections, topics, of_channel, faults, cut, is_own, end, .. } = index;
         let mut channels = vec![UNKNOWN; of_channel.keys().next_back().map_or(0, |last| *last as usize + 1)];
         for (channel, topic) in &of_channel {
             channels[*channel as usize] = *topic as u32;
@@ -94,14 +112,14 @@ impl McapRecording {
             topics,
             is_own,
             end,
-            loader: Loader::new(file),
+            loader: Loader::new(file, format),
             open: Vec::new(),
             current: None,
             position: 0,
             bytes_read,
         };
         recording.choose();
-        Ok(recording)
+        recording
     }
 
     /// Whether Rondel wrote the file.
@@ -236,6 +254,16 @@ impl Recording for McapRecording {
     fn message(&self) -> Option<RecordedMessage<'_>> {
         let section = self.open.get(self.current?)?;
         let entry = section.entries.get(section.next.checked_sub(1)?)?;
+        if !self.loader.has_heads() {
+            let time = timestamp(entry.log_time);
+            return Some(RecordedMessage {
+                topic: entry.topic as usize,
+                log_time: time,
+                publish_time: time,
+                sequence: 0,
+                payload: section.records.get(entry.start..entry.end)?,
+            });
+        }
         let head = section.records.get(entry.start - MESSAGE_HEAD..entry.start)?;
         let sequence = head[2..].first_chunk().copied().map_or(0, u32::from_le_bytes);
         let published = head[14..].first_chunk().copied().map_or(0, u64::from_le_bytes);

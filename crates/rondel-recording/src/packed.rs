@@ -25,6 +25,8 @@ pub(crate) enum Form {
     Mcap,
     /// An SQLite database.
     Sqlite,
+    /// A bag of ROS 1.
+    Ros1,
 }
 
 /// The form of a file by its name, and whether it is compressed as a whole; `None` for other files.
@@ -35,6 +37,8 @@ pub(crate) fn form(path: &Path) -> Option<(Form, bool)> {
     match own.as_deref() {
         Some("mcap") => Some((Form::Mcap, is_packed)),
         Some("db3") => Some((Form::Sqlite, is_packed)),
+        // Other files that end so are none by their beginning.
+        Some("bag") if !is_packed => Some((Form::Ros1, false)),
         _ => None,
     }
 }
@@ -83,6 +87,10 @@ fn open_as(form: Form, path: &Path, content: Option<(&Path, Space)>) -> Result<O
         Form::Mcap => {
             let recording = McapRecording::of_pieces(Pieces::open(path, content)?)?;
             Ok(Opened { is_own: recording.is_own(), recording: Box::new(recording), fault: None })
+        }
+        Form::Ros1 => {
+            let recording = McapRecording::open_ros1(path)?;
+            Ok(Opened { is_own: false, recording: Box::new(recording), fault: None })
         }
         #[cfg(feature = "sqlite")]
         Form::Sqlite => {

@@ -8,7 +8,7 @@ use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation as _, OutBuf
 pub(super) const LARGEST: u64 = 1 << 30;
 
 /// How much is allocated at first for the claim of a chunk that compression rarely reaches.
-const TRUSTED: usize = 16 << 20;
+pub(super) const TRUSTED: usize = 16 << 20;
 
 /// The header of a chunk: everything before its records.
 #[derive(Clone, Debug, PartialEq, Eq)]

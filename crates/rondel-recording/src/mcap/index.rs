@@ -36,6 +36,8 @@ pub(super) struct Section {
     pub(super) end: u64,
     /// The ids of its channels, if they are known.
     pub(super) channels: Option<Vec<u16>>,
+    /// The number of its messages, if the index says it.
+    pub(super) messages: Option<u64>,
 }
 
 /// What is known about a file before its messages are read.
@@ -176,6 +178,7 @@ impl Index {
                     start: chunk.start,
                     end: chunk.end,
                     channels: (!chunk.channels.is_empty()).then(|| chunk.channels.clone()),
+                    messages: None,
                 });
                 at = next;
                 continue;
@@ -206,6 +209,7 @@ impl Index {
                             start,
                             end: u64::MAX,
                             channels: None,
+                            messages: None,
                         });
                     }
                 }
@@ -223,6 +227,7 @@ impl Index {
                             start: found.start,
                             end: found.end,
                             channels: None,
+                            messages: None,
                         }),
                         None => self.faults.push((at, "the header of a chunk cannot be read".to_owned())),
                     }
@@ -288,6 +293,7 @@ impl Index {
                         start: time,
                         end: time,
                         channels: Some(Vec::new()),
+                        messages: None,
                     });
                     section.length += length;
                     (section.start, section.end) = (section.start.min(time), section.end.max(time));

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::chunk::{Decompressor, LARGEST};
 use super::index::Section;
 use super::records::{HEAD, MESSAGE_HEAD, Records, op};
+use super::ros1::{self, Connections};
 use crate::pieces::Pieces;
 use crate::recording::RecordingError;
 
@@ -48,9 +49,17 @@ pub(super) struct Loaded {
     pub(super) bytes_read: u64,
 }
 
+/// The format of the records.
+pub(super) enum Format {
+    Mcap,
+    /// A bag of ROS 1, which has these connections.
+    Ros1(Connections),
+}
+
 /// Reads sections.
 pub(super) struct Loader {
     file: Pieces,
+    format: Format,
     pub(super) wanted: Wanted,
     decompressor: Decompressor,
     raw: Vec<u8>,
@@ -60,9 +69,15 @@ pub(super) struct Loader {
 
 impl Loader {
     /// Reads nothing until `wanted` is set.
-    pub(super) fn new(file: Pieces) -> Loader {
+    pub(super) fn new(file: Pieces, format: Format) -> Loader {
         let (wanted, decompressor) = (Wanted::default(), Decompressor::default());
-        Loader { file, wanted, decompressor, raw: Vec::new(), spare: Vec::new() }
+        Loader { file, format, wanted, decompressor, raw: Vec::new(), spare: Vec::new() }
+    }
+
+    /// Whether messages have a head with their number and the time of publishing.
+    #[inline]
+    pub(super) fn has_heads(&self) -> bool {
+        matches!(self.format, Format::Mcap)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -83,13 +98,21 @@ impl Loader {
         if length > LARGEST {
             records.clear();
             fault = Some("a chunk is larger than 1 GiB".to_owned());
+        } else if let Format::Ros1(_) = self.format {
+            self.file.read(offset, length as usize, &mut self.raw)?;
+            fault = ros1::Decompressor.records(&self.raw, is_cut, &mut records).err();
         } else if is_chunk {
             self.file.read(offset + HEAD as u64, length as usize - HEAD, &mut self.raw)?;
             fault = self.decompressor.records(&self.raw, is_cut, &mut records).err().map(|fault| fault.0);
         } else {
             self.file.read(offset, length as usize, &mut records)?;
         }
-        let found = self.wanted.list(&records, &mut entries);
+        let found = match &self.format {
+            Format::Mcap => self.wanted.list(&records, &mut entries),
+            Format::Ros1(connections) => {
+                self.wanted.list_ros1(&records, section.messages, connections, &mut entries)
+            }
+        };
         // The end of a file that is cut off is reported by itself.
         let fault = fault.or(found).filter(|_| !is_cut);
         if !entries.is_sorted_by_key(|entry| entry.log_time) {

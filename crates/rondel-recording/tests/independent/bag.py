@@ -1,9 +1,14 @@
-"""Writes a recording with `rosbags`, and the same messages as JSON lines: bag.py FOLDER STORE STORAGE [COMPRESSION]."""
+"""Writes a recording with `rosbags`, and the same messages as JSON lines: bag.py FOLDER STORE STORAGE [COMPRESSION].
+
+With the storage ROS1 it is a bag of ROS 1, and an MCAP file with the same messages, which `mcap` writes.
+"""
 
 import json
 import sys
 
 import numpy
+from mcap.writer import Writer as McapWriter
+from rosbags import rosbag1
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -34,8 +39,44 @@ def odometry(time, x):
     )
 
 
-writer = Writer(f"{folder}/bag", version=9, storage_plugin=StoragePlugin[storage])
-if len(sys.argv) > 4:
+
+
+class Ros1Writer:
+    """Writes a bag of ROS 1, and an MCAP file with the same messages."""
+
+    def __init__(self, compression):
+        self.bag = rosbag1.Writer(f"{folder}/ros1.bag")
+        if compression:
+            self.bag.set_compression(rosbag1.Writer.CompressionFormat[compression])
+        self.file = open(f"{folder}/ros1.mcap", "wb")
+        self.mcap = McapWriter(self.file)
+        self.mcap.start("ros1")
+
+    def __enter__(self):
+        self.bag.open()
+        return self
+
+    def __exit__(self, *error):
+        self.bag.close()
+        self.mcap.finish()
+        self.file.close()
+
+    def add_connection(self, topic, name, typestore):
+        connection = self.bag.add_connection(topic, name, typestore=typestore, latching=int(topic == "/brake"))
+        short = name.replace("/msg/", "/")
+        schema = self.mcap.register_schema(short, "ros1msg", typestore.generate_msgdef(name)[0].encode())
+        return connection, self.mcap.register_channel(topic, "ros1", schema)
+
+    def write(self, connections, time, data):
+        self.bag.write(connections[0], time, data)
+        self.mcap.add_message(connections[1], time, bytes(data), time)
+
+
+if storage == "ROS1":
+    writer = Ros1Writer(*sys.argv[4:5] or [None])
+else:
+    writer = Writer(f"{folder}/bag", version=9, storage_plugin=StoragePlugin[storage])
+if len(sys.argv) > 4 and storage != "ROS1":
     writer.set_compression(CompressionMode[sys.argv[4]], CompressionFormat.ZSTD)
 names = {
     "/odom": "nav_msgs/msg/Odometry",
@@ -47,7 +88,8 @@ with writer, open(f"{folder}/lines.jsonl", "w") as lines:
     connections = {topic: writer.add_connection(topic, name, typestore=store) for topic, name in names.items()}
 
     def write(topic, time, message, data):
-        writer.write(connections[topic], time, store.serialize_cdr(message, names[topic]))
+        serialize = store.serialize_ros1 if storage == "ROS1" else store.serialize_cdr
+        writer.write(connections[topic], time, serialize(message, names[topic]))
         seconds = f"{time // 10**9}.{time % 10**9:09}"
         lines.write(f'{{"topic":"{topic}","time":{seconds},"data":{json.dumps(data)}}}\n')
 
