@@ -115,6 +115,7 @@ pub fn type_name(name: &str) -> String {
 pub fn encoding(topic: &RecordedTopic) -> Option<Encoding> {
     match topic.encoding.as_str() {
         "flatbuffer" => Some(Encoding::Flatbuffers),
+        "ros1" => Some(Encoding::Ros1),
         name => Encoding::from_name(name),
     }
 }
@@ -132,6 +133,11 @@ pub fn message_type(schema: &RecordedSchema, encoding: Encoding) -> Result<Messa
             let mut library = Library::new();
             library.add_msg(&full_name(name), text()?).map_err(|error| said(&error))?;
             library.schema(name).map(MessageType::Cdr).map_err(|error| said(&error))
+        }
+        (Encoding::Ros1, "ros1msg") => {
+            let mut library = Library::new();
+            library.add_ros1_msg(&full_name(name), text()?).map_err(|error| said(&error))?;
+            library.schema(name).map(MessageType::Ros1).map_err(|error| said(&error))
         }
         (Encoding::Cdr, "ros2idl" | "omgidl") => {
             let mut library = Library::new();

@@ -134,7 +134,8 @@ impl Schemas {
         if schema.encoding.is_empty() && schema.data.is_empty() {
             return self.message_type(&schema.name, encoding);
         }
-        if !self.state().is_defined(&schema.name) {
+        // The files of ROS 2 define other types of the same names.
+        if encoding == Encoding::Ros1 || !self.state().is_defined(&schema.name) {
             return message_type(schema, encoding);
         }
         let defined = self.message_type(&schema.name, encoding)?;
@@ -175,6 +176,11 @@ impl Schemas {
         match encoding {
             Encoding::Protobuf => state.protobuf(name).ok_or(PROTOBUF),
             Encoding::Flatbuffers => state.flatbuffers(name).ok_or("a schema (*.fbs, *.bfbs)"),
+            Encoding::Ros1 => {
+                return Err(format!(
+                    "the recording has no definition of {name}, which ROS 1 writes into bags"
+                ));
+            }
             _ => {
                 drop(state);
                 return self.schema(name).map(MessageType::Cdr).map_err(|error| error.to_string());

@@ -244,3 +244,61 @@ sys.stdin.read()
     checked.expect_status(3).expect_stderr(&["bag.db3: another program is writing it (it is locked)"]);
     assert_eq!(checked.stdout, expected.stdout);
 }
+
+/// Bags of ROS 1, and MCAP files with messages of ROS 1, have the verdicts of the same messages in ROS 2.
+#[test]
+fn bags_of_ros1_give_the_verdicts_of_ros2() {
+    let Some(python) = python("bags_of_ros1_give_the_verdicts_of_ros2") else { return };
+    let folder = Folder::new();
+    let spec = folder.file("rover.rondel", SPECIFICATION);
+    let expected = check(&spec, &[&record(&folder, &python, "ROS2_HUMBLE", "MCAP", &[])]);
+    expected.expect_status(1);
+    for compression in [&[][..], &["BZ2"], &["LZ4"]] {
+        let bag = record(&folder, &python, "ROS1_NOETIC", "ROS1", compression);
+        let own = Path::new(&bag).with_file_name("ros1.bag").display().to_string();
+        let mcap = Path::new(&bag).with_file_name("ros1.mcap").display().to_string();
+        for recording in [&own, &mcap] {
+            let checked = check(&spec, &[recording]);
+            assert_eq!(checked.stdout, expected.stdout, "{recording}: {}", checked.stderr);
+        }
+        // Under any name, and among others.
+        let renamed = folder.file("drive.bin", std::fs::read(&own).unwrap());
+        assert_eq!(check(&spec, &[&renamed]).stdout, expected.stdout);
+        let merged = check(&spec, &["--merge", &own, &mcap]);
+        assert!(merged.stdout.lines().count() > expected.stdout.lines().count(), "{}", merged.stderr);
+        let within = Path::new(&own).parent().unwrap().display().to_string();
+        check(&spec, &[&within]).expect_status(1);
+    }
+    let bag = Path::new(&folder.path("ROS1_NOETIC-ROS1-LZ4")).join("ros1.bag").display().to_string();
+    let listed = rondel(["topics", &bag]);
+    listed.expect_status(0);
+    for part in
+        ["/odom           nav_msgs/Odometry   ros1      300", "reliable, transient_local, keep_last 1"]
+    {
+        assert!(listed.stdout.contains(part), "{}", listed.stdout);
+    }
+    // A type of the specification, with the fields of ROS 1; the time in the messages.
+    let typed = folder.file(
+        "typed.rondel",
+        "topic odom \"/odom\" : nav_msgs/msg/Odometry\nproperty seq = odom.header.seq >= 0\n\
+         property same = odom.child_frame_id == \"base\" and is_nan(odom.pose.covariance[0]) == false\n",
+    );
+    rondel(["check", "--time-field", "header.stamp", &typed, &bag]).expect_status(0);
+    let drafted = folder.path("drafted");
+    rondel(["init", &bag, "--folder", &drafted]).expect_status(0);
+    rondel(["check", "-q", &format!("{drafted}/first.rondel"), &bag]).expect_status(0);
+    // The last message of a latched topic is there from the beginning.
+    let latched =
+        rondel(["check", "-q", "-f", "data or not data", "--topics", "/brake", "--from", "+0.05", &bag]);
+    latched.expect_status(0);
+    let replayed = ["--as-fast-as-possible", "--wait", "0"];
+    let refused = rondel(["replay", &bag, "--to", "ros2"].iter().chain(&replayed));
+    refused.expect_status(2).expect_stderr(&["rosbags-convert", "--to zenoh or mqtt"]);
+    // Cut off anywhere it is checked up to there.
+    let whole = std::fs::read(&bag).unwrap();
+    for cut in (0..whole.len()).step_by(whole.len() / 50) {
+        let cut = folder.file("cut.bag", &whole[..cut]);
+        let said = rondel(["check", "-q", "-f", "data or not data", "--topics", "/brake", &cut]);
+        assert!(matches!(said.status, Some(2 | 3)), "{}", said.stderr);
+    }
+}

@@ -17,6 +17,8 @@ pub enum PayloadKind {
     CdrString,
     /// CDR, of a type that is not known here.
     Cdr,
+    /// The encoding of ROS 1; only a recording says so.
+    Ros1,
     /// CBOR.
     Cbor,
     /// MessagePack.
@@ -38,6 +40,7 @@ impl PayloadKind {
             PayloadKind::Json => "json",
             PayloadKind::CdrString => "cdr_string",
             PayloadKind::Cdr => "cdr",
+            PayloadKind::Ros1 => "ros1",
             PayloadKind::Cbor => "cbor",
             PayloadKind::Msgpack => "msgpack",
             PayloadKind::Plain => "plain",

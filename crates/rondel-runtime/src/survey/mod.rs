@@ -65,6 +65,8 @@ pub struct Topic {
     origins: Vec<u64>,
     /// How its messages are read, where the definition of their type is known.
     writer: Option<MessageWriter>,
+    /// The encoding, where it is known and need not be guessed.
+    known: Option<PayloadKind>,
     unreadable: u64,
 }
 
@@ -182,6 +184,11 @@ impl Topic {
         self.writer = MessageWriter::new(message_type.encoding(), Some(message_type), FORM).ok();
     }
 
+    /// Says in which encoding its messages are, where a guess may be wrong.
+    pub fn set_kind(&mut self, kind: PayloadKind) {
+        self.known = Some(kind);
+    }
+
     /// Whether the definition of the type of its messages is known.
     pub fn is_described(&self) -> bool {
         self.writer.is_some()
@@ -193,7 +200,7 @@ impl Topic {
     }
 
     fn read(&mut self, payload: &[u8]) -> (PayloadKind, Option<serde_json::Value>) {
-        let (kind, value) = guess::read(payload);
+        let (kind, value) = self.known.map_or_else(|| guess::read(payload), |kind| (kind, None));
         let Some(writer) = self.writer.as_ref().filter(|_| value.is_none() && payload.len() <= LARGEST)
         else {
             return (kind, value);

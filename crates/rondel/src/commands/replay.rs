@@ -1,5 +1,6 @@
 //! `rondel replay`: publishes the messages of a recording at their times.
 
+mod as_json;
 mod lines;
 mod player;
 mod summary;
@@ -31,6 +32,7 @@ use crate::specification::is_deployment;
 use crate::table_arguments::TableReading;
 use crate::time_text::TimeText;
 use crate::{complain, exit, say, signals, warn};
+use as_json::AsJson;
 use lines::{LineRecording, Survey};
 use player::{ClockOutlet, Player};
 use summary::{LeftOut, Summary};
@@ -251,12 +253,14 @@ impl Source {
                 Ok(Box::new(recording.map_err(|error| error.to_string())?))
             }
             (None, [file]) => match rondel_recording::open_messages_with(file, &options) {
-                Ok(Some(recording)) => Ok(recording),
+                Ok(Some(recording)) => Ok(AsJson::of(file.clone(), recording)),
                 Ok(None) => Err(format!("{} is no recording any more", shown(file))),
                 Err(error) => Err(error.to_string()),
             },
             (_, files) => match rondel_recording::merge_with(files, &options) {
-                Ok(Opened::Messages(recording)) => Ok(recording),
+                Ok(Opened::Messages(recording)) => {
+                    Ok(AsJson::of(files.first().cloned().unwrap_or_default(), recording))
+                }
                 Ok(Opened::Lines(_)) => Err("lines cannot be merged".to_owned()),
                 Err(error) => Err(error.to_string()),
             },

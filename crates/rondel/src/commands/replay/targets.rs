@@ -206,6 +206,11 @@ impl Targets<'_> {
         let is_wrapped = address.encoding() == Encoding::CdrString && known == PayloadEncoding::Json;
         // On DDS and ROS 2 messages in CDR have their type with them, whatever is read there.
         let is_typed = matches!(address, Address::Dds(..) | Address::Ros2(..));
+        if is_typed && topic.schema.as_ref().is_some_and(|schema| schema.encoding == "ros1msg") {
+            return Err("messages of ROS 1 are published as JSON, which nodes of ROS 2 do not read: replay them --to \
+                        zenoh or mqtt, or convert the recording with `rosbags-convert`"
+                .to_owned());
+        }
         let is_other = address.encoding() != Encoding::Of(known) && !is_wrapped;
         if has_encoding && is_other && !(is_typed && known == PayloadEncoding::Cdr) {
             let (own, other) = (known.name(), address.encoding().name());

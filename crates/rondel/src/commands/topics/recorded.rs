@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rondel_decode::Encoding;
 use rondel_recording::{
     Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, TraceReader,
 };
-use rondel_runtime::survey::{RecordedSurvey, Survey};
+use rondel_runtime::survey::{PayloadKind, RecordedSurvey, Survey};
 use rondel_runtime::text::counted;
 
 use crate::recorded_types::encoding;
@@ -61,6 +62,9 @@ fn messages(
                 None
             })
         });
+        if encoding(recorded) == Some(Encoding::Ros1) {
+            topic.set_kind(PayloadKind::Ros1);
+        }
         let Some(schema) = &recorded.schema else { continue };
         topic.message_type = Some(schema.name.clone());
         let Some(encoding) = encoding(recorded).filter(|encoding| encoding.needs_schema()) else {
