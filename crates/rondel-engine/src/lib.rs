@@ -76,6 +76,6 @@ pub use monitor::doubt::{Blind, Missed, SeenAgain, UnseenFrom};
 pub use monitor::program::Program;
 pub use monitor::{
     Ambiguity, Anew, Continued, EndedInstance, Fate, FieldPlaces, KEY_HASHES, Monitor, PartsError, Snapshot,
-    key_hash,
+    TermValue, key_hash,
 };
 pub use rondel_event::SnapshotError;

@@ -9,4 +9,5 @@ pub(crate) mod section;
 pub(crate) mod serial;
 pub(crate) mod settled;
 pub(crate) mod state;
+pub(crate) mod terms;
 pub(crate) mod values;

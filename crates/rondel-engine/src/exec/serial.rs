@@ -14,6 +14,7 @@ use crate::exec::run::{Frame, Step};
 use crate::exec::section::{self, Deadline, Margin, Section};
 use crate::exec::settled::{Settled, can_settle, settle};
 use crate::exec::state::{Registers, State, ValueState};
+use crate::exec::terms::{self, RowValue};
 use crate::exec::values;
 use crate::future::{Delayed, Levels, Pending};
 use crate::ir::premise::Untried;
@@ -69,6 +70,8 @@ pub(crate) struct Serial {
     pub(crate) untried: Untried,
     /// What machines have brought by themselves since the last event.
     pub(crate) by_itself: ByItself,
+    /// The values of terms in the rows that were evaluated last.
+    pub(crate) terms: Vec<RowValue>,
 }
 
 /// Moments that machines bring by themselves.
@@ -131,6 +134,7 @@ impl Serial {
             doubted: Vec::new(),
             untried: Untried::all(section.premises.len()),
             by_itself: ByItself::default(),
+            terms: Vec::new(),
         };
         // They read no block; all rows are computed, for every block to come.
         let step = Step {
@@ -214,6 +218,13 @@ impl Serial {
         let step = Step { section, view, chains, lines };
         Frame::new(step, &mut self.state, &mut self.inner, &mut self.registers)
             .run(instructions, section.constant);
+        if !section.terms.is_empty() {
+            let texts = (block, &self.state.values.buffers[..]);
+            let has_spans = section.moments == section::Moments::Dense;
+            self.terms.clear();
+            let registers = (&self.registers.words[..], &self.registers.columns);
+            terms::note((&section.terms, has_spans), registers, texts, view.rows, &mut self.terms);
+        }
         // A column refers only to buffers of earlier columns: from the last to the first, nothing
         // is overwritten that is still to be copied.
         for &instruction in &section.keeps_text {

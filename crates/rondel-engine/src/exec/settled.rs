@@ -103,6 +103,7 @@ impl Settled {
 pub(crate) fn can_settle(section: &Section) -> bool {
     section.moments == Moments::Events
         && !section.looks_ahead()
+        && section.terms.is_empty()
         && section.instructions[section.constant..].iter().all(|instruction| {
             moved(*instruction, |wire| wire).is_some()
                 || matches!(

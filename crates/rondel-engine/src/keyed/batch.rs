@@ -7,6 +7,7 @@ use crate::exec::report::Outcome;
 use crate::exec::run::Step;
 use crate::exec::section::{self, Deadline, Section};
 use crate::exec::state::Registers;
+use crate::exec::terms::{self, RowValue};
 use crate::ir::premise::Untried;
 use crate::ir::truth::Rails;
 use crate::keyed::ahead::Ahead;
@@ -43,6 +44,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) margins: &'a mut [Measured],
     pub(crate) ahead: &'a mut Ahead,
     pub(crate) untried: &'a mut Untried,
+    /// The values of terms.
+    pub(crate) terms: &'a mut Vec<RowValue>,
 }
 
 /// Of up to so many instances the spans are told one by one.
@@ -85,6 +88,11 @@ impl Batch<'_> {
         let instructions = &section.instructions[section.constant..];
         for (i, instruction) in (section.constant..).zip(instructions) {
             frame.words[i] = frame.evaluate(instruction);
+        }
+        if !section.terms.is_empty() {
+            let has_spans = section.moments == section::Moments::Dense;
+            let texts = (self.block, &frame.sides.values.buffers[..]);
+            terms::note((&section.terms, has_spans), (frame.words, frame.columns), texts, rows, self.terms);
         }
         for instruction in &section.keeps_text {
             frame.keep_text(instruction);

@@ -44,6 +44,7 @@ use crate::exec::report::Outcome;
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::serial::Serial;
 use crate::exec::state::Registers;
+use crate::exec::terms::RowValue;
 use crate::future::{Delayed, Pending};
 use crate::ir::premise::Untried;
 use crate::keyed::ahead::{Ahead, Told};
@@ -106,6 +107,8 @@ pub(crate) struct Instances {
     untried: Untried,
     /// How often a machine was not followed.
     leaps: u64,
+    /// The values of terms at the moments that have not been told yet.
+    terms: Vec<RowValue>,
 }
 
 /// What moments that were evaluated together belong to.
@@ -140,6 +143,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) ended: Rows,
     /// For every row its time, where moments belong to no event.
     pub(crate) times: &'a [i64],
+    /// The values of terms, some in rows that are not in use.
+    pub(crate) terms: &'a [RowValue],
     instances: &'a Instances,
 }
 
@@ -226,6 +231,7 @@ impl Instances {
             room: MemoryRoom::default(),
             untried: Untried::all(section.premises.len()),
             leaps: 0,
+            terms: Vec::new(),
             plan: Arc::clone(plan),
         }
     }
@@ -405,8 +411,19 @@ impl Instances {
     }
 
     fn run(&mut self, sliced: &Sliced, place: MomentOwner, events: Option<Events<'_>>, rows: Rows) {
-        let Instances { table, lanes, registers, outcomes, margins, changes, keys, ahead, untried, .. } =
-            self;
+        let Instances {
+            table,
+            lanes,
+            registers,
+            outcomes,
+            margins,
+            changes,
+            keys,
+            ahead,
+            untried,
+            terms,
+            ..
+        } = self;
         let (block, times, inputs) = match events {
             Some(Events { block, times, inputs, .. }) => (block, times, inputs),
             None if matches!(place, MomentOwner::Time | MomentOwner::Span) => {
@@ -429,6 +446,7 @@ impl Instances {
             margins,
             ahead,
             untried,
+            terms,
         };
         let plan = |due, number| changes.push(Reverse((due, number)));
         if place == MomentOwner::Span {
@@ -459,11 +477,13 @@ impl Instances {
                 unfinished: &self.unfinished,
                 ended: ended & told,
                 times,
+                terms: &self.terms,
                 instances: self,
             });
         }
         self.ahead.told.clear();
         self.unfinished.clear();
+        self.terms.clear();
     }
 
     /// Tells the verdicts in these rows, and removes the instances that end there.

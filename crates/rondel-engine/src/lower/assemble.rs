@@ -12,6 +12,7 @@ use crate::exec::inner::InnerPlan;
 use crate::exec::section::{Deadline, Lasting};
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::state::{RegisterPlan, State};
+use crate::exec::terms::Term;
 use crate::future::RobustFuture;
 use crate::ir::graph::Graph;
 use crate::ir::instruction::Instruction;
@@ -22,7 +23,7 @@ use crate::ir::truth::{Rails, Truth};
 use crate::ir::wire::{NodeId, Sides, Wire};
 use crate::lower::assume::identities_assuming;
 use crate::lower::identity::{Names, hash, identities};
-use crate::lower::translate::{FieldRead, Robustness, Sources, Translation};
+use crate::lower::translate::{FieldRead, Robustness, Sources, TermSource, Translation};
 use crate::machine::MachinePlan;
 use crate::ops::window::WindowOperands;
 use crate::relation::source::Relation;
@@ -83,7 +84,11 @@ impl Ordered {
             let after = if moments == Moments::Dense { certain.after } else { certain.at };
             [certain.at.node(), after.node()]
         });
-        let outputs = outputs.chain(levels).chain(premises);
+        let terms = translation.terms.iter().flat_map(|TermSource { sides: [at, after], .. }| {
+            let after = if moments == Moments::Dense { after } else { at };
+            [at.0, at.1.node(), after.0, after.1.node()]
+        });
+        let outputs = outputs.chain(levels).chain(premises).chain(terms);
         let graph = &translation.graph;
         let all = schedule(graph, outputs.clone(), &[]);
         let is_dense = moments == Moments::Dense;
@@ -108,7 +113,7 @@ impl Ordered {
         let Ordered { translation, moments, schedule, ahead, scout, identities } = self;
         let Translation { graph, sources, mut formulas, mut robust, mut futures, robust_futures, .. } =
             translation;
-        let (plain, premises) = (formulas.len(), translation.premises);
+        let (plain, premises, terms) = (formulas.len(), translation.premises, translation.terms);
         let ahead_identities = [
             futures.iter().map(|future| identity_ahead(&future.plan, &future.pasts, &identities)).collect(),
             robust_futures.iter().map(|future| robust_identity(future, &identities)).collect(),
@@ -119,7 +124,7 @@ impl Ordered {
             robust.push(Some(*levels));
         }
         let scout = (!ahead.is_empty()).then(|| {
-            let outputs = (&[][..], &[][..], Vec::new());
+            let outputs = (&[][..], &[][..], Vec::new(), &[][..]);
             Box::new(section(
                 (&graph, &sources, &identities),
                 outputs,
@@ -130,7 +135,7 @@ impl Ordered {
                 AheadStep::Writes(&ahead),
             ))
         });
-        let outputs = (&formulas[..], &robust[..], premises);
+        let outputs = (&formulas[..], &robust[..], premises, &terms[..]);
         let mut section = section(
             (&graph, &sources, &identities),
             outputs,
@@ -237,9 +242,12 @@ enum AheadStep<'a> {
     Reads(&'a [NodeId]),
 }
 
+/// The outputs of a section: formulas, their robustness, premises and terms.
+type Outputs<'a> = (&'a [Truth], &'a [Option<Robustness>], Vec<Premise>, &'a [TermSource]);
+
 fn section(
     (graph, sources, identities): (&Graph, &Sources, &[u64]),
-    (formulas, robust, mut premises): (&[Truth], &[Option<Robustness>], Vec<Premise>),
+    (formulas, robust, mut premises, terms): Outputs<'_>,
     Schedule { order, constant }: Schedule,
     moments: Moments,
     properties: Vec<u32>,
@@ -287,6 +295,12 @@ fn section(
     });
     let robust: Vec<_> = robust.collect();
     let has_levels = robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
+    let term = |TermSource { property, value_type, sides: [at, after] }: &TermSource| {
+        let after = if moments == Moments::Dense { after } else { at };
+        let sides = [at, after].map(|(node, known)| (assembly.column[node.index()], place(*known)));
+        Term { property: *property, value_type: *value_type, sides }
+    };
+    let terms = terms.iter().map(term).collect();
     let is_keeper =
         |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
     let reads_time = |i: &Instruction| match i {
@@ -322,6 +336,7 @@ fn section(
         windows: assembly.windows,
         robust,
         has_levels,
+        terms,
         robust_operands: assembly.robust_operands,
         relations: assembly.relations,
         inner: assembly.inner,

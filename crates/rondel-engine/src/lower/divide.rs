@@ -86,13 +86,13 @@ fn is_valid(slice: &Slice, spec: &Spec) -> bool {
 }
 
 impl Division<'_> {
-    /// Compiles it, and adds how the formulas with quantifiers in it are evaluated.
+    /// Compiles it, with properties that may be terms if `terms`, and adds how the formulas with quantifiers in it are evaluated.
     ///
     /// # Errors
     /// As [`Program::compile`](crate::Program::compile).
     pub(crate) fn compile(
         self,
-        spec: &Spec,
+        (spec, terms): (&Spec, bool),
         binding: &mut Binding,
         quantifiers: &mut Vec<Quantifier>,
     ) -> Result<Sliced, CompileError> {
@@ -111,7 +111,8 @@ impl Division<'_> {
             let formula = spec.properties[p as usize].formula;
             spec.properties[p as usize].formula = decided(&mut spec, formula);
         }
-        let mut translator = Translator::divided(&spec, &types, fields.len() + shared.len());
+        let mut translator =
+            Translator::divided(&spec, &types, fields.len() + shared.len()).with_terms(terms);
         // Formulas are in the order in which they are added.
         let mut ordered = Vec::new();
         for time in [TimeModel::Steps, TimeModel::Points, TimeModel::Dense] {

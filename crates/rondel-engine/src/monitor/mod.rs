@@ -11,6 +11,7 @@ pub(crate) mod program;
 mod snapshot;
 mod status;
 mod tell;
+pub(crate) mod term_values;
 pub(crate) mod witness;
 
 use std::cmp::Ordering;
@@ -23,6 +24,7 @@ pub use machines::Ambiguity;
 pub use noted::EndedInstance;
 pub use parts::{KEY_HASHES, PartsError, key_hash};
 use rondel_event::{Block, Rows, Timestamp};
+pub use term_values::TermValue;
 
 use crate::chain::{ChainRows, ChainState};
 use crate::exec::report::Outcome;
@@ -297,6 +299,7 @@ impl Monitor {
         self.witnesses.clear();
         self.doubts.missed.clear();
         self.noted.ended.clear();
+        self.noted.terms.clear();
         self.noted.is_doubtful = self.doubts.is_active();
     }
 

@@ -7,6 +7,8 @@ use super::{Monitor, at, before};
 use crate::exec::report::{Report, Withheld, in_order};
 use crate::exec::section::Section;
 use crate::exec::serial::{ByItself, Rowed, Serial};
+use crate::exec::terms::RowValue;
+use crate::monitor::term_values::TermValue;
 
 /// The moments of a block: its events, and what lies between them.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +89,17 @@ impl Monitor {
         );
         if section.has_levels {
             self.noted.levels(&self.sections[i], section, block.len());
+        }
+        if !section.terms.is_empty() {
+            let values = self.sections[i].terms.drain(..);
+            self.noted.terms.extend(values.map(|RowValue { property, row, after, value }| TermValue {
+                property,
+                step: Some(position + u64::from(row)),
+                time: block.time(row.into()),
+                after,
+                value,
+                key: None,
+            }));
         }
         self.future_events(i, section, block);
     }
@@ -193,6 +206,21 @@ impl Monitor {
         let block = block.unwrap_or(&self.no_event);
         let (chains, lines) = (&self.chain_rows[..], &self.lines[..]);
         serial.run(section, Rowed { block, start, len: len as u32, events, times, chains, lines });
+        if !section.terms.is_empty() {
+            let values = serial.terms.drain(..);
+            self.noted.terms.extend(values.map(|RowValue { property, row, after, value }| {
+                let row = usize::from(row);
+                let is_event = events >> row & 1 == 1 && !after;
+                TermValue {
+                    property,
+                    step: is_event.then(|| self.position + u64::from(next_event[row])),
+                    time: Timestamp::from_nanos(times[row]),
+                    after,
+                    value,
+                    key: None,
+                }
+            }));
+        }
         for (formula, &property) in section.properties.iter().enumerate() {
             let [now, after] = serial.outcomes(section, formula, len as u32, together);
             let every = if self.every { events & !crossings } else { 0 };

@@ -6,6 +6,7 @@ use super::Monitor;
 use crate::exec::report::{Report, ReportKey, Withheld};
 use crate::exec::section::{Margin, Section};
 use crate::exec::serial::Serial;
+use crate::monitor::term_values::TermValue;
 use crate::ops::words::low;
 
 /// An instance that ended while a property was violated in it.
@@ -26,6 +27,8 @@ pub(crate) struct Noted {
     pub(crate) is_doubtful: bool,
     /// Those of the last call.
     pub(crate) ended: Vec<Ended>,
+    /// The values of terms in the last call.
+    pub(crate) terms: Vec<TermValue>,
 }
 
 impl Noted {

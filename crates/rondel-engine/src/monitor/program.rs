@@ -61,13 +61,22 @@ impl Program {
     /// [`CompileError`] when the nodes are no specification, e.g. refer forwards or have operands of
     /// wrong types, and when the engine cannot monitor a property.
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
-        Program::compiled(spec, None)
+        Program::compiled(spec, None, false)
+    }
+
+    /// Compiles a specification whose properties may be terms. A monitor notes the values of terms as
+    /// [`Monitor::term_values`](crate::Monitor::term_values), and gives no verdicts on them.
+    ///
+    /// # Errors
+    /// As [`Program::compile`].
+    pub fn compile_with_terms(spec: &Spec) -> Result<Program, CompileError> {
+        Program::compiled(spec, None, true)
     }
 
     /// Compiles properties in dense time that take over the state of others, which are the same if the topics from this
     /// one on have no messages.
     pub(crate) fn compile_assuming(spec: &Spec, first: TopicId) -> Result<Program, CompileError> {
-        Program::compiled(spec, Some(first))
+        Program::compiled(spec, Some(first), false)
     }
 
     /// The same program with the identities that [`Program::compile_assuming`] gives.
@@ -79,7 +88,7 @@ impl Program {
         self.simplified.get_or_init(compile).as_deref()
     }
 
-    fn compiled(spec: &Spec, first: Option<TopicId>) -> Result<Program, CompileError> {
+    fn compiled(spec: &Spec, first: Option<TopicId>, terms: bool) -> Result<Program, CompileError> {
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
         let straight = groups(spec)?;
@@ -91,7 +100,7 @@ impl Program {
         ];
         let parts = models.into_iter().flat_map(|part| generations.iter().map(move |at| (part, *at)));
         for ((moments, models), generation) in parts {
-            let mut translator = Translator::new(spec);
+            let mut translator = Translator::new(spec).with_terms(terms);
             let mut properties = Vec::new();
             for &model in models {
                 let is_meant = |property: &Property| {
@@ -104,7 +113,7 @@ impl Program {
             let mut translation = translator.finish();
             quantifiers.append(&mut translation.quantifiers);
             let ahead = !translation.futures.is_empty() || !translation.robust_futures.is_empty();
-            if !properties.is_empty() || ahead {
+            if !properties.is_empty() || ahead || !translation.terms.is_empty() {
                 let ordered = match first {
                     Some(first) => Ordered::assuming(translation, spec, first),
                     None => Ordered::new(translation, moments, true, (spec, &[])),
@@ -139,7 +148,7 @@ impl Program {
         }
         let sliced: Vec<Sliced> = divide(spec)?
             .into_iter()
-            .map(|division| division.compile(spec, &mut binding, &mut quantifiers))
+            .map(|division| division.compile((spec, terms), &mut binding, &mut quantifiers))
             .collect::<Result<_, _>>()?;
         let chains = chains(spec, &mut binding)?;
         for (topic, path) in spec.exact_fields() {

@@ -6,12 +6,14 @@ use rondel_spec::TimeModel;
 use crate::exec::report::Outcome;
 use crate::exec::report::{Report, ReportKey, ReportKeys, in_order};
 use crate::exec::section::Section;
+use crate::exec::terms::RowValue;
 use crate::keyed::ahead::{self, EVENT};
 use crate::keyed::ending::Unfinished;
 use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
 use crate::keyed::{Moment, MomentOwner};
 use crate::monitor::noted::{Ended, Noted, has_levels};
+use crate::monitor::term_values::TermValue;
 use crate::monitor::{at, before, step_before};
 
 /// What verdicts are told of: the events of a block, or time passing.
@@ -43,6 +45,9 @@ pub(crate) fn tell(
     tell_awaited(moment, sliced, told, every, (reports, keys, noted));
     if sliced.section.has_levels {
         note_levels(moment, &sliced.section, noted);
+    }
+    if !moment.terms.is_empty() {
+        note_terms(moment, told, (keys, noted));
     }
     let at_event = matches!(moment.place, MomentOwner::Rows | MomentOwner::Shared(_));
     let asks = every;
@@ -154,6 +159,28 @@ fn note_levels(moment: &Moment<'_>, section: &Section, noted: &mut Noted) {
                 noted.level(property, moment.robustness(section, i, row, Verdict::Inconclusive));
             });
         }
+    }
+}
+
+/// Notes the values of terms.
+#[cold]
+fn note_terms(moment: &Moment<'_>, told: Occasion<'_>, (keys, noted): (&mut ReportKeys, &mut Noted)) {
+    for RowValue { property, row, after, value } in moment.terms {
+        let row = usize::from(*row);
+        if moment.rows >> row & 1 == 0 {
+            continue;
+        }
+        let (event, _, time) = place(moment, told, row);
+        let key = Some(keys.add(|words| moment.write_key(row, words)));
+        let step = event.filter(|_| !after).map(|row| told.position + row as u64);
+        noted.terms.push(TermValue {
+            property: *property,
+            step,
+            time,
+            after: *after,
+            value: value.clone(),
+            key,
+        });
     }
 }
 

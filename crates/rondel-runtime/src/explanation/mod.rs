@@ -13,11 +13,12 @@ mod machines;
 mod parts;
 mod reason;
 mod show;
+mod terms;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use rondel_engine::{Monitor, Program, Report};
+use rondel_engine::{Monitor, Program, Report, TermValue};
 use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{ExprId, Property, Spec, TimeModel};
 
@@ -30,6 +31,7 @@ use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use parts::{Parts, parts_of, seeing};
 use reason::{Explained, Past, Reason, Row, explain};
+use terms::Course as TermCourse;
 
 /// The number of time points that are shown.
 const SHOWN: usize = 6;
@@ -42,6 +44,8 @@ const MESSAGES: usize = 1 << 16;
 const FARTHEST: i64 = i64::MAX / 2 - 1;
 /// The number of parts of a formula that are shown besides the fields.
 const PARTS: usize = 24;
+/// The number of terms of a formula that are shown.
+const TERMS: usize = 24;
 /// The last values of each field that are kept with an explanation.
 const SIGNAL: usize = 256;
 
@@ -203,7 +207,7 @@ impl Explainer {
             let (mut names, mut rows, mut of_all) = (Vec::new(), Vec::new(), Vec::new());
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let keys = KeyPlaces::new(spec, property);
-            let Parts { read, made, stateful } = match property.criterion {
+            let Parts { read, made, terms, stateful } = match property.criterion {
                 None => parts_of(spec, property),
                 Some(_) => Default::default(),
             };
@@ -260,6 +264,13 @@ impl Explainer {
                 })
             };
             let mut watched = Vec::new();
+            for id in terms.into_iter().filter(|id| can_watch(spec, property, *id)).take(TERMS) {
+                watched.push((watch(id), names.len()));
+                shown.entry(id).or_default().push(names.len());
+                rows.push(Row::Term(TermCourse::of(spec, id)));
+                of_all.push(false);
+                names.push(formula::written(spec, id, property));
+            }
             for id in made.into_iter().take(PARTS) {
                 let is_watched = !looks_ahead(spec, id);
                 if is_watched {
@@ -296,7 +307,7 @@ impl Explainer {
             let ends = until.is_some();
             properties.push(Watched { time: property.time, names, rows, shared, reason, keys, ends });
         }
-        match Program::compile(&augmented) {
+        match Program::compile_with_terms(&augmented) {
             Ok(program) => specification.program = Arc::new(program),
             // Without the parts, explanations still show the fields.
             Err(_) => parts.clear(),
@@ -352,6 +363,9 @@ impl Explainer {
         let own = self.properties.len();
         for report in monitor.reports().iter().filter(|r| r.changed && r.property as usize >= own) {
             self.part(report, &parameters_text(&monitor.key(report)));
+        }
+        for term in monitor.term_values() {
+            self.term(term, &parameters_text(&monitor.key_of_term(term)));
         }
         for report in monitor.reports().iter().filter(|r| (r.property as usize) < own) {
             // Only where it begins: what is kept is cut down to what makes a verdict change.
@@ -446,6 +460,25 @@ impl Explainer {
         }
     }
 
+    /// Records the value of a term at a time point.
+    fn term(&mut self, term: &TermValue, key: &str) {
+        let Some(part) = self.parts.get(term.property as usize - self.properties.len()) else { return };
+        for &(property, row) in &part.shown {
+            let watched = &self.properties[property];
+            let found = term.step.map(|step| (step, message(self.messages.all(), step)));
+            let place = match found {
+                Some((_, Some(found))) => place_of(watched.time, found),
+                Some((step, None)) => Place::message(0, step),
+                None => Place::between(term.time.as_nanos(), term.after),
+            };
+            let Some(kept) = self.kept.of(property, key) else { continue };
+            let is_held = watched.rows[row] == Row::Term(TermCourse::Held) && !watched.ends;
+            if !is_held || kept.histories[row].at(place) != Some(&term.value) {
+                kept.set(row, place, term.value.clone(), &watched.rows);
+            }
+        }
+    }
+
     /// Explains a violation, if there is anything to show.
     fn explain(&mut self, report: &Report, key: &str) -> Option<Explanation> {
         let property = report.property as usize;
@@ -511,7 +544,9 @@ impl Explainer {
             values.reverse();
             Signal { name: name.clone(), values }
         };
-        let fields = watched.names.iter().enumerate().filter(|(row, _)| watched.rows[*row] != Row::Watched);
+        let fields = watched.names.iter().enumerate().filter(|(row, _)| {
+            !matches!(watched.rows[*row], Row::Watched | Row::Term(TermCourse::Growing | TermCourse::Moving))
+        });
         fields.map(signal).filter(|signal| !signal.values.is_empty()).collect()
     }
 }
@@ -545,6 +580,11 @@ impl Kept {
         let keep: Vec<Place> = keep.into_iter().collect();
         self.histories[row].thin(self.most, &keep);
     }
+}
+
+/// Whether the values of a term are noted for a property: with linear interpolation it has none at its messages.
+fn can_watch(spec: &Spec, property: &Property, term: ExprId) -> bool {
+    !property.linear && !looks_ahead(spec, term)
 }
 
 /// The place of a message.

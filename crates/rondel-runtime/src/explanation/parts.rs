@@ -6,6 +6,7 @@ use rondel_event::{Path, Read, TopicId, ValueType};
 use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
 
 use super::machines;
+use super::terms::{is_measured, shown_side};
 use crate::formula::{self, Atom, Pair, word};
 
 /// A field that a formula reads.
@@ -18,6 +19,8 @@ pub(super) struct Parts<'s> {
     pub(super) read: Vec<(ExprId, ReadField)>,
     /// The parts that are worth watching, from the outside in.
     pub(super) made: Vec<ExprId>,
+    /// The terms whose values decide comparisons, from the outside in.
+    pub(super) terms: Vec<ExprId>,
     /// The parts that are explained by the transitions of a machine.
     pub(super) stateful: Vec<(ExprId, (MachineId, &'s Machine))>,
 }
@@ -26,6 +29,7 @@ pub(super) struct Parts<'s> {
 pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     let formula = property.formula;
     let (mut fields, mut parts, mut stateful) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut terms, mut full): (Vec<ExprId>, HashSet<ExprId>) = Default::default();
     let mut seen = HashSet::from([formula]);
     // Each node, and whether it may depend on a variable: then it cannot be a property.
     let mut open = vec![(formula, false)];
@@ -74,6 +78,20 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         if is_part && !bound {
             parts.push(id);
         }
+        let sides = below.iter().filter_map(|operand| shown_side(spec, id, *operand));
+        let its = is_measured(spec, id).then_some(id).into_iter().chain(sides);
+        if let Expr::If(_, chosen, other) = node
+            && chosen == other
+        {
+            // A full window is one term.
+            full.insert(*chosen);
+        }
+        let its = its.filter(|term| !full.contains(term));
+        for term in its.filter(|term| !bound || !reads_variable(spec, *term)) {
+            if !terms.contains(&term) {
+                terms.push(term);
+            }
+        }
         let bound = bound || matches!(node, Expr::Exists(..) | Expr::ForAll(..));
         let machine = machines::of(spec, property, id);
         let moves = machine.into_iter().flat_map(|(_, machine)| &machine.transitions);
@@ -85,7 +103,20 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
         open.extend(below.map(|operand| (operand, bound)));
     }
-    Parts { read: fields, made: parts, stateful }
+    Parts { read: fields, made: parts, terms, stateful }
+}
+
+/// Whether a term reads a variable, of a quantifier or of a machine whose condition it is in.
+fn reads_variable(spec: &Spec, term: ExprId) -> bool {
+    let (mut open, mut seen) = (vec![term], HashSet::from([term]));
+    while let Some(id) = open.pop() {
+        let node = &spec.nodes[id.index()];
+        if matches!(node, Expr::Variable(..) | Expr::Bind { .. }) {
+            return true;
+        }
+        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+    }
+    machines::reads_machine(spec, term)
 }
 
 /// What the conditions of an atom read.
@@ -101,11 +132,12 @@ fn read_by(spec: &Spec, atom: &Atom<'_>) -> Vec<ExprId> {
     read.collect()
 }
 
-/// An equivalent formula that mentions these topics: they decide which messages an instance sees.
+/// An equivalent formula or term that mentions these topics: they decide which messages an instance sees.
 pub(super) fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> ExprId {
     let mut seen = spec.topics_of(formula);
     let whole = spec.whole_events(formula);
     seen.retain(|topic| spec.events_of(*topic).is_none() || whole.contains(topic));
+    let is_term = spec.value_type(formula) != ValueType::Bool;
     let mut add = |node: Expr| {
         spec.nodes.push(node);
         ExprId(spec.nodes.len() as u32 - 1)
@@ -113,6 +145,10 @@ pub(super) fn seeing(spec: &mut Spec, formula: ExprId, topics: &[TopicId]) -> Ex
     topics.iter().filter(|topic| !seen.contains(topic)).fold(formula, |formula, topic| {
         let on = add(Expr::On(*topic));
         let off = add(Expr::Not(on));
+        if is_term {
+            let always = add(Expr::Or(on, off));
+            return add(Expr::If(always, formula, formula));
+        }
         let never = add(Expr::And(on, off));
         add(Expr::Or(formula, never))
     })

@@ -6,6 +6,7 @@ use rondel_event::{TopicId, Value, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, Property, Spec, TimeModel, Transition};
 
 use super::machines;
+use super::terms::Course;
 use crate::formula::word;
 
 mod explain;
@@ -37,6 +38,8 @@ struct Node {
     history: Option<usize>,
     /// The rows of the fields that it reads itself.
     fields: Vec<usize>,
+    /// The row with its value, of a term.
+    term: Option<usize>,
     /// Its operands, by their positions.
     operands: Vec<usize>,
     /// The transitions of its machine.
@@ -162,6 +165,8 @@ pub(super) enum Row {
     Watched,
     /// A part of the formula without a history, evaluated from its operands.
     Made,
+    /// A term whose values are noted.
+    Term(Course),
 }
 
 impl Reason {
@@ -209,6 +214,8 @@ impl Reason {
                 .into_iter()
                 .flatten()
                 .partition(|row| matches!(rows[**row], Row::Field | Row::Line | Row::State));
+            let (terms, parts): (Vec<usize>, Vec<usize>) =
+                parts.into_iter().partition(|row| matches!(rows[*row], Row::Term(_)));
             let row = parts.first().copied();
             let watched = row.filter(|row| rows[*row] == Row::Watched);
             let is_bool = matches!(expr, Expr::Field { value_type: ValueType::Bool, .. });
@@ -240,6 +247,7 @@ impl Reason {
                 history: watched.or_else(|| fields.first().copied().filter(|_| is_bool)),
                 kind,
                 row,
+                term: terms.first().copied(),
                 fields,
                 operands,
                 moves,

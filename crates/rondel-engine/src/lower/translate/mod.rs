@@ -62,6 +62,18 @@ pub(crate) struct Translation {
     pub(crate) linear: Option<Lines>,
     /// The premises of the properties.
     pub(crate) premises: Vec<Premise>,
+    /// The terms among the properties.
+    pub(crate) terms: Vec<TermSource>,
+}
+
+/// A term among the properties, whose values are noted.
+#[derive(Clone, Copy)]
+pub(crate) struct TermSource {
+    /// Its position among the properties.
+    pub(crate) property: u32,
+    pub(crate) value_type: ValueType,
+    /// At the rows and on the spans that follow them the column, and where it is known.
+    pub(crate) sides: [(NodeId, Wire); 2],
 }
 
 /// Something read from the messages of a topic.
@@ -152,6 +164,8 @@ pub(crate) struct Translator<'a> {
     futures: Vec<Future>,
     robust_futures: Vec<RobustFuture<Robustness>>,
     premises: Vec<Premise>,
+    /// The terms among the properties; none where a property must be a formula.
+    terms: Option<Vec<TermSource>>,
     /// Where numbers run straight between messages.
     linear: Option<Lines>,
     /// How many quantified formulas are asked of tuples because they look ahead.
@@ -186,6 +200,7 @@ impl<'a> Translator<'a> {
             futures: Vec::new(),
             robust_futures: Vec::new(),
             premises: Vec::new(),
+            terms: None,
             linear: None,
             asks: 0,
             machines: HashMap::new(),
@@ -198,6 +213,11 @@ impl<'a> Translator<'a> {
     /// For what has these keys and sees so many topics.
     pub(crate) fn divided(spec: &'a Spec, keys: &'a [ValueType], topics: usize) -> Translator<'a> {
         Translator { topics, keys, ..Translator::new(spec) }
+    }
+
+    /// Lets properties be terms.
+    pub(crate) fn with_terms(self, are_allowed: bool) -> Translator<'a> {
+        Translator { terms: are_allowed.then(Vec::new), ..self }
     }
 
     /// Adds the properties at these positions, all of which have the model `model`, and gives those of them
@@ -280,13 +300,20 @@ impl<'a> Translator<'a> {
                 self.futures.push(future);
                 continue;
             }
-            plain.push(position);
             match self.done[property.formula.index()] {
                 Some((Meaning::Truth(truth), _)) => {
+                    plain.push(position);
                     self.formulas.push(truth);
                     let robust =
                         if property.robust { Some(self.robustness(property.formula)?) } else { None };
                     self.robust.push(robust);
+                }
+                Some((Meaning::Values(ValueColumns { at, after, value_type }), _))
+                    if self.terms.is_some() =>
+                {
+                    let sides = [at, after].map(|Column { node, known }| (node, known));
+                    let term = TermSource { property: position, value_type, sides };
+                    self.terms.iter_mut().for_each(|terms| terms.push(term));
                 }
                 Some((Meaning::Values(values), _)) => {
                     let (property, found) = (property.name.clone(), values.value_type);
@@ -321,6 +348,7 @@ impl<'a> Translator<'a> {
             quantifiers: self.quantifiers,
             linear: self.linear,
             premises: self.premises,
+            terms: self.terms.unwrap_or_default(),
         }
     }
 

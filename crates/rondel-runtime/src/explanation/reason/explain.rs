@@ -88,7 +88,7 @@ impl Search<'_> {
         // The state of a machine says more than whether it is in some state.
         let has_state = kind == Kind::State && !of.fields.is_empty();
         let row = of.row.filter(|_| !has_state);
-        let rows: Vec<usize> = row.into_iter().chain(of.fields.iter().copied()).collect();
+        let rows: Vec<usize> = row.into_iter().chain(of.term).chain(of.fields.iter().copied()).collect();
         self.rows.extend(rows);
         self.places.insert(at);
         match (kind, &operands[..]) {
@@ -390,7 +390,7 @@ impl Search<'_> {
         }
         let mut column = |at: Place| -> Vec<Option<Value>> {
             let value = |row: &usize| match self.past.rows[*row] {
-                Row::Field | Row::Line | Row::State => self.past.field(*row, at),
+                Row::Field | Row::Line | Row::State | Row::Term(_) => self.past.field(*row, at),
                 Row::Watched | Row::Made => {
                     let node = *parts.get(row)?;
                     let follows = self.facts.get(&(node, at)).copied().flatten();

@@ -9,6 +9,7 @@ use rondel_spec::{Bounds, TimeModel};
 
 use super::{Kind, Reason};
 use crate::explanation::history::{Message, Place, last_until};
+use crate::explanation::terms::Course;
 use crate::explanation::{Histories, Row};
 
 /// The depth to which a formula is evaluated.
@@ -334,11 +335,21 @@ impl<'a> Past<'a> {
         places
     }
 
-    /// The value of a field's row at a place.
+    /// The value of a field's or term's row at a place.
     pub(super) fn field(&self, row: usize, at: Place) -> Option<Value> {
         let history = self.histories.at(row, at)?;
         match self.rows[row] {
             Row::Line => history.line_at(at).flatten(),
+            Row::Term(Course::Moving) if history.since(at) != Some(at) => None,
+            Row::Term(Course::Growing) if history.since(at) != Some(at) => {
+                let (since, value) = (history.since(at)?, history.at(at)?.as_ref()?);
+                match (self.reason.time, value) {
+                    (TimeModel::Points | TimeModel::Dense, Value::Duration(then)) => {
+                        Some(Value::Duration(then.checked_add(at.time.checked_sub(since.time)?)?))
+                    }
+                    _ => None,
+                }
+            }
             _ => history.at(at).cloned().flatten(),
         }
     }

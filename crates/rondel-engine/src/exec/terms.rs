@@ -1,0 +1,65 @@
+//! Values of terms: those of the properties that are no formulas but numbers, times or texts.
+
+use rondel_event::{Block, Rows, Value, ValueType};
+
+use crate::ir::wire::Wire;
+use crate::ops::columns::Columns;
+
+/// A term whose values are noted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    /// Its position among the properties.
+    pub(crate) property: u32,
+    pub(crate) value_type: ValueType,
+    /// At the rows and on the spans that follow them its column, and where that is known.
+    pub(crate) sides: [(u32, Wire); 2],
+}
+
+/// The value of a term at a row.
+#[derive(Clone, Debug)]
+pub(crate) struct RowValue {
+    pub(crate) property: u32,
+    pub(crate) row: u8,
+    /// Whether it is that on the span after the row.
+    pub(crate) after: bool,
+    /// None while it is unknown.
+    pub(crate) value: Option<Value>,
+}
+
+/// Adds the values of terms in some rows that were evaluated last. Texts are read before those of later blocks
+/// replace them.
+#[cold]
+pub(crate) fn note(
+    (terms, has_spans): (&[Term], bool),
+    (words, columns): (&[Rows], &Columns),
+    (block, buffers): (&Block, &[Vec<u8>]),
+    rows: Rows,
+    out: &mut Vec<RowValue>,
+) {
+    for &Term { property, value_type, sides } in terms {
+        let value = |column: u32, row: usize| {
+            let column = column as usize;
+            match value_type {
+                ValueType::Float => columns.floats.get(column).map(|x| Value::Float(x[row])),
+                ValueType::Int => columns.ints.get(column).map(|x| Value::Int(x[row])),
+                ValueType::Time => columns.ints.get(column).map(|x| Value::Time(x[row])),
+                ValueType::Duration => columns.ints.get(column).map(|x| Value::Duration(x[row])),
+                ValueType::String => columns.texts.get(column).map(|texts| {
+                    let text = String::from_utf8_lossy(texts[row].bytes(block, buffers));
+                    Value::String(text.into())
+                }),
+                ValueType::Bool => None,
+            }
+        };
+        let known = sides.map(|(_, known)| known.read(words));
+        let mut rest = rows;
+        while rest != 0 {
+            let row = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            for (side, (column, _)) in sides.into_iter().enumerate().take(1 + usize::from(has_spans)) {
+                let value = if known[side] >> row & 1 == 1 { value(column, row) } else { None };
+                out.push(RowValue { property, row: row as u8, after: side == 1, value });
+            }
+        }
+    }
+}
