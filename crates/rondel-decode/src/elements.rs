@@ -1,6 +1,8 @@
 //! Conditions on the elements of an array, and measures of them. Elements that are NaN are left out, and so are those that
 //! are null, as which JSON has NaN.
 
+use std::fmt::Write as _;
+
 use rondel_event::{Block, Quantifier, Slot};
 
 use crate::fields::Alternatives;
@@ -190,5 +192,102 @@ impl Tested {
             _ => {}
         }
         0
+    }
+}
+
+/// The values of an element that conditions have tested, by the bits of these.
+pub(crate) type Seen = Vec<(u8, String)>;
+
+/// The element that decides a quantifier, or that is the least or the greatest, while elements pass by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Witness {
+    quantifier: Quantifier,
+    /// The number of elements so far.
+    passed: u64,
+    /// The least or the greatest of them.
+    best: f64,
+    is_found: bool,
+}
+
+impl Witness {
+    /// The number of characters of a value that are shown.
+    const SHOWN: usize = 40;
+
+    pub(crate) fn new(quantifier: Quantifier) -> Witness {
+        Witness { quantifier, passed: 0, best: 0.0, is_found: false }
+    }
+
+    /// Reads the words that hold it; they were 0 before the first element.
+    pub(crate) fn from_words(quantifier: Quantifier, [passed, best, is_found, ..]: [u64; WORDS]) -> Witness {
+        Witness { quantifier, passed, best: f64::from_bits(best), is_found: is_found == 1 }
+    }
+
+    /// The words that hold it.
+    pub(crate) fn words(&self) -> [u64; WORDS] {
+        [self.passed, self.best.to_bits(), u64::from(self.is_found), 0, 0]
+    }
+
+    /// Takes an element that meets the conditions or not; none if nobody knows. Its text if it decides.
+    pub(crate) fn test(
+        &mut self,
+        is_met: Option<bool>,
+        names: &[Box<str>],
+        seen: &[(u8, String)],
+    ) -> Option<String> {
+        let index = self.passed;
+        self.passed += 1;
+        let decides = is_met == Some(self.quantifier != Quantifier::All);
+        if self.is_found || !decides {
+            return None;
+        }
+        self.is_found = true;
+        let mut text = format!("[{index}]");
+        let mut named: Vec<&str> = Vec::new();
+        let name_of = |bit: u8| names.get(usize::from(bit)).map_or("", |name| &**name);
+        for (bit, _) in seen {
+            let name = name_of(*bit);
+            // Of a default and a value in the message the value comes last.
+            let last = seen.iter().rfind(|(bit, _)| name_of(*bit) == name).map(|(_, value)| value);
+            let Some(value) = last.filter(|_| !named.contains(&name)) else { continue };
+            text.push_str(if named.is_empty() { " " } else { ", " });
+            named.push(name);
+            if !name.is_empty() {
+                text.push_str(name);
+                text.push(' ');
+            }
+            text.push_str(value);
+        }
+        Some(text)
+    }
+
+    /// Takes an element that is measured. Its position if it is the least or the greatest so far.
+    pub(crate) fn measure(&mut self, element: Measurand) -> Option<String> {
+        let index = self.passed;
+        self.passed += 1;
+        let Measurand::Number(value) = element else { return None };
+        let is_better = match self.quantifier {
+            Quantifier::Min => value < self.best,
+            Quantifier::Max => value > self.best,
+            _ => return None,
+        };
+        if value.is_nan() || self.is_found && !is_better {
+            return None;
+        }
+        (self.best, self.is_found) = (value, true);
+        Some(format!("[{index}]"))
+    }
+
+    /// A text of an element as it is shown: in quotes, and not too long.
+    pub(crate) fn quoted(text: &str) -> String {
+        let mut quoted = String::from('"');
+        for c in text.chars().take(Witness::SHOWN) {
+            match c {
+                '"' | '\\' => quoted.extend(['\\', c]),
+                c if c.is_control() => _ = write!(quoted, "\\u{{{:x}}}", u32::from(c)),
+                c => quoted.push(c),
+            }
+        }
+        quoted.push_str(if text.chars().nth(Witness::SHOWN).is_some() { "…\"" } else { "\"" });
+        quoted
     }
 }

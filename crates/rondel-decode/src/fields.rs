@@ -93,6 +93,8 @@ impl<'p> Fields<'p> {
                 Read::Number(value_type) => Want::Number(*value_type, field.slot, field.exact),
                 Read::Presence => Want::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
+                // As conditions whose result is a text.
+                Read::Witness(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
                 Read::Length => Want::Length(field.slot),
                 Read::IsNan => Want::IsNan(field.slot),
             });
@@ -144,6 +146,19 @@ impl<'p> Fields<'p> {
         let mut masks = masks.into_iter();
         let first = masks.next().unwrap_or(0);
         Ok((root, Alternatives { first, others: masks.collect() }))
+    }
+
+    /// The paths that conditions test, by their bits, where the element that decides is wanted: there the slot is one of
+    /// texts.
+    pub(crate) fn names(conditions: &[Condition], slot: Slot) -> Box<[Box<str>]> {
+        let mut tested: Vec<&Condition> = Vec::new();
+        for condition in conditions.iter().filter(|_| matches!(slot, Slot::String(_))) {
+            let is_same = |known: &&Condition| known.path == condition.path && known.test == condition.test;
+            if !tested.iter().any(is_same) {
+                tested.push(condition);
+            }
+        }
+        tested.iter().map(|condition| condition.path.to_string().into()).collect()
     }
 
     fn at(&mut self, path: &'p Path) -> &mut Fields<'p> {

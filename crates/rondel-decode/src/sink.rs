@@ -2,8 +2,9 @@
 
 use rondel_event::{Block, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
 
-use crate::elements::{Measurand, Measured, Tested};
+use crate::elements::{Measurand, Measured, Seen, Tested, Witness};
 use crate::error::{MessageError, MessageErrorKind, Parsed};
+use crate::fields::Alternatives;
 use crate::fields::Want;
 use crate::json::{Meaning, characters, text_time};
 use crate::plain::decimal;
@@ -91,6 +92,8 @@ pub(crate) struct Sink<'w> {
     pub(crate) has_other: bool,
     /// A text that should be a number and is none.
     pub(crate) no_number: Option<NoNumber>,
+    /// The values that conditions have tested in the current element, where they are wanted.
+    pub(crate) seen: Option<Box<Seen>>,
 }
 
 /// Text of a message that should be a number and is none.
@@ -220,7 +223,20 @@ pub(crate) fn elements_target(slot: Slot) -> Option<Target> {
         Slot::Bool(column) => Some(Target::Bool(column)),
         Slot::Int(column) => Some(Target::Int(column)),
         Slot::Float(column) => Some(Target::Float(column)),
-        Slot::String(_) => None,
+        // It is the element that decides.
+        Slot::String(column) => Some(Target::Text(column)),
+    }
+}
+
+/// A value of an element for people.
+fn shown(value: Scalar<'_>) -> String {
+    match value {
+        Scalar::Bool(value) => value.to_string(),
+        Scalar::Int(value) => value.to_string(),
+        Scalar::Float(value) | Scalar::Large(value) => value.to_string(),
+        Scalar::Text(text) => Witness::quoted(&String::from_utf8_lossy(text)),
+        Scalar::Null => "null".to_owned(),
+        _ => "…".to_owned(),
     }
 }
 
@@ -249,6 +265,7 @@ impl<'w> Sink<'w> {
             element: Measurand::Other,
             has_other: false,
             no_number: None,
+            seen: None,
         }
     }
 
@@ -341,10 +358,16 @@ impl<'w> Sink<'w> {
                 if !holds && is_unknown(test, value) {
                     self.unknown |= 1 << bit;
                 }
+                if let Some(seen) = &mut self.seen {
+                    seen.push((*bit, shown(value)));
+                }
             }
             (Target::OneOf(bit, values), value) => {
                 let holds = is_one_of(values, value);
                 self.met = self.met & !(1 << bit) | u64::from(holds) << bit;
+                if let Some(seen) = &mut self.seen {
+                    seen.push((*bit, shown(value)));
+                }
             }
             (Target::Element, value) => {
                 self.element = match value {
@@ -413,6 +436,36 @@ impl<'w> Sink<'w> {
         } else {
             self.not_numbers += tested.write(self.block, self.row, slot, quantifier);
             tested.left_out
+        }
+    }
+
+    /// Begins to look for the element that decides, if the slot is one of texts.
+    pub(crate) fn begin_witness(&mut self, slot: Slot, quantifier: Quantifier) -> Option<Witness> {
+        let is_wanted = matches!(slot, Slot::String(_));
+        if is_wanted {
+            self.block.set_invalid(slot, self.row);
+            self.seen = Some(Box::default());
+        }
+        is_wanted.then(|| Witness::new(quantifier))
+    }
+
+    /// Takes the current element, and writes it if it decides.
+    pub(crate) fn witness(
+        &mut self,
+        witness: &mut Witness,
+        (slot, quantifier): (Slot, Quantifier),
+        (alternatives, names): (&Alternatives, &[Box<str>]),
+    ) {
+        let seen = self.seen.as_mut().map_or_else(Vec::new, |seen| std::mem::take(&mut **seen));
+        let text = if quantifier.is_measure() {
+            witness.measure(self.element)
+        } else {
+            let is_met = alternatives.hold(self.met);
+            let may_meet = self.unknown != 0 && alternatives.hold(self.met | self.unknown);
+            witness.test((is_met || !may_meet).then_some(is_met), names, &seen)
+        };
+        if let (Some(text), Slot::String(column)) = (text, slot) {
+            self.block.set_string(column, self.row, &text);
         }
     }
 

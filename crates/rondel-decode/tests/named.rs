@@ -9,7 +9,9 @@ use protox::file::{File, FileResolver};
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
-use rondel_event::{Block, Read, TimeUnit, Timestamp, TopicId, ValueType};
+use rondel_event::{
+    Block, Comparison, Condition, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, ValueType,
+};
 use serde_json::{Value, json};
 
 const FLOAT: Read = Read::Value(ValueType::Float);
@@ -264,6 +266,93 @@ fn random_messages_are_searched_in_every_encoding() {
         }
     }
     assert!(compared.iter().all(|count| *count > 1000), "{compared:?}");
+}
+
+/// The element that decides is the one of the definition, in every encoding.
+#[test]
+fn the_element_that_decides_is_found() {
+    let condition = |alternative, path: &str, test| Condition { alternative, path: common::path(path), test };
+    let above = |alternative| condition(alternative, "value", Test::Number(Comparison::Greater, 60.0));
+    let elbow = condition(0, "id", Test::Equals(rondel_event::Value::String("elbow".into())));
+    let tests = vec![above(0), elbow, condition(1, "number", Test::Number(Comparison::Less, 1.0))];
+    let meets = |item: &Item| item.value > 60.0 && item.id == "elbow" || item.number < 1;
+    let reads = [
+        ("items", Read::Witness(Quantifier::Any, tests.clone())),
+        ("items", Read::Witness(Quantifier::All, tests)),
+        ("items", Read::Witness(Quantifier::Any, Vec::new())),
+        ("position", Read::Witness(Quantifier::Min, Vec::new())),
+        ("position", Read::Witness(Quantifier::Max, Vec::new())),
+    ];
+    let (projection, layout) = projection(reads.map(|(text, read)| (path(text), read)));
+    let cdr_type = cdr_type(MSG).unwrap();
+    let descriptors = Descriptors::from_bytes(&proto()).unwrap().message("Root").unwrap();
+    let proto_type = MessageType::Protobuf(descriptors);
+    let mut decoders = [
+        (Encoding::Json, None),
+        (Encoding::Cbor, None),
+        (Encoding::Msgpack, None),
+        (Encoding::Cdr, Some(&cdr_type)),
+        (Encoding::Protobuf, Some(&proto_type)),
+    ]
+    .map(|(encoding, of)| {
+        let decoder = Decoder::new(encoding, of, TopicId(0), &projection, None, TimeUnit::Seconds);
+        (encoding, decoder.unwrap())
+    });
+    let mut count = 0;
+    for seed in 0..cases() {
+        let mut source = Random(seed);
+        let message = random(&mut source);
+        let element = |at: Option<usize>| match at.map(|at| (at, &message.items[at])) {
+            Some((at, Item { id, number, value, .. })) => {
+                let id = json!(id);
+                Found::Text(format!("[{at}] value {value}, id {id}, number {number}"))
+            }
+            None => Found::Invalid,
+        };
+        let best = |is_better: fn(f64, f64) -> bool| {
+            let all = message.positions.iter().copied().enumerate();
+            let best = all.reduce(|best, next| if is_better(next.1, best.1) { next } else { best });
+            best.map_or(Found::Invalid, |(at, _)| Found::Text(format!("[{at}]")))
+        };
+        let expected = [
+            element(message.items.iter().position(meets)),
+            element(message.items.iter().position(|item| !meets(item))),
+            if message.items.is_empty() { Found::Invalid } else { Found::Text("[0]".to_owned()) },
+            best(|a, b| a < b),
+            best(|a, b| a > b),
+        ];
+        for (encoding, decoder) in &mut decoders {
+            let tree = tree(&message, false);
+            let payload = match encoding {
+                Encoding::Json => text(&message, false).into_bytes(),
+                Encoding::Cbor => {
+                    let mut bytes = Vec::new();
+                    ciborium::into_writer(&tree, &mut bytes).unwrap();
+                    bytes
+                }
+                Encoding::Msgpack => rmp_serde::to_vec(&tree).unwrap(),
+                Encoding::Cdr => cdr(&message),
+                _ => protobuf(&message),
+            };
+            let mut block = Block::new(layout);
+            decoder.decode(&payload, Timestamp::ZERO, &mut block).unwrap();
+            let sorted = |found: &Found| match found {
+                // The values come in the order of the message.
+                Found::Text(text) if text.contains(' ') => {
+                    let (at, values) = text.split_once(' ').unwrap();
+                    let mut values: Vec<&str> = values.split(", ").collect();
+                    values.sort_unstable();
+                    format!("{at} {}", values.join(", "))
+                }
+                other => format!("{other:?}"),
+            };
+            let found: Vec<String> = found(&projection, &block, 0).iter().map(sorted).collect();
+            let expected: Vec<String> = expected.iter().map(sorted).collect();
+            assert_eq!(found, expected, "seed {seed}, {encoding}: {message:?}");
+            count += expected.iter().filter(|found| found.starts_with('[')).count();
+        }
+    }
+    assert!(count > 1000, "{count}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn with_terms(spec: &Spec, model: TimeModel, slice: Option<SliceId>) -> (Spec, V
 
 /// The values of all terms.
 fn values(spec: &Spec, case: &Case) -> Found {
-    let program = Arc::new(Program::compile_with_terms(spec).unwrap());
+    let program = Arc::new(Program::compile_with_terms(spec, &[]).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
     let mut found = Found::new();

@@ -69,6 +69,11 @@ pub enum Read {
     /// written as invalid. So is a measure of no element, of an element that is null or not a number, and of an element
     /// of another type, which counts as a value of another type.
     Elements(Quantifier, Vec<Condition>),
+    /// The element that decides such conditions or such a measure, as a text for people: `[3] 0.2`, or with the fields
+    /// that are tested `[3] class "person", score 0.9`. Of `any` it is the first that meets the conditions, of `all` the
+    /// first that does not, of `min` and `max` the first that is the least or the greatest, by its position. Written as
+    /// invalid where there is none.
+    Witness(Quantifier, Vec<Condition>),
     /// Length, as an integer: the number of elements of an array, of entries of a map with a schema, of
     /// characters (Unicode scalar values) of a text, or of bytes. Any other value is written as invalid.
     Length,

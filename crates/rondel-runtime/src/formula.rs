@@ -67,7 +67,18 @@ fn is_update(spec: &Spec, id: ExprId) -> bool {
 
 /// The text of a node of a property.
 pub fn written(spec: &Spec, id: ExprId, property: &Property) -> String {
-    let mut writer = Writer { spec, property, most: usize::MAX, out: String::new() };
+    let mut writer = Writer { spec, property, most: usize::MAX, named: false, out: String::new() };
+    writer.node(id, 0, 0);
+    writer.out
+}
+
+/// The text of a node of a property in which definitions have their names; a definition itself with its name before it:
+/// `speed = mean(odom.v) over 1 s`.
+pub fn named(spec: &Spec, id: ExprId, property: &Property) -> String {
+    let mut writer = Writer { spec, property, most: usize::MAX, named: true, out: String::new() };
+    if let Some(name) = spec.places.definition(id) {
+        writer.text(&format!("{name} = "));
+    }
     writer.node(id, 0, 0);
     writer.out
 }
@@ -75,7 +86,7 @@ pub fn written(spec: &Spec, id: ExprId, property: &Property) -> String {
 /// The first characters of the text of a node, at most so many. A long text ends with `…`.
 pub fn written_briefly(spec: &Spec, id: ExprId, property: &Property, most: usize) -> String {
     // A formula may be far longer than its nodes are many.
-    let mut writer = Writer { spec, property, most: 4 * most, out: String::new() };
+    let mut writer = Writer { spec, property, most: 4 * most, named: false, out: String::new() };
     writer.node(id, 0, 0);
     if writer.out.chars().nth(most).is_none() {
         return writer.out;
@@ -121,6 +132,8 @@ struct Writer<'a> {
     property: &'a Property,
     /// The number of bytes after which nothing more is written.
     most: usize,
+    /// Whether definitions below the first node are written as their names.
+    named: bool,
     out: String,
 }
 
@@ -141,6 +154,9 @@ impl Writer<'_> {
         let Some(node) = self.spec.nodes.get(id.index()).filter(|_| depth < DEEPEST) else {
             return self.text("…");
         };
+        if let Some(name) = self.spec.places.definition(id).filter(|_| self.named && depth > 0) {
+            return self.text(name);
+        }
         let below = depth + 1;
         if let Some(Word { word, operand }) = word(self.spec, id) {
             return self.call(word, &[operand], below);
@@ -342,7 +358,8 @@ impl Writer<'_> {
             Expr::Carried { topic, path } if self.spec.events_of(*topic).is_some() => field(topic, path),
             Expr::Carried { topic, path } => format!("carried({})", field(topic, path)),
             Expr::Elements { topic, path, quantifier, conditions } => {
-                elements(self.spec, *topic, path, *quantifier, conditions)
+                let element = self.spec.places.element(id);
+                elements(self.spec, *topic, path, (*quantifier, element), conditions)
             }
             Expr::On(topic) if self.spec.events_of(*topic).is_some() => {
                 format!("an event of {}", self.topic(*topic))
@@ -472,40 +489,59 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Conditions on the elements of an array.
+/// Conditions on the elements of an array, with the name of an element; without one it is called `x`.
 pub fn elements(
     spec: &Spec,
     topic: TopicId,
     path: &Path,
-    quantifier: Quantifier,
+    (quantifier, element): (Quantifier, Option<&str>),
     conditions: &[Condition],
 ) -> String {
     let array = field(spec, topic, path);
     if quantifier.is_measure() {
         return format!("{}({array})", quantifier.as_str());
     }
+    let element = element.unwrap_or("x");
     let all_of = |conditions: &[Condition]| {
-        conditions.iter().map(condition_text).collect::<Vec<String>>().join(" and ")
+        conditions
+            .iter()
+            .map(|condition| condition_text(condition, element))
+            .collect::<Vec<_>>()
+            .join(" and ")
     };
     let alternatives: Vec<String> =
         conditions.chunk_by(|one, next| one.alternative == next.alternative).map(all_of).collect();
     let conditions = if alternatives.is_empty() { "true".to_owned() } else { alternatives.join(" or ") };
-    format!("({} x in {array}: {conditions})", quantifier.as_str())
+    format!("({} {element} in {array}: {conditions})", quantifier.as_str())
 }
 
-/// A condition on an element of an array, which is called `x`.
-fn condition_text(condition: &Condition) -> String {
+/// The text of the element that decides conditions on an array, or that is the least or the greatest.
+pub fn element(
+    spec: &Spec,
+    topic: TopicId,
+    path: &Path,
+    (quantifier, element): (Quantifier, Option<&str>),
+) -> String {
+    let array = field(spec, topic, path);
+    match quantifier.is_measure() {
+        true => format!("element of {}({array})", quantifier.as_str()),
+        false => format!("{} in {array}", element.unwrap_or("x")),
+    }
+}
+
+/// A condition on an element of an array, which has this name.
+fn condition_text(condition: &Condition, element: &str) -> String {
     let path = behind(&condition.path);
     match &condition.test {
-        Test::Present => format!("x{path} is there"),
-        Test::Equals(Value::Bool(true)) => format!("x{path}"),
-        Test::Equals(Value::Bool(false)) => format!("not x{path}"),
-        Test::Equals(value) => format!("x{path} == {}", value_text(value)),
+        Test::Present => format!("{element}{path} is there"),
+        Test::Equals(Value::Bool(true)) => format!("{element}{path}"),
+        Test::Equals(Value::Bool(false)) => format!("not {element}{path}"),
+        Test::Equals(value) => format!("{element}{path} == {}", value_text(value)),
         Test::OtherText(text) => {
-            format!("x{path} != {}", value_text(&Value::String(text.clone())))
+            format!("{element}{path} != {}", value_text(&Value::String(text.clone())))
         }
         Test::Number(comparison, number) | Test::Integer(comparison, number) => {
-            format!("x{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
+            format!("{element}{path} {} {}", comparison.as_str(), value_text(&Value::Float(*number)))
         }
     }
 }

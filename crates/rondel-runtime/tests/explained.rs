@@ -208,7 +208,7 @@ fn compare(seed: u64) -> BTreeSet<String> {
     let nodes: Vec<ExprId> = (0..spec.nodes.len() as u32).map(ExprId).collect();
     for explanation in found {
         for (column, name) in explanation.names.iter().enumerate() {
-            let node = nodes.iter().find(|id| formula::written(&spec, **id, property) == *name);
+            let node = nodes.iter().find(|id| formula::named(&spec, **id, property) == *name);
             let Some(&id) = node else { panic!("seed {seed}: {name} is not in {written}") };
             let values = evaluator.column(id);
             for point in &explanation.points {

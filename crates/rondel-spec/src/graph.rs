@@ -7,6 +7,7 @@ use rondel_event::{Comparison, TopicId, Value, ValueType};
 
 use crate::diagnostic::Span;
 use crate::functions::FunctionId;
+use crate::places::Places;
 use crate::spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp, VariableId};
 
 #[derive(Debug, Default)]
@@ -87,8 +88,30 @@ impl Graph {
             }
         }
         roots(&mut spec, |root| *root = places[root.index()]);
-        spec.places.calls = spec.places.calls_with(|id| needed[id.index()].then(|| places[id.index()]));
+        let place = |id: ExprId| needed[id.index()].then(|| places[id.index()]);
+        spec.places.calls = spec.places.calls_with(place);
+        spec.places.definitions = Places::moved(&spec.places.definitions, place);
+        spec.places.elements = Places::moved(&spec.places.elements, place);
         spec
+    }
+
+    /// Names what a node computes as its definition does. Constants and fields, of which there may be many uses, keep
+    /// their own text.
+    pub(crate) fn name(&mut self, id: ExprId, name: &str) {
+        let computes = !matches!(
+            self.spec.nodes[id.index()],
+            Expr::Literal(_)
+                | Expr::Field { .. }
+                | Expr::Length { .. }
+                | Expr::Number { .. }
+                | Expr::Key(..)
+                | Expr::Variable(..)
+                | Expr::MachineVariable(..)
+                | Expr::On(_)
+        );
+        if computes {
+            self.spec.places.definitions.entry(id).or_insert_with(|| name.to_owned());
+        }
     }
 
     pub(crate) fn value_type(&self, id: ExprId) -> ValueType {

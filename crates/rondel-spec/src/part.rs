@@ -118,6 +118,7 @@ impl Needed {
         node(&mut property.formula);
         property.premises.iter_mut().for_each(node);
         property.slice.iter_mut().for_each(slice);
+        let placed = |id: ExprId| nodes.get(&id).copied().map(ExprId);
         let mut part = Spec {
             topics: whole.topics.clone(),
             events: whole.events.clone(),
@@ -140,7 +141,9 @@ impl Needed {
                     .map(|id| whole.places.variable(*id).unwrap_or_default().to_owned())
                     .collect(),
                 properties: Vec::new(),
-                calls: whole.places.calls_with(|id| nodes.get(&id).copied().map(ExprId)),
+                calls: whole.places.calls_with(placed),
+                definitions: Places::moved(&whole.places.definitions, placed),
+                elements: Places::moved(&whole.places.elements, placed),
             },
         };
         part.slices.iter_mut().filter_map(|slice| slice.until.as_mut()).for_each(node);

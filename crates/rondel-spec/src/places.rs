@@ -16,6 +16,10 @@ pub struct Places {
     pub(crate) properties: Vec<Span>,
     /// The nodes that stand for operators made of others.
     pub(crate) calls: BTreeMap<ExprId, Call>,
+    /// The names of definitions, by what they stand for.
+    pub(crate) definitions: BTreeMap<ExprId, String>,
+    /// The names of the elements in conditions on arrays, by these conditions.
+    pub(crate) elements: BTreeMap<ExprId, String>,
 }
 
 /// An operator that is made of others, as it was written: `hysteresis(x, 20, 25)`, `stable(p) for 2 s`.
@@ -53,6 +57,24 @@ impl Places {
             Some((place(*id)?, Call { operands: operands?, ..call.clone() }))
         });
         moved.collect()
+    }
+
+    /// These names of nodes among other nodes.
+    pub(crate) fn moved(
+        names: &BTreeMap<ExprId, String>,
+        place: impl Fn(ExprId) -> Option<ExprId>,
+    ) -> BTreeMap<ExprId, String> {
+        names.iter().filter_map(|(id, name)| Some((place(*id)?, name.clone()))).collect()
+    }
+
+    /// The name of the `let` that a node is the body of, if it computes something; the first of several.
+    pub fn definition(&self, node: ExprId) -> Option<&str> {
+        self.definitions.get(&node).map(String::as_str)
+    }
+
+    /// The name of the element in conditions on an array: `e` in `any e in …`.
+    pub fn element(&self, node: ExprId) -> Option<&str> {
+        self.elements.get(&node).map(String::as_str)
     }
 
     /// The operator that a node stands for, with its operands.

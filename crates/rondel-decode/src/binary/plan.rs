@@ -43,6 +43,8 @@ pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
+    /// The paths that are tested, where the element that decides is wanted.
+    pub(super) names: Box<[Box<str>]>,
     pub(super) node: Node,
 }
 
@@ -114,6 +116,7 @@ impl Node {
                     quantifier: *quantifier,
                     slot: *slot,
                     alternatives,
+                    names: Fields::names(conditions, *slot),
                     node: Node::new(&fields, path, errors),
                 }),
                 Err(kind) => errors.push(PlanError { path: path.as_str().into(), kind }),

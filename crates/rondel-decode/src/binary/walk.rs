@@ -346,6 +346,8 @@ impl<'m> Walk<'m, '_> {
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
         self.sink.has_other = false;
         let mut has_other = false;
+        let result = (test.slot, test.quantifier);
+        let mut witness = self.sink.begin_witness(test.slot, test.quantifier);
         loop {
             match count {
                 Some(count) if passed == count => break,
@@ -354,7 +356,10 @@ impl<'m> Walk<'m, '_> {
             }
             (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value::<F>(&test.node, depth + 1).map_err(|fault| fault.in_element(passed))?;
-            if is_measure {
+            if let Some(witness) = &mut witness {
+                self.sink.witness(witness, result, (&test.alternatives, &test.names));
+                self.sink.has_other = false;
+            } else if is_measure {
                 measured.add(self.sink.element);
             } else {
                 let is_met = tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
@@ -363,8 +368,12 @@ impl<'m> Walk<'m, '_> {
             }
             passed += 1;
         }
+        if witness.is_some() {
+            self.sink.seen = None;
+            return Ok((passed, 0));
+        }
         self.sink.mistyped += u64::from(has_other);
-        Ok((passed, self.sink.elements((test.slot, test.quantifier), &measured, &tested)))
+        Ok((passed, self.sink.elements(result, &measured, &tested)))
     }
 
     /// Passes the parts of an array (of one value) or map (of two). Returns their number.

@@ -617,7 +617,8 @@ impl<'a> Compiler<'a> {
         let left = self.left;
         let steps = self.below("[]", |this| this.part(EVERYWHERE, |this| this.value(element, Some(&fields))));
         self.left = left;
-        ElementTest { quantifier, slot, alternatives, steps: steps.into() }
+        let names = slot.map(|slot| Fields::names(conditions, slot)).unwrap_or_default();
+        ElementTest { quantifier, slot, alternatives, names, steps: steps.into() }
     }
 
     /// How to pass an element.

@@ -276,6 +276,7 @@ impl CdrDecoder {
                 large: None,
                 met: 0,
                 unknown: 0,
+                seen: None,
                 element: f64::NAN,
                 part: 0,
                 no_number: None,

@@ -235,6 +235,8 @@ pub(super) struct ElementTest {
     /// Where the result goes; nowhere if elements are only visited.
     pub(super) slot: Option<Slot>,
     pub(super) alternatives: Alternatives,
+    /// The paths that are tested, where the element that decides is wanted.
+    pub(super) names: Box<[Box<str>]>,
     pub(super) steps: Steps,
 }
 

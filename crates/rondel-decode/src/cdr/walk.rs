@@ -3,14 +3,16 @@
 //! Every length is compared with the bytes that are there before it is used, and every element and member
 //! takes at least one byte: the work is bounded by the size of the message.
 
+use rondel_event::Slot;
+
 use super::compile::advance;
 use super::error::CdrErrorKind;
 use super::plan::{
-    Element, Mutable, Number, Place, Run, Sequence, Step, Text, TextTarget, UnionPlan, Version,
+    Element, ElementTest, Mutable, Number, Place, Run, Sequence, Step, Text, TextTarget, UnionPlan, Version,
 };
 use super::wide::{Seen, WideForm};
 use super::write::{Scalar, Writer};
-use crate::elements::{Measurand, Measured, Tested};
+use crate::elements::{Measurand, Measured, Tested, Witness};
 use crate::json::characters;
 
 /// Where a message goes wrong: the reason, the position in the body, the field.
@@ -436,6 +438,11 @@ impl<'m> Walk<'m, '_> {
             self.at = start;
             let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
             let (single, mut tested) = (test.alternatives.single(), Tested::default());
+            if let Some(Slot::String(column)) = test.slot {
+                self.witness::<BIG>(test, column, count)?;
+                next = count;
+                continue;
+            }
             for _ in 0..count {
                 let outer = std::mem::replace(&mut self.out.met, 0);
                 self.run::<FORM>(&test.steps)?;
@@ -466,6 +473,33 @@ impl<'m> Walk<'m, '_> {
             self.advance::<FORM>(&sequence.element, count - next, place)?;
         }
         self.may_end = may_end;
+        Ok(())
+    }
+
+    /// Writes the element that decides a quantifier.
+    #[cold]
+    fn witness<const BIG: bool>(&mut self, test: &ElementTest, column: u32, count: u32) -> Result<(), Stop> {
+        let (block, row) = (&mut *self.out.block, self.out.row);
+        block.set_invalid(Slot::String(column), row);
+        let mut witness = Witness::new(test.quantifier);
+        for _ in 0..count {
+            let outer = std::mem::replace(&mut self.out.met, 0);
+            self.out.seen = Some(Box::default());
+            self.run::<BIG>(&test.steps)?;
+            let met = std::mem::replace(&mut self.out.met, outer);
+            let unknown = std::mem::take(&mut self.out.unknown);
+            let seen = self.out.seen.take().unwrap_or_default();
+            let text = if test.quantifier.is_measure() {
+                witness.measure(Measurand::Number(self.out.element))
+            } else {
+                let is_met = test.alternatives.hold(met);
+                let may_meet = unknown != 0 && test.alternatives.hold(met | unknown);
+                witness.test((is_met || !may_meet).then_some(is_met), &test.names, &seen)
+            };
+            if let Some(text) = text {
+                self.out.block.set_string(column, self.out.row, &text);
+            }
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use rondel_event::{Block, Slot, Test, Timestamp, Value};
 
 use super::error::CdrErrorKind;
 use super::plan::{Tables, Target, TimeTarget};
+use crate::elements::{Seen, Witness};
 use crate::plain::decimal;
 use crate::sink::{NoNumber, Scalar as Number, is_exact, is_integer};
 
@@ -37,6 +38,8 @@ pub(super) struct Writer<'w> {
     pub(super) met: u64,
     /// The conditions whose number is NaN in the current element.
     pub(super) unknown: u64,
+    /// The values that conditions have tested in the current element, where they are wanted.
+    pub(super) seen: Option<Box<Seen>>,
     /// The current element, where it is measured.
     pub(super) element: f64,
     /// A part of a time, until the other one is read.
@@ -64,6 +67,16 @@ impl Scalar {
         match self {
             Scalar::Int(value) => Some(value),
             _ => None,
+        }
+    }
+
+    /// The value for people.
+    fn shown(self) -> String {
+        match self {
+            Scalar::Bool(byte) => (byte != 0).to_string(),
+            Scalar::Int(value) => value.to_string(),
+            Scalar::Large(value) => value.to_string(),
+            Scalar::Float(value) => value.to_string(),
         }
     }
 
@@ -176,6 +189,9 @@ impl Writer<'_> {
                 if !holds && scalar.float().is_nan() {
                     self.unknown |= 1 << bit;
                 }
+                if let Some(seen) = &mut self.seen {
+                    seen.push((bit, scalar.shown()));
+                }
             }
             _ => {}
         }
@@ -214,6 +230,9 @@ impl Writer<'_> {
             _ => false,
         };
         self.met |= u64::from(holds) << bit;
+        if let Some(seen) = &mut self.seen {
+            seen.push((bit, Witness::quoted(value)));
+        }
     }
 
     #[inline(always)]

@@ -214,6 +214,7 @@ impl<'s> Compiler<'s> {
                         quantifier: *quantifier,
                         slot: *slot,
                         alternatives,
+                        names: Fields::names(conditions, *slot),
                         element,
                     }));
                 }

@@ -102,6 +102,8 @@ pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
+    /// The paths that are tested, where the element that decides is wanted.
+    pub(super) names: Box<[Box<str>]>,
     pub(super) element: Value,
 }
 

@@ -182,17 +182,25 @@ impl Walk<'_, '_> {
     fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<u64> {
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
+        let result = (test.slot, test.quantifier);
+        let mut witness = self.sink.begin_witness(test.slot, test.quantifier);
         for index in 0..count {
             (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
             self.value(&test.element, start + index * size)
                 .map_err(|fault| fault.in_element(index as u64))?;
-            if is_measure {
+            if let Some(witness) = &mut witness {
+                self.sink.witness(witness, result, (&test.alternatives, &test.names));
+            } else if is_measure {
                 measured.add(self.sink.element);
             } else {
                 tested.add(&test.alternatives, single, (self.sink.met, self.sink.unknown));
             }
         }
-        Ok(self.sink.elements((test.slot, test.quantifier), &measured, &tested))
+        if witness.is_some() {
+            self.sink.seen = None;
+            return Ok(0);
+        }
+        Ok(self.sink.elements(result, &measured, &tested))
     }
 }
 

@@ -8,8 +8,8 @@ use rondel_event::{Timestamp, ValueType};
 use super::find::{Holds, Last, find, position};
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, is_rounded, unescape};
 use super::time::{self, Meaning};
-use crate::elements::{Measurand, Measured, Tested};
-use crate::fields::Want;
+use crate::elements::{Measurand, Measured, Tested, Witness};
+use crate::fields::{Fields, Want};
 use crate::plain::PlainPlan;
 use crate::sink::{NoNumber, Scalar, Sink, Target, is_integer, is_of_number};
 
@@ -40,6 +40,8 @@ pub(crate) enum Action {
     Presence(Slot),
     /// Test the elements of the array that it is.
     Elements(Quantifier, Vec<Condition>, Slot),
+    /// Write the element that decides such conditions.
+    Witness(Quantifier, Vec<Condition>, Slot),
     /// Write the length of the array or text that it is.
     Length(Slot),
     /// It is a plain value, or a text that holds one.
@@ -73,6 +75,9 @@ impl Node {
                 Read::Presence => Action::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => {
                     Action::Elements(*quantifier, conditions.clone(), field.slot)
+                }
+                Read::Witness(quantifier, conditions) => {
+                    Action::Witness(*quantifier, conditions.clone(), field.slot)
                 }
                 Read::Length => Action::Length(field.slot),
                 // JSON has no NaN.
@@ -420,6 +425,13 @@ impl Visitor for Writer<'_> {
                         self.count_mistyped(*slot, u64::from(kind != Kind::Null));
                     }
                 }
+                Action::Witness(quantifier, conditions, slot) => {
+                    let found = Some(text).filter(|_| kind == Kind::Array);
+                    match (found.and_then(|array| witness(*quantifier, conditions, array)), slot) {
+                        (Some(text), Slot::String(column)) => self.block.set_string(*column, self.row, &text),
+                        _ => self.block.set_invalid(*slot, self.row),
+                    }
+                }
                 Action::Length(slot) => match (slot, length(kind, text)) {
                     (Slot::Int(column), Some(length)) => self.block.set_int(*column, self.row, length),
                     _ => {
@@ -454,6 +466,7 @@ impl Visitor for Writer<'_> {
                 self.block.set_invalid(*slot, self.row);
                 self.count_mistyped(*slot, u64::from(kind != Kind::Null));
             }
+            Action::Witness(_, _, slot) => self.block.set_invalid(*slot, self.row),
             Action::Decimal(target) => {
                 let kind = if kind == Kind::Null { Kind::Null } else { Kind::Object };
                 self.write_decimal(target, kind, b"");
@@ -747,6 +760,57 @@ fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError
         Ok(())
     })?;
     Ok(measured)
+}
+
+/// The element of a well-formed array that decides a quantifier, or is the least or the greatest.
+fn witness(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> Option<String> {
+    let (alternatives, slot) = (Alternatives::of(conditions), Slot::String(0));
+    let names = Fields::names(conditions, slot);
+    let (mut witness, mut found) = (Witness::new(quantifier), None);
+    let scanned = Scanner::new(array).elements(0, |scanner, _| {
+        let (start, kind) = (scanner.at, scanner.kind()?);
+        let number = if kind == Kind::Number { Some(scanner.number_value()?) } else { None };
+        if number.is_none() {
+            scanner.skip(1)?;
+        }
+        let element = &array[start..scanner.at];
+        let text = if quantifier.is_measure() {
+            witness.measure(number.map_or(Measurand::Other, Measurand::Number))
+        } else {
+            let find = |c: &Condition| find(element, &c.path.0);
+            let holds = |c: &Condition| find(c).is_some_and(|found| c.test.holds(found));
+            let is_met = alternatives.are_met(holds);
+            let is_null = |c: &Condition| is_of_number(&c.test) && find(c) == Some(b"null");
+            let may_meet = !is_met && alternatives.are_met(|c| holds(c) || is_null(c));
+            let value = |name: &Box<str>| {
+                let condition = conditions.iter().find(|c| *c.path.to_string() == **name)?;
+                Some(shown(find(condition)?))
+            };
+            let seen = names.iter().enumerate().filter_map(|(bit, name)| Some((bit as u8, value(name)?)));
+            witness.test((!may_meet).then_some(is_met), &names, &seen.collect::<Vec<_>>())
+        };
+        found = text.or_else(|| found.take());
+        Ok(())
+    });
+    debug_assert!(scanned.is_ok(), "the array was scanned before");
+    found
+}
+
+/// A value of an element for people.
+fn shown(json: &[u8]) -> String {
+    match json {
+        [b'"', inner @ .., b'"'] => Witness::quoted(&unescape(inner).unwrap_or_default()),
+        // As in other encodings.
+        [b'-' | b'0'..=b'9', ..] => integer(json).map_or_else(|| float(json).to_string(), |x| x.to_string()),
+        other => {
+            let text = String::from_utf8_lossy(other);
+            let most = 40;
+            match text.char_indices().nth(most) {
+                Some((at, _)) => format!("{}…", &text[..at]),
+                None => text.into_owned(),
+            }
+        }
+    }
 }
 
 /// Whether a condition is about a field that is declared as an integer.

@@ -671,7 +671,7 @@ impl Visitor for Learner {
                     self.slots.push(*slot);
                     self.shape.constants.push(Constant::Present(*slot));
                 }
-                Action::Elements(..) | Action::Length(_) => self.possible = false,
+                Action::Elements(..) | Action::Witness(..) | Action::Length(_) => self.possible = false,
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
                 Action::Time(unit) | Action::Recorded(unit) => {
                     self.possible &=
@@ -748,7 +748,9 @@ impl Visitor for Learner {
                 self.shape.constants.push(Constant::Invalid(*slot));
                 self.shape.mistyped_per_row += u64::from(kind != Kind::Null);
             }
-            Action::Time(_) | Action::Plain(_) | Action::Decimal(_) => self.possible = false,
+            Action::Time(_) | Action::Plain(_) | Action::Decimal(_) | Action::Witness(..) => {
+                self.possible = false;
+            }
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
             Action::Recorded(_) | Action::Arrival(_) => {}
         }

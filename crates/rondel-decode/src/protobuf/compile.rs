@@ -249,6 +249,7 @@ impl<'d> Compiler<'d> {
             match want {
                 Want::Elements(quantifier, conditions, slot) => {
                     let without = match quantifier {
+                        _ if matches!(slot, Slot::String(_)) => Scalar::Null,
                         Quantifier::Any => Scalar::Bool(false),
                         Quantifier::All => Scalar::Bool(true),
                         Quantifier::Count => Scalar::Int(0),
@@ -293,7 +294,8 @@ impl<'d> Compiler<'d> {
     ) -> ElementTest {
         let (fields, alternatives) = self.report.element(quantifier, conditions);
         let element = self.below("[]", |this| this.value(kind, &fields));
-        ElementTest { quantifier, slot, alternatives, element, word: 0 }
+        let names = Fields::names(conditions, slot);
+        ElementTest { quantifier, slot, alternatives, names, element, word: 0 }
     }
 
     fn map(

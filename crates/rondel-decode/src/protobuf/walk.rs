@@ -3,14 +3,14 @@
 //! Every length is compared with the bytes that are there before it is used. Only messages that lead to a
 //! field are entered; the plan is as deep as its paths are long.
 
-use rondel_event::Quantifier;
+use rondel_event::{Quantifier, Slot};
 
 use super::descriptor::Kind;
 use super::plan::{
     Action, ElementTest, Entry, FieldPlan, MapPlan, MessagePlan, Repeated, TimeForm, TimePlan, ValuePlan,
 };
 use super::wire::{LENGTH, Reader};
-use crate::elements::{Measurand, Measured, Tested};
+use crate::elements::{Measurand, Measured, Tested, Witness};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::sink::{Scalar, Sink, Target, sum};
 
@@ -210,8 +210,10 @@ impl Walk<'_> {
         for test in &plan.tests {
             let mut again = Reader { at: start, ..*reader };
             (self.sink.met, self.sink.unknown, self.sink.element) = (0, 0, Measurand::Other);
+            self.sink.seen = matches!(test.slot, Slot::String(_)).then(Box::default);
             self.value(&test.element, kind, &mut again).map_err(|fault| fault.in_element(index))?;
             is_left_out |= self.test(test);
+            self.sink.seen = None;
         }
         self.sink.left_out += u64::from(is_left_out);
         reader.skip(kind.wire(), number, start)
@@ -223,8 +225,14 @@ impl Walk<'_> {
         let Walk { sink, words } = self;
         let words = words.get_mut(test.word..).and_then(<[u64]>::split_first_chunk_mut);
         let Some((words, _)) = words else { return false };
-        let Sink { block, row, .. } = sink;
         let quantifier = test.quantifier;
+        if let Slot::String(_) = test.slot {
+            let mut witness = Witness::from_words(quantifier, *words);
+            sink.witness(&mut witness, (test.slot, quantifier), (&test.alternatives, &test.names));
+            *words = witness.words();
+            return false;
+        }
+        let Sink { block, row, .. } = sink;
         if quantifier.is_measure() {
             let mut measured = Measured::from_words(*words);
             let before = (measured.lacking(quantifier).not_numbers, measured.left_out(quantifier));

@@ -89,7 +89,7 @@ pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Proj
             | Read::Elements(Quantifier::Count, _) => Slot::Int(next(&mut layout.ints)),
             Read::Elements(quantifier, _) if quantifier.is_measure() => Slot::Float(next(&mut layout.floats)),
             Read::Value(ValueType::Float) | Read::Number(_) => Slot::Float(next(&mut layout.floats)),
-            Read::Value(ValueType::String) => Slot::String(next(&mut layout.strings)),
+            Read::Value(ValueType::String) | Read::Witness(..) => Slot::String(next(&mut layout.strings)),
             _ => Slot::Bool(next(&mut layout.bools)),
         };
         Field { path, read, slot, exact: false }

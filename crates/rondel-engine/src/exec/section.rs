@@ -8,7 +8,7 @@ use rondel_spec::TimeModel;
 
 use crate::exec::inner::InnerPlan;
 use crate::exec::state::{RegisterPlan, State};
-use crate::exec::terms::Term;
+use crate::exec::terms::NotedTerm;
 use crate::future::{Future, RobustFuture};
 use crate::ir::instruction::Instruction;
 use crate::ir::premise::Premise;
@@ -70,7 +70,7 @@ pub(crate) struct Section {
     /// Whether that is a number for any of them.
     pub(crate) has_levels: bool,
     /// The terms whose values are noted.
-    pub(crate) terms: Vec<Term>,
+    pub(crate) terms: Vec<NotedTerm>,
     /// The columns of dense robustness, each for both sides.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Relation>,

@@ -7,7 +7,7 @@ use crate::ops::columns::Columns;
 
 /// A term whose values are noted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Term {
+pub(crate) struct NotedTerm {
     /// Its position among the properties.
     pub(crate) property: u32,
     pub(crate) value_type: ValueType,
@@ -30,13 +30,13 @@ pub(crate) struct RowValue {
 /// replace them.
 #[cold]
 pub(crate) fn note(
-    (terms, has_spans): (&[Term], bool),
+    (terms, has_spans): (&[NotedTerm], bool),
     (words, columns): (&[Rows], &Columns),
     (block, buffers): (&Block, &[Vec<u8>]),
     rows: Rows,
     out: &mut Vec<RowValue>,
 ) {
-    for &Term { property, value_type, sides } in terms {
+    for &NotedTerm { property, value_type, sides } in terms {
         let value = |column: u32, row: usize| {
             let column = column as usize;
             match value_type {

@@ -12,7 +12,7 @@ use crate::exec::inner::InnerPlan;
 use crate::exec::section::{Deadline, Lasting};
 use crate::exec::section::{Margin, Moments, Section};
 use crate::exec::state::{RegisterPlan, State};
-use crate::exec::terms::Term;
+use crate::exec::terms::NotedTerm;
 use crate::future::RobustFuture;
 use crate::ir::graph::Graph;
 use crate::ir::instruction::Instruction;
@@ -298,7 +298,7 @@ fn section(
     let term = |TermSource { property, value_type, sides: [at, after] }: &TermSource| {
         let after = if moments == Moments::Dense { after } else { at };
         let sides = [at, after].map(|(node, known)| (assembly.column[node.index()], place(*known)));
-        Term { property: *property, value_type: *value_type, sides }
+        NotedTerm { property: *property, value_type: *value_type, sides }
     };
     let terms = terms.iter().map(term).collect();
     let is_keeper =

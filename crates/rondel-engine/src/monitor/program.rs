@@ -61,22 +61,23 @@ impl Program {
     /// [`CompileError`] when the nodes are no specification, e.g. refer forwards or have operands of
     /// wrong types, and when the engine cannot monitor a property.
     pub fn compile(spec: &Spec) -> Result<Program, CompileError> {
-        Program::compiled(spec, None, false)
+        Program::compiled(spec, None, None)
     }
 
     /// Compiles a specification whose properties may be terms. A monitor notes the values of terms as
-    /// [`Monitor::term_values`](crate::Monitor::term_values), and gives no verdicts on them.
+    /// [`Monitor::term_values`](crate::Monitor::term_values), and gives no verdicts on them. Blocks have columns for
+    /// `reads` too.
     ///
     /// # Errors
     /// As [`Program::compile`].
-    pub fn compile_with_terms(spec: &Spec) -> Result<Program, CompileError> {
-        Program::compiled(spec, None, true)
+    pub fn compile_with_terms(spec: &Spec, reads: &[(TopicId, Path, Read)]) -> Result<Program, CompileError> {
+        Program::compiled(spec, None, Some(reads))
     }
 
     /// Compiles properties in dense time that take over the state of others, which are the same if the topics from this
     /// one on have no messages.
     pub(crate) fn compile_assuming(spec: &Spec, first: TopicId) -> Result<Program, CompileError> {
-        Program::compiled(spec, Some(first), false)
+        Program::compiled(spec, Some(first), None)
     }
 
     /// The same program with the identities that [`Program::compile_assuming`] gives.
@@ -88,7 +89,12 @@ impl Program {
         self.simplified.get_or_init(compile).as_deref()
     }
 
-    fn compiled(spec: &Spec, first: Option<TopicId>, terms: bool) -> Result<Program, CompileError> {
+    fn compiled(
+        spec: &Spec,
+        first: Option<TopicId>,
+        reads: Option<&[(TopicId, Path, Read)]>,
+    ) -> Result<Program, CompileError> {
+        let terms = reads.is_some();
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
         let straight = groups(spec)?;
@@ -151,6 +157,10 @@ impl Program {
             .map(|division| division.compile((spec, terms), &mut binding, &mut quantifiers))
             .collect::<Result<_, _>>()?;
         let chains = chains(spec, &mut binding)?;
+        let is_known = |read: &&(TopicId, Path, Read)| read.0.index() < spec.topics.len();
+        for (topic, path, read) in reads.unwrap_or_default().iter().filter(is_known) {
+            binding.slot(&FieldRead { topic: *topic, path: path.clone(), read: read.clone() });
+        }
         for (topic, path) in spec.exact_fields() {
             let Some(projection) = binding.projections.get_mut(topic.index()) else { continue };
             let is_float =

@@ -132,6 +132,9 @@ pub struct TimePoint {
 pub struct Explanation {
     /// The fields and the parts of the formula that matter.
     pub names: Vec<String>,
+    /// For each name whether it stands for the element of an array that decides a condition: its values are texts for
+    /// people.
+    pub elements: Vec<bool>,
     /// The time points, in order.
     pub points: Vec<TimePoint>,
     /// The fields that the property reads, up to the violation; of so many violations of a property as
@@ -215,14 +218,26 @@ impl Explainer {
                 let (name, value_type) = match &read {
                     Read::Value(value_type) => (formula::field(spec, topic, &path), *value_type),
                     Read::Elements(quantifier, conditions) => {
-                        let name = formula::elements(spec, topic, &path, *quantifier, conditions);
+                        let name = formula::elements(
+                            spec,
+                            topic,
+                            &path,
+                            (*quantifier, spec.places.element(id)),
+                            conditions,
+                        );
                         (name, quantifier.value_type())
+                    }
+                    Read::Witness(quantifier, _) => {
+                        let name =
+                            formula::element(spec, topic, &path, (*quantifier, spec.places.element(id)));
+                        (name, ValueType::String)
                     }
                     Read::Number(value_type) => {
                         (format!("number({})", formula::field(spec, topic, &path)), *value_type)
                     }
                     _ => (format!("len({})", formula::field(spec, topic, &path)), ValueType::Int),
                 };
+                let row = if matches!(read, Read::Witness(..)) { Row::Element } else { Row::Field };
                 let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));
                 let is_known = |f: &WatchedField| (f.topic, &f.path, &f.read) == (topic, &path, &read);
                 let known = fields.iter().position(is_known).unwrap_or_else(|| {
@@ -237,7 +252,7 @@ impl Explainer {
                 }
                 shown.entry(id).or_default().push(names.len());
                 fields[known].shown.push((i, names.len()));
-                rows.push(if runs { Row::Line } else { Row::Field });
+                rows.push(if runs { Row::Line } else { row });
                 of_all.push(!keys.is_keyed(topic));
                 names.push(name);
             }
@@ -269,7 +284,7 @@ impl Explainer {
                 shown.entry(id).or_default().push(names.len());
                 rows.push(Row::Term(TermCourse::of(spec, id)));
                 of_all.push(false);
-                names.push(formula::written(spec, id, property));
+                names.push(formula::named(spec, id, property));
             }
             for id in made.into_iter().take(PARTS) {
                 let is_watched = !looks_ahead(spec, id);
@@ -279,7 +294,7 @@ impl Explainer {
                 shown.entry(id).or_default().push(names.len());
                 rows.push(if is_watched { Row::Watched } else { Row::Made });
                 of_all.push(false);
-                names.push(formula::written(spec, id, property));
+                names.push(formula::named(spec, id, property));
             }
             let (mut entered, mut of_machine) = (Vec::new(), HashMap::new());
             for (id, (machine, found)) in stateful {
@@ -307,7 +322,9 @@ impl Explainer {
             let ends = until.is_some();
             properties.push(Watched { time: property.time, names, rows, shared, reason, keys, ends });
         }
-        match Program::compile_with_terms(&augmented) {
+        let is_witness = |field: &&WatchedField| matches!(field.read, Read::Witness(..));
+        let witnesses = fields.iter().filter(is_witness).map(|f| (f.topic, f.path.clone(), f.read.clone()));
+        match Program::compile_with_terms(&augmented, &witnesses.collect::<Vec<_>>()) {
             Ok(program) => specification.program = Arc::new(program),
             // Without the parts, explanations still show the fields.
             Err(_) => parts.clear(),
@@ -406,7 +423,10 @@ impl Explainer {
             for (number, field) in self.fields.iter().enumerate().filter(|(_, field)| is_read(field)) {
                 let carried = field.slot.and_then(|slot| block.value(slot, field.value_type, row));
                 let Some(value) = carried else { continue };
-                if let (Some(courses), Some((property, _))) = (&mut self.courses, field.shown.first()) {
+                let is_drawn = !matches!(field.read, Read::Witness(..));
+                if let (Some(courses), Some((property, _))) =
+                    (self.courses.as_mut().filter(|_| is_drawn), field.shown.first())
+                {
                     let instance = match self.properties[*property].keys.key_of(block, row, field.topic) {
                         KeyOf::One(key) => key,
                         KeyOf::All | KeyOf::None => String::new(),
@@ -517,6 +537,7 @@ impl Explainer {
         let name = |&row: &usize| watched.names.get(row).cloned().unwrap_or_default();
         Some(Explanation {
             names: rows.iter().map(name).collect(),
+            elements: rows.iter().map(|row| watched.rows[*row] == Row::Element).collect(),
             points: places.into_iter().map(point).collect(),
             signals,
         })
@@ -545,7 +566,10 @@ impl Explainer {
             Signal { name: name.clone(), values }
         };
         let fields = watched.names.iter().enumerate().filter(|(row, _)| {
-            !matches!(watched.rows[*row], Row::Watched | Row::Term(TermCourse::Growing | TermCourse::Moving))
+            !matches!(
+                watched.rows[*row],
+                Row::Watched | Row::Element | Row::Term(TermCourse::Growing | TermCourse::Moving)
+            )
         });
         fields.map(signal).filter(|signal| !signal.values.is_empty()).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rondel_event::{Path, Read, TopicId, ValueType};
+use rondel_event::{Path, Quantifier, Read, TopicId, ValueType};
 use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
 
 use super::machines;
@@ -36,6 +36,11 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     while let Some((id, bound)) = open.pop() {
         let node = &spec.nodes[id.index()];
         let mut below: Vec<ExprId> = node.operands().collect();
+        if let Expr::Elements { topic, path, quantifier, conditions } = node
+            && is_decided_by_one(*quantifier)
+        {
+            fields.push((id, (*topic, path.clone(), Read::Witness(*quantifier, conditions.clone()))));
+        }
         let mut is_part = match node {
             Expr::Field { topic, path, value_type } => {
                 fields.push((id, (*topic, path.clone(), Read::Value(*value_type))));
@@ -117,6 +122,11 @@ fn reads_variable(spec: &Spec, term: ExprId) -> bool {
         open.extend(node.operands().filter(|operand| seen.insert(*operand)));
     }
     machines::reads_machine(spec, term)
+}
+
+/// Whether one element decides what a quantifier says of an array.
+fn is_decided_by_one(quantifier: Quantifier) -> bool {
+    matches!(quantifier, Quantifier::Any | Quantifier::All | Quantifier::Min | Quantifier::Max)
 }
 
 /// What the conditions of an atom read.

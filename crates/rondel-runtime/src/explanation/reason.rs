@@ -161,6 +161,8 @@ pub(super) enum Row {
     Line,
     /// The state of a machine.
     State,
+    /// The element of an array that decides a condition.
+    Element,
     /// A part of the formula, with a history of its own.
     Watched,
     /// A part of the formula without a history, evaluated from its operands.
@@ -209,11 +211,10 @@ impl Reason {
             let expr = &spec.nodes[id.index()];
             let operands: Vec<usize> =
                 below(id).into_iter().filter_map(|operand| places.get(&operand).copied()).collect();
-            let (fields, parts): (Vec<usize>, Vec<usize>) = shown
-                .get(&id)
-                .into_iter()
-                .flatten()
-                .partition(|row| matches!(rows[**row], Row::Field | Row::Line | Row::State));
+            let (fields, parts): (Vec<usize>, Vec<usize>) =
+                shown.get(&id).into_iter().flatten().partition(|row| {
+                    matches!(rows[**row], Row::Field | Row::Line | Row::State | Row::Element)
+                });
             let (terms, parts): (Vec<usize>, Vec<usize>) =
                 parts.into_iter().partition(|row| matches!(rows[*row], Row::Term(_)));
             let row = parts.first().copied();

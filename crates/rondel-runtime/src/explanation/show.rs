@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rondel_event::Timestamp;
+use rondel_event::{Timestamp, Value};
 use serde_json::json;
 
 use super::{Explanation, TimePoint};
@@ -24,7 +24,10 @@ impl Explanation {
             ("message".into(), points().map(|point| point.topic.clone().unwrap_or_default()).collect()),
         ];
         for (i, name) in self.shown_names().into_iter().enumerate() {
+            let is_element = self.elements.get(i) == Some(&true);
             let cell = |point: &TimePoint| match point.values.get(i) {
+                Some(Some(Value::String(text))) if is_element => shorten(text, VALUE),
+                Some(None) if is_element => "none".to_owned(),
                 Some(Some(value)) => shorten(&value_text(value), VALUE),
                 _ => "?".to_owned(),
             };

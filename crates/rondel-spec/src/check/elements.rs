@@ -143,7 +143,12 @@ impl<'a> Checker<'a> {
                 conditions.push(Condition { alternative, path: path.clone(), test });
             }
         }
-        Some(self.graph.add(Expr::Elements { topic, path, quantifier: syntax.quantifier, conditions }))
+        let id = self.graph.add(Expr::Elements { topic, path, quantifier: syntax.quantifier, conditions });
+        if let Some(element) = &syntax.element {
+            let names = &mut self.graph.spec_mut().places.elements;
+            names.entry(id).or_insert_with(|| element.text.clone());
+        }
+        Some(id)
     }
 
     /// The test that a condition is for a decoder, with its comparison or the opposite one.

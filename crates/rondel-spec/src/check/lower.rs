@@ -260,7 +260,12 @@ impl Checker<'_> {
         match &self.meanings[node] {
             Meaning::Invalid => return None,
             Meaning::Formula { topic, .. } => return self.lower_formula(*topic, kind, model),
-            Meaning::Binding(i) => return self.lowered_to(ast.bindings[*i].body.root?, model),
+            Meaning::Binding(i) => {
+                let binding = &ast.bindings[*i];
+                let id = self.lowered_to(binding.body.root?, model)?;
+                self.graph.name(id, &binding.name.text);
+                return Some(id);
+            }
             Meaning::Field { .. } => {
                 let (topic, path, value_type) = self.field_of(node)?;
                 return Some(self.graph.add(Expr::Field { topic, path, value_type }));

@@ -183,6 +183,7 @@ impl<'a> Plan<'a> {
                 }
                 Read::Elements(..) => "conditions on its elements".to_owned(),
                 Read::Length => "length".to_owned(),
+                Read::Witness(..) => "the element that decides conditions".to_owned(),
                 Read::IsNan => "whether it is NaN".to_owned(),
             };
             // Only the key tells to which instance an event belongs.

@@ -390,7 +390,9 @@ impl Search<'_> {
         }
         let mut column = |at: Place| -> Vec<Option<Value>> {
             let value = |row: &usize| match self.past.rows[*row] {
-                Row::Field | Row::Line | Row::State | Row::Term(_) => self.past.field(*row, at),
+                Row::Field | Row::Line | Row::State | Row::Element | Row::Term(_) => {
+                    self.past.field(*row, at)
+                }
                 Row::Watched | Row::Made => {
                     let node = *parts.get(row)?;
                     let follows = self.facts.get(&(node, at)).copied().flatten();

@@ -215,7 +215,7 @@ fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
             ReadAs::Value(kind) | ReadAs::Number(kind) => Some(*kind),
             // Of a text; an array is no cell.
             ReadAs::Length => Some(ValueType::String),
-            ReadAs::Presence | ReadAs::IsNan | ReadAs::Elements(..) => None,
+            ReadAs::Presence | ReadAs::IsNan | ReadAs::Elements(..) | ReadAs::Witness(..) => None,
         };
         WantedField { path: field.path.clone(), kind }
     };
