@@ -25,8 +25,8 @@ pub fn write(results: &Results, strict: bool) -> String {
             parameters.push(("title", format!("{} {}", claim.name, judged.outcome.as_str())));
             let mut message = format!("{} in {}", judged.sentence(&claim.name), recording.name);
             for violation in judged.violations.iter().take(1) {
-                message += &format!("\n{}", violation.sentence(&claim.name));
-                violation.evidence_lines().iter().for_each(|line| message += &format!("\n{line}"));
+                message += &format!("\n{}", violation.sentence(&claim.name, recording));
+                violation.evidence_lines(recording).iter().for_each(|line| message += &format!("\n{line}"));
             }
             text += &command(if fails { "error" } else { "notice" }, &parameters, &message);
         }

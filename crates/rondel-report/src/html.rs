@@ -75,7 +75,7 @@ fn section(results: &Results, i: usize, recording: &Recording) -> Markup {
         p.note {
             (counted(recording.events, "message", "messages"))
             @if let Some((begin, end)) = recording.begin.zip(recording.end) {
-                ", from " (seconds(begin)) " to " (seconds(end))
+                ", from " (recording.time(begin)) " to " (recording.time(end))
             }
         }
         @if let Some(problem) = &recording.problem { p.violated { "Not read to its end: " (problem) } }
@@ -93,7 +93,7 @@ fn section(results: &Results, i: usize, recording: &Recording) -> Markup {
         @for (claim, judged) in results.judged(recording).filter(|(_, judged)| !judged.violations.is_empty()) {
             h3 { (claim.name) }
             @if !claim.text.is_empty() { pre { (claim.text) } }
-            @for (i, violation) in judged.violations.iter().enumerate() { (evidence(claim, violation, i == 0)) }
+            @for (i, violation) in judged.violations.iter().enumerate() { (evidence(recording, claim, violation, i == 0)) }
             @let more = judged.count.saturating_sub(judged.violations.len() as u64);
             @if more > 0 { p.note { "and " (more) " more" } }
         }
@@ -117,7 +117,7 @@ fn row(recording: &Recording, claim: &Claim, judged: &Judged) -> Markup {
                     div.note {
                         "violated for " @if judged.is_at_least { "at least " } (seconds(all)) " in all, for "
                         (seconds(longest)) " at most"
-                        @if let Some(from) = judged.longest_from_ns { ", from " (seconds(from)) }
+                        @if let Some(from) = judged.longest_from_ns { ", from " (recording.time(from)) }
                     }
                 }
             }
@@ -130,27 +130,27 @@ fn row(recording: &Recording, claim: &Claim, judged: &Judged) -> Markup {
     }
 }
 
-fn evidence(claim: &Claim, violation: &Violation, open: bool) -> Markup {
+fn evidence(recording: &Recording, claim: &Claim, violation: &Violation, open: bool) -> Markup {
     html! {
         details open[open] {
-            summary { (violation.sentence(&claim.name)) }
+            summary { (violation.sentence(&claim.name, recording)) }
             @if !violation.signals.is_empty() {
-                (PreEscaped(plot::signals(&violation.signals, violation.time_ns)))
+                (PreEscaped(plot::signals(recording, &violation.signals, violation.time_ns)))
             }
-            @if !violation.evidence.is_empty() { (moments(violation)) }
+            @if !violation.evidence.is_empty() { (moments(recording, violation)) }
         }
     }
 }
 
 /// The time points that caused a violation: a column for each, a row for each value.
-fn moments(violation: &Violation) -> Markup {
+fn moments(recording: &Recording, violation: &Violation) -> Markup {
     let names = violation.evidence.first().map(|moment| moment.values.iter().map(|(name, _)| name));
     html! {
         table.evidence {
             tr {
                 th { "time" }
                 @for moment in &violation.evidence {
-                    th { @if moment.after { "after " } (seconds(moment.time_ns)) }
+                    th { @if moment.after { "after " } (recording.time(moment.time_ns)) }
                 }
             }
             tr {

@@ -22,7 +22,7 @@ fn suite(results: &Results, recording: &Recording, strict: bool) -> TestSuite {
     suite.set_time(Duration::try_from_secs_f64(recording.seconds).unwrap_or_default());
     suite.add_property(("events", recording.events.to_string().as_str()));
     for (claim, judged) in results.judged(recording) {
-        suite.add_test_case(case(results, claim, judged, strict));
+        suite.add_test_case(case((results, recording), claim, judged, strict));
     }
     if let Some(problem) = &recording.problem {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
@@ -35,7 +35,12 @@ fn suite(results: &Results, recording: &Recording, strict: bool) -> TestSuite {
     suite
 }
 
-fn case(results: &Results, claim: &Claim, judged: &Judged, strict: bool) -> TestCase {
+fn case(
+    (results, recording): (&Results, &Recording),
+    claim: &Claim,
+    judged: &Judged,
+    strict: bool,
+) -> TestCase {
     let kind = match judged.outcome {
         _ if judged.is_asserted => None,
         Outcome::Violated => Some(NonSuccessKind::Failure),
@@ -44,7 +49,7 @@ fn case(results: &Results, claim: &Claim, judged: &Judged, strict: bool) -> Test
     let mut status = kind.map_or_else(TestCaseStatus::success, TestCaseStatus::non_success);
     if kind.is_some() {
         status.set_type(judged.outcome.as_str()).set_message(judged.sentence(&claim.name));
-        status.set_description(details(claim, judged));
+        status.set_description(details(recording, claim, judged));
     }
     let mut case = TestCase::new(claim.name.clone(), status);
     case.set_classname(results.stem());
@@ -65,11 +70,11 @@ fn case(results: &Results, claim: &Claim, judged: &Judged, strict: bool) -> Test
 }
 
 /// The violations with their evidence, as lines.
-fn details(claim: &Claim, judged: &Judged) -> String {
+fn details(recording: &Recording, claim: &Claim, judged: &Judged) -> String {
     let mut lines = Vec::new();
     for violation in &judged.violations {
-        lines.push(violation.sentence(&claim.name));
-        lines.extend(violation.evidence_lines().into_iter().map(|line| format!("    {line}")));
+        lines.push(violation.sentence(&claim.name, recording));
+        lines.extend(violation.evidence_lines(recording).into_iter().map(|line| format!("    {line}")));
     }
     let more = judged.count.saturating_sub(judged.violations.len() as u64);
     if more > 0 {

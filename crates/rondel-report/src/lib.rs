@@ -14,6 +14,7 @@ mod results;
 pub mod sarif;
 pub mod svg;
 pub mod tap;
+pub mod time_text;
 
 pub use collect::Collector;
 pub use matrix::{Cell, Check, Matrix, Row};

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::results::{Change, Judged, Outcome, Results, Signal, seconds};
+use crate::results::{Change, Judged, Outcome, Recording, Results, Signal};
 
 const WIDTH: u32 = 640;
 /// The height of a verdict, and of one signal.
@@ -99,7 +99,7 @@ pub(crate) fn verdicts(results: &Results) -> String {
                 top += SIGNAL as i32;
             }
             let (begin, end) = match span {
-                Some((begin, end)) => (seconds(begin), seconds(end)),
+                Some((begin, end)) => (recording.time(begin), recording.time(end)),
                 None => ("no message".to_owned(), String::new()),
             };
             let _ = area.draw(&Text::new(begin, (MARGIN, top + 4), text(11, HPos::Left)));
@@ -148,7 +148,7 @@ fn course<'t>(
 }
 
 /// The signals as steps over one axis of time, with a line at the violation.
-pub(crate) fn signals(signals: &[Signal], at: i64) -> String {
+pub(crate) fn signals(recording: &Recording, signals: &[Signal], at: i64) -> String {
     let times = signals.iter().flat_map(|signal| signal.values.iter().map(|(time, _)| *time));
     let (Some(first), Some(last)) = (times.clone().min(), times.chain([at]).max()) else {
         return String::new();
@@ -178,7 +178,7 @@ pub(crate) fn signals(signals: &[Signal], at: i64) -> String {
         }
         let line = [(x(at), 0), (x(at), height as i32 - 18)];
         let _ = area.draw(&PathElement::new(line, colour(Outcome::Violated).stroke_width(1)));
-        let _ = area.draw(&Text::new(seconds(at), (x(at), height as i32 - 8), text(11, HPos::Center)));
+        let _ = area.draw(&Text::new(recording.time(at), (x(at), height as i32 - 8), text(11, HPos::Center)));
         let _ = area.present();
     }
     svg

@@ -1,6 +1,9 @@
 //! The results of a check, and their JSON form.
 
+use rondel_event::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::time_text::TimeText;
 
 /// The format of the JSON form; another number is another format.
 const FORMAT: u32 = 1;
@@ -262,20 +265,25 @@ impl Results {
     }
 }
 
-/// A time in seconds with all its digits: `12.5 s`.
+/// A duration in seconds with all its digits: `12.5 s`.
 pub(crate) fn seconds(nanos: i64) -> String {
-    let mut text = Vec::new();
-    rondel_runtime::text::write_seconds(rondel_event::Timestamp::from_nanos(nanos), &mut text);
-    // Digits are text.
-    String::from_utf8(text).unwrap_or_default() + " s"
+    format!("{} s", Timestamp::from_nanos(nanos))
+}
+
+impl Recording {
+    /// A time of the recording: one of the calendar as offset from its beginning, and as local time.
+    pub(crate) fn time(&self, nanos: i64) -> String {
+        let begin = self.begin.map(Timestamp::from_nanos);
+        TimeText::default().placed(Timestamp::from_nanos(nanos), begin)
+    }
 }
 
 impl Violation {
     /// What was violated when, as a sentence without its end: `p[7] at 12.5 s, certain at 13 s, x = 3`.
-    pub fn sentence(&self, property: &str) -> String {
-        let mut text = format!("{property}{} violated at {}", self.parameters, seconds(self.time_ns));
+    pub fn sentence(&self, property: &str, recording: &Recording) -> String {
+        let mut text = format!("{property}{} violated at {}", self.parameters, recording.time(self.time_ns));
         if self.certain_ns != self.time_ns {
-            text += &format!(", certain at {}", seconds(self.certain_ns));
+            text += &format!(", certain at {}", recording.time(self.certain_ns));
         }
         if let Some(step) = self.step {
             text += &format!(", step {step}");
@@ -287,7 +295,7 @@ impl Violation {
     }
 
     /// The evidence as lines of text.
-    pub(crate) fn evidence_lines(&self) -> Vec<String> {
+    pub(crate) fn evidence_lines(&self, recording: &Recording) -> Vec<String> {
         let line = |moment: &Moment| {
             let after = if moment.after { "after " } else { "" };
             let topic = moment.topic.as_ref().map_or_else(String::new, |topic| format!(" {topic}"));
@@ -295,7 +303,7 @@ impl Violation {
                 format!("{name} = {}", value.as_deref().unwrap_or("?"))
             };
             let values: Vec<String> = moment.values.iter().map(value).collect();
-            format!("{after}{}{topic}: {}", seconds(moment.time_ns), values.join(", "))
+            format!("{after}{}{topic}: {}", recording.time(moment.time_ns), values.join(", "))
         };
         self.evidence.iter().map(line).collect()
     }

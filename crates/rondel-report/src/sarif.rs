@@ -30,10 +30,10 @@ pub fn write(results: &Results, strict: bool) -> String {
                 })
             };
             found.extend(judged.violations.iter().map(|violation| {
-                let mut result = result(violation.sentence(&claim.name), own);
+                let mut result = result(violation.sentence(&claim.name, recording), own);
                 result["partialFingerprints"] =
                     json!({"violation/v1": fingerprint(claim, recording, violation)});
-                let evidence = violation.evidence_lines();
+                let evidence = violation.evidence_lines(recording);
                 if !evidence.is_empty() {
                     result["message"]["text"] = format!(
                         "{}\n{}",

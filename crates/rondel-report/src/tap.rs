@@ -18,8 +18,11 @@ pub fn write(results: &Results, strict: bool) -> String {
             lines.push(line(ok, &claim.name, &recording.name));
             if !ok {
                 let mut details = json!({"message": judged.sentence(&claim.name), "outcome": judged.outcome});
-                let first: Vec<String> =
-                    judged.violations.iter().map(|violation| violation.sentence(&claim.name)).collect();
+                let first: Vec<String> = judged
+                    .violations
+                    .iter()
+                    .map(|violation| violation.sentence(&claim.name, recording))
+                    .collect();
                 if !first.is_empty() {
                     details["violations"] = first.into();
                 }

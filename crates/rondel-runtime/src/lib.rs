@@ -65,7 +65,7 @@ pub use alignment_statistics::AlignmentStatistics;
 pub use chains::ChainStatistics;
 pub use clock::{AlignmentClock, Clock, ManualClock, SystemClock, Ticks};
 pub use criteria::Judgement;
-pub use explanation::{Course, Explanation, Signal, TimePoint};
+pub use explanation::{Course, Explanation, ShownTime, Signal, TimePoint};
 pub use missing::{Missing, Vacuous, VacuousKind};
 pub use names::TopicNames;
 pub use notice::Notice;

@@ -577,6 +577,11 @@ impl Session {
         }
     }
 
+    /// The earliest time of a message that was evaluated, if there was one.
+    pub fn begin(&self) -> Option<Timestamp> {
+        self.shared.span.map(|(begin, _)| begin)
+    }
+
     /// Evaluates all messages that need not wait. Call it when no more messages are waiting to be pushed.
     #[inline]
     pub fn flush(&mut self) {

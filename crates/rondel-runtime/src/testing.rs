@@ -13,6 +13,9 @@ use crate::statistics::PropertyStatistics;
 /// The number of deadlines after the last message. A machine that repeats by itself has no last one.
 const LONGEST: usize = 10_000;
 
+/// The number of columns of explanations.
+const WIDTH: usize = 96;
+
 /// A verdict of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Came {
@@ -38,7 +41,7 @@ impl Came {
     fn new(report: &Report<'_>, message: Option<usize>) -> Came {
         let text = |explanation: &crate::Explanation| {
             let mut text = Vec::new();
-            explanation.text(&mut |time| format!("{time} s"), &mut text);
+            explanation.text(WIDTH, &mut |time| (format!("{time} s"), None), &mut text);
             String::from_utf8_lossy(&text).into_owned()
         };
         Came {

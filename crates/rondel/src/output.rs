@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use rondel_event::{Timestamp, Verdict};
-use rondel_runtime::text::{value_text, write_count, write_parameters};
+use rondel_runtime::text::{value_text, write_count, write_parameters, write_seconds};
 use rondel_runtime::{PropertyInfo, Report};
 
-use crate::time_text::TimeText;
+use crate::terminal;
+use crate::time_text::{TimeText, is_calendar, offset};
 
 /// Writes verdicts as lines of text or JSON.
 #[derive(Clone, Debug)]
@@ -16,6 +17,10 @@ pub struct VerdictWriter {
     /// The name of each property, padded to its column.
     columns: Vec<Vec<u8>>,
     times: TimeText,
+    /// The beginning of the recording, from which offsets are counted, once it is known.
+    begin: Option<Timestamp>,
+    /// The number of columns of a table.
+    width: usize,
     /// The position and time written last, with their text: one event often changes several verdicts.
     moment: Option<(Option<u64>, Timestamp, Vec<u8>)>,
 }
@@ -33,7 +38,16 @@ impl VerdictWriter {
             colour,
             columns: properties.iter().map(column).collect(),
             times: TimeText::default(),
+            begin: None,
+            width: terminal::width(),
             moment: None,
+        }
+    }
+
+    /// Sets the beginning of the recording: times of the calendar are offsets from there.
+    pub fn set_begin(&mut self, begin: Option<Timestamp>) {
+        if self.begin != begin {
+            (self.begin, self.moment) = (begin, None);
         }
     }
 
@@ -90,7 +104,7 @@ impl VerdictWriter {
         }
         if let Some(about) = report.about() {
             out.extend_from_slice(b", about ");
-            self.times.write(about, out);
+            self.write_time(about, out);
         }
         if let Some(robustness) = report.robustness() {
             // Writing to a vector does not fail.
@@ -119,7 +133,12 @@ impl VerdictWriter {
         }
         out.push(b'\n');
         if let Some(explanation) = report.explanation() {
-            explanation.text(&mut |time| self.times.text(time), out);
+            let times = &mut self.times;
+            let shown = &mut |time| match times.time_of_day(time) {
+                Some(local) => (offset(time, explanation.begin), Some(local)),
+                None => (times.text(time), None),
+            };
+            explanation.text(self.width, shown, out);
         }
     }
 
@@ -142,7 +161,22 @@ impl VerdictWriter {
                 out.extend_from_slice(b"   time ");
             }
         }
-        self.times.write(time, out);
+        self.write_time(time, out);
+    }
+
+    /// Appends a time: one of the calendar by its offset, and as local time.
+    fn write_time(&mut self, time: Timestamp, out: &mut Vec<u8>) {
+        match self.begin.filter(|_| is_calendar(time)) {
+            Some(begin) => {
+                let offset = Timestamp::from_nanos(time.as_nanos().saturating_sub(begin.as_nanos()));
+                out.extend_from_slice(if offset < Timestamp::ZERO { b"" } else { b"+" });
+                write_seconds(offset, out);
+                out.extend_from_slice(b" s (");
+                self.times.write(time, out);
+                out.push(b')');
+            }
+            None => self.times.write(time, out),
+        }
     }
 }
 

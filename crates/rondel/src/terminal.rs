@@ -69,6 +69,13 @@ pub fn colours_stdout() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
+/// The number of columns of standard output: of a terminal its own, else `COLUMNS`, else 100.
+pub fn width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    terminal.or_else(variable).filter(|width| *width > 0).unwrap_or(100)
+}
+
 /// Whether standard error is coloured.
 pub fn colours_stderr() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never

@@ -72,7 +72,7 @@ fn calendar_times_are_local_dates_in_text_and_seconds_in_json() {
         command.args(["check", "-q", "--format", format, "-f", "v", "-"]).env("TZ", "UTC");
         finish(&mut command, b"{\"time\":1795360408.5,\"v\":false}\n").stdout
     };
-    assert!(check("text").ends_with("time 2026-11-22 15:13:28.5\n"), "{}", check("text"));
+    assert!(check("text").ends_with("time +0 s (2026-11-22 15:13:28.5)\n"), "{}", check("text"));
     assert!(check("json").contains("\"time\":1795360408.5,"));
 }
 

@@ -31,6 +31,7 @@ use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use parts::{Parts, parts_of, seeing};
 use reason::{Explained, Past, Reason, Row, explain};
+pub use show::ShownTime;
 use terms::Course as TermCourse;
 
 /// The number of time points that are shown.
@@ -62,6 +63,8 @@ pub(crate) struct Explainer {
     messages: Messages,
     /// The latest time so far, in the range of the engine.
     time: i64,
+    /// The earliest time of a message.
+    begin: Option<Timestamp>,
     /// The histories of parts and fields.
     kept: Keeping,
     /// For each property, of how many more violations the signals are shown.
@@ -137,6 +140,8 @@ pub struct Explanation {
     pub elements: Vec<bool>,
     /// The time points, in order.
     pub points: Vec<TimePoint>,
+    /// The time of the first message, from which offsets are counted.
+    pub begin: Timestamp,
     /// The fields that the property reads, up to the violation; of so many violations of a property as
     /// [`Options::signals`](crate::Options::signals) says.
     pub signals: Vec<Signal>,
@@ -344,6 +349,7 @@ impl Explainer {
             parts,
             messages: Messages::default(),
             time: i64::MIN,
+            begin: None,
             kept: Keeping::default(),
             signals: vec![signals; specification.spec.properties.len()],
             courses: courses.then(Courses::default),
@@ -355,7 +361,7 @@ impl Explainer {
     /// Begins a new trace.
     fn restart(&mut self) {
         self.messages = Messages::default();
-        self.time = i64::MIN;
+        (self.time, self.begin) = (i64::MIN, None);
         self.kept = Keeping::new(self.properties.iter().map(|watched| watched.names.len()));
     }
 
@@ -399,6 +405,7 @@ impl Explainer {
     fn look(&mut self, block: &Block, first: u64) {
         for row in 0..block.len() {
             let (given, topic) = (block.time(row), block.topic(row));
+            self.begin = Some(self.begin.map_or(given, |begin| begin.min(given)));
             // In the range of the engine.
             self.time = self.time.max(given.as_nanos().clamp(-FARTHEST, FARTHEST));
             let step = first + row as u64;
@@ -539,6 +546,7 @@ impl Explainer {
             names: rows.iter().map(name).collect(),
             elements: rows.iter().map(|row| watched.rows[*row] == Row::Element).collect(),
             points: places.into_iter().map(point).collect(),
+            begin: self.begin.unwrap_or(about),
             signals,
         })
     }

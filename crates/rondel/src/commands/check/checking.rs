@@ -274,6 +274,7 @@ impl<'a> Checking<'a> {
         text: &mut Vec<u8>,
     ) {
         if session.has_reports() {
+            writer.set_begin(session.begin());
             for report in session.reports() {
                 if let Some(reports) = &mut self.reports {
                     reports.take(&report);
