@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::fields::{Field, FieldKind};
 use super::names::{self, is_name};
+use super::roles::{Role, role};
 use super::{PayloadKind, Survey, Topic};
 use crate::formula::quoted;
 use crate::text::counted;
@@ -55,6 +56,13 @@ pub(super) struct Drafted<'s> {
     pub(super) topic: &'s Topic,
     /// Whether its messages are of a type whose definition is known by name.
     pub(super) is_typed: bool,
+}
+
+impl Drafted<'_> {
+    /// Whether the deployment has to say that numbers come as texts.
+    pub(super) fn has_number_texts(&self) -> bool {
+        !self.is_typed && self.topic.fields.has_number_texts()
+    }
 }
 
 /// Which fields a declaration lists.
@@ -155,7 +163,8 @@ pub(super) fn declaration(drafted: &Drafted<'_>, listed: Listed) -> String {
         })
         .unwrap_or_default();
     let has_schema = !is_typed && listed != Listed::Nothing;
-    let schema = if has_schema { schema(topic.fields.fields(), listed, 1) } else { String::new() };
+    let fields = topic.fields.fields();
+    let schema = if has_schema { schema(fields, listed, &mut Vec::new()) } else { String::new() };
     let schema = if schema.is_empty() { schema } else { format!(" {schema}") };
     format!("topic {name}{address}{message_type}{schema}")
 }
@@ -169,17 +178,21 @@ fn is_listed(field: &Field) -> bool {
     }
 }
 
-/// The schema of fields, in braces; empty without fields.
-fn schema(fields: &[Field], listed: Listed, depth: usize) -> String {
+/// The schema of fields below a path, in braces; empty without fields.
+fn schema(fields: &[Field], listed: Listed, path: &mut Vec<String>) -> String {
+    let depth = path.len() + 1;
     let indent = "    ".repeat(depth);
     let mut members = Vec::new();
     for field in fields {
+        path.push(field.name.clone());
         let element = field.element().name().filter(|_| field.kind == FieldKind::Array);
         let kind = match (field.kind.name(), element) {
+            (Some(_), _) if listed == Listed::Values && is_quantity(path, field) => "float".to_owned(),
             (Some(kind), _) => kind.to_owned(),
-            (None, Some(element)) if listed == Listed::Arrays => format!("[{element}]"),
-            (None, _) => schema(&field.fields, listed, depth + 1),
+            (None, Some(element)) if listed != Listed::Nothing => format!("[{element}]"),
+            (None, _) => schema(&field.fields, listed, path),
         };
+        path.pop();
         if !kind.is_empty() {
             members.push(format!("{}: {kind}", key(&field.name)));
         }
@@ -198,6 +211,19 @@ fn schema(fields: &[Field], listed: Listed, depth: usize) -> String {
             text.push('}');
             text
         }
+    }
+}
+
+/// Whether a number may come with a fraction though all that were seen are whole: as a text, or as a quantity.
+fn is_quantity(path: &[String], field: &Field) -> bool {
+    let is_measured = matches!(
+        role(path),
+        Role::Percentage | Role::Motion | Role::Angle | Role::Distance | Role::Slow | Role::Position
+    );
+    match field.kind {
+        FieldKind::Text => field.has_number_texts(),
+        FieldKind::Int => is_measured,
+        _ => false,
     }
 }
 

@@ -1,8 +1,11 @@
-//! A first specification and deployment from a survey: everything that was seen satisfies them.
+//! A first specification and deployment from a survey: bounds that a longer run keeps if it is like what was seen. Single
+//! silences and values that are unlike all the rest are reported, and the bounds are those of the rest.
 
 use super::declare::{self, Drafted, Listed, key, written};
 use super::fields::Field;
 use super::names::{Names, name_like};
+use super::pace::Moment;
+use super::rules::{Context, Found, Rule, rules};
 use super::{PayloadKind, Survey};
 use crate::text::counted;
 
@@ -10,6 +13,8 @@ use crate::text::counted;
 pub const TOPICS: usize = 100;
 /// Properties about fields of one topic.
 const PROPERTIES: usize = 8;
+/// The shortest bound on a silence, in nanoseconds.
+const PAUSE: u64 = 100_000_000;
 
 /// What a draft says beside what was seen.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +36,12 @@ pub struct Draft {
     pub deployment: String,
     /// What was left out, in words.
     pub omitted: Vec<String>,
+    /// Silences and values that are unlike all the rest, in words: properties of the draft may be violated there.
+    pub outliers: Vec<String>,
+    /// Whether numbers that come as texts are read as numbers, which only the deployment says.
+    pub has_number_texts: bool,
+    /// The number of properties that are only suggested.
+    pub suggested: usize,
     /// The number of topics.
     pub topics: usize,
     /// The number of properties.
@@ -46,30 +57,50 @@ struct About {
     bad: String,
 }
 
-/// Writes a specification that everything in the survey satisfies, and a deployment. `knows` returns whether the
+/// Writes a specification that a run like those in the survey satisfies, and a deployment. `knows` returns whether the
 /// definition of a message type is known. `None` if there is nothing to write about.
 pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bool) -> Option<Draft> {
     let (drafted, omitted) = declare::topics(survey, TOPICS, knows);
     if drafted.is_empty() {
         return None;
     }
-    let mut writer =
-        Writer { text: String::new(), names: Names::default(), properties: 0, about: Vec::new() };
-    writer.head(survey, options, &omitted);
-    for (index, topic) in drafted.iter().enumerate() {
-        writer.topic(index, topic);
+    let written = |promotes: bool| {
+        let mut writer = Writer { promotes, ..Writer::default() };
+        writer.head(survey, options, &omitted);
+        for (index, topic) in drafted.iter().enumerate() {
+            writer.topic(index, topic, survey);
+        }
+        writer.test(&drafted);
+        writer
+    };
+    let mut writer = written(false);
+    // A specification has a property at least: of a short recording, what was seen.
+    if writer.properties == 0 {
+        writer = written(true);
     }
-    writer.test(&drafted);
     let deployment = deployment(&drafted, options, &omitted);
     let specification = rondel_spec::format(&writer.text).unwrap_or(writer.text);
-    let (topics, properties) = (drafted.len(), writer.properties);
-    Some(Draft { specification, deployment, omitted, topics, properties })
+    Some(Draft {
+        specification,
+        deployment,
+        omitted,
+        outliers: writer.outliers,
+        has_number_texts: drafted.iter().any(Drafted::has_number_texts),
+        topics: drafted.len(),
+        properties: writer.properties,
+        suggested: writer.suggested,
+    })
 }
 
+#[derive(Default)]
 struct Writer {
+    /// Whether doubtful rules become properties too.
+    promotes: bool,
     text: String,
     names: Names,
     properties: usize,
+    suggested: usize,
+    outliers: Vec<String>,
     about: Vec<About>,
 }
 
@@ -94,12 +125,15 @@ impl Writer {
         self.comment(
             "The bounds are what was seen, with a margin. Replace them by what your system must keep.",
         );
+        self.comment(
+            "A rule in a comment is only suggested: remove the slashes before `property` if it must hold.",
+        );
         for text in omitted {
             self.comment(&format!("Left out: {text}."));
         }
     }
 
-    fn topic(&mut self, index: usize, drafted: &Drafted<'_>) {
+    fn topic(&mut self, index: usize, drafted: &Drafted<'_>, survey: &Survey) {
         let topic = drafted.topic;
         self.line("");
         let (least, most) = topic.sizes.unwrap_or_default();
@@ -123,73 +157,128 @@ impl Writer {
             let messages = counted(topic.unreadable(), "message was", "messages were");
             self.comment(&format!("{messages} not of this type, and left out."));
         }
-        self.pace(drafted);
-        let (mut left, messages) = (PROPERTIES, topic.fields.root().messages);
-        self.fields(index, drafted, topic.fields.fields(), &mut Vec::new(), messages, &mut left);
-        if left == 0 {
+        self.pace(drafted, survey);
+        self.fields(index, drafted, survey);
+    }
+
+    /// Adds a property, or suggests it in a comment where there is a doubt.
+    fn property(&mut self, name: &str, seen: &str, formula: &str, doubt: Option<&str>) -> String {
+        let name = self.names.take(name_like(name));
+        self.line("");
+        self.comment(seen);
+        match doubt {
+            Some(doubt) if self.promotes => self.comment(doubt),
+            _ => {}
+        }
+        match doubt.filter(|_| !self.promotes) {
+            None => {
+                self.line(format!("property {name} = {formula}"));
+                self.properties += 1;
+            }
+            Some(doubt) => {
+                self.comment(&format!("Only suggested. {doubt}"));
+                self.comment(&format!("property {name} = {formula}"));
+                self.suggested += 1;
+            }
+        }
+        name
+    }
+
+    /// Notes what is unlike all the rest, in a comment and in the draft.
+    fn note(&mut self, place: &str, text: &str) {
+        self.line("");
+        self.comment(&format!("Unlike the rest: {text}."));
+        self.outliers.push(format!("{place}: {text}"));
+    }
+
+    fn pace(&mut self, Drafted { name, topic, seen: source, .. }: &Drafted<'_>, survey: &Survey) {
+        let Some(rhythm) = topic.pace.rhythm() else { return };
+        let usual = duration(rhythm.median);
+        for (index, silence) in rhythm.silences.iter().enumerate() {
+            let until = if silence.is_last { " to the end" } else { "" };
+            let otherwise = match index + 1 == rhythm.silences.len() {
+                true => format!(", otherwise {usual}"),
+                false => String::new(),
+            };
+            let length = duration(silence.length);
+            let at = offset(survey, silence.from);
+            self.note(source, &format!("one silence of {length} at {at}{until}{otherwise}"));
+        }
+        if rhythm.longest == 0 {
+            return;
+        }
+        // What is no real-time system pauses for some tens of milliseconds now and then.
+        let longest = match rhythm.is_regular {
+            true => rhythm.longest.saturating_mul(2).max(5 * rhythm.median).max(PAUSE),
+            false => rhythm.longest.saturating_add(rhythm.longest / 2),
+        };
+        let bound = bound(longest);
+        let doubt = (!rhythm.is_regular).then_some("Messages do not come regularly.");
+        self.property(
+            &format!("{name}_fresh"),
+            &format!("A message every {usual}, at most {} apart.", duration(rhythm.longest)),
+            &format!("once on({name}) -> age({name}) <= {bound}"),
+            doubt,
+        );
+        let Some((length, rate)) = topic.pace.least_rate(&rhythm, longest).filter(|_| rhythm.is_regular)
+        else {
+            return;
+        };
+        self.property(
+            &format!("{name}_rate"),
+            &format!("Not too slow: {:.1} messages per second are usual.", 1e9 / rhythm.median as f64),
+            &format!("once[{length} s,] on({name}) -> rate({name}) over {length} s >= {rate:?}"),
+            None,
+        );
+    }
+
+    /// Adds the rules about the fields that matter most, in the order of the fields.
+    fn fields(&mut self, index: usize, drafted: &Drafted<'_>, survey: &Survey) {
+        let root = drafted.topic.fields.root();
+        let mut all = Vec::new();
+        let context = Context {
+            median: drafted.topic.pace.rhythm().map_or(0, |rhythm| rhythm.median),
+            constants: if drafted.is_typed { &drafted.topic.constants } else { &[] },
+        };
+        collect(&root.fields, &mut Vec::new(), root.messages, context, &mut all);
+        for (path, found) in &all {
+            for (value, at) in &found.outliers {
+                let at = offset(survey, *at);
+                let text = format!("one value of {value} at {at}, otherwise {}", found.usual);
+                self.note(drafted.seen, &format!("{}: {text}", written(path)));
+            }
+            if let Some(remark) = &found.remark {
+                self.note(drafted.seen, &format!("{}: {remark}", written(path)));
+            }
+        }
+        // Of all numbers with noise the liveliest one stands for its sensor.
+        let lively = (0..all.len()).filter(|at| all[*at].1.liveness.is_some());
+        let liveliest = lively.rev().max_by_key(|at| all[*at].1.liveness.as_ref().map(|rule| rule.score));
+        let mut chosen: Vec<usize> = (0..all.len()).filter(|at| all[*at].1.rule.is_some()).collect();
+        chosen.sort_by_key(|at| std::cmp::Reverse(all[*at].1.rule.as_ref().map(|rule| rule.score)));
+        let is_cut = chosen.len() > PROPERTIES;
+        chosen.truncate(PROPERTIES);
+        for (at, (path, found)) in all.into_iter().enumerate() {
+            let rule = found.rule.filter(|_| chosen.contains(&at));
+            let live = found.liveness.filter(|_| liveliest == Some(at));
+            for (rule, ending) in [(rule, ""), (live, "_alive")] {
+                let Some(rule) = rule else { continue };
+                self.rule(index, drafted, &path, rule, ending);
+            }
+        }
+        if is_cut {
+            self.line("");
             self.comment("Further fields may have bounds as well.");
         }
     }
 
-    fn property(&mut self, name: &str, formula: &str) -> String {
-        let name = self.names.take(name_like(name));
-        self.line(format!("property {name} = {formula}"));
-        self.properties += 1;
-        name
-    }
-
-    fn pace(&mut self, Drafted { name, topic, .. }: &Drafted<'_>) {
-        if topic.messages > 2
-            && let Some(gap) = topic.pace.longest_gap().filter(|gap| *gap > 0)
-        {
-            self.line("");
-            self.comment(&format!("Never silent: the longest time without a message was {}.", seconds(gap)));
-            let bound = bound(gap.saturating_add(gap / 2));
-            self.property(&format!("{name}_fresh"), &format!("once on({name}) -> age({name}) <= {bound}"));
-        }
-        if let Some((length, least)) = topic.pace.least() {
-            let rate = (least as f64 * 0.8).floor() / length as f64;
-            let rate = (rate * 100.0).floor() / 100.0;
-            self.line("");
-            self.comment(&format!("Not too slow: every {length} s brought at least {least} messages."));
-            self.property(
-                &format!("{name}_rate"),
-                &format!("once[{length} s,] on({name}) -> rate({name}) over {length} s >= {rate:?}"),
-            );
-        }
-    }
-
-    fn fields(
-        &mut self,
-        index: usize,
-        drafted: &Drafted<'_>,
-        fields: &[Field],
-        path: &mut Vec<String>,
-        messages: u64,
-        left: &mut usize,
-    ) {
-        for field in fields {
-            path.push(field.name.clone());
-            // A field that some messages lack keeps its value: nothing is said about it.
-            let is_sure = field.messages == messages && field.kind.name().is_some();
-            if let Some(rule) = is_sure.then(|| rule(field)).flatten().filter(|_| *left > 0) {
-                *left -= 1;
-                let place = format!("{}.{}", drafted.name, written(path));
-                let formula = rule.formula.replace('@', &place);
-                self.line("");
-                self.comment(&rule.seen);
-                let name = format!("{}_{}", drafted.name, path.join("_"));
-                let property = self.property(&name, &format!("on({}) -> {formula}", drafted.name));
-                self.about.push(About {
-                    property,
-                    topic: index,
-                    path: path.clone(),
-                    good: rule.good,
-                    bad: rule.bad,
-                });
-            }
-            self.fields(index, drafted, &field.fields, path, messages, left);
-            path.pop();
+    fn rule(&mut self, index: usize, drafted: &Drafted<'_>, path: &[String], rule: Rule, ending: &str) {
+        let place = format!("{}.{}", drafted.name, written(path));
+        let formula = rule.formula.replace('%', &drafted.name).replace('@', &place);
+        let name = format!("{}_{}{ending}", drafted.name, path.join("_"));
+        let property = self.property(&name, &rule.seen, &formula, rule.doubt);
+        if let (Some((good, bad)), None) = (rule.sample, rule.doubt.filter(|_| !self.promotes)) {
+            self.about.push(About { property, topic: index, path: path.to_vec(), good, bad });
         }
     }
 
@@ -215,51 +304,52 @@ impl Writer {
     }
 }
 
-/// A condition on a field, with `@` in its place.
-struct Rule {
-    formula: String,
-    seen: String,
-    good: String,
-    bad: String,
+/// The rules for fields that all messages carry. A field that some messages lack keeps its value: nothing is said about it.
+fn collect(
+    fields: &[Field],
+    path: &mut Vec<String>,
+    messages: u64,
+    context: Context<'_>,
+    all: &mut Vec<(Vec<String>, Found)>,
+) {
+    for field in fields {
+        path.push(field.name.clone());
+        if field.messages == messages {
+            let found = rules(path, field, fields, context);
+            if found.rule.is_some() || found.liveness.is_some() || !found.outliers.is_empty() {
+                all.push((path.clone(), found));
+            }
+        }
+        // The parts of a quaternion have no limits of their own.
+        if field.norm.is_none() {
+            collect(&field.fields, path, messages, context, all);
+        }
+        path.pop();
+    }
 }
 
-/// Returns what the values of a field have in common, if anything.
-fn rule(field: &Field) -> Option<Rule> {
-    if let Some(values) = field.few_values() {
-        let mut texts: Vec<String> = values.iter().map(ToString::to_string).collect();
-        texts.sort_by_key(|text| (text.len(), text.clone()));
-        let formula = texts.iter().map(|value| format!("@ == {value}")).collect::<Vec<_>>().join(" or ");
-        let bad = match field.range {
-            Some((_, most)) => format!("{}", most + 1.0),
-            None => "\"something else\"".to_owned(),
-        };
-        let good = texts.first()?.clone();
-        let formula = if texts.len() > 1 { format!("({formula})") } else { formula };
-        return Some(Rule { formula, seen: format!("Values: {}.", texts.join(", ")), good, bad });
+/// A length of time in a comment, with two digits.
+fn duration(nanos: u64) -> String {
+    let mut scale = 1;
+    while nanos / scale >= 100 {
+        scale *= 10;
     }
-    let (least, most) = field.range?;
-    let is_whole = field.kind == super::FieldKind::Int;
-    // Beyond this, a float has no fractions that could be a margin.
-    const LARGEST: f64 = 1e15;
-    if least.abs().max(most.abs()) > LARGEST || field.messages < 2 {
-        return None;
+    let rounded = (nanos / scale + u64::from(nanos % scale * 2 >= scale)).saturating_mul(scale);
+    match rounded {
+        100_000..10_000_000 => format!("{} ms", rounded as f64 / 1e6),
+        _ => crate::text::duration(rounded).replace(".0 ", " "),
     }
-    let span = most - least;
-    let margin = if span > 0.0 { span * 0.2 } else { (least.abs() * 0.1).max(1e-6) };
-    let digits = if is_whole { 0 } else { (1.0 - margin.log10().floor()).clamp(0.0, 12.0) as usize };
-    let scale = 10f64.powi(digits as i32);
-    let low = ((least - margin) * scale).floor() / scale;
-    // What is never negative mostly cannot be.
-    let low = if least >= 0.0 { low.max(0.0) } else { low };
-    let high = ((most + margin) * scale).ceil() / scale;
-    let number = |x: f64| if is_whole { format!("{x:.0}") } else { format!("{x:?}") };
-    let (low_text, high_text) = (number(low), number(high));
-    Some(Rule {
-        formula: format!("@ >= {low_text} and @ <= {high_text}"),
-        seen: format!("Values from {} to {}.", number(least), number(most)),
-        good: number(most),
-        bad: number(high + if is_whole { 1.0 } else { margin }),
-    })
+}
+
+/// The place of a time in its recording.
+fn offset(survey: &Survey, at: Moment) -> String {
+    let seconds = survey.offset(at) as f64 / 1e9;
+    let seconds = format!("{seconds:.2}");
+    let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+    match survey.recordings() {
+        0 | 1 => format!("+{seconds} s"),
+        _ => format!("+{seconds} s of recording {}", at.part + 1),
+    }
 }
 
 /// A text of YAML.
@@ -301,7 +391,9 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
     text.push_str(&format!("specification: {}\n", quoted(&options.specification)));
     text.push_str(&options.networks);
     text.push_str("\n# Times are those of arrival. If messages carry their own, add `time: PATH.TO.THE.FIELD` to a topic.\ntopics:\n");
-    for Drafted { name, source, topic, .. } in drafted {
+    for drafted in drafted {
+        let Drafted { name, source, topic, .. } = drafted;
+        let texts = if drafted.has_number_texts() { ", texts: numbers" } else { "" };
         let encoding = match topic.kind() {
             Some(kind @ (PayloadKind::Cbor | PayloadKind::Msgpack | PayloadKind::Plain)) => {
                 format!(", encoding: {}", kind.name())
@@ -316,7 +408,7 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
             },
             _ => String::new(),
         };
-        text.push_str(&format!("  {name}: {{ source: {}{encoding} }}\n", quoted(source)));
+        text.push_str(&format!("  {name}: {{ source: {}{encoding}{texts} }}\n", quoted(source)));
     }
     text.push_str("\n# To publish verdicts, add addresses, such as zenoh:verdicts.\nverdicts: { emit: change, to: [stdout] }\n");
     text

@@ -1,9 +1,12 @@
 //! The fields of messages that describe themselves: their types, and the values that were seen.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::pace::Moment;
+use super::series::Series;
 
 /// Fields of a topic that are listed, and as many of the elements of arrays; that there are more is noted.
-pub const FIELDS: usize = 64;
+pub const FIELDS: usize = 256;
 /// Levels of nested objects.
 const DEPTH: usize = 8;
 /// Different values that are remembered.
@@ -93,8 +96,56 @@ pub struct Field {
     pub fields: Vec<Field>,
     /// What the first elements of an array are, all of them as one field; `messages` are so many elements.
     pub elements: Option<Box<Field>>,
-    /// The values, unless there were too many.
-    values: Option<Vec<Value>>,
+    /// The values with the number of times that each came after another one, unless there were too many.
+    values: Option<Vec<(Value, u64)>>,
+    /// The values of a number over time, of a text that is a number, and of the seconds of a time.
+    pub(super) series: Option<Box<Series>>,
+    /// Texts that are numbers.
+    number_texts: u64,
+    /// Texts that are empty.
+    empty_texts: u64,
+    /// The least and the greatest square of the length of a quaternion.
+    pub(super) norm: Option<(f64, f64)>,
+    /// Measures of an array of numbers.
+    pub(super) array: Option<Box<Array>>,
+    /// The first time, from which the seconds of a time count.
+    first_second: Option<i64>,
+}
+
+/// Arrays of numbers over the messages of a topic.
+#[derive(Clone, Debug)]
+pub(super) struct Array {
+    /// The least and the greatest number of elements.
+    pub lengths: (usize, usize),
+    /// The least element of each message, and the greatest.
+    pub least: Series,
+    pub most: Series,
+    /// Elements that are null: no finite number.
+    pub nulls: u64,
+}
+
+impl Array {
+    /// Adds the array of a message. Returns `None` if an element is no number.
+    fn add(array: Option<Box<Array>>, elements: &[Value], at: Moment) -> Option<Box<Array>> {
+        let mut array = array.unwrap_or_else(|| {
+            let lengths = (elements.len(), elements.len());
+            Box::new(Array { lengths, least: Series::default(), most: Series::default(), nulls: 0 })
+        });
+        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+        for element in elements {
+            match element {
+                Value::Null => array.nulls += 1,
+                element => {
+                    let number = element.as_f64()?;
+                    (least, most) = (least.min(number), most.max(number));
+                }
+            }
+        }
+        array.lengths = (array.lengths.0.min(elements.len()), array.lengths.1.max(elements.len()));
+        array.least.add(least, at);
+        array.most.add(most, at);
+        Some(array)
+    }
 }
 
 /// The fields of the messages of a topic.
@@ -115,8 +166,13 @@ struct Room {
 
 impl Fields {
     /// Adds a message.
-    pub(super) fn add(&mut self, message: &Value) {
-        self.root.add(message, DEPTH, false, &mut self.room);
+    pub(super) fn add(&mut self, message: &Value, at: Moment) {
+        self.root.add(message, DEPTH, false, at, &mut self.room);
+    }
+
+    /// Whether numbers come as texts: in all messages that carry the field, empty texts aside.
+    pub fn has_number_texts(&self) -> bool {
+        self.root.fields.iter().any(Field::has_number_texts)
     }
 
     /// Adds the members of a message one by one.
@@ -136,26 +192,73 @@ impl Fields {
 }
 
 impl Field {
-    fn add(&mut self, value: &Value, depth: usize, is_element: bool, room: &mut Room) {
+    fn add(&mut self, value: &Value, depth: usize, is_element: bool, at: Moment, room: &mut Room) {
         let kind = FieldKind::of(value);
         self.kind = self.kind.with(kind);
         self.messages += u64::from(kind != FieldKind::Unknown);
-        if let Some(number) = value.as_f64() {
+        let written = value.as_str().and_then(decimal);
+        self.number_texts += u64::from(written.is_some());
+        self.empty_texts += u64::from(value.as_str().is_some_and(|text| text.trim().is_empty()));
+        if let Some(number) = value.as_f64().or(written) {
             let (least, most) = self.range.unwrap_or((number, number));
             self.range = Some((least.min(number), most.max(number)));
+            if !is_element {
+                self.series.get_or_insert_default().add(number, at);
+            }
         }
-        if matches!(kind, FieldKind::Int | FieldKind::Text) {
+        if matches!(kind, FieldKind::Int | FieldKind::Text | FieldKind::Bool) && !is_element {
             self.note(value);
         }
         let is_short = value.as_str().is_none_or(|text| text.len() <= LONGEST);
         if matches!(kind, FieldKind::Bool | FieldKind::Int | FieldKind::Float | FieldKind::Text) {
             self.last = is_short.then(|| value.clone());
         }
-        if let Value::Array(elements) = value {
-            let all = self.elements.get_or_insert_default();
-            elements.iter().take(ELEMENTS).for_each(|one| all.add(one, depth.saturating_sub(1), true, room));
+        match value {
+            Value::Array(elements) => self.add_elements(elements, depth, is_element, at, room),
+            Value::Object(members) if kind == FieldKind::Time && !is_element => self.add_time(members, at),
+            Value::Object(members) if kind == FieldKind::Object => {
+                if let Some(square) = square_norm(members).filter(|_| !is_element) {
+                    let (least, most) = self.norm.unwrap_or((square, square));
+                    self.norm = Some((least.min(square), most.max(square)));
+                }
+                self.add_members(members, depth, is_element, at, room);
+            }
+            _ => {}
         }
-        let (FieldKind::Object, Value::Object(members)) = (kind, value) else { return };
+    }
+
+    fn add_elements(
+        &mut self,
+        elements: &[Value],
+        depth: usize,
+        is_element: bool,
+        at: Moment,
+        room: &mut Room,
+    ) {
+        // Once an array has held something else than numbers it is not measured any more.
+        if !is_element && (self.messages == 1 || self.array.is_some()) {
+            self.array = Array::add(self.array.take(), elements, at);
+        }
+        let all = self.elements.get_or_insert_default();
+        elements.iter().take(ELEMENTS).for_each(|one| all.add(one, depth.saturating_sub(1), true, at, room));
+    }
+
+    fn add_time(&mut self, members: &Map<String, Value>, at: Moment) {
+        let part = |name| members.get(name).and_then(Value::as_i64);
+        let (Some(second), Some(nanos)) = (part("sec"), part("nanosec")) else { return };
+        let first = *self.first_second.get_or_insert(second);
+        let seconds = second.saturating_sub(first) as f64 + nanos as f64 / 1e9;
+        self.series.get_or_insert_default().add(seconds, at);
+    }
+
+    fn add_members(
+        &mut self,
+        members: &Map<String, Value>,
+        depth: usize,
+        is_element: bool,
+        at: Moment,
+        room: &mut Room,
+    ) {
         for (name, member) in members {
             let position = self.fields.iter().position(|field| field.name == *name);
             let listed = if is_element { &mut room.of_elements } else { &mut room.listed };
@@ -175,7 +278,7 @@ impl Field {
                     continue;
                 }
             };
-            self.fields[position].add(member, depth - 1, is_element, room);
+            self.fields[position].add(member, depth - 1, is_element, at, room);
         }
     }
 
@@ -185,24 +288,62 @@ impl Field {
     }
 
     fn note(&mut self, value: &Value) {
+        let is_repeated = self.last.as_ref() == Some(value);
         let Some(values) = &mut self.values else { return };
-        if values.contains(value) {
+        if let Some((_, visits)) = values.iter_mut().find(|(known, _)| known == value) {
+            *visits += u64::from(!is_repeated);
             return;
         }
         let is_long = value.as_str().is_some_and(|text| !is_shown(text));
         if values.len() == VALUES || is_long {
             self.values = None;
         } else {
-            values.push(value.clone());
+            values.push((value.clone(), 1));
         }
     }
 
-    /// Returns all values, if there were few, each seen about twice.
-    pub fn few_values(&self) -> Option<&[Value]> {
-        let values = self.values.as_deref()?;
-        let is_few = !values.is_empty() && 2 * values.len() as u64 <= self.messages;
-        (is_few && matches!(self.kind, FieldKind::Int | FieldKind::Text)).then_some(values)
+    /// Returns all values, if there were few, each with the number of times that it came after another one.
+    pub(super) fn few_values(&self) -> Option<&[(Value, u64)]> {
+        let values = self.values.as_deref().filter(|values| !values.is_empty())?;
+        let has_values = matches!(self.kind, FieldKind::Int | FieldKind::Text | FieldKind::Bool);
+        (has_values && !self.has_number_texts()).then_some(values)
     }
+
+    /// Whether it is a text that is a number in all messages, or an object with such a field.
+    pub(super) fn has_number_texts(&self) -> bool {
+        let is_number = self.kind == FieldKind::Text
+            && self.number_texts > 0
+            && self.number_texts + self.empty_texts == self.messages;
+        is_number || self.fields.iter().any(Field::has_number_texts)
+    }
+
+    /// Whether all that came are numbers: as such or, if the topic is read so, as texts.
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self.kind, FieldKind::Int | FieldKind::Float)
+            || self.kind == FieldKind::Text && self.has_number_texts()
+    }
+
+    /// Whether all numbers that came are whole, as far as their type tells.
+    pub(super) fn is_whole(&self) -> bool {
+        let whole = self.series.as_ref().is_some_and(|series| series.whole == series.count);
+        self.kind == FieldKind::Int || self.kind == FieldKind::Text && whole
+    }
+}
+
+/// The decimal number that a text is, as `number` reads it.
+fn decimal(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let is_decimal = !text.is_empty()
+        && text.len() <= LONGEST
+        && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())
+}
+
+/// The square of the length of a quaternion; `None` if the members are no quaternion.
+fn square_norm(members: &Map<String, Value>) -> Option<f64> {
+    let part = |name| members.get(name).and_then(Value::as_f64);
+    let parts = [part("x")?, part("y")?, part("z")?, part("w")?];
+    (members.len() == parts.len()).then(|| parts.iter().map(|part| part * part).sum())
 }
 
 /// Whether a text can stand in a specification as it is.
@@ -221,10 +362,9 @@ mod tests {
     #[test]
     fn types_and_ranges_are_inferred() {
         let mut fields = Fields::default();
-        fields.add(
-            &json!({"a": 1, "b": {"c": true, "stamp": {"sec": 1, "nanosec": 2}}, "d": "x", "e": [1], "f": 1}),
-        );
-        fields.add(&json!({"a": -2.5, "b": {"c": null}, "d": "x", "f": "y", "g": u64::MAX}));
+        let mut add = |message| fields.add(&message, Moment::default());
+        add(json!({"a": 1, "b": {"c": true, "stamp": {"sec": 1, "nanosec": 2}}, "d": "x", "e": [1], "f": 1}));
+        add(json!({"a": -2.5, "b": {"c": null}, "d": "x", "f": "y", "g": u64::MAX}));
         let kinds: Vec<_> = fields.fields().iter().map(|field| (&*field.name, field.kind)).collect();
         use FieldKind::*;
         let expected = [("a", Float), ("b", Object), ("d", Text), ("e", Array), ("f", Mixed), ("g", Float)];
@@ -232,15 +372,15 @@ mod tests {
         let [a, b, d, ..] = fields.fields() else { panic!() };
         assert_eq!((a.range, a.messages, &a.last), (Some((-2.5, 1.0)), 2, &Some(json!(-2.5))));
         assert_eq!((b.fields[0].kind, b.fields[0].messages, b.fields[1].kind), (Bool, 1, Time));
-        assert_eq!((d.few_values(), a.few_values()), (Some(&[json!("x")][..]), None));
+        assert_eq!((d.few_values(), a.few_values()), (Some(&[(json!("x"), 1)][..]), None));
         assert!(!fields.is_cut());
     }
 
     #[test]
     fn elements_are_one_field() {
         let mut fields = Fields::default();
-        fields.add(&json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}));
-        fields.add(&json!({"a": [{"x": -2}], "b": [null]}));
+        fields.add(&json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}), Moment::default());
+        fields.add(&json!({"a": [{"x": -2}], "b": [null]}), Moment::default());
         let [a, b] = fields.fields() else { panic!() };
         let elements = a.elements.as_ref().unwrap();
         let [x, y] = &elements.fields[..] else { panic!() };
@@ -250,21 +390,21 @@ mod tests {
         // They do not count among the fields.
         let mut wide = Fields::default();
         let element: Value = (0..100).map(|i| (format!("f{i}"), json!(i))).collect();
-        wide.add(&json!({"a": [element], "b": 1}));
+        wide.add(&json!({"a": [element], "b": 1}), Moment::default());
         let [a, _] = wide.fields() else { panic!() };
-        assert_eq!((a.elements.as_ref().unwrap().fields.len(), wide.is_cut()), (FIELDS, false));
+        assert_eq!((a.elements.as_ref().unwrap().fields.len(), wide.is_cut()), (100, false));
         let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
-        wide.add(&json!({"a": deep}));
+        wide.add(&json!({"a": deep}), Moment::default());
     }
 
     #[test]
     fn too_many_fields_are_cut() {
         let mut fields = Fields::default();
-        let message = (0..100).map(|i| (format!("f{i}"), json!(i))).collect();
-        fields.add(&Value::Object(message));
+        let message = (0..300).map(|i| (format!("f{i}"), json!(i))).collect();
+        fields.add(&Value::Object(message), Moment::default());
         assert_eq!((fields.fields().len(), fields.is_cut()), (FIELDS, true));
         let mut deep = Fields::default();
-        deep.add(&(0..50).fold(json!(1), |inner, _| json!({"x": inner})));
+        deep.add(&(0..50).fold(json!(1), |inner, _| json!({"x": inner})), Moment::default());
         assert!(deep.is_cut());
     }
 }

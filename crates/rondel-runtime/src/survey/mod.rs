@@ -1,7 +1,8 @@
 //! Surveys: what topics carry, from the messages on them, and a first specification from that.
 //!
 //! A [`Survey`] counts messages, measures rates and gaps, guesses the encoding of payloads and infers their fields.
-//! [`draft()`] writes a specification and a deployment that hold for everything that was seen. No I/O and no clock.
+//! [`draft()`] writes a specification and a deployment from that: bounds that a longer healthy run keeps, and a report of single
+//! silences and values far from all others. No I/O and no clock.
 
 mod binary;
 mod declare;
@@ -11,21 +12,24 @@ mod guess;
 mod names;
 mod pace;
 mod recorded;
+mod roles;
+mod rules;
+mod series;
 mod table;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rondel_decode::json::JsonForm;
-use rondel_decode::{DecodeError, MessageType, MessageWriter};
+use rondel_decode::{DecodeError, MessageType, MessageWriter, NamedConstant};
 use rondel_event::Timestamp;
 
 pub use declare::{Declaration, declarations};
 pub use draft::{Draft, DraftOptions, TOPICS as DRAFT_TOPICS, draft};
 pub use fields::{ELEMENTS, FIELDS, Field, FieldKind};
 pub use guess::PayloadKind;
-pub use pace::Pace;
-pub use recorded::RecordedSurvey;
+pub use pace::{Gap, Moment, Pace, Rhythm};
+pub use recorded::{Choice, RecordedSurvey};
 pub use table::{json, text, unlisted};
 
 /// Topics of which a survey keeps account, unless it is told another number.
@@ -37,7 +41,14 @@ pub struct Survey {
     topics: BTreeMap<String, Topic>,
     limit: usize,
     unlisted: u64,
+    /// The first and the last time of the recording that is read.
     span: Option<(Timestamp, Timestamp)>,
+    /// The first times of the recordings.
+    starts: Vec<Timestamp>,
+    /// When the recording begins, if it was not read from its beginning.
+    begin: Option<Timestamp>,
+    /// How long the recordings before are, in nanoseconds.
+    before: u64,
 }
 
 /// What was seen of one topic.
@@ -67,6 +78,8 @@ pub struct Topic {
     writer: Option<MessageWriter>,
     /// The encoding, where it is known and need not be guessed.
     known: Option<PayloadKind>,
+    /// The constants of its message type.
+    constants: Vec<NamedConstant>,
     unreadable: u64,
 }
 
@@ -81,7 +94,15 @@ const ORIGINS: usize = 256;
 impl Survey {
     /// A survey of at most so many topics; messages on further ones are only counted.
     pub fn new(limit: usize) -> Survey {
-        Survey { topics: BTreeMap::new(), limit, unlisted: 0, span: None }
+        Survey {
+            topics: BTreeMap::new(),
+            limit,
+            unlisted: 0,
+            span: None,
+            starts: Vec::new(),
+            begin: None,
+            before: 0,
+        }
     }
 
     /// Returns the account of a topic, by its address. `None` if there are too many.
@@ -97,15 +118,15 @@ impl Survey {
 
     /// Adds a message that came at a time. `origin` is its publisher, where it is known.
     pub fn message(&mut self, address: &str, time: Timestamp, payload: &[u8], origin: Option<u64>) {
-        self.pass(time);
+        let at = self.at(time);
         let Some(topic) = self.topic(address) else {
             self.unlisted += 1;
             return;
         };
         let (kind, value) = topic.read(payload);
-        topic.count(kind, payload.len(), time);
+        topic.count(kind, payload.len(), at);
         if let Some(value) = value {
-            topic.fields.add(&value);
+            topic.fields.add(&value, at);
         }
         if let Some(origin) = origin
             && topic.origins.len() < ORIGINS
@@ -118,23 +139,53 @@ impl Survey {
 
     /// Adds a message of a recording, which is JSON already.
     fn value(&mut self, address: &str, time: Timestamp, bytes: usize, value: &serde_json::Value) {
-        self.pass(time);
+        let at = self.at(time);
         match self.topic(address) {
             Some(topic) => {
-                topic.count(PayloadKind::Json, bytes, time);
-                topic.fields.add(value);
+                topic.count(PayloadKind::Json, bytes, at);
+                topic.fields.add(value, at);
             }
             None => self.unlisted += 1,
         }
     }
 
-    /// Says that time went on to here: what came before is all that came.
-    pub fn pass(&mut self, time: Timestamp) {
-        let (first, last) = self.span.unwrap_or((time, time));
-        self.span = Some((first.min(time), last.max(time)));
+    /// Sets when the recording that is read next begins, if not with the first message that is added.
+    pub fn begin_at(&mut self, time: Timestamp) {
+        self.begin = Some(time);
     }
 
-    /// Ends the survey: gaps reach to its end.
+    /// Advances the time: no further message came before it.
+    pub fn pass(&mut self, time: Timestamp) {
+        let _ = self.at(time);
+    }
+
+    /// Advances the time, and returns it with the recording.
+    fn at(&mut self, time: Timestamp) -> Moment {
+        let (first, last) = self.span.unwrap_or((time, time));
+        if self.span.is_none() {
+            self.starts.push(self.begin.take().unwrap_or(time));
+        }
+        self.span = Some((first.min(time), last.max(time)));
+        Moment { part: self.part(), time }
+    }
+
+    /// The recording that is read, counted from 0.
+    fn part(&self) -> u32 {
+        u32::try_from(self.starts.len().saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the nanoseconds from the beginning of its recording to a time.
+    pub(crate) fn offset(&self, at: Moment) -> u64 {
+        self.starts.get(at.part as usize).map_or(0, |start| pace::between(*start, at.time))
+    }
+
+    /// Returns the number of recordings.
+    pub fn recordings(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Ends a recording or a look at networks: gaps reach to its end. Further messages belong to another recording, whose
+    /// times are compared with none of this one.
     pub fn end(&mut self) {
         self.end_at(None);
     }
@@ -144,8 +195,10 @@ impl Survey {
         if let (Some((_, last)), Some(until)) = (&mut self.span, until) {
             *last = (*last).max(until);
         }
-        if let Some((_, last)) = self.span {
-            self.topics.values_mut().for_each(|topic| topic.pace.end(last));
+        let part = self.part();
+        if let Some((first, last)) = self.span.take() {
+            self.before = self.before.saturating_add(pace::between(first, last));
+            self.topics.values_mut().for_each(|topic| topic.pace.end(Moment { part, time: last }));
         }
     }
 
@@ -164,9 +217,9 @@ impl Survey {
         self.limit
     }
 
-    /// Returns how long the survey took, in nanoseconds.
+    /// Returns how long the survey took, in nanoseconds: all recordings together.
     pub fn span(&self) -> u64 {
-        self.span.map_or(0, |(first, last)| pace::between(first, last))
+        self.before.saturating_add(self.span.map_or(0, |(first, last)| pace::between(first, last)))
     }
 }
 
@@ -181,6 +234,9 @@ pub(crate) fn value_of(payload: &[u8], writer: Option<&MessageWriter>) -> Option
 impl Topic {
     /// Says of what type its messages are, so that their fields are seen.
     pub fn describe(&mut self, message_type: Arc<MessageType>) {
+        let mut constants = message_type.outline().map(|outline| outline.constants).unwrap_or_default();
+        constants.retain(|constant| *constant.owner == *message_type.short_name());
+        self.constants = constants;
         self.writer = MessageWriter::new(message_type.encoding(), Some(message_type), FORM).ok();
     }
 
@@ -212,13 +268,13 @@ impl Topic {
         (kind, written.ok().and_then(|()| serde_json::from_slice(&text).ok()))
     }
 
-    fn count(&mut self, kind: PayloadKind, bytes: usize, time: Timestamp) {
+    fn count(&mut self, kind: PayloadKind, bytes: usize, at: Moment) {
         self.messages += 1;
         self.bytes += bytes as u64;
         let (least, most) = self.sizes.unwrap_or((bytes, bytes));
         self.sizes = Some((least.min(bytes), most.max(bytes)));
         *self.kinds.entry(kind).or_default() += 1;
-        self.pace.add(time);
+        self.pace.add(at);
     }
 
     /// Returns the encoding of most messages; `None` without messages.

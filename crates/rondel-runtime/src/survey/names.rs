@@ -44,6 +44,9 @@ const WORDS: &[&str] = &[
     "until",
 ];
 
+/// Last parts of addresses that say nothing without the part before.
+const VAGUE: &[&str] = &["data", "raw", "value", "data_raw", "image_raw", "out", "cmd"];
+
 /// Characters of a name.
 const LONGEST: usize = 64;
 
@@ -102,7 +105,11 @@ pub(super) fn topics<'a>(addresses: impl Iterator<Item = &'a str> + Clone) -> Ve
     let mut names = Names::default();
     let wanted = |address| {
         let short = parts(address, 1);
-        if count.get(&short) == Some(&1) { short } else { parts(address, PARTS) }
+        match count.get(&short) {
+            Some(1) if VAGUE.contains(&&*short) => parts(address, 2),
+            Some(1) => short,
+            _ => parts(address, PARTS),
+        }
     };
     addresses.map(|address| names.take(wanted(address))).collect()
 }
@@ -113,11 +120,31 @@ mod tests {
 
     #[test]
     fn names_are_valid_and_unique() {
-        let addresses =
-            ["demo/gear", "a/b/state", "c/b/state", "1/2/3", "", "x/rate", "x/größe", "-", "a/b/state"];
+        let addresses = [
+            "demo/gear",
+            "a/b/state",
+            "c/b/state",
+            "1/2/3",
+            "",
+            "x/rate",
+            "x/größe",
+            "-",
+            "a/b/state",
+            "/imu/data",
+        ];
         let names = topics(addresses.into_iter());
-        let expected =
-            ["gear", "a_b_state", "c_b_state", "t_3", "topic_", "rate_", "gr_e", "topic__2", "a_b_state_2"];
+        let expected = [
+            "gear",
+            "a_b_state",
+            "c_b_state",
+            "t_3",
+            "topic_",
+            "rate_",
+            "gr_e",
+            "topic__2",
+            "a_b_state_2",
+            "imu_data",
+        ];
         // Two addresses have no letters at all: each gets the same name, with a number.
         assert_eq!(names, expected);
         assert!(names.iter().all(|name| is_name(name)));

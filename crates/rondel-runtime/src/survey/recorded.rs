@@ -1,49 +1,71 @@
 //! Surveys of recordings.
 
 use rondel_decode::lines::{Lines, TraceTopic};
-use rondel_event::{Block, Layout, Projection, TimeUnit};
+use rondel_event::{Block, Layout, Projection, TimeUnit, Timestamp};
 use serde_json::{Map, Value};
 
 use super::Survey;
 
+/// The times of which messages are looked at, the first and the last, in a recording that begins at a time.
+pub type Choice<'c> = dyn Fn(Timestamp) -> Result<(Timestamp, Timestamp), String> + 'c;
+
 /// A survey of the lines of a recording, in every form that `rondel check` reads.
-pub struct RecordedSurvey {
+pub struct RecordedSurvey<'c> {
     survey: Survey,
     lines: Lines,
     unreadable: u64,
+    choice: &'c Choice<'c>,
+    /// The times that were chosen, once the recording has begun.
+    chosen: Option<(Timestamp, Timestamp)>,
 }
 
-impl RecordedSurvey {
+/// Chooses all messages.
+fn all(_: Timestamp) -> Result<(Timestamp, Timestamp), String> {
+    Ok((Timestamp::from_nanos(i64::MIN), Timestamp::from_nanos(i64::MAX)))
+}
+
+impl RecordedSurvey<'_> {
     /// A survey of at most so many topics.
-    pub fn new(limit: usize) -> RecordedSurvey {
-        RecordedSurvey::after(Survey::new(limit))
+    pub fn new(limit: usize) -> RecordedSurvey<'static> {
+        RecordedSurvey::after(Survey::new(limit), &all)
     }
 
-    /// Continues a survey with the lines of a further recording.
-    pub fn after(survey: Survey) -> RecordedSurvey {
+    /// Continues a survey with the chosen lines of a further recording.
+    pub fn after<'c>(survey: Survey, choice: &'c Choice<'c>) -> RecordedSurvey<'c> {
         let all = TraceTopic::new(Vec::new(), Projection::default());
         // Times are read as a check reads them.
         let lines = Lines::new(&[all], true, TimeUnit::Seconds).skip_errors(true);
-        RecordedSurvey { survey, lines, unreadable: 0 }
+        RecordedSurvey { survey, lines, unreadable: 0, choice, chosen: None }
     }
 
     /// Adds a line, with its line break.
-    pub fn line(&mut self, line: &[u8]) {
+    ///
+    /// # Errors
+    /// That of the choice of times.
+    pub fn line(&mut self, line: &[u8]) -> Result<(), String> {
         let text = line.trim_ascii();
-        if text.is_empty() {
-            return;
+        if text.is_empty() || self.lines.is_event(line) {
+            return Ok(());
         }
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
-        if self.lines.is_event(line) {
-            return;
-        }
         let read = self.lines.decode(line, 0, line.len(), &mut block);
         let (Ok(_), 1, Ok(value)) = (read, block.len(), serde_json::from_slice(text)) else {
             self.unreadable += 1;
-            return;
+            return Ok(());
         };
-        let (topic, payload) = parts(value);
-        self.survey.value(&topic, block.time(0), text.len(), &payload);
+        let time = block.time(0);
+        let (from, until) = match self.chosen {
+            Some(chosen) => chosen,
+            None => {
+                self.survey.begin_at(time);
+                *self.chosen.insert((self.choice)(time)?)
+            }
+        };
+        if time >= from && time <= until {
+            let (topic, payload) = parts(value);
+            self.survey.value(&topic, time, text.len(), &payload);
+        }
+        Ok(())
     }
 
     /// Ends the survey. Returns it with the number of lines that could not be read.
@@ -118,7 +140,7 @@ mod tests {
             "x\n",
             "\n",
         ] {
-            survey.line(line.as_bytes());
+            survey.line(line.as_bytes()).unwrap();
         }
         let (survey, unreadable) = survey.end();
         assert_eq!((survey.span(), unreadable), (1_500_000_000, 1));

@@ -14,7 +14,9 @@ pub fn text(survey: &Survey) -> String {
             shown(topic.name.as_deref().unwrap_or(address)),
             optional(topic.message_type.as_deref().map(shown).as_deref()),
             topic.kind().map_or("-".to_owned(), |kind| {
-                format!("{}{}", kind.name(), if topic.is_uniform() { "" } else { ", others" })
+                let others = if topic.is_uniform() { "" } else { ", others" };
+                let texts = if topic.fields.has_number_texts() { ", numbers as texts" } else { "" };
+                format!("{}{others}{texts}", kind.name())
             }),
             grouped(topic.messages),
             topic.pace.rate().map_or("-".to_owned(), |rate| format!("{rate:.1}/s")),
@@ -61,6 +63,7 @@ pub fn json(survey: &Survey) -> String {
                 "longest_gap": topic.pace.longest_gap().map(|nanos| nanos as f64 / 1e9),
                 "size": topic.sizes.map(|(least, most)| object!({"min": least, "mean": topic.mean_size(), "max": most})),
                 "encoding": topic.kind().map(|kind| kind.name()),
+                "texts": topic.fields.has_number_texts().then_some("numbers"),
             })
         })
         .collect();

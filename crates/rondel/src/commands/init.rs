@@ -61,7 +61,7 @@ impl Init {
         let options = DraftOptions {
             origin: seen.origin.clone(),
             specification: SPECIFICATION.to_owned(),
-            networks: self.networks(seen.recording.is_some()),
+            networks: self.networks(!seen.recordings.is_empty()),
         };
         let knows = |name: &str| schemas.lock().unwrap_or_else(PoisonError::into_inner).schema(name).is_ok();
         let draft = draft(&seen.survey, &options, knows).ok_or_else(|| {
@@ -84,12 +84,20 @@ impl Init {
             made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(|error| failed(file, error))?;
         }
         draft.omitted.iter().for_each(|text| say(&format!("left out: {text}")));
+        draft.outliers.iter().for_each(|text| say(&format!("unlike the rest: {text}")));
         let [specification, deployment] = files.map(|file| file.display().to_string());
         let topics = counted(draft.topics as u64, "topic", "topics");
         let properties = counted(draft.properties as u64, "property", "properties");
-        say(&format!("wrote {specification} ({topics}, {properties}) and {deployment}"));
-        say(&match seen.recording {
-            Some(file) => format!("next: rondel check {specification} {}", file.display()),
+        let suggested = match draft.suggested {
+            0 => String::new(),
+            count => format!(", {count} more suggested in comments"),
+        };
+        say(&format!("wrote {specification} ({topics}, {properties}{suggested}) and {deployment}"));
+        say(&match seen.recordings.first() {
+            Some(file) => {
+                let specification = if draft.has_number_texts { &deployment } else { &specification };
+                format!("next: rondel check {specification} {}", file.display())
+            }
             None => format!("next: rondel run {deployment}"),
         });
         Ok(())

@@ -186,7 +186,7 @@ fn topics(traces: &[PathBuf], schemas: &Arc<Mutex<Schemas>>) -> Result<Vec<surve
             say(&format!("looking for topics and fields in {}", shown(trace)));
         }
         let recorded::Surveyed { survey, is_whole, .. } =
-            recorded::survey(trace, found, Some(schemas), SURVEYED, &TableOptions::default())?;
+            recorded::survey(trace, found, Some(schemas), recorded::Part::first(SURVEYED))?;
         found = survey;
         if !is_whole {
             warn(&format!(

@@ -13,6 +13,7 @@ use rondel_net::adapter::now;
 use rondel_net::observe::{Observation, Observed, Observer, matches_dds, ros2_on_dds};
 use rondel_net::ros2::keys::{DataKey, subscription_key};
 use rondel_net::{dds, ros2};
+use rondel_recording::Library;
 use rondel_runtime::survey::{self, Survey};
 use rondel_runtime::text::counted;
 
@@ -46,10 +47,16 @@ pub struct Topics {
 /// What to look at.
 #[derive(Debug, Args)]
 pub struct Look {
-    /// Patterns of topics: zenoh:KEY, mqtt:FILTER, dds:PATTERN; or one recording, also an MCAP file or a bag (default: everything on Zenoh and
-    /// DDS, or on the networks that have options)
+    /// Patterns of topics: zenoh:KEY, mqtt:FILTER, dds:PATTERN; or recordings: MCAP files, bags, tables, JSON lines, and folders of them
+    /// (default: everything on Zenoh and DDS, or on the networks that have options)
     #[arg(value_name = "PATTERN")]
     what: Vec<String>,
+    /// Look only at messages recorded from this time on: seconds, a date and time, or +SECONDS after the beginning of each recording
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// Look only at messages recorded up to this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, visible_alias = "until")]
+    to: Option<String>,
     /// Look at networks for this many seconds
     #[arg(long = "for", value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -68,9 +75,9 @@ pub struct Seen {
     pub survey: Survey,
     /// What was looked at, in words.
     pub origin: String,
-    /// The recording, if it was one.
-    pub recording: Option<PathBuf>,
-    /// Whether a part of it could not be read, which was said.
+    /// The recordings, if they were some.
+    pub recordings: Vec<PathBuf>,
+    /// Whether a part of them could not be read, which was said.
     pub is_damaged: bool,
 }
 
@@ -110,13 +117,27 @@ impl Look {
     /// # Errors
     /// The exit status, after the reason was shown.
     pub fn look(&self, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
-        match (&self.recordings()[..], &self.what[..]) {
-            ([file], _) => self.recording(file, schemas),
-            (_, patterns) => match patterns.iter().find(|text| !is_address(text)) {
+        let (files, patterns): (Vec<&String>, Vec<&String>) =
+            self.what.iter().partition(|text| is_recording(text));
+        match (files.first(), patterns.first()) {
+            (Some(file), Some(pattern)) => {
+                complain(&format!(
+                    "{file} is a recording and {pattern} a pattern of topics on a network: name recordings or patterns"
+                ));
+                Err(exit::USAGE)
+            }
+            (Some(_), None) => self.recorded(schemas),
+            _ => match patterns.iter().find(|text| !is_address(text)) {
                 Some(text) => {
                     complain(&format!(
-                        "{text}: name patterns (zenoh:KEY, mqtt:FILTER, dds:PATTERN) or one recording"
+                        "{text}: name patterns (zenoh:KEY, mqtt:FILTER, dds:PATTERN) or recordings"
                     ));
+                    Err(exit::USAGE)
+                }
+                None if self.from.is_some() || self.to.is_some() => {
+                    complain(
+                        "--from and --to choose a part of a recording: name one, or look at networks with --for SECONDS",
+                    );
                     Err(exit::USAGE)
                 }
                 None => self.live(schemas),
@@ -124,29 +145,54 @@ impl Look {
         }
     }
 
-    /// The recording to look at, if it is one.
+    /// The recordings to look at, as they were named.
     pub fn recordings(&self) -> Vec<PathBuf> {
-        match &self.what[..] {
-            [file] if !is_address(file) && (!file.contains(':') || Path::new(file).exists()) => {
-                vec![PathBuf::from(file)]
-            }
-            _ => Vec::new(),
-        }
+        self.what.iter().filter(|text| is_recording(text)).map(PathBuf::from).collect()
     }
 
-    fn recording(&self, file: &Path, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
-        if is_deployment(file) {
+    fn recorded(&self, schemas: Option<&Arc<Mutex<Schemas>>>) -> Result<Seen, u8> {
+        let named = self.recordings();
+        if let Some(file) = named.iter().find(|file| is_deployment(file)) {
             complain(&format!(
                 "{} is a deployment: name a recording, or topics on a network such as zenoh:KEY",
                 file.display()
             ));
             return Err(exit::USAGE);
         }
-        let empty = Survey::new(self.limit as usize);
-        let recorded::Surveyed { survey, is_damaged, .. } =
-            recorded::survey(file, empty, schemas, u64::MAX, &self.tables.options())?;
-        let origin = file.display().to_string();
-        Ok(Seen { survey, origin, recording: Some(file.to_owned()), is_damaged })
+        let mut recordings = Vec::new();
+        for file in &named {
+            match Library::find(file) {
+                Ok(Some(library)) => recordings.extend(library.recordings),
+                Ok(None) => recordings.push(file.clone()),
+                Err(error) => {
+                    complain(&error.to_string());
+                    return Err(exit::TRACE);
+                }
+            }
+        }
+        let mut seen = Seen {
+            survey: Survey::new(self.limit as usize),
+            origin: match &recordings[..] {
+                [file] => file.display().to_string(),
+                all => format!("{} recordings", all.len()),
+            },
+            recordings: Vec::new(),
+            is_damaged: false,
+        };
+        let part = recorded::Part {
+            most: u64::MAX,
+            from: self.from.as_deref(),
+            to: self.to.as_deref(),
+            tables: self.tables.options(),
+        };
+        for file in &recordings {
+            let survey = std::mem::replace(&mut seen.survey, Survey::new(0));
+            let surveyed = recorded::survey(file, survey, schemas, part)?;
+            seen.survey = surveyed.survey;
+            seen.is_damaged |= surveyed.is_damaged;
+        }
+        seen.recordings = recordings;
+        Ok(seen)
     }
 
     /// The patterns on each network.
@@ -257,7 +303,7 @@ impl Look {
         Ok(Seen {
             survey,
             origin: format!("{time} at {}", places.join(", ")),
-            recording: None,
+            recordings: Vec::new(),
             is_damaged: false,
         })
     }
@@ -266,6 +312,11 @@ impl Look {
 /// Whether a pattern is one of a network.
 fn is_address(text: &str) -> bool {
     text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt"].contains(&network))
+}
+
+/// Whether an argument names a recording.
+fn is_recording(text: &str) -> bool {
+    !is_address(text) && (!text.contains(':') || Path::new(text).exists())
 }
 
 /// A look at networks.

@@ -101,8 +101,7 @@ impl Seen {
             &self.file,
             std::mem::replace(&mut self.survey, Survey::new(TOPICS)),
             Some(schemas),
-            SURVEYED,
-            &TableOptions::default(),
+            recorded::Part::first(SURVEYED),
         ) {
             (self.survey, self.is_whole, self.is_read) = (survey, is_whole, true);
         }

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rondel_decode::Encoding;
+use rondel_event::Timestamp;
 use rondel_recording::{
     Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, TraceReader,
 };
 use rondel_runtime::survey::{PayloadKind, RecordedSurvey, Survey};
 use rondel_runtime::text::counted;
 
+use super::super::selecting::span;
 use crate::recorded_types::encoding;
 use crate::recorder::ADDRESS;
 use crate::schemas::Schemas;
@@ -26,7 +28,33 @@ pub struct Surveyed {
     pub is_damaged: bool,
 }
 
-/// Adds a recording to a survey, up to so many bytes of messages; `tables` says how a table is read.
+/// The part of a recording that is looked at.
+#[derive(Clone, Copy)]
+pub struct Part<'p> {
+    /// So many bytes of messages.
+    pub most: u64,
+    /// The first time, as `--from` writes it.
+    pub from: Option<&'p str>,
+    /// The last time, as `--to` writes it.
+    pub to: Option<&'p str>,
+    /// How a table is read.
+    pub tables: TableOptions<'p>,
+}
+
+impl Part<'_> {
+    /// The first bytes of a recording.
+    #[cfg(any(feature = "lsp", feature = "repl"))]
+    pub fn first(most: u64) -> Part<'static> {
+        Part { most, from: None, to: None, tables: TableOptions::default() }
+    }
+
+    /// The first and the last time in a recording that begins at a time.
+    fn span(&self, begin: Timestamp) -> Result<(Timestamp, Timestamp), String> {
+        span([("--from", self.from), ("--to", self.to)], begin)
+    }
+}
+
+/// Adds a part of a recording to a survey.
 ///
 /// # Errors
 /// The exit status, after the reason was shown.
@@ -34,13 +62,18 @@ pub fn survey(
     file: &Path,
     survey: Survey,
     schemas: Option<&Arc<Mutex<Schemas>>>,
-    most: u64,
-    tables: &TableOptions<'_>,
+    part: Part<'_>,
 ) -> Result<Surveyed, u8> {
-    match rondel_recording::open_with(file, tables).map_err(|error| unread(&error))? {
-        Opened::Lines(reader) => lines(file, reader, survey, most),
-        Opened::Messages(recording) => messages(recording, survey, schemas, most),
+    match rondel_recording::open_with(file, &part.tables).map_err(|error| unread(&error))? {
+        Opened::Lines(reader) => lines(file, reader, survey, part),
+        Opened::Messages(recording) => messages(recording, survey, schemas, part),
     }
+}
+
+/// Says why a part of a recording cannot be chosen; returns the exit status.
+fn misused(error: &str) -> u8 {
+    complain(error);
+    exit::USAGE
 }
 
 /// The messages of a recording.
@@ -48,8 +81,9 @@ fn messages(
     mut recording: Box<dyn Recording>,
     mut survey: Survey,
     schemas: Option<&Arc<Mutex<Schemas>>>,
-    most: u64,
+    part: Part<'_>,
 ) -> Result<Surveyed, u8> {
+    let most = part.most;
     let topics = recording.topics().to_vec();
     let addresses: Vec<String> = topics.iter().map(recorded_address).collect();
     for (recorded, address) in topics.iter().zip(&addresses) {
@@ -76,7 +110,13 @@ fn messages(
             Err(error) => warn(&format!("{}: {error}", recorded.name)),
         }
     }
-    recording.select(Selection::of_topics(vec![true; topics.len()]));
+    let mut selection = Selection::of_topics(vec![true; topics.len()]);
+    if let Some((begin, _)) = recording.span() {
+        (selection.from, selection.until) = part.span(begin).map_err(|error| misused(&error))?;
+        survey.begin_at(begin);
+    }
+    let last = selection.until;
+    recording.select(selection);
     let mut unreadable = (0, None);
     let (mut read, mut is_damaged) = (0, false);
     while read < most {
@@ -107,20 +147,22 @@ fn messages(
         let rows = counted(rows, "row is", "rows are");
         warn(&format!("{rows} left out; the first is {first}"));
     }
-    survey.end_at(recording.end().until.filter(|_| read < most));
+    survey.end_at(recording.end().until.filter(|until| read < most && *until <= last));
     Ok(Surveyed { survey, is_whole: read < most, is_damaged })
 }
 
 /// The lines of a recording.
-fn lines(file: &Path, mut reader: TraceReader, survey: Survey, most: u64) -> Result<Surveyed, u8> {
-    let mut survey = RecordedSurvey::after(survey);
-    let mut read = 0;
+fn lines(file: &Path, mut reader: TraceReader, survey: Survey, part: Part<'_>) -> Result<Surveyed, u8> {
+    let choice = |begin| part.span(begin);
+    let mut survey = RecordedSurvey::after(survey, &choice);
+    let (mut read, most) = (0, part.most);
     while read < most
         && let Some(piece) = reader.lines().map_err(|error| unread(&error))?
     {
         let end = piece.end;
         let text = &piece.text[piece.start..end];
-        text.split_inclusive(|byte| *byte == b'\n').for_each(|line| survey.line(line));
+        let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+        lines.try_for_each(|line| survey.line(line)).map_err(|error| misused(&error))?;
         read = read.saturating_add(text.len() as u64);
         reader.used(end);
     }
