@@ -44,7 +44,7 @@ use crate::Parameters;
 use crate::json::{
     Action, JsonError, JsonErrorKind, Kind, Named, Node, Scanner, TraceShapes, Writer, unescape, walk,
 };
-use crate::plain::{PlainPlan, VALUE, Words};
+use crate::plain::{PlainPlan, VALUE, Words, is_plain};
 use crate::sink::NoNumber;
 
 /// A topic that may stand in a trace.
@@ -908,7 +908,10 @@ fn object(text: &[u8], payload: &Node, writer: &mut Writer<'_>) -> Result<(), St
     let mut scanner = Scanner::new(text);
     scanner.skip_space();
     if scanner.peek() != Some(b'{') {
-        return Err(NO_OBJECT.to_owned());
+        return Err(match is_plain(text) {
+            true => format!("{NO_OBJECT}; a topic of plain values needs `encoding: plain` in a deployment"),
+            false => NO_OBJECT.to_owned(),
+        });
     }
     let walked = walk(&mut scanner, Some(payload), 0, writer).and_then(|()| scanner.end());
     walked.map_err(|error| error.to_string())

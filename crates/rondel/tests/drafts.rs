@@ -175,6 +175,27 @@ fn numbers_in_texts_are_read_as_numbers() {
     let checked = rondel(["check", &format!("{own}/rondel.yaml"), &trace]);
     checked.expect_status(0);
     assert!(!checked.stderr.contains("vacuous"), "{}", checked.stderr);
+
+    let line = |i: u32| {
+        let power = 20.0 + f64::from(i % 7);
+        format!(
+            "{{\"tst\": \"2026-11-28T07:{:02}:{:02}Z\", \"topic\": \"home/temp\", \"payload\": \"{power}\"}}\n",
+            i / 60,
+            i % 60
+        )
+    };
+    let trace = folder.file("plain.jsonl", (0..100).map(line).collect::<String>());
+    let own = folder.path("plain");
+    rondel(["init", &trace, "--folder", &own]).expect_status(0);
+    let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
+    assert!(deployment.contains("temp: { source: \"mqtt:home/temp\", encoding: plain }"), "{deployment}");
+    rondel(["validate", &format!("{own}/rondel.yaml")]).expect_status(0);
+    let checked = rondel(["check", &format!("{own}/rondel.yaml"), &trace]);
+    checked.expect_status(0);
+    assert!(!checked.stdout.contains("vacuous"), "{}", checked.stdout);
+    rondel(["check", &format!("{own}/first.rondel"), &trace])
+        .expect_status(4)
+        .expect_stderr(&["messages were not seen"]);
 }
 
 /// Bags of ROS 2 that another library writes: the draft of a minute with a silence names it, and holds for five minutes without.

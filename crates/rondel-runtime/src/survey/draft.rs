@@ -38,8 +38,8 @@ pub struct Draft {
     pub omitted: Vec<String>,
     /// Silences and values that are unlike all the rest, in words: properties of the draft may be violated there.
     pub outliers: Vec<String>,
-    /// Whether numbers that come as texts are read as numbers, which only the deployment says.
-    pub has_number_texts: bool,
+    /// Whether only the deployment says how messages are read: plain values, or numbers that come as texts.
+    pub needs_deployment: bool,
     /// The number of properties that are only suggested.
     pub suggested: usize,
     /// The number of topics.
@@ -85,7 +85,9 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
         deployment,
         omitted,
         outliers: writer.outliers,
-        has_number_texts: drafted.iter().any(Drafted::has_number_texts),
+        needs_deployment: drafted
+            .iter()
+            .any(|drafted| drafted.has_number_texts() || drafted.topic.kind() == Some(PayloadKind::Plain)),
         topics: drafted.len(),
         properties: writer.properties,
         suggested: writer.suggested,
@@ -390,6 +392,12 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
     }
     text.push_str(&format!("specification: {}\n", quoted(&options.specification)));
     text.push_str(&options.networks);
+    let has_mqtt = drafted.iter().any(|drafted| drafted.source.starts_with("mqtt:"));
+    if has_mqtt && !options.networks.contains("mqtt:") {
+        text.push_str(
+            "# No recording names its broker: write the name of yours.\nmqtt: { broker: localhost:1883 }\n",
+        );
+    }
     text.push_str("\n# Times are those of arrival. If messages carry their own, add `time: PATH.TO.THE.FIELD` to a topic.\ntopics:\n");
     for drafted in drafted {
         let Drafted { name, source, topic, .. } = drafted;

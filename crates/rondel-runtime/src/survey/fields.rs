@@ -158,6 +158,8 @@ pub struct Fields {
 /// How many fields are listed.
 #[derive(Clone, Debug, Default)]
 struct Room {
+    /// How many more may be listed, those of other topics included.
+    left: usize,
     listed: usize,
     of_elements: usize,
     /// Whether there were more, besides those of elements.
@@ -166,8 +168,12 @@ struct Room {
 
 impl Fields {
     /// Adds a message.
-    pub(super) fn add(&mut self, message: &Value, at: Moment) {
+    ///
+    /// `left` is how many more fields all topics together may have.
+    pub(super) fn add(&mut self, message: &Value, at: Moment, left: &mut usize) {
+        self.room.left = *left;
         self.root.add(message, DEPTH, false, at, &mut self.room);
+        *left = self.room.left;
     }
 
     /// Whether numbers come as texts: in all messages that carry the field, empty texts aside.
@@ -264,8 +270,9 @@ impl Field {
             let listed = if is_element { &mut room.of_elements } else { &mut room.listed };
             let position = match position {
                 Some(position) => position,
-                None if *listed < FIELDS && depth > 0 && is_shown(name) => {
+                None if *listed < FIELDS && room.left > 0 && depth > 0 && is_shown(name) => {
                     *listed += 1;
+                    room.left -= 1;
                     self.fields.push(Field {
                         name: name.clone(),
                         values: Some(Vec::new()),
@@ -362,7 +369,7 @@ mod tests {
     #[test]
     fn types_and_ranges_are_inferred() {
         let mut fields = Fields::default();
-        let mut add = |message| fields.add(&message, Moment::default());
+        let mut add = |message| fields.add(&message, Moment::default(), &mut 1_000);
         add(json!({"a": 1, "b": {"c": true, "stamp": {"sec": 1, "nanosec": 2}}, "d": "x", "e": [1], "f": 1}));
         add(json!({"a": -2.5, "b": {"c": null}, "d": "x", "f": "y", "g": u64::MAX}));
         let kinds: Vec<_> = fields.fields().iter().map(|field| (&*field.name, field.kind)).collect();
@@ -379,8 +386,8 @@ mod tests {
     #[test]
     fn elements_are_one_field() {
         let mut fields = Fields::default();
-        fields.add(&json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}), Moment::default());
-        fields.add(&json!({"a": [{"x": -2}], "b": [null]}), Moment::default());
+        fields.add(&json!({"a": [{"x": 1}, {"x": 3, "y": [[0.5]]}], "b": []}), Moment::default(), &mut 1_000);
+        fields.add(&json!({"a": [{"x": -2}], "b": [null]}), Moment::default(), &mut 1_000);
         let [a, b] = fields.fields() else { panic!() };
         let elements = a.elements.as_ref().unwrap();
         let [x, y] = &elements.fields[..] else { panic!() };
@@ -390,21 +397,21 @@ mod tests {
         // They do not count among the fields.
         let mut wide = Fields::default();
         let element: Value = (0..100).map(|i| (format!("f{i}"), json!(i))).collect();
-        wide.add(&json!({"a": [element], "b": 1}), Moment::default());
+        wide.add(&json!({"a": [element], "b": 1}), Moment::default(), &mut 1_000);
         let [a, _] = wide.fields() else { panic!() };
         assert_eq!((a.elements.as_ref().unwrap().fields.len(), wide.is_cut()), (100, false));
         let deep: Value = (0..100).fold(json!(1), |inner, _| json!([inner]));
-        wide.add(&json!({"a": deep}), Moment::default());
+        wide.add(&json!({"a": deep}), Moment::default(), &mut 1_000);
     }
 
     #[test]
     fn too_many_fields_are_cut() {
         let mut fields = Fields::default();
         let message = (0..300).map(|i| (format!("f{i}"), json!(i))).collect();
-        fields.add(&Value::Object(message), Moment::default());
+        fields.add(&Value::Object(message), Moment::default(), &mut 1_000);
         assert_eq!((fields.fields().len(), fields.is_cut()), (FIELDS, true));
         let mut deep = Fields::default();
-        deep.add(&(0..50).fold(json!(1), |inner, _| json!({"x": inner})), Moment::default());
+        deep.add(&(0..50).fold(json!(1), |inner, _| json!({"x": inner})), Moment::default(), &mut 1_000);
         assert!(deep.is_cut());
     }
 }

@@ -93,6 +93,16 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     }
 }
 
+/// Returns what a payload of JSON lines is: a message, or a plain value. Text with escapes may be anything.
+pub(super) fn of_value(value: Value) -> (PayloadKind, Value) {
+    match &value {
+        Value::Object(_) | Value::Array(_) | Value::Null => (PayloadKind::Json, value),
+        Value::String(text) if text.contains('\\') => (PayloadKind::Other, value),
+        Value::String(text) if !plain::is_plain(text.as_bytes()) => (PayloadKind::Text, value),
+        _ => (PayloadKind::Plain, plain_value(value)),
+    }
+}
+
 /// The message that a plain value is; a word for true or false is a boolean.
 fn plain_value(value: Value) -> Value {
     let truth = value.as_str().and_then(|text| plain::Words::default().truth(text.as_bytes()));

@@ -35,12 +35,17 @@ pub use table::{json, text, unlisted};
 /// Topics of which a survey keeps account, unless it is told another number.
 pub const TOPICS: usize = 1_000;
 
+/// Fields of all topics together: each takes some kilobytes.
+const FIELDS_OF_ALL: usize = 30_000;
+
 /// What was seen of several topics.
 #[derive(Clone, Debug)]
 pub struct Survey {
     topics: BTreeMap<String, Topic>,
     limit: usize,
     unlisted: u64,
+    /// How many more fields may be listed.
+    fields: usize,
     /// The first and the last time of the recording that is read.
     span: Option<(Timestamp, Timestamp)>,
     /// The first times of the recordings.
@@ -98,6 +103,7 @@ impl Survey {
             topics: BTreeMap::new(),
             limit,
             unlisted: 0,
+            fields: FIELDS_OF_ALL,
             span: None,
             starts: Vec::new(),
             begin: None,
@@ -118,7 +124,7 @@ impl Survey {
 
     /// Adds a message that came at a time. `origin` is its publisher, where it is known.
     pub fn message(&mut self, address: &str, time: Timestamp, payload: &[u8], origin: Option<u64>) {
-        let at = self.at(time);
+        let (at, mut left) = (self.at(time), self.fields);
         let Some(topic) = self.topic(address) else {
             self.unlisted += 1;
             return;
@@ -126,7 +132,7 @@ impl Survey {
         let (kind, value) = topic.read(payload);
         topic.count(kind, payload.len(), at);
         if let Some(value) = value {
-            topic.fields.add(&value, at);
+            topic.fields.add(&value, at, &mut left);
         }
         if let Some(origin) = origin
             && topic.origins.len() < ORIGINS
@@ -135,18 +141,26 @@ impl Survey {
             topic.origins.push(origin);
             topic.publishers = topic.publishers.max(Some(topic.origins.len()));
         }
+        self.fields = left;
     }
 
-    /// Adds a message of a recording, which is JSON already.
-    fn value(&mut self, address: &str, time: Timestamp, bytes: usize, value: &serde_json::Value) {
-        let at = self.at(time);
+    /// Adds a message of a recording, of which the value is known already.
+    fn value(
+        &mut self,
+        address: &str,
+        time: Timestamp,
+        bytes: usize,
+        (kind, value): (PayloadKind, serde_json::Value),
+    ) {
+        let (at, mut left) = (self.at(time), self.fields);
         match self.topic(address) {
             Some(topic) => {
-                topic.count(PayloadKind::Json, bytes, at);
-                topic.fields.add(value, at);
+                topic.count(kind, bytes, at);
+                topic.fields.add(&value, at, &mut left);
             }
             None => self.unlisted += 1,
         }
+        self.fields = left;
     }
 
     /// Sets when the recording that is read next begins, if not with the first message that is added.

@@ -1,10 +1,12 @@
 //! Surveys of recordings.
 
+use std::sync::Arc;
+
 use rondel_decode::lines::{Lines, TraceTopic};
 use rondel_event::{Block, Layout, Projection, TimeUnit, Timestamp};
 use serde_json::{Map, Value};
 
-use super::Survey;
+use super::{Survey, guess};
 
 /// The times of which messages are looked at, the first and the last, in a recording that begins at a time.
 pub type Choice<'c> = dyn Fn(Timestamp) -> Result<(Timestamp, Timestamp), String> + 'c;
@@ -32,7 +34,9 @@ impl RecordedSurvey<'_> {
 
     /// Continues a survey with the chosen lines of a further recording.
     pub fn after<'c>(survey: Survey, choice: &'c Choice<'c>) -> RecordedSurvey<'c> {
-        let all = TraceTopic::new(Vec::new(), Projection::default());
+        let mut all = TraceTopic::new(Vec::new(), Projection::default());
+        // A payload may be any text: only the time of the line is read.
+        all.plain = Some(Arc::default());
         // Times are read as a check reads them.
         let lines = Lines::new(&[all], true, TimeUnit::Seconds).skip_errors(true);
         RecordedSurvey { survey, lines, unreadable: 0, choice, chosen: None }
@@ -49,7 +53,7 @@ impl RecordedSurvey<'_> {
         }
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
         let read = self.lines.decode(line, 0, line.len(), &mut block);
-        let (Ok(_), 1, Ok(value)) = (read, block.len(), serde_json::from_slice(text)) else {
+        let (Ok(_), 1, Ok(value)) = (read, block.len(), serde_json::from_slice::<Value>(text)) else {
             self.unreadable += 1;
             return Ok(());
         };
@@ -62,8 +66,14 @@ impl RecordedSurvey<'_> {
             }
         };
         if time >= from && time <= until {
+            let is_of_broker = value.get("tst").is_some();
             let (topic, payload) = parts(value);
-            self.survey.value(&topic, time, text.len(), &payload);
+            // Of what `mosquitto_sub` prints the network is known.
+            let address = if is_of_broker { format!("mqtt:{topic}") } else { topic.clone() };
+            self.survey.value(&address, time, text.len(), guess::of_value(payload));
+            if let Some(seen) = self.survey.topic(&address).filter(|_| is_of_broker) {
+                seen.name = Some(topic);
+            }
         }
         Ok(())
     }

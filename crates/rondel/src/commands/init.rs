@@ -95,7 +95,7 @@ impl Init {
         say(&format!("wrote {specification} ({topics}, {properties}{suggested}) and {deployment}"));
         say(&match seen.recordings.first() {
             Some(file) => {
-                let specification = if draft.has_number_texts { &deployment } else { &specification };
+                let specification = if draft.needs_deployment { &deployment } else { &specification };
                 format!("next: rondel check {specification} {}", file.display())
             }
             None => format!("next: rondel run {deployment}"),
