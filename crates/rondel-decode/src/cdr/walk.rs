@@ -439,7 +439,7 @@ impl<'m> Walk<'m, '_> {
             let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
             let (single, mut tested) = (test.alternatives.single(), Tested::default());
             if let Some(Slot::String(column)) = test.slot {
-                self.witness::<BIG>(test, column, count)?;
+                self.witness::<FORM>(test, column, count)?;
                 next = count;
                 continue;
             }
@@ -478,14 +478,14 @@ impl<'m> Walk<'m, '_> {
 
     /// Writes the element that decides a quantifier.
     #[cold]
-    fn witness<const BIG: bool>(&mut self, test: &ElementTest, column: u32, count: u32) -> Result<(), Stop> {
+    fn witness<const FORM: u8>(&mut self, test: &ElementTest, column: u32, count: u32) -> Result<(), Stop> {
         let (block, row) = (&mut *self.out.block, self.out.row);
         block.set_invalid(Slot::String(column), row);
         let mut witness = Witness::new(test.quantifier);
         for _ in 0..count {
             let outer = std::mem::replace(&mut self.out.met, 0);
             self.out.seen = Some(Box::default());
-            self.run::<BIG>(&test.steps)?;
+            self.run::<FORM>(&test.steps)?;
             let met = std::mem::replace(&mut self.out.met, outer);
             let unknown = std::mem::take(&mut self.out.unknown);
             let seen = self.out.seen.take().unwrap_or_default();

@@ -201,8 +201,8 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
     let found = match as_number.as_ref().unwrap_or(read) {
         Read::Number(_) => None,
         Read::Presence => Some(Found::Bool(true)),
-        // JSON has no NaN, and `some_read` asks for none.
-        Read::IsNan => return None,
+        // JSON has no NaN. `some_read` asks for neither.
+        Read::IsNan | Read::Witness(..) => return None,
         Read::Value(ValueType::Bool) => at.as_bool().map(Found::Bool),
         Read::Value(ValueType::Float) => at.as_f64().map(Found::Float),
         Read::Value(ValueType::String) => at.as_str().map(|text| Found::Text(text.to_owned())),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use rondel_recording::{TableOptions, shown};
+use rondel_recording::shown;
 use rondel_report::{Judged, Recording, Results};
 use rondel_runtime::survey::{self, Survey, declarations};
 

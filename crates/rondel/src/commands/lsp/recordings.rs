@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use rondel_event::AddressPattern;
-use rondel_recording::TableOptions;
 use rondel_runtime::survey::{ELEMENTS, Field, Survey, TOPICS, Topic};
 use rondel_runtime::text::counted;
 use serde_json::Value;
