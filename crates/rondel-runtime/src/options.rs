@@ -148,6 +148,9 @@ pub struct Input {
     pub words: Arc<Words>,
     /// Whether texts that are numbers count as numbers, where numbers are read.
     pub number_texts: bool,
+    /// Whether a field that a message leaves out has the default of its type, as in the JSON mapping of Protobuf. Otherwise it
+    /// keeps its value.
+    pub absent_is_default: bool,
     /// The types of publishers that have another one: see [`SessionPlan::set_types`](crate::SessionPlan::set_types).
     pub further: Vec<PublisherType>,
     /// Whether fields that the type does not have are unknown in its messages, as a further type has them.

@@ -3,6 +3,7 @@
 mod aligned;
 mod blind;
 mod decoders;
+mod defaults;
 mod direct;
 mod edited;
 mod emitter;

@@ -1,11 +1,11 @@
 //! Messages in CDR: the fields of the specification are read by the definition of their type.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 
 use rondel_decode::MessageType;
-use rondel_event::{Path, Timestamp, TopicId, Verdict};
+use rondel_event::{Path, TimeUnit, Timestamp, TopicId, Verdict};
 use rondel_runtime::alignment::Policy;
 use rondel_runtime::{
     Alignment, Encoding, Input, Options, Session, SessionPlan, Specification, Stamp, TimeSource, Types,
@@ -252,5 +252,57 @@ fn a_text_that_is_no_number_is_counted_and_named() {
         let sentence = omitted[0].sentence(&mut |time| time.to_string());
         assert!(sentence.ends_with("`power` is the text \"n/a\", which is not a number"), "{sentence}");
         assert_eq!((omitted.len(), omitted[0].count), (1, 2));
+    }
+}
+
+/// What a message leaves out keeps its value, or is zero, false or empty: pushed and in lines, in order as they come or by
+/// their times.
+#[test]
+fn a_field_that_is_left_out_keeps_its_value_or_has_the_default_of_its_type() {
+    let text = "topic t { b: bool, i: int, x: float, s: string, e: [int] }
+        property of_bool = t.b property of_int = t.i == 7 property of_float = t.x == 0.5
+        property of_text = t.s == \"a\" property of_length = len(t.e) == 2
+        property of_any = any e in t.e: e > 1 property of_all = not (all e in t.e: e > 1)
+        property of_count = (count e in t.e: e > 1) == 1 property of_least = min(t.e) == 1";
+    let full = r#"{"b":true,"i":7,"x":0.5,"s":"a","e":[1,2]}"#;
+    let outcome = rondel_spec::parse(text);
+    let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", text, false)));
+    for absent_is_default in [false, true] {
+        for policy in [Policy::Arrival, Policy::EventTime] {
+            let input = Input { absent_is_default, ..Input::default() };
+            let options = || {
+                let alignment = Alignment::new(policy);
+                Options { inputs: vec![input.clone()], alignment, ..Options::default() }
+            };
+            let mut pushed = Session::new(&spec, options()).unwrap();
+            for (second, payload) in [(1_i64, full), (2, "{}")] {
+                let stamp = Stamp::at(Timestamp::from_nanos(second * 1_000_000_000));
+                pushed.push(TopicId(0), stamp, payload.as_bytes()).unwrap();
+            }
+            let mut read = Session::new(&spec, options()).unwrap();
+            let mut lines = read.lines(TimeUnit::Seconds);
+            let all = format!(
+                "{{\"topic\":\"t\",\"time\":1,\"data\":{full}}}\n{{\"topic\":\"t\",\"time\":2,\"data\":{{}}}}\n"
+            );
+            let mut at = 0;
+            while at < all.len() {
+                at = read.push_lines(&mut lines, all.as_bytes(), at, all.len()).unwrap();
+            }
+            for mut session in [pushed, read] {
+                session.finish();
+                let mut left: Vec<String> = Vec::new();
+                for report in session.reports() {
+                    assert!(report.verdict() != Verdict::Inconclusive, "{absent_is_default} {policy:?}");
+                    if report.verdict() == Verdict::Violated {
+                        left.push(report.property().name.clone());
+                    }
+                }
+                left.sort();
+                let all = ["all", "any", "bool", "count", "float", "int", "length", "text"]
+                    .map(|of| format!("of_{of}"));
+                let expected: &[String] = if absent_is_default { &all } else { &[] };
+                assert_eq!(left, expected, "{absent_is_default} {policy:?}");
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use rondel_decode::cdr::WideForm;
 use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType, NoNumber};
 use rondel_event::{Block, Projection, Slot, Timestamp, TopicId, TypeIndex};
 
+use super::defaults::{Defaults, LineDefaults};
 use super::{Session, SessionPlan};
 use crate::notice::Notice;
 use crate::options::{Input, PublisherType};
@@ -29,33 +30,42 @@ pub(super) struct TypeDecoder {
     other_type: Box<[Slot]>,
     /// How many values of another type there were in such fields.
     mistyped: u64,
+    /// What fields have that a message leaves out.
+    defaults: Option<Defaults>,
+    /// Whether fields are written that a message does not have.
+    completes: bool,
 }
 
 impl TypeDecoder {
-    fn new((decoder, left_out): (Decoder, Vec<LeftOut>)) -> TypeDecoder {
+    fn new((decoder, left_out): (Decoder, Vec<LeftOut>), defaults: Option<Defaults>) -> TypeDecoder {
         let slots = |is_meant: fn(&LeftOut) -> bool| {
             left_out.iter().filter(|field| is_meant(field)).map(|field| field.slot).collect()
         };
-        let unknown = slots(|field| !field.is_presence);
+        let unknown: Box<[Slot]> = slots(|field| !field.is_presence);
+        let completes = !unknown.is_empty() || defaults.is_some();
         let other_type = slots(|field| !field.is_missing);
-        TypeDecoder { decoder, unknown, other_type, mistyped: 0 }
+        TypeDecoder { decoder, unknown, other_type, mistyped: 0, defaults, completes }
     }
 
     #[inline(always)]
     fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), DecodeError> {
         self.decoder.decode(payload, time, block)?;
-        if !self.unknown.is_empty() {
-            self.leave_out(block);
+        if self.completes {
+            self.complete(block);
         }
         Ok(())
     }
 
-    /// Makes the fields unknown that the message in the last row does not have, and counts those of another type.
+    /// Makes the fields unknown that the type of the message in the last row does not have, counts those of another type, and
+    /// writes defaults for those that the message leaves out.
     #[cold]
-    fn leave_out(&mut self, block: &mut Block) {
+    fn complete(&mut self, block: &mut Block) {
         let row = block.len() - 1;
         self.unknown.iter().for_each(|slot| block.set_invalid(*slot, row));
         self.mistyped += self.other_type.len() as u64;
+        if let Some(defaults) = &self.defaults {
+            defaults.fill(block, row);
+        }
     }
 
     fn mistyped(&self) -> u64 {
@@ -65,13 +75,18 @@ impl TypeDecoder {
 
 impl TopicDecoder {
     /// The decoder of a topic with one type.
-    pub(super) fn new(encoding: Encoding, first: (Decoder, Vec<LeftOut>)) -> TopicDecoder {
-        TopicDecoder { encoding, first: TypeDecoder::new(first), further: Vec::new() }
+    pub(super) fn new(
+        encoding: Encoding,
+        first: (Decoder, Vec<LeftOut>),
+        defaults: Option<Defaults>,
+    ) -> TopicDecoder {
+        TopicDecoder { encoding, first: TypeDecoder::new(first, defaults), further: Vec::new() }
     }
 
     /// Adds a further type; its index is one above the last.
     pub(super) fn add(&mut self, decoder: (Decoder, Vec<LeftOut>)) {
-        self.further.push(TypeDecoder::new(decoder));
+        let defaults = self.first.defaults.clone();
+        self.further.push(TypeDecoder::new(decoder, defaults));
     }
 
     /// Decodes a message of this type into the block: see [`Decoder::decode`].
@@ -202,6 +217,18 @@ impl SessionPlan {
         (input, projections.get(topic.index()).cloned().unwrap_or_default())
     }
 
+    /// The defaults of fields that messages of a topic leave out, if they have some.
+    fn defaults(&self, topic: TopicId, input: &Input, fields: &Projection) -> Option<Defaults> {
+        let names = self.names(topic);
+        Defaults::of(input, fields, |path| names.is_some_and(|names| names.has(path)))
+    }
+
+    /// The same for messages in lines.
+    pub(super) fn line_defaults(&self, projections: &[Projection]) -> LineDefaults {
+        let topics = (0..).map(TopicId).zip(&self.options.inputs).zip(projections);
+        LineDefaults::new(topics.map(|((topic, input), fields)| (topic, self.defaults(topic, input, fields))))
+    }
+
     /// The decoder of a topic for these fields, with those of all types that are known.
     pub(super) fn topic_decoder(
         &self,
@@ -218,7 +245,7 @@ impl SessionPlan {
             }
             false => (input.decoder(topic, &own)?, Vec::new()),
         };
-        let mut decoder = TopicDecoder::new(input.encoding, first);
+        let mut decoder = TopicDecoder::new(input.encoding, first, self.defaults(topic, input, fields));
         for of in &input.further {
             decoder.add(self.further(topic, input, of, fields)?);
         }

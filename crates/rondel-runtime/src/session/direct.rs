@@ -10,6 +10,7 @@ use rondel_spec::{Property, TimeModel};
 
 use super::blind::Hole;
 use super::decoders::TopicDecoder;
+use super::defaults::LineDefaults;
 use super::emitter::Evaluated;
 use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
@@ -36,6 +37,7 @@ use crate::text::counted;
 pub(super) struct Direct {
     specification: Specification,
     decoders: Vec<TopicDecoder>,
+    line_defaults: LineDefaults,
     named: NamedTopics,
     inputs: Vec<Input>,
     /// Whether a property reads the time of arrival.
@@ -132,6 +134,7 @@ impl Direct {
         Ok(Direct {
             unstamped: (0..specification.spec.topics.len() as u32).map(TopicId).filter(needs_time).collect(),
             decoders,
+            line_defaults: plan.line_defaults(program.projections()),
             named,
             // Where nothing measures time, a time decides nothing.
             limits: limits(true).only_if(plan.options.live && measures_time || limited),
@@ -384,6 +387,7 @@ impl Direct {
         let before = self.block.len();
         self.reads_lines = true;
         let decoded = lines.take(source, &mut self.block);
+        self.line_defaults.fill(&mut self.block, before);
         let mut holes = shared.holes(lines, &self.block, before);
         shared.join(|| (self.block.len() > before).then(|| self.block.time(before)));
         let came = (self.block.len() - before) as u64;

@@ -8,6 +8,7 @@ use rondel_decode::lines::{LineError, Lines, Source};
 use rondel_event::{Block, Layout, Origin, Projection, Timestamp, TopicId};
 
 use super::decoders::TopicDecoder;
+use super::defaults::LineDefaults;
 use super::laps::{Came, Held, since};
 use super::pause::{GRACE, Missed};
 use super::{SessionPlan, Shared, Stamp};
@@ -24,6 +25,7 @@ use crate::text::counted;
 /// The decoders and the clock of an alignment, also of a synchronizer.
 pub(super) struct Intake {
     decoders: Vec<TopicDecoder>,
+    line_defaults: LineDefaults,
     named: NamedTopics,
     inputs: Vec<Input>,
     pub(super) block: Block,
@@ -96,6 +98,7 @@ impl Intake {
         let units = inputs.iter().map(|input| input.time_unit);
         Ok(Intake {
             decoders: plan.decoders(projections)?,
+            line_defaults: plan.line_defaults(projections),
             named: plan.named_topics(projections),
             block: Block::new(layout),
             clock: WaitClock::new(clock).after(waiting.clock),
@@ -322,6 +325,7 @@ impl Intake {
     pub(super) fn take_lines(&mut self, lines: &mut Lines, source: Source<'_>) -> Result<usize, LineError> {
         self.block.clear();
         let decoded = lines.take(source, &mut self.block);
+        self.line_defaults.fill(&mut self.block, 0);
         if self.mistyped != lines.mistyped() {
             self.mistyped = lines.mistyped().to_vec();
         }

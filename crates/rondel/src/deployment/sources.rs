@@ -21,6 +21,7 @@ const TOPIC: Synonyms = &[
     (&["unit"], "write `time_unit`"),
     (&["format"], "write `encoding`"),
     (&["strings", "numbers"], "write `texts: numbers`"),
+    (&["missing", "defaults", "default"], "write `absent: default`"),
     (&["message_type", "msg_type", "schema"], "write `type`"),
     (&["retain"], "write `retained`"),
 ];
@@ -201,6 +202,18 @@ fn binding(
                 Some(_) => mistakes.at(
                     item,
                     "`texts` must be numbers: texts that are numbers then count where the specification reads numbers",
+                ),
+                None => {}
+            }
+        }
+        if let Some(item) = members.get("absent") {
+            match item.text("absent", mistakes).as_deref() {
+                Some("default") => input.absent_is_default = true,
+                Some("keep") => input.absent_is_default = false,
+                Some(_) => mistakes.at(
+                    item,
+                    "`absent` must be keep, so that a field that a message leaves out keeps its value, or default: it is \
+                     zero, false or empty, as in the JSON mapping of Protobuf",
                 ),
                 None => {}
             }
