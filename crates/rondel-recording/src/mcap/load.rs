@@ -100,7 +100,7 @@ impl Loader {
             fault = Some("a chunk is larger than 1 GiB".to_owned());
         } else if let Format::Ros1(_) = self.format {
             self.file.read(offset, length as usize, &mut self.raw)?;
-            fault = ros1::Decompressor.records(&self.raw, is_cut, &mut records).err();
+            fault = ros1::decompress(&self.raw, is_cut, &mut records).err();
         } else if is_chunk {
             self.file.read(offset + HEAD as u64, length as usize - HEAD, &mut self.raw)?;
             fault = self.decompressor.records(&self.raw, is_cut, &mut records).err().map(|fault| fault.0);

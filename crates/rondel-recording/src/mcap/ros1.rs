@@ -349,7 +349,6 @@ impl Reading {
     /// them.
     fn walk(&mut self, file: &mut Pieces) -> Result<(), RecordingError> {
         let mut at = VERSION.len() as u64;
-        let mut decompressor = Decompressor::default();
         let (mut raw, mut records) = (Vec::new(), Vec::new());
         let mut loose = 0_u64;
         while at < file.size() {
@@ -374,7 +373,7 @@ impl Reading {
                     }
                     if section.length <= LARGEST {
                         file.read(at, section.length as usize, &mut raw)?;
-                        let read = decompressor.records(&raw, is_cut, &mut records);
+                        let read = decompress(&raw, is_cut, &mut records);
                         self.look(at, &records, &mut section);
                         if read.is_err() {
                             // What is missing may be of any topic and time.
@@ -479,54 +478,48 @@ impl ChunkInfo {
     }
 }
 
-/// Decompresses chunks of bags.
-#[derive(Default)]
-pub(super) struct Decompressor;
-
-impl Decompressor {
-    /// Writes the records of a chunk, of which `raw` is the whole record, to `out`, which is emptied first. The chunk may be
-    /// cut off.
-    ///
-    /// # Errors
-    /// Why they are not all there; `out` then has the others.
-    pub(super) fn records(&mut self, raw: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<(), String> {
-        out.clear();
-        let cut = || "the header of a chunk is cut off".to_owned();
-        let length = u32_at(raw, 0).ok_or_else(cut)? as usize;
-        let header = raw.get(4..length.saturating_add(4)).ok_or_else(cut)?;
-        let claimed = u32_at(raw, length + 4).ok_or_else(cut)? as usize;
-        let data = &raw[length + 8..];
-        if claimed > data.len() && !is_cut {
-            return Err(format!("a chunk claims {claimed} compressed bytes, and has {}", data.len()));
+/// Writes the records of a chunk, of which `raw` is the whole record, to `out`, which is emptied first. The chunk may be cut
+/// off.
+///
+/// # Errors
+/// Why they are not all there; `out` then has the others.
+pub(super) fn decompress(raw: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<(), String> {
+    out.clear();
+    let cut = || "the header of a chunk is cut off".to_owned();
+    let length = u32_at(raw, 0).ok_or_else(cut)? as usize;
+    let header = raw.get(4..length.saturating_add(4)).ok_or_else(cut)?;
+    let claimed = u32_at(raw, length + 4).ok_or_else(cut)? as usize;
+    let data = &raw[length + 8..];
+    if claimed > data.len() && !is_cut {
+        return Err(format!("a chunk claims {claimed} compressed bytes, and has {}", data.len()));
+    }
+    let data = &data[..claimed.min(data.len())];
+    let size = field(header, "size").and_then(|size| u32_at(size, 0));
+    let size = size.ok_or("the header of a chunk does not say its size")? as usize;
+    if size as u64 > LARGEST {
+        return Err(format!("a chunk claims {size} bytes, and the limit is 1 GiB"));
+    }
+    let compression = field(header, "compression").unwrap_or_default();
+    // Only what is there makes the buffer grow beyond this.
+    out.reserve(size.min(TRUSTED.max(data.len().saturating_mul(8))));
+    let limit = size as u64 + 1;
+    let read = match compression {
+        b"none" => {
+            out.extend_from_slice(data);
+            Ok(0)
         }
-        let data = &data[..claimed.min(data.len())];
-        let size = field(header, "size").and_then(|size| u32_at(size, 0));
-        let size = size.ok_or("the header of a chunk does not say its size")? as usize;
-        if size as u64 > LARGEST {
-            return Err(format!("a chunk claims {size} bytes, and the limit is 1 GiB"));
+        b"bz2" => bzip2::read::BzDecoder::new(data).take(limit).read_to_end(out),
+        b"lz4" => lz4::Decoder::new(data).and_then(|decoder| decoder.take(limit).read_to_end(out)),
+        other => {
+            let name = String::from_utf8_lossy(other);
+            return Err(format!("the compression '{name}' of a chunk is not known"));
         }
-        let compression = field(header, "compression").unwrap_or_default();
-        // Only what is there makes the buffer grow beyond this.
-        out.reserve(size.min(TRUSTED.max(data.len().saturating_mul(8))));
-        let limit = size as u64 + 1;
-        let read = match compression {
-            b"none" => {
-                out.extend_from_slice(data);
-                Ok(0)
-            }
-            b"bz2" => bzip2::read::BzDecoder::new(data).take(limit).read_to_end(out),
-            b"lz4" => lz4::Decoder::new(data).and_then(|decoder| decoder.take(limit).read_to_end(out)),
-            other => {
-                let name = String::from_utf8_lossy(other);
-                return Err(format!("the compression '{name}' of a chunk is not known"));
-            }
-        };
-        read.map_err(|error| format!("a chunk cannot be decompressed: {error}"))?;
-        match out.len() {
-            length if length < size => Err(format!("a chunk of {size} bytes ends after {length}")),
-            length if length > size => Err(format!("a chunk of {size} bytes has more")),
-            _ => Ok(()),
-        }
+    };
+    read.map_err(|error| format!("a chunk cannot be decompressed: {error}"))?;
+    match out.len() {
+        length if length < size => Err(format!("a chunk of {size} bytes ends after {length}")),
+        length if length > size => Err(format!("a chunk of {size} bytes has more")),
+        _ => Ok(()),
     }
 }
 
