@@ -45,7 +45,7 @@ impl Library {
             if !library.unreadable.is_empty() {
                 return Err(library.unreadable.remove(0));
             }
-            let reason = "this folder has no recording: neither a folder of rosbag2 nor *.mcap, *.db3, *.bag, *.jsonl, *.ndjson, \
+            let reason = "this folder has no recording: neither a folder of rosbag2 nor *.mcap, *.db3, *.bag, *.ulg, *.jsonl, *.ndjson, \
                           *.gz, *.zst or a table (*.csv, *.tsv) with a column `time`"
                 .to_owned();
             return Err(RecordingError::Form { path: folder.to_owned(), reason });

@@ -1,5 +1,5 @@
-//! Recordings in MCAP files: with chunks or without, with an index or without, whole or cut off; and bags of ROS 1, which
-//! are files of chunks, too.
+//! Recordings in MCAP files: with chunks or without, with an index or without, whole or cut off; and bags of ROS 1
+//! and logs of PX4, whose messages are in sections, too.
 //!
 //! The index, or a walk over the heads of the records, shows the chunks. Those with a wanted topic and time are read,
 //! in the order of their first messages, and merged where their times overlap.
@@ -9,6 +9,7 @@ mod index;
 mod load;
 mod records;
 mod ros1;
+mod ulog;
 mod write;
 
 use std::collections::VecDeque;
@@ -23,12 +24,13 @@ use load::{Buffers, Entry, Format, Loaded, Loader, UNKNOWN, UNREAD, Wanted};
 pub(crate) use records::MAGIC;
 use records::MESSAGE_HEAD;
 pub(crate) use ros1::MAGIC as ROS1_MAGIC;
+pub(crate) use ulog::MAGIC as ULOG_MAGIC;
 pub use write::{Compression, McapWriter, MessageHead, WriterOptions};
 
 /// How many bytes of chunks with overlapping times are held at most; beyond, messages may come late.
 const OVERLAP: usize = 512 << 20;
 
-/// An MCAP file or a bag of ROS 1 that is being read.
+/// An MCAP file, a bag of ROS 1 or a log of PX4 that is being read.
 pub struct McapRecording {
     loader: Loader,
     topics: Vec<RecordedTopic>,
@@ -85,6 +87,16 @@ impl McapRecording {
         let mut file = Pieces::open(path, None)?;
         let (index, connections) = ros1::index(&mut file)?;
         Ok(McapRecording::of_index(file, Format::Ros1(connections), index))
+    }
+
+    /// Opens a log of PX4 (ULog) and finds its topics.
+    ///
+    /// # Errors
+    /// [`RecordingError`] if it cannot be read at all.
+    pub fn open_ulog(path: &Path) -> Result<McapRecording, RecordingError> {
+        let mut file = Pieces::open(path, None)?;
+        let (index, subscriptions) = ulog::index(&mut file)?;
+        Ok(McapRecording::of_index(file, Format::Ulog(subscriptions), index))
     }
 
     fn of_index(file: Pieces, format: Format, index: Index) -> McapRecording {

@@ -56,8 +56,8 @@ pub fn open_with(path: &Path, options: &TableOptions<'_>) -> Result<Opened, Open
 }
 
 /// The forms of recordings, for errors.
-const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), bags of ROS 1 (.bag), tables (.csv, .parquet), and JSON \
-                     lines, also as .gz and .zst";
+const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv, \
+                     .parquet), and JSON lines, also as .gz and .zst";
 
 /// Opens several recordings of messages as one, merged by the times of recording. One that is named twice is read once;
 /// one that cannot be opened is named when reading begins, and the others are read.
@@ -159,6 +159,7 @@ fn form(path: &Path) -> Option<(Form, bool)> {
         _ if bytes.starts_with(mcap::MAGIC) => Some((Form::Mcap, false)),
         _ if bytes.starts_with(b"SQLite format 3\0") => Some((Form::Sqlite, false)),
         _ if bytes.starts_with(mcap::ROS1_MAGIC) => Some((Form::Ros1, false)),
+        _ if bytes.starts_with(mcap::ULOG_MAGIC) => Some((Form::Ulog, false)),
         _ => named,
     }
 }

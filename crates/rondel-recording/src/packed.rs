@@ -27,6 +27,8 @@ pub(crate) enum Form {
     Sqlite,
     /// A bag of ROS 1.
     Ros1,
+    /// A log of PX4.
+    Ulog,
 }
 
 /// The form of a file by its name, and whether it is compressed as a whole; `None` for other files.
@@ -39,6 +41,7 @@ pub(crate) fn form(path: &Path) -> Option<(Form, bool)> {
         Some("db3") => Some((Form::Sqlite, is_packed)),
         // Other files that end so are none by their beginning.
         Some("bag") if !is_packed => Some((Form::Ros1, false)),
+        Some("ulg") if !is_packed => Some((Form::Ulog, false)),
         _ => None,
     }
 }
@@ -90,6 +93,10 @@ fn open_as(form: Form, path: &Path, content: Option<(&Path, Space)>) -> Result<O
         }
         Form::Ros1 => {
             let recording = McapRecording::open_ros1(path)?;
+            Ok(Opened { is_own: false, recording: Box::new(recording), fault: None })
+        }
+        Form::Ulog => {
+            let recording = McapRecording::open_ulog(path)?;
             Ok(Opened { is_own: false, recording: Box::new(recording), fault: None })
         }
         #[cfg(feature = "sqlite")]

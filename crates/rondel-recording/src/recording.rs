@@ -69,6 +69,8 @@ pub struct End {
     pub unread: u64,
     /// The times in which it was cut off from a network.
     pub cut_offs: CutOffs,
+    /// Whether these are times in which the recorder itself was too slow.
+    pub dropped_out: bool,
     /// Which parts of recordings that were split this is.
     pub parts: Vec<SplitPart>,
 }
@@ -98,6 +100,7 @@ impl End {
             unwritten: self.unwritten.saturating_add(other.unwritten),
             unread: self.unread.saturating_add(other.unread),
             cut_offs: self.cut_offs.and(other.cut_offs),
+            dropped_out: self.dropped_out || other.dropped_out,
             parts: [self.parts, other.parts].concat(),
         }
     }

@@ -6,6 +6,7 @@ use super::chunk::{Decompressor, LARGEST};
 use super::index::Section;
 use super::records::{HEAD, MESSAGE_HEAD, Records, op};
 use super::ros1::{self, Connections};
+use super::ulog::Subscriptions;
 use crate::pieces::Pieces;
 use crate::recording::RecordingError;
 
@@ -54,6 +55,8 @@ pub(super) enum Format {
     Mcap,
     /// A bag of ROS 1, which has these connections.
     Ros1(Connections),
+    /// A log of PX4, which has these subscriptions.
+    Ulog(Subscriptions),
 }
 
 /// Reads sections.
@@ -111,6 +114,9 @@ impl Loader {
             Format::Mcap => self.wanted.list(&records, &mut entries),
             Format::Ros1(connections) => {
                 self.wanted.list_ros1(&records, section.messages, connections, &mut entries)
+            }
+            Format::Ulog(subscriptions) => {
+                self.wanted.list_ulog(&mut records, section.start, subscriptions, &mut entries)
             }
         };
         // The end of a file that is cut off is reported by itself.
