@@ -115,7 +115,8 @@ pub fn type_name(name: &str) -> String {
 pub fn encoding(topic: &RecordedTopic) -> Option<Encoding> {
     match topic.encoding.as_str() {
         "flatbuffer" => Some(Encoding::Flatbuffers),
-        "ros1" => Some(Encoding::Ros1),
+        // The messages of ULog are read as those of ROS 1.
+        "ros1" | "ulog" => Some(Encoding::Ros1),
         name => Encoding::from_name(name),
     }
 }

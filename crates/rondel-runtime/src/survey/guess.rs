@@ -19,6 +19,8 @@ pub enum PayloadKind {
     Cdr,
     /// The encoding of ROS 1; only a recording says so.
     Ros1,
+    /// That of the logs of PX4; only a recording says so.
+    Ulog,
     /// CBOR.
     Cbor,
     /// MessagePack.
@@ -41,6 +43,7 @@ impl PayloadKind {
             PayloadKind::CdrString => "cdr_string",
             PayloadKind::Cdr => "cdr",
             PayloadKind::Ros1 => "ros1",
+            PayloadKind::Ulog => "ulog",
             PayloadKind::Cbor => "cbor",
             PayloadKind::Msgpack => "msgpack",
             PayloadKind::Plain => "plain",

@@ -114,9 +114,13 @@ pub(super) fn missing(end: &End) -> String {
     }
     let cut_offs = end.cut_offs.all();
     if let Some(first) = cut_offs.first() {
-        let times = counted(cut_offs.len() as u64, "time", "times");
-        let from = TimeText::default().text(first.from);
-        parts.push(format!("was cut off from a network {times}, first at {from}"));
+        let (count, from) = (cut_offs.len() as u64, TimeText::default().text(first.from));
+        parts.push(match end.dropped_out {
+            true => format!("had {}, the first at {from}", counted(count, "dropout", "dropouts")),
+            false => {
+                format!("was cut off from a network {}, first at {from}", counted(count, "time", "times"))
+            }
+        });
     }
     format!("the recording is not complete: its recorder {}", parts.join(", "))
 }

@@ -97,7 +97,8 @@ fn messages(
             })
         });
         if encoding(recorded) == Some(Encoding::Ros1) {
-            topic.set_kind(PayloadKind::Ros1);
+            let is_ulog = recorded.encoding == "ulog";
+            topic.set_kind(if is_ulog { PayloadKind::Ulog } else { PayloadKind::Ros1 });
         }
         let Some(schema) = &recorded.schema else { continue };
         topic.message_type = Some(schema.name.clone());

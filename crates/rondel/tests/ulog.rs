@@ -1,0 +1,96 @@
+//! Logs of PX4 (ULog) that `pyulog` reads and writes, checked as the messages that it read from them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use support::{Folder, rondel};
+
+const SPECIFICATION: &str = "
+topic attitude \"vehicle_attitude\"
+topic battery \"battery_status\"
+topic second \"battery_status/1\"
+topic esc \"esc_status\"
+topic log \"logged_messages\"
+topic parameters
+property steady = attitude.q[1] < 0.9 or attitude.reset_counter == 3
+property full = battery.voltage > 14 and battery.connected or battery.name == \"pack1\"
+property both = second.voltage < battery.voltage and second.cells[1] < 90
+property turning = esc.esc[1].rpm < 4000 and esc.esc[0].state == 0
+property said = log.level == 4 -> parameters.value < 300
+property roll = parameters.name == \"MC_ROLL_P\" -> parameters.value < 200
+";
+
+/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`, with pyulog. Otherwise the test is skipped, loudly; where a Python
+/// is named, or on CI, it fails.
+fn python(test: &str) -> Option<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
+    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
+    let works = |path: &PathBuf| {
+        Command::new(path).args(["-c", "import pyulog"]).output().is_ok_and(|output| output.status.success())
+    };
+    if let Some(python) = candidate.filter(works) {
+        return Some(python);
+    }
+    let message =
+        format!("{test}: SKIPPED, NOT TESTED: no Python with pyulog; `make .venv/ready` installs it");
+    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
+    // Past the capture of the test's output.
+    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
+    None
+}
+
+#[test]
+fn logs_of_pyulog_give_the_verdicts_of_its_messages() {
+    let Some(python) = python("logs_of_pyulog_give_the_verdicts_of_its_messages") else { return };
+    let folder = Folder::new();
+    let spec = folder.file("ulog.rondel", SPECIFICATION);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../rondel-recording/tests/independent/ulog.py");
+    let written = Command::new(python).arg("-B").arg(script).arg(folder.as_path()).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let check = |file: &str, more: &[&str]| {
+        let file = folder.path(file);
+        rondel(["check", "--format", "json", "-e", "every", "-q", &spec, &file].iter().chain(more))
+    };
+    let expected = check("lines.jsonl", &[]);
+    expected.expect_status(1);
+    assert!(expected.stdout.lines().count() > 3000, "{}", expected.stderr);
+    let checked = check("pyulog.ulg", &[]);
+    assert_eq!(checked.stdout, expected.stdout, "{}", checked.stderr);
+    assert_eq!(check("own.ulg", &[]).stdout, expected.stdout);
+    // What depends on a dropout is inconclusive.
+    let dropout = check("dropout.ulg", &[]);
+    let undecided = |text: &str| text.matches("inconclusive").count();
+    assert!(undecided(&dropout.stdout) > undecided(&expected.stdout), "{}", dropout.stderr);
+    rondel(["check", &spec, &folder.path("dropout.ulg")]).expect_stderr(&["1 dropout"]);
+    let listed = rondel(["topics", &folder.path("own.ulg")]);
+    listed.expect_status(0);
+    for topic in ["battery_status/1  ulog/battery_status", "logged_messages", "parameters", "ulog"] {
+        assert!(listed.stdout.contains(topic), "{}", listed.stdout);
+    }
+    let drafted = folder.path("drafted");
+    rondel(["init", &folder.path("pyulog.ulg"), "--folder", &drafted]).expect_status(0);
+    rondel(["check", "-q", &format!("{drafted}/first.rondel"), &folder.path("pyulog.ulg")]).expect_status(0);
+    let picture = folder.path("log.svg");
+    rondel(["plot", "-o", &picture, &spec, &folder.path("pyulog.ulg")]).expect_status(0);
+    let typed =
+        "topic attitude \"vehicle_attitude\" : ulog/msg/vehicle_attitude\nproperty p = attitude.q[0] > 0.5\n";
+    let typed = folder.file("typed.rondel", typed);
+    rondel(["check", &typed, &folder.path("pyulog.ulg")]).expect_status(0);
+    let at = [
+        "--time-field",
+        "timestamp",
+        "--time-unit",
+        "us",
+        "-q",
+        "-f",
+        "q[1] < 2",
+        "--topics",
+        "vehicle_attitude",
+    ];
+    rondel(["check"].iter().chain(&at).chain(&[folder.path("pyulog.ulg").as_str()])).expect_status(0);
+}
