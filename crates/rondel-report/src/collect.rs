@@ -6,7 +6,7 @@ use rondel_event::{Value, Verdict};
 use rondel_runtime::text::{parameters_text, value_text};
 use rondel_runtime::{Explanation, Report};
 
-use crate::results::{Change, Judged, Moment, Outcome, Signal, Violation};
+use crate::results::{Change, Judged, Moment, Outcome, Signal, SignalKind, Violation};
 
 /// Gathers the verdicts of one recording. It needs a report for every change of a verdict.
 #[derive(Clone, Debug)]
@@ -189,18 +189,36 @@ fn signals(explanation: &Explanation) -> Vec<Signal> {
 
 impl From<&rondel_runtime::Signal> for Signal {
     fn from(signal: &rondel_runtime::Signal) -> Signal {
-        let values = signal.values.iter().map(|(time, value)| (time.as_nanos(), json(value.as_ref())));
-        Signal { name: signal.name.clone(), values: values.collect() }
+        type Values = [(rondel_event::Timestamp, Option<Value>)];
+        let values = |values: &Values| {
+            let value = |(time, value): &(rondel_event::Timestamp, Option<Value>)| {
+                (time.as_nanos(), json(value.as_ref()))
+            };
+            values.iter().map(value).collect()
+        };
+        let known = signal.values.iter().find_map(|(_, value)| value.as_ref());
+        Signal {
+            name: signal.name.clone(),
+            kind: match known {
+                Some(Value::Time(_)) => SignalKind::Time,
+                Some(Value::Duration(_)) => SignalKind::Duration,
+                _ => SignalKind::Number,
+            },
+            thresholds: signal.thresholds.clone(),
+            values: values(&signal.values),
+            upper: values(&signal.upper),
+        }
     }
 }
 
-/// Numbers and truths as such, other values as text.
+/// Numbers and truths as such, times and durations in seconds, texts in quotes.
 fn json(value: Option<&Value>) -> serde_json::Value {
     match value {
         None => serde_json::Value::Null,
         Some(Value::Bool(value)) => (*value).into(),
         Some(Value::Int(value)) => (*value).into(),
         Some(Value::Float(value)) => (*value).into(),
+        Some(Value::Time(nanos) | Value::Duration(nanos)) => (*nanos as f64 / 1e9).into(),
         Some(other) => value_text(other).into(),
     }
 }

@@ -12,7 +12,8 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 62re
 h1 { font-size: 1.4rem } h2 { font-size: 1.15rem; margin-top: 2.2rem } h3 { font-size: 1rem; margin: 1.6rem 0 .3rem }
 table { border-collapse: collapse; width: 100% } th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #e4e4e4; vertical-align: top }
 code, pre { font: 13px/1.4 ui-monospace, monospace } pre { background: #f6f6f4; padding: .6rem; overflow-x: auto }
-.satisfied { color: #2e7d4f } .violated { color: #b3261e; font-weight: 600 } .inconclusive, .vacuous { color: #8a6d1a; font-weight: 600 }
+.satisfied { color: #00704f } .violated { color: #a84a00; font-weight: 600 } .inconclusive, .vacuous { color: #6b6100; font-weight: 600 }
+.satisfied::before { content: \"✓ \" } .violated::before { content: \"✗ \" } .inconclusive::before, .vacuous::before { content: \"? \" }
 .note { color: #666; font-size: .9em } svg { display: block; max-width: 100%; height: auto } details { margin: .4rem 0 }
 .evidence { width: auto; font-size: .9em }
 ";
@@ -35,6 +36,7 @@ pub fn write(results: &Results) -> String {
                     (counted(results.recordings.len() as u64, "recording", "recordings"))
                     ", checked by Rondel " (results.version)
                 }
+                (PreEscaped(plot::key(results)))
                 @if results.recordings.len() > 1 { (overview(results)) }
                 @for (i, recording) in results.recordings.iter().enumerate() { (section(results, i, recording)) }
             }
@@ -88,7 +90,7 @@ fn section(results: &Results, i: usize, recording: &Recording) -> Markup {
         }
         @if let Some((begin, end)) = recording.begin.zip(recording.end).filter(|_| !recording.signals.is_empty()) {
             h3 { "Fields" }
-            (PreEscaped(plot::courses(&recording.signals, begin, end)))
+            (PreEscaped(plot::courses(recording, begin, end)))
         }
         @for (claim, judged) in results.judged(recording).filter(|(_, judged)| !judged.violations.is_empty()) {
             h3 { (claim.name) }
@@ -123,7 +125,7 @@ fn row(recording: &Recording, claim: &Claim, judged: &Judged) -> Markup {
             }
             td {
                 @if let Some((begin, end)) = recording.begin.zip(recording.end) {
-                    (PreEscaped(plot::timeline(&judged.changes, begin, end)))
+                    (PreEscaped(plot::timeline(judged, begin, end)))
                 }
             }
         }

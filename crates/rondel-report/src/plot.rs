@@ -1,58 +1,138 @@
-//! Small plots as SVG: a verdict over time, and the signals around a violation.
+//! Plots as SVG: verdicts over time, and the signals of a recording or around a violation.
+//!
+//! The colours are those of Okabe and Ito, which people with any kind of colour vision tell apart. Verdicts have a shape
+//! of their own as well: a low bar where satisfied, a full one where violated, a hatched one where undecided.
+
+mod axis;
+mod signal;
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::results::{Change, Judged, Outcome, Recording, Results, Signal};
+use axis::{Times, width_of, wrapped};
 
-const WIDTH: u32 = 640;
-/// The height of a verdict, and of one signal.
-const BAR: u32 = 18;
-const SIGNAL: u32 = 84;
-/// The room for the name of a signal and its scale.
-const MARGIN: i32 = 190;
+/// The width of the part with data.
+const DATA: i32 = 640;
+/// The room right of it, for the names of thresholds.
+const RIGHT: i32 = 64;
+/// The height of a verdict, and the distance of two.
+const BAR: i32 = 18;
+const ROW: i32 = BAR + 8;
+/// The height of a signal.
+const SIGNAL: i32 = 96;
+/// The height of an axis of time.
+const AXIS: i32 = 30;
+/// The room for names and the ticks of signals: at least, and at most.
+const NAMES: [i32; 2] = [120, 440];
+/// The room for the ticks of signals.
+const TICKS: i32 = 44;
+/// The least width of what must be seen.
+const SEEN: i32 = 2;
 
-fn colour(verdict: Outcome) -> RGBColor {
-    match verdict {
-        Outcome::Satisfied => RGBColor(0x4c, 0xaf, 0x72),
-        Outcome::Violated => RGBColor(0xd6, 0x45, 0x45),
-        Outcome::Inconclusive | Outcome::Vacuous => RGBColor(0xc9, 0xc3, 0xb0),
-    }
+const TEXT: RGBColor = RGBColor(0x33, 0x33, 0x33);
+const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+/// Bluish green, vermilion, yellow and sky blue.
+const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
+const VERMILION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+const YELLOW: RGBColor = RGBColor(0xf0, 0xe4, 0x42);
+const SKY: RGBColor = RGBColor(0x56, 0xb4, 0xe9);
+/// Blue, for signals, and reddish purple, for thresholds.
+const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+/// Text of a size, with its anchor at the middle of its height.
+fn text<'t>(size: i32, at: HPos) -> TextStyle<'t> {
+    ("sans-serif", size).into_font().color(&TEXT).pos(Pos::new(at, VPos::Center))
 }
 
-/// The verdict over the time of a recording, as a bar.
-pub(crate) fn timeline(changes: &[Change], begin: i64, end: i64) -> String {
+/// Draws a picture of this size. Drawing into memory does not fail.
+fn picture(width: i32, height: i32, draw: impl FnOnce(&Area<'_>)) -> String {
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, BAR)).into_drawing_area();
-        band(&area, changes, (begin, end), (0, WIDTH as i32), 0);
+        let area =
+            SVGBackend::with_string(&mut svg, (width as u32, height.max(1) as u32)).into_drawing_area();
+        draw(&area);
         let _ = area.present();
     }
     svg
 }
 
-/// The verdict over a span of time, as a bar between two columns.
-fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, right): (i32, i32), top: i32) {
-    let span = end.saturating_sub(begin).max(1) as f64;
-    let (left, right) = (f64::from(left), f64::from(right));
-    let x = |time: i64| (left + time.saturating_sub(begin) as f64 / span * (right - left)).clamp(left, right);
-    let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
-    let bars: Vec<(&Change, i64)> = changes.iter().zip(ends).collect();
-    // Violations last: what comes after one of an instant would cover it.
-    let is_violated = |change: &Change| change.verdict == Outcome::Violated;
-    let (last, first): (Vec<_>, Vec<_>) = bars.into_iter().partition(|(change, _)| is_violated(change));
-    for (change, until) in first.into_iter().chain(last) {
-        let (from, until) = (x(change.time_ns), x(until));
-        // A violation of an instant is seen, too, and at the end.
-        let from = if is_violated(change) { from.min(right - 2.0) } else { from };
-        let until = if is_violated(change) { until.max(from + 2.0) } else { until };
-        let bar = [(from as i32, top), (until.ceil() as i32, top + BAR as i32)];
-        // Drawing into memory does not fail.
-        let _ = area.draw(&Rectangle::new(bar, colour(change.verdict).filled()));
+/// The room for these names.
+fn room_for<'n>(names: impl Iterator<Item = &'n str>) -> i32 {
+    let longest = names.map(|name| width_of(name, 12)).max().unwrap_or(0);
+    (longest + TICKS + 16).clamp(NAMES[0], NAMES[1])
+}
+
+/// Writes a name left of the data, in up to `lines` lines around a height.
+fn write_name(area: &Area<'_>, name: &str, (room, middle): (i32, i32), lines: usize) {
+    let parts = wrapped(name, room - 12, 12, lines);
+    let first = middle - (parts.len() as i32 - 1) * 7;
+    for (i, part) in (0..).zip(parts) {
+        let _ = area.draw(&Text::new(part, (4, first + i * 14), text(12, HPos::Left)));
     }
 }
 
-/// The changes to draw where nothing else shows the outcome: what is vacuous or inconclusive must not look satisfied.
+/// The verdict over the time of a recording, as a bar.
+pub(crate) fn timeline(judged: &Judged, begin: i64, end: i64) -> String {
+    picture(DATA, BAR, |area| band(area, &shown_changes(judged), (begin, end), (0, DATA), 0))
+}
+
+/// The verdict over a span of time, as a bar between two columns.
+fn band(area: &Area<'_>, changes: &[Change], (begin, end): (i64, i64), (left, right): (i32, i32), top: i32) {
+    let times = Times { begin, end, left, right };
+    let ends = changes.iter().skip(1).map(|change| change.time_ns).chain([end]);
+    let mut bars: Vec<(&Change, i64)> = changes.iter().zip(ends).collect();
+    // The worst last: what comes after one of an instant would cover it.
+    bars.sort_by_key(|(change, _)| match change.verdict {
+        Outcome::Satisfied => 0,
+        Outcome::Vacuous | Outcome::Inconclusive => 1,
+        Outcome::Violated => 2,
+    });
+    for (change, until) in bars {
+        let (mut from, mut until) = (times.x(change.time_ns), times.x(until));
+        if change.verdict != Outcome::Satisfied {
+            // One of an instant is seen, too, and at the end.
+            from = from.min(right - SEEN);
+            until = until.max(from + SEEN);
+        }
+        mark(area, change.verdict, (from, until), top);
+    }
+}
+
+/// A verdict between two columns: its colour and its shape.
+fn mark(area: &Area<'_>, verdict: Outcome, (from, until): (i32, i32), top: i32) {
+    let (colour, from_top) = match verdict {
+        Outcome::Satisfied => (GREEN, BAR - 7),
+        Outcome::Violated => (VERMILION, 0),
+        Outcome::Inconclusive => (YELLOW, 0),
+        Outcome::Vacuous => (SKY, BAR / 2 - 2),
+    };
+    let bar = [(from, top + from_top), (until, top + BAR)];
+    let _ = area.draw(&Rectangle::new(bar, colour.filled()));
+    if verdict != Outcome::Inconclusive {
+        return;
+    }
+    // Strokes from below to above, cut at the ends.
+    let mut foot = from - BAR + 4;
+    while foot < until {
+        let (start, end) = (foot.max(from), (foot + BAR).min(until));
+        if start < end {
+            let height = |x: i32| top + BAR - (x - foot);
+            let _ = area
+                .draw(&PathElement::new([(start, height(start)), (end, height(end))], TEXT.stroke_width(1)));
+        }
+        foot += 6;
+    }
+    let sides = [[(from, top), (until, top)], [(from, top + BAR), (until, top + BAR)]];
+    for side in sides {
+        let _ = area.draw(&PathElement::new(side, TEXT.stroke_width(1)));
+    }
+}
+
+/// The changes to draw: what is vacuous or inconclusive as a whole must not look satisfied.
 fn shown_changes(judged: &Judged) -> Vec<Change> {
     let doubtful = matches!(judged.outcome, Outcome::Vacuous | Outcome::Inconclusive);
     let shown = |change: &Change| match change.verdict {
@@ -62,92 +142,97 @@ fn shown_changes(judged: &Judged) -> Vec<Change> {
     judged.changes.iter().map(shown).collect()
 }
 
-/// The verdicts of all properties in all recordings: a bar for each, below the name of its recording and above the
-/// axis of its time.
+/// What the shapes of bars mean, for the outcomes that are there.
+fn legend(area: &Area<'_>, outcomes: &[Outcome], (mut left, top): (i32, i32)) {
+    for outcome in outcomes {
+        mark(area, *outcome, (left, left + 24), top);
+        let _ = area.draw(&Text::new(outcome.as_str(), (left + 30, top + BAR / 2), text(11, HPos::Left)));
+        left += 44 + width_of(outcome.as_str(), 11);
+    }
+}
+
+/// The outcomes that bars show, the best first.
+fn outcomes<'j>(all: impl Iterator<Item = &'j Judged>) -> Vec<Outcome> {
+    let mut found: Vec<Outcome> =
+        all.flat_map(|judged| shown_changes(judged).into_iter().map(|change| change.verdict)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What the shapes of all bars of a page mean.
+pub(crate) fn key(results: &Results) -> String {
+    let all = results.recordings.iter().flat_map(|recording| &recording.properties);
+    let outcomes = outcomes(all);
+    picture(DATA, BAR + 2, |area| legend(area, &outcomes, (0, 1)))
+}
+
+/// The verdicts of all properties in all recordings, and the fields: for each recording a bar for each property, below the
+/// name of the recording and above the axis of its time.
 pub(crate) fn verdicts(results: &Results) -> String {
-    const ROW: i32 = BAR as i32 + 8;
-    let rows: usize = results.recordings.iter().map(|recording| recording.properties.len() + 2).sum();
-    let drawn: usize = results.recordings.iter().map(|recording| recording.signals.len()).sum();
-    let height = |rows: usize, each: i32| each.saturating_mul(i32::try_from(rows).unwrap_or(i32::MAX));
-    let height = height(rows.max(1), ROW).saturating_add(height(drawn, SIGNAL as i32));
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
-        let text = |size: i32, h: HPos| {
-            ("sans-serif", size).into_font().color(&RGBColor(0x44, 0x44, 0x44)).pos(Pos::new(h, VPos::Center))
-        };
-        let right = WIDTH as i32 - 10;
+    let names = results.properties.iter().map(|claim| claim.name.as_str());
+    let signals = results.recordings.iter().flat_map(|recording| &recording.signals);
+    let left = room_for(names.chain(signals.map(|signal| signal.name.as_str())));
+    let height = |recording: &Recording| {
+        let rows = i32::try_from(recording.properties.len()).unwrap_or(i32::MAX / ROW - 2);
+        let signals = i32::try_from(recording.signals.len()).unwrap_or(0);
+        ROW.saturating_mul(rows + 1).saturating_add(signals.saturating_mul(SIGNAL)).saturating_add(AXIS)
+    };
+    let all = results.recordings.iter().map(height).fold(ROW, i32::saturating_add);
+    picture(left + DATA + RIGHT, all.min(1 << 20), |area| {
         let mut top = 0;
         for recording in &results.recordings {
-            let problem = recording.problem.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            let title = format!("{}{problem}", recording.name);
-            let _ = area.draw(&Text::new(title, (4, top + ROW / 2), text(12, HPos::Left)));
-            top += ROW;
-            let span = recording.begin.zip(recording.end);
-            for (claim, judged) in results.judged(recording) {
-                let name = shortened(&claim.name);
-                let _ = area.draw(&Text::new(name, (4, top + BAR as i32 / 2), text(12, HPos::Left)));
-                if let Some(span) = span {
-                    band(&area, &shown_changes(judged), span, (MARGIN, right), top);
-                }
-                top += ROW;
-            }
-            for signal in &recording.signals {
-                if let Some((begin, end)) = span {
-                    course(&area, signal, (begin, end), top, &text);
-                }
-                top += SIGNAL as i32;
-            }
-            let (begin, end) = match span {
-                Some((begin, end)) => (recording.time(begin), recording.time(end)),
-                None => ("no message".to_owned(), String::new()),
-            };
-            let _ = area.draw(&Text::new(begin, (MARGIN, top + 4), text(11, HPos::Left)));
-            let _ = area.draw(&Text::new(end, (right, top + 4), text(11, HPos::Right)));
-            top += ROW;
+            draw_recording(area, results, recording, (left, top));
+            top = top.saturating_add(height(recording));
         }
-        let _ = area.present();
+        let judged = results.recordings.iter().flat_map(|recording| &recording.properties);
+        legend(area, &outcomes(judged), (left, top + 2));
+    })
+}
+
+fn draw_recording(area: &Area<'_>, results: &Results, recording: &Recording, (left, mut top): (i32, i32)) {
+    let problem = recording.problem.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let title = format!("{}{problem}", recording.name);
+    let _ = area.draw(&Text::new(title, (4, top + ROW / 2), text(12, HPos::Left)));
+    top += ROW;
+    let right = left + DATA;
+    let span = recording.begin.zip(recording.end);
+    for (claim, judged) in results.judged(recording) {
+        write_name(area, &claim.name, (left, top + BAR / 2), 1);
+        if let Some(span) = span {
+            band(area, &shown_changes(judged), span, (left, right), top);
+        }
+        top += ROW;
     }
-    svg
+    for signal in &recording.signals {
+        if let Some((begin, end)) = span {
+            let times = Times { begin, end, left, right };
+            signal::draw(area, recording, signal, &times, top);
+        }
+        top += SIGNAL;
+    }
+    match span {
+        Some((begin, end)) => Times { begin, end, left, right }.axis(area, recording, top),
+        None => {
+            let _ = area.draw(&Text::new("no message", (left, top + 8), text(11, HPos::Left)));
+        }
+    }
 }
 
 /// The fields of a recording over its whole time.
-pub(crate) fn courses(signals: &[Signal], begin: i64, end: i64) -> String {
-    let height = SIGNAL.saturating_mul(u32::try_from(signals.len()).unwrap_or(u32::MAX)) + 4;
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        let text = |size: i32, h: HPos| {
-            ("sans-serif", size).into_font().color(&RGBColor(0x44, 0x44, 0x44)).pos(Pos::new(h, VPos::Center))
-        };
-        for (i, signal) in signals.iter().enumerate() {
-            course(&area, signal, (begin, end), (i as u32 * SIGNAL) as i32, &text);
+pub(crate) fn courses(recording: &Recording, begin: i64, end: i64) -> String {
+    let left = room_for(recording.signals.iter().map(|signal| signal.name.as_str()));
+    let count = i32::try_from(recording.signals.len()).unwrap_or(0);
+    picture(left + DATA + RIGHT, count.saturating_mul(SIGNAL) + AXIS, |area| {
+        let times = Times { begin, end, left, right: left + DATA };
+        for (i, signal) in (0..count).zip(&recording.signals) {
+            signal::draw(area, recording, signal, &times, i * SIGNAL);
         }
-        let _ = area.present();
-    }
-    svg
+        times.axis(area, recording, count * SIGNAL);
+    })
 }
 
-/// A field over a span of time, below `top`.
-fn course<'t>(
-    area: &Area<'_>,
-    signal: &Signal,
-    (begin, end): (i64, i64),
-    top: i32,
-    text: &dyn Fn(i32, HPos) -> TextStyle<'t>,
-) {
-    let span = end.saturating_sub(begin).max(1) as f64;
-    let room = f64::from(WIDTH as i32 - 10 - MARGIN);
-    let x = |time: i64| {
-        let share = (time.saturating_sub(begin) as f64 / span).clamp(0.0, 1.0);
-        MARGIN + (share * room) as i32
-    };
-    let (top, bottom) = (top + 6, top + SIGNAL as i32 - 10);
-    let _ = area.draw(&Text::new(shortened(&signal.name), (4, (top + bottom) / 2), text(12, HPos::Left)));
-    draw_signal(area, signal, &x, (top, bottom), end, text);
-}
-
-/// The signals as steps over one axis of time, with a line at the violation.
+/// The signals over one axis of time, with a line at the violation.
 pub(crate) fn signals(recording: &Recording, signals: &[Signal], at: i64) -> String {
     let times = signals.iter().flat_map(|signal| signal.values.iter().map(|(time, _)| *time));
     let (Some(first), Some(last)) = (times.clone().min(), times.chain([at]).max()) else {
@@ -156,101 +241,20 @@ pub(crate) fn signals(recording: &Recording, signals: &[Signal], at: i64) -> Str
     let (begin, end) = (first.min(at), last.max(at));
     let margin = (end.saturating_sub(begin) / 20).max(1);
     let (begin, end) = (begin.saturating_sub(margin), end.saturating_add(margin));
-    let height = SIGNAL * signals.len() as u32 + 20;
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        let x = |time: i64| {
-            let room = f64::from(WIDTH as i32 - MARGIN - 10);
-            MARGIN
-                + ((time.saturating_sub(begin)) as f64 / end.saturating_sub(begin).max(1) as f64 * room)
-                    as i32
-        };
-        let text = |size: i32, h: HPos| {
-            ("sans-serif", size).into_font().color(&RGBColor(0x44, 0x44, 0x44)).pos(Pos::new(h, VPos::Center))
-        };
-        for (i, signal) in signals.iter().enumerate() {
-            let top = (i as u32 * SIGNAL) as i32 + 8;
-            let bottom = top + SIGNAL as i32 - 16;
-            let _ =
-                area.draw(&Text::new(shortened(&signal.name), (4, (top + bottom) / 2), text(12, HPos::Left)));
-            draw_signal(&area, signal, &x, (top, bottom), end, &text);
+    let left = room_for(signals.iter().map(|signal| signal.name.as_str()));
+    let count = i32::try_from(signals.len()).unwrap_or(0);
+    let height = count.saturating_mul(SIGNAL);
+    picture(left + DATA + RIGHT, height + AXIS + 14, |area| {
+        let times = Times { begin, end, left, right: left + DATA };
+        for (i, signal) in (0..count).zip(signals) {
+            signal::draw(area, recording, signal, &times, i * SIGNAL);
         }
-        let line = [(x(at), 0), (x(at), height as i32 - 18)];
-        let _ = area.draw(&PathElement::new(line, colour(Outcome::Violated).stroke_width(1)));
-        let _ = area.draw(&Text::new(recording.time(at), (x(at), height as i32 - 8), text(11, HPos::Center)));
-        let _ = area.present();
-    }
-    svg
-}
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
-fn draw_signal<'t>(
-    area: &Area<'_>,
-    signal: &Signal,
-    x: &dyn Fn(i64) -> i32,
-    (top, bottom): (i32, i32),
-    end: i64,
-    text: &dyn Fn(i32, HPos) -> TextStyle<'t>,
-) {
-    let _ = area.draw(&Rectangle::new(
-        [(MARGIN, top), (WIDTH as i32 - 10, bottom)],
-        RGBColor(0xdd, 0xdd, 0xdd).stroke_width(1),
-    ));
-    let number = |value: &serde_json::Value| match value {
-        serde_json::Value::Bool(value) => Some(f64::from(u8::from(*value))),
-        value => value.as_f64().filter(|number| number.is_finite()),
-    };
-    let numbers = signal.values.iter().filter_map(|(_, value)| number(value));
-    let (least, most) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), n| (a.min(n), b.max(n)));
-    let is_number = least <= most;
-    let y = |n: f64| {
-        let share = if most > least { (n - least) / (most - least) } else { 0.5 };
-        bottom - 6 - (share * f64::from(bottom - top - 12)) as i32
-    };
-    let blue = RGBColor(0x2f, 0x6f, 0xb0);
-    let ends = signal.values.iter().skip(1).map(|(time, _)| *time).chain([end]);
-    let mut before: Option<i32> = None;
-    for ((time, value), until) in signal.values.iter().zip(ends) {
-        let (from, until) = (x(*time), x(until));
-        match number(value) {
-            Some(n) => {
-                let y = y(n);
-                let start = before.map_or((from, y), |before| (from, before));
-                let _ = area.draw(&PathElement::new([start, (from, y), (until, y)], blue.stroke_width(2)));
-                before = Some(y);
-            }
-            None => {
-                before = None;
-                let shown = value.as_str().unwrap_or("?");
-                let _ = area.draw(&PathElement::new([(from, top), (from, bottom)], blue.mix(0.5)));
-                let at = (from + 3, (top + bottom) / 2);
-                let _ = area.draw(&Text::new(shortened(shown), at, text(11, HPos::Left)));
-            }
-        }
-    }
-    if is_number {
-        let _ = area.draw(&Text::new(short(most), (MARGIN - 4, top + 6), text(10, HPos::Right)));
-        if most > least {
-            let _ = area.draw(&Text::new(short(least), (MARGIN - 4, bottom - 6), text(10, HPos::Right)));
-        }
-    }
-}
-
-/// A number in few digits.
-fn short(number: f64) -> String {
-    let text = format!("{number:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// The end of a long name, which says most.
-fn shortened(name: &str) -> String {
-    const MOST: usize = 24;
-    let length = name.chars().count();
-    if length <= MOST {
-        name.to_owned()
-    } else {
-        format!("…{}", name.chars().skip(length - MOST + 1).collect::<String>())
-    }
+        let x = times.x(at);
+        let _ = area.draw(&PathElement::new([(x, 0), (x, height)], VERMILION.stroke_width(2)));
+        times.axis(area, recording, height);
+        let label = recording.time(at);
+        let half = width_of(&label, 11) / 2;
+        let middle = x.clamp(half, (left + DATA + RIGHT - half).max(half));
+        let _ = area.draw(&Text::new(label, (middle, height + AXIS + 4), text(11, HPos::Center)));
+    })
 }

@@ -191,13 +191,42 @@ pub struct Moment {
     pub values: Vec<(String, Option<String>)>,
 }
 
-/// A field over time.
+/// A field or a term over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Signal {
-    /// The field.
+    /// The field or term.
     pub name: String,
-    /// From each time on, the value: a number or a text.
+    /// The meaning of its numbers.
+    #[serde(default, skip_serializing_if = "SignalKind::is_number")]
+    pub kind: SignalKind,
+    /// The constants that it is compared with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<f64>,
+    /// From each time on, the value: a number, a truth or a text; of an array its least element.
     pub values: Vec<(i64, serde_json::Value)>,
+    /// Of an array, from each time on its greatest element.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upper: Vec<(i64, serde_json::Value)>,
+}
+
+/// The meaning of the numbers of a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SignalKind {
+    /// A number; other values are truths and texts.
+    #[default]
+    Number,
+    /// A time in seconds.
+    Time,
+    /// A duration in seconds.
+    Duration,
+}
+
+impl SignalKind {
+    /// Whether it is a number, which is not written.
+    fn is_number(&self) -> bool {
+        *self == SignalKind::Number
+    }
 }
 
 /// A report is not of the format that this version reads.

@@ -229,6 +229,8 @@ impl Reports {
         let course = self.robustness.as_ref().map(|course| rondel_runtime::Signal {
             name: ROBUSTNESS.to_owned(),
             values: course.values().collect(),
+            thresholds: vec![0.0],
+            upper: Vec::new(),
         });
         self.results.recordings.push(Recording {
             name: name.to_owned(),

@@ -20,10 +20,11 @@ fn a_picture_has_a_band_for_each_verdict() {
     for name in ["low", "high", "0 s", "10 s"] {
         assert!(svg.lines().any(|line| line.trim() == name), "{name} is not in\n{svg}");
     }
-    // `low` is violated from 5 s to 10 s: the second half of the columns from 190 to 630.
-    let violated: Vec<&str> = svg.lines().filter(|line| line.contains("#D64545")).collect();
-    assert_eq!(violated.len(), 1, "{svg}");
-    assert!(violated[0].contains("x=\"410\"") && violated[0].contains("width=\"220\""), "{violated:?}");
+    // `low` is violated from 5 s to 10 s: the second half of the columns from 120 to 760.
+    let violated: Vec<&str> = svg.lines().filter(|line| line.contains("#D55E00")).collect();
+    // One is in the legend.
+    assert_eq!(violated.len(), 2, "{svg}");
+    assert!(violated[0].contains("x=\"440\"") && violated[0].contains("width=\"320\""), "{violated:?}");
 }
 
 #[test]
@@ -38,7 +39,7 @@ fn a_vacuous_property_does_not_look_satisfied() {
     let picture = folder.path("a.svg");
     rondel(["check", &spec, &trace, "--report", &format!("svg={picture}")]).expect_status(4);
     let svg = std::fs::read_to_string(picture).unwrap();
-    assert!(svg.contains("#C9C3B0") && !svg.contains("#4CAF72"), "{svg}");
+    assert!(svg.contains("#56B4E9") && !svg.contains("#009E73"), "{svg}");
 }
 
 /// The lines of text in a picture.
@@ -80,16 +81,17 @@ fn fields_and_verdicts_are_drawn() {
         "pose.y[1]",
         "pose.mode[0]",
         "&quot;run&quot;",
-        "99.5",
+        "50",
+        "4",
         "0 s",
     ] {
         assert!(shown.contains(&name), "{name} is not in {shown:?}");
     }
     // The violations of an instant are seen although a satisfied time follows each.
     let bars: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect")).collect();
-    let first_red = bars.iter().position(|bar| bar.contains("#D64545")).unwrap();
-    assert_eq!(bars.iter().filter(|bar| bar.contains("#D64545")).count(), 3 + 1, "{svg}");
-    assert!(bars[..first_red].iter().any(|bar| bar.contains("#4CAF72")), "{svg}");
+    let first_red = bars.iter().position(|bar| bar.contains("#D55E00")).unwrap();
+    assert_eq!(bars.iter().filter(|bar| bar.contains("#D55E00")).count(), 3 + 1 + 1, "{svg}");
+    assert!(bars[..first_red].iter().any(|bar| bar.contains("#009E73")), "{svg}");
     // However many values there are.
     assert!(svg.len() < 4_000_000, "{}", svg.len());
 
@@ -118,4 +120,48 @@ fn what_cannot_be_drawn_is_named() {
     let empty = folder.file("empty.jsonl", "");
     rondel(["plot", &spec, &empty, "--out", &out]).expect_status(0);
     assert!(std::fs::read_to_string(&out).unwrap().contains("no message"));
+}
+
+#[test]
+fn thresholds_arrays_times_and_brief_verdicts_are_drawn() {
+    let folder = Folder::new();
+    let spec = folder.file(
+        "a.rondel",
+        "topic s { r: [float], at: time, a_field_with_a_name_that_is_long_but_fits: float }\n\
+         property clear = all r in s.r: r > 0.25\n\
+         property later = s.at > prev(s.at)\n\
+         property low = mean(s.a_field_with_a_name_that_is_long_but_fits) over 3 < 7.5\n",
+    );
+    let mut lines = String::new();
+    for i in 0..5_000_u32 {
+        let time = 1_795_360_400 + i;
+        let at = if i == 2_500 { "null".to_owned() } else { time.to_string() };
+        lines += &format!(
+            "{{\"time\":{time},\"topic\":\"s\",\"r\":[1.5,{}],\"at\":{at},\
+             \"a_field_with_a_name_that_is_long_but_fits\":{}}}\n",
+            1 + i % 3,
+            i % 9
+        );
+    }
+    let trace = folder.file("a.jsonl", &lines);
+    let picture = folder.path("a.svg");
+    rondel(["plot", &spec, &trace, "--quiet", "--out", &picture]).expect_status(0);
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    let shown = texts(&svg);
+    for name in [
+        "s.r",
+        "0.25",
+        "s.at",
+        "+2000 s",
+        "7.5",
+        "s.a_field_with_a_name_that_is_long_but_fits",
+        "mean(s.a_field_with_a_name_that_is_long_but_fits) over 3",
+        "inconclusive",
+    ] {
+        assert!(shown.contains(&name), "{name} is not in {shown:?}");
+    }
+    // One message in 5,000 is undecided, and seen; a time is a line and no text for each message.
+    let hatched = svg.lines().filter(|line| line.contains("#F0E442")).count();
+    assert!(hatched >= 3, "{svg}");
+    assert!(svg.len() < 400_000, "{}", svg.len());
 }

@@ -31,6 +31,16 @@ pub struct Course {
     width: i64,
 }
 
+/// How a field or term is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawn<'d> {
+    pub(super) name: &'d str,
+    /// The constants that it is compared with.
+    pub(super) thresholds: &'d [f64],
+    /// The number of the field that is its upper end.
+    pub(super) upper: Option<usize>,
+}
+
 impl Courses {
     /// Adds the value that a field of an instance has from a time on.
     pub(super) fn add(&mut self, field: usize, instance: String, time: i64, value: Option<Value>) {
@@ -43,12 +53,18 @@ impl Courses {
     }
 
     /// The courses, named by fields and instances, and how many values are in none.
-    pub(super) fn signals(&self, name: impl Fn(usize) -> String) -> (Vec<Signal>, u64) {
-        let signal = |((field, instance), course): (&(usize, String), &Course)| Signal {
-            name: format!("{}{instance}", name(*field)),
-            values: course.values().collect(),
+    pub(super) fn signals<'d>(&self, drawn: impl Fn(usize) -> Option<Drawn<'d>>) -> (Vec<Signal>, u64) {
+        let signal = |((field, instance), course): (&(usize, String), &Course)| {
+            let Drawn { name, thresholds, upper } = drawn(*field)?;
+            let upper = upper.and_then(|upper| self.courses.get(&(upper, instance.clone())));
+            Some(Signal {
+                name: format!("{name}{instance}"),
+                thresholds: thresholds.to_vec(),
+                values: course.values().collect(),
+                upper: upper.into_iter().flat_map(Course::values).collect(),
+            })
         };
-        (self.courses.iter().map(signal).collect(), self.left_out)
+        (self.courses.iter().filter_map(signal).collect(), self.left_out)
     }
 }
 
@@ -146,8 +162,9 @@ mod tests {
         for i in 0..100 {
             courses.add(0, format!("[{i}]"), i, Some(Value::Int(i)));
         }
-        let (signals, left_out) = courses.signals(|field| format!("f{field}"));
+        let (signals, left_out) =
+            courses.signals(|_| Some(Drawn { name: "f", thresholds: &[], upper: None }));
         assert_eq!((signals.len(), left_out), (FIELDS, 36));
-        assert_eq!(signals[0].name, "f0[0]");
+        assert_eq!(signals[0].name, "f[0]");
     }
 }

@@ -19,14 +19,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report, TermValue};
-use rondel_event::{Block, Path, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
+use rondel_event::{Block, Path, Quantifier, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{ExprId, Property, Spec, TimeModel};
 
 use crate::formula;
 use crate::specification::{Specification, looks_ahead};
 use crate::text::parameters_text;
 pub use courses::Course;
-use courses::Courses;
+use courses::{Courses, Drawn};
 use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
 use parts::{Parts, parts_of, seeing};
@@ -80,6 +80,8 @@ struct Watched {
     /// The name of each row, and how the row gets its values.
     names: Vec<String>,
     rows: Vec<Row>,
+    /// For each row the constants that it is compared with.
+    thresholds: Vec<Vec<f64>>,
     /// For each row whether its values are the same for all instances.
     shared: Vec<bool>,
     /// The formula, for the search for causes.
@@ -101,6 +103,10 @@ struct WatchedField {
     name: String,
     /// The properties that show it, and in which row.
     shown: Vec<(usize, usize)>,
+    /// The property whose messages bring it, of what is only drawn.
+    drawn_for: Option<usize>,
+    /// The constants that it is compared with.
+    thresholds: Vec<f64>,
 }
 
 /// The histories of a property, or of one of its instances.
@@ -150,10 +156,15 @@ pub struct Explanation {
 /// A field over time, before a violation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
-    /// The field.
+    /// The field or term.
     pub name: String,
-    /// From each time on, the value, none while it is unknown. Equal values may follow each other.
+    /// The constants that it is compared with.
+    pub thresholds: Vec<f64>,
+    /// From each time on, the value, none while it is unknown; of an array its least element. Equal values may follow
+    /// each other.
     pub values: Vec<(Timestamp, Option<Value>)>,
+    /// Of an array, from each time on its greatest element.
+    pub upper: Vec<(Timestamp, Option<Value>)>,
 }
 
 /// The histories of a property, or of an instance of it.
@@ -213,12 +224,17 @@ impl Explainer {
         let mut at = HashMap::new();
         for (i, property) in spec.properties.iter().enumerate() {
             let (mut names, mut rows, mut of_all) = (Vec::new(), Vec::new(), Vec::new());
+            let mut thresholds: HashMap<usize, Vec<f64>> = HashMap::new();
             let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
             let keys = KeyPlaces::new(spec, property);
-            let Parts { read, made, terms, stateful } = match property.criterion {
+            let Parts { read, made, arrays, terms, stateful } = match property.criterion {
                 None => parts_of(spec, property),
                 Some(_) => Default::default(),
             };
+            let compared = terms::thresholds(spec, property.formula);
+            for (id, array) in arrays.into_iter().filter(|_| courses) {
+                add_band(&mut fields, (spec, i), array, (&compared, id));
+            }
             for (id, (topic, path, read)) in read {
                 let (name, value_type) = match &read {
                     Read::Value(value_type) => (formula::field(spec, topic, &path), *value_type),
@@ -244,18 +260,33 @@ impl Explainer {
                 };
                 let row = if matches!(read, Read::Witness(..)) { Row::Element } else { Row::Field };
                 let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));
-                let is_known = |f: &WatchedField| (f.topic, &f.path, &f.read) == (topic, &path, &read);
+                let is_known = |f: &WatchedField| {
+                    f.drawn_for.is_none() && (f.topic, &f.path, &f.read) == (topic, &path, &read)
+                };
                 let known = fields.iter().position(is_known).unwrap_or_else(|| {
                     let (slot, shown, name) = (None, Vec::new(), name.clone());
-                    fields.push(WatchedField { topic, path, read, value_type, slot, name, shown });
+                    let (drawn_for, thresholds) = (None, Vec::new());
+                    fields.push(WatchedField {
+                        topic,
+                        path,
+                        read,
+                        value_type,
+                        slot,
+                        name,
+                        shown,
+                        drawn_for,
+                        thresholds,
+                    });
                     fields.len() - 1
                 });
+                add_all(&mut fields[known].thresholds, &compared, id);
                 // One node reads a field, and bindings of atoms may read it too.
                 if let Some((_, row)) = fields[known].shown.iter().find(|(property, _)| *property == i) {
                     shown.entry(id).or_default().push(*row);
                     continue;
                 }
                 shown.entry(id).or_default().push(names.len());
+                add_all(thresholds.entry(names.len()).or_default(), &compared, id);
                 fields[known].shown.push((i, names.len()));
                 rows.push(if runs { Row::Line } else { row });
                 of_all.push(!keys.is_keyed(topic));
@@ -287,6 +318,7 @@ impl Explainer {
             for id in terms.into_iter().filter(|id| can_watch(spec, property, *id)).take(TERMS) {
                 watched.push((watch(id), names.len()));
                 shown.entry(id).or_default().push(names.len());
+                add_all(thresholds.entry(names.len()).or_default(), &compared, id);
                 rows.push(Row::Term(TermCourse::of(spec, id)));
                 of_all.push(false);
                 names.push(formula::named(spec, id, property));
@@ -325,9 +357,21 @@ impl Explainer {
             let reason = Reason::new(spec, property, &shown, &rows);
             let shared = of_all.into_iter().map(|of_all| of_all && property.slice.is_some()).collect();
             let ends = until.is_some();
-            properties.push(Watched { time: property.time, names, rows, shared, reason, keys, ends });
+            let thresholds =
+                (0..names.len()).map(|row| thresholds.remove(&row).unwrap_or_default()).collect();
+            properties.push(Watched {
+                time: property.time,
+                names,
+                rows,
+                thresholds,
+                shared,
+                reason,
+                keys,
+                ends,
+            });
         }
-        let is_witness = |field: &&WatchedField| matches!(field.read, Read::Witness(..));
+        let is_witness =
+            |field: &&WatchedField| matches!(field.read, Read::Witness(..)) || field.drawn_for.is_some();
         let witnesses = fields.iter().filter(is_witness).map(|f| (f.topic, f.path.clone(), f.read.clone()));
         match Program::compile_with_terms(&augmented, &witnesses.collect::<Vec<_>>()) {
             Ok(program) => specification.program = Arc::new(program),
@@ -367,8 +411,22 @@ impl Explainer {
 
     /// The values of all fields from the beginning on, and how many values were too many; none unless they are wanted.
     pub(crate) fn courses(&self) -> (Vec<Signal>, u64) {
-        let name = |field: usize| self.fields.get(field).map_or_else(String::new, |field| field.name.clone());
-        self.courses.as_ref().map_or_else(Default::default, |courses| courses.signals(name))
+        let drawn = |number: usize| match self.fields.get(number) {
+            // The least and the greatest elements of an array follow each other.
+            Some(field) => {
+                let has_upper = field.drawn_for.is_some();
+                let is_upper = has_upper && matches!(field.read, Read::Elements(Quantifier::Max, _));
+                let upper = has_upper.then_some(number + 1);
+                (!is_upper).then_some(Drawn { name: &field.name, thresholds: &field.thresholds, upper })
+            }
+            None => {
+                let (property, row) = *self.parts.get(number - self.fields.len())?.shown.first()?;
+                let watched = self.properties.get(property)?;
+                let thresholds = watched.thresholds.get(row)?;
+                Some(Drawn { name: watched.names.get(row)?, thresholds, upper: None })
+            }
+        };
+        self.courses.as_ref().map_or_else(Default::default, |courses| courses.signals(drawn))
     }
 
     /// Takes the reports of a monitor's last call: on a block, whose first event is the step with this
@@ -431,10 +489,9 @@ impl Explainer {
                 let carried = field.slot.and_then(|slot| block.value(slot, field.value_type, row));
                 let Some(value) = carried else { continue };
                 let is_drawn = !matches!(field.read, Read::Witness(..));
-                if let (Some(courses), Some((property, _))) =
-                    (self.courses.as_mut().filter(|_| is_drawn), field.shown.first())
-                {
-                    let instance = match self.properties[*property].keys.key_of(block, row, field.topic) {
+                let of = field.drawn_for.or(field.shown.first().map(|(property, _)| *property));
+                if let (Some(courses), Some(property)) = (self.courses.as_mut().filter(|_| is_drawn), of) {
+                    let instance = match self.properties[property].keys.key_of(block, row, field.topic) {
                         KeyOf::One(key) => key,
                         KeyOf::All | KeyOf::None => String::new(),
                     };
@@ -489,7 +546,12 @@ impl Explainer {
 
     /// Records the value of a term at a time point.
     fn term(&mut self, term: &TermValue, key: &str) {
-        let Some(part) = self.parts.get(term.property as usize - self.properties.len()) else { return };
+        let number = term.property as usize - self.properties.len();
+        let Some(part) = self.parts.get(number) else { return };
+        let course = part.shown.first().map(|(property, row)| self.properties[*property].rows[*row]);
+        if let (Some(courses), Some(Row::Term(TermCourse::Held))) = (&mut self.courses, course) {
+            courses.add(self.fields.len() + number, key.to_owned(), term.time.as_nanos(), term.value.clone());
+        }
         for &(property, row) in &part.shown {
             let watched = &self.properties[property];
             let found = term.step.map(|step| (step, message(self.messages.all(), step)));
@@ -571,7 +633,8 @@ impl Explainer {
                 .filter_map(|place| Some((time(place)?, histories.of(row).at(place)?.clone())))
                 .collect();
             values.reverse();
-            Signal { name: name.clone(), values }
+            let thresholds = watched.thresholds.get(row).cloned().unwrap_or_default();
+            Signal { name: name.clone(), thresholds, values, upper: Vec::new() }
         };
         let fields = watched.names.iter().enumerate().filter(|(row, _)| {
             !matches!(
@@ -611,6 +674,44 @@ impl Kept {
         }
         let keep: Vec<Place> = keep.into_iter().collect();
         self.histories[row].thin(self.most, &keep);
+    }
+}
+
+/// Adds the thresholds of a node.
+fn add_all(to: &mut Vec<f64>, thresholds: &HashMap<ExprId, Vec<f64>>, of: ExprId) {
+    for threshold in thresholds.get(&of).into_iter().flatten() {
+        if !to.contains(threshold) {
+            to.push(*threshold);
+        }
+    }
+}
+
+/// Adds the least and the greatest elements of an array, which are drawn for a property, one after the other.
+fn add_band(
+    fields: &mut Vec<WatchedField>,
+    (spec, property): (&Spec, usize),
+    (topic, path): (TopicId, Path),
+    (thresholds, of): (&HashMap<ExprId, Vec<f64>>, ExprId),
+) {
+    let is_same =
+        |field: &&mut WatchedField| field.drawn_for.is_some() && (field.topic, &field.path) == (topic, &path);
+    if let Some(lower) = fields.iter_mut().find(is_same) {
+        return add_all(&mut lower.thresholds, thresholds, of);
+    }
+    for quantifier in [Quantifier::Min, Quantifier::Max] {
+        let mut field = WatchedField {
+            topic,
+            path: path.clone(),
+            read: Read::Elements(quantifier, Vec::new()),
+            value_type: ValueType::Float,
+            slot: None,
+            name: formula::field(spec, topic, &path),
+            shown: Vec::new(),
+            drawn_for: Some(property),
+            thresholds: Vec::new(),
+        };
+        add_all(&mut field.thresholds, thresholds, of);
+        fields.push(field);
     }
 }
 

@@ -6,7 +6,7 @@ use rondel_event::{Path, Quantifier, Read, TopicId, ValueType};
 use rondel_spec::{Expr, ExprId, Machine, MachineId, Property, Spec};
 
 use super::machines;
-use super::terms::{is_measured, shown_side};
+use super::terms::{compares_numbers, is_measured, shown_side};
 use crate::formula::{self, Atom, Pair, word};
 
 /// A field that a formula reads.
@@ -19,6 +19,8 @@ pub(super) struct Parts<'s> {
     pub(super) read: Vec<(ExprId, ReadField)>,
     /// The parts that are worth watching, from the outside in.
     pub(super) made: Vec<ExprId>,
+    /// The arrays whose elements are compared with numbers.
+    pub(super) arrays: Vec<(ExprId, (TopicId, Path))>,
     /// The terms whose values decide comparisons, from the outside in.
     pub(super) terms: Vec<ExprId>,
     /// The parts that are explained by the transitions of a machine.
@@ -29,6 +31,7 @@ pub(super) struct Parts<'s> {
 pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     let formula = property.formula;
     let (mut fields, mut parts, mut stateful) = (Vec::new(), Vec::new(), Vec::new());
+    let mut arrays = Vec::new();
     let (mut terms, mut full): (Vec<ExprId>, HashSet<ExprId>) = Default::default();
     let mut seen = HashSet::from([formula]);
     // Each node, and whether it may depend on a variable: then it cannot be a property.
@@ -40,6 +43,11 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
             && is_decided_by_one(*quantifier)
         {
             fields.push((id, (*topic, path.clone(), Read::Witness(*quantifier, conditions.clone()))));
+        }
+        if let Expr::Elements { topic, path, quantifier, conditions } = node
+            && compares_numbers(*quantifier, conditions)
+        {
+            arrays.push((id, (*topic, path.clone())));
         }
         let mut is_part = match node {
             Expr::Field { topic, path, value_type } => {
@@ -108,7 +116,7 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         let below = below.into_iter().rev().filter(|operand| seen.insert(*operand));
         open.extend(below.map(|operand| (operand, bound)));
     }
-    Parts { read: fields, made: parts, terms, stateful }
+    Parts { read: fields, made: parts, arrays, terms, stateful }
 }
 
 /// Whether a term reads a variable, of a quantifier or of a machine whose condition it is in.

@@ -1,6 +1,8 @@
 //! The terms of a formula whose values are shown: the sides of comparisons, and what they measure.
 
-use rondel_event::ValueType;
+use std::collections::{HashMap, HashSet};
+
+use rondel_event::{Condition, Quantifier, Test, Value, ValueType};
 use rondel_spec::{ChainMeasure, Expr, ExprId, Spec};
 
 use crate::formula::word;
@@ -63,14 +65,73 @@ pub(super) fn shown_side(spec: &Spec, test: ExprId, operand: ExprId) -> Option<E
             Expr::Call(function, ..) => function.result() == ValueType::Bool,
             _ => word(spec, test).is_some(),
         };
-    let mut side = operand;
-    while let Expr::ToFloat(inner) = spec.nodes[side.index()] {
-        side = inner;
-    }
+    let side = unconverted(spec, operand);
     let is_shown = match &spec.nodes[side.index()] {
         Expr::Literal(_) | Expr::Key(..) | Expr::Variable(..) => false,
         Expr::Field { .. } | Expr::Elements { .. } | Expr::Length { .. } | Expr::Number { .. } => false,
         _ => spec.value_type(side) != ValueType::Bool && !spec.is_unknown(side),
     };
     (is_test && is_shown).then_some(side)
+}
+
+/// A node without conversions around it.
+fn unconverted(spec: &Spec, id: ExprId) -> ExprId {
+    let mut inner = id;
+    while let Expr::ToFloat(of) = spec.nodes[inner.index()] {
+        inner = of;
+    }
+    inner
+}
+
+/// The numbers that fields, terms and elements of arrays below a formula are compared with; times in seconds.
+pub(super) fn thresholds(spec: &Spec, formula: ExprId) -> HashMap<ExprId, Vec<f64>> {
+    let mut found: HashMap<ExprId, Vec<f64>> = HashMap::new();
+    let mut add = |id: ExprId, threshold: f64| {
+        let all = found.entry(id).or_default();
+        if threshold.is_finite() && !all.contains(&threshold) {
+            all.push(threshold);
+        }
+    };
+    let (mut open, mut seen) = (vec![formula], HashSet::from([formula]));
+    while let Some(id) = open.pop() {
+        let node = &spec.nodes[id.index()];
+        match node {
+            Expr::Compare(_, x, y) => {
+                for (side, other) in [(*x, *y), (*y, *x)] {
+                    if let Expr::Literal(value) = &spec.nodes[unconverted(spec, other).index()] {
+                        number(value).into_iter().for_each(|value| add(unconverted(spec, side), value));
+                    }
+                }
+            }
+            Expr::Elements { conditions, .. } => {
+                let of_element = conditions.iter().filter(|condition| condition.path.0.is_empty());
+                of_element.filter_map(|condition| bound(&condition.test)).for_each(|bound| add(id, bound));
+            }
+            _ => {}
+        }
+        open.extend(node.operands().filter(|operand| seen.insert(*operand)));
+    }
+    found
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(x) => Some(*x as f64),
+        Value::Float(x) => Some(*x),
+        Value::Time(nanos) | Value::Duration(nanos) => Some(*nanos as f64 / 1e9),
+        Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
+fn bound(test: &Test) -> Option<f64> {
+    match test {
+        Test::Number(_, bound) | Test::Integer(_, bound) => Some(*bound),
+        _ => None,
+    }
+}
+
+/// Whether the elements of an array are numbers that a quantifier compares, so that they are drawn as a band.
+pub(super) fn compares_numbers(quantifier: Quantifier, conditions: &[Condition]) -> bool {
+    let compares = |condition: &Condition| condition.path.0.is_empty() && bound(&condition.test).is_some();
+    !quantifier.is_measure() && !conditions.is_empty() && conditions.iter().all(compares)
 }
