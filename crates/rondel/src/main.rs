@@ -13,6 +13,7 @@ mod health;
 mod json_schema;
 mod live;
 mod losses;
+mod mcap_report;
 mod networks;
 mod offered;
 mod outgoing;

@@ -11,6 +11,7 @@ use rondel_report::{
 use rondel_runtime::{Course, Extent, PropertyStatistics, Report, Summary, VacuousKind, looks_ahead};
 use rondel_spec::SourcePlace;
 
+use crate::mcap_report;
 use crate::output::Output;
 use crate::specification::Specification;
 use crate::summary::{Reasons, standing};
@@ -33,9 +34,10 @@ enum Form {
     Json,
     Html,
     Svg,
+    Mcap,
 }
 
-const FORMS: [(&str, Form); 7] = [
+const FORMS: [(&str, Form); 8] = [
     ("junit", Form::Junit),
     ("sarif", Form::Sarif),
     ("tap", Form::Tap),
@@ -43,6 +45,7 @@ const FORMS: [(&str, Form); 7] = [
     ("json", Form::Json),
     ("html", Form::Html),
     ("svg", Form::Svg),
+    ("mcap", Form::Mcap),
 ];
 
 impl std::str::FromStr for Wanted {
@@ -59,6 +62,9 @@ impl std::str::FromStr for Wanted {
             .ok_or_else(|| format!("`{name}` is no form of a report; the forms are {}", names.join(", ")))?;
         match file {
             Some("") => Err(format!("the file is missing: write {name}=FILE, or {name} for standard output")),
+            None | Some("-") if form == Form::Mcap => {
+                Err("an MCAP file is not written to standard output: write mcap=FILE".to_owned())
+            }
             file => Ok(Wanted { form, file: file.filter(|file| *file != "-").map(PathBuf::from) }),
         }
     }
@@ -93,6 +99,8 @@ impl Wanted {
             Form::Json => results.json(),
             Form::Html => html::write(results),
             Form::Svg => svg::write(results),
+            // It is no text, and always has a file.
+            Form::Mcap => String::new(),
         }
     }
 }
@@ -291,6 +299,8 @@ impl Reports {
         for wanted in &self.wanted {
             let text = wanted.text(&self.results, strict);
             let written = match &wanted.file {
+                Some(file) if wanted.form == Form::Mcap => mcap_report::write(&self.results, file)
+                    .map_err(|error| format!("cannot write the report {}: {error}", file.display())),
                 Some(file) => rondel_recording::durable::replace(file, text.as_bytes())
                     .map_err(|error| format!("cannot write the report {}: {error}", file.display())),
                 None => {

@@ -437,6 +437,65 @@ fn independent_readers_agree() {
     assert_eq!(read, expected);
 }
 
+/// The file of verdicts, events and explanations as the reader of the `mcap` package reads it; every message has the
+/// members of its type.
+#[test]
+fn an_mcap_report_is_read_beside_the_recording() {
+    let files = Files::new();
+    let report = files.0.path("drive.mcap");
+    let wanted = format!("--report=mcap={report}");
+    files.check(&["a.jsonl"], &["-q", &wanted]).expect_status(1);
+    // A second one takes its place.
+    files.check(&["a.jsonl"], &["-q", &wanted]).expect_status(1);
+    let Some(python) = python("an_mcap_report_is_read_beside_the_recording") else { return };
+    let script = "import sys, json\n\
+        from mcap.reader import make_reader\n\
+        reader = make_reader(open(sys.argv[1], 'rb'), validate_crcs=True)\n\
+        def fits(value, schema):\n\
+        \tif schema.get('type') == 'object' and 'properties' in schema:\n\
+        \t\tassert set(schema.get('required', [])) <= set(value), (value, schema)\n\
+        \t\tassert set(value) <= set(schema['properties']), (value, schema)\n\
+        \t\tfor name, part in value.items(): fits(part, schema['properties'][name])\n\
+        \tif schema.get('type') == 'array':\n\
+        \t\tfor part in value: fits(part, schema['items'])\n\
+        found = []\n\
+        for schema, channel, message in reader.iter_messages():\n\
+        \tassert schema.encoding == 'jsonschema' and channel.message_encoding == 'json'\n\
+        \tvalue = json.loads(message.data)\n\
+        \tfits(value, json.loads(schema.data))\n\
+        \tfound.append([channel.topic, schema.name, message.log_time, value])\n\
+        notes = [m.metadata['name'].rsplit('/', 1)[-1] for m in reader.iter_metadata()]\n\
+        print(json.dumps([found, notes]))";
+    let read = finish(Command::new(&python).args(["-c", script, &report]), b"");
+    read.expect_status(0);
+    let read: Value = serde_json::from_str(&read.stdout).expect(&read.stdout);
+    assert_eq!(read[1], serde_json::json!(["a.jsonl"]));
+    let of = |topic: &str| -> Vec<&Value> {
+        let all = read[0].as_array().unwrap().iter();
+        all.filter(|message| message[0] == topic).collect()
+    };
+    let [events, explanations] = ["rondel/events", "rondel/explanations"].map(of);
+    assert_eq!((events.len(), explanations.len()), (1, 1), "{read}");
+    assert_eq!(events[0][2], 4_000_000_000_u64);
+    assert_eq!(events[0][3]["end_time"], serde_json::json!({"sec": 6, "nsec": 500_000_000}));
+    let explanation = &explanations[0][3];
+    assert_eq!(
+        (&explanations[0][1], &explanation["property"]),
+        (&"rondel.Explanation".into(), &"standstill".into())
+    );
+    let points = explanation["points"].as_array().unwrap();
+    let last = points.last().unwrap()["values"].as_array().unwrap();
+    let speed = last.iter().find(|value| value["name"] == "abs(speed.value)").unwrap();
+    assert_eq!(speed["value"], "9");
+    let verdicts: Vec<String> = of("rondel/verdicts")
+        .iter()
+        .map(|message| message[3]["message"].as_str().unwrap().to_owned())
+        .collect();
+    for expected in ["standstill: violated", "standstill: satisfied", "slow: satisfied"] {
+        assert!(verdicts.iter().any(|verdict| verdict == expected), "{expected}: {verdicts:?}");
+    }
+}
+
 #[test]
 fn a_report_shows_what_follows_a_late_verdict_and_prints_no_more() {
     let folder = Folder::new();

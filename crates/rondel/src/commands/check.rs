@@ -109,7 +109,7 @@ pub struct Check {
     #[arg(long, value_name = "ACTION", value_enum)]
     reset: Option<OnReset>,
     /// Write a report, and explain violations: junit=FILE, sarif=FILE, tap=FILE, github, json=FILE, html=FILE,
-    /// svg=FILE; without a file, on standard output (may be repeated)
+    /// svg=FILE, mcap=FILE; without a file, on standard output (may be repeated)
     #[arg(long, value_name = "FORM[=FILE]")]
     report: Vec<Wanted>,
     /// Exit with 4 also if the premise of an implication was never true

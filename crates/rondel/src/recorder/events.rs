@@ -89,6 +89,11 @@ impl Violation {
 
 /// The topic of events.
 pub(super) fn channel() -> Channel {
+    Channel::own(EVENTS, event_schema())
+}
+
+/// The type of events.
+pub fn event_schema() -> RecordedSchema {
     let time = json!({
         "type": "object",
         "title": "time",
@@ -109,5 +114,5 @@ pub(super) fn channel() -> Channel {
         "required": ["start_time", "end_time", "metadata"],
     });
     let (name, data) = ("foxglove.Event".to_owned(), schema.to_string().into_bytes());
-    Channel::own(EVENTS, RecordedSchema { name, encoding: "jsonschema".to_owned(), data })
+    RecordedSchema { name, encoding: "jsonschema".to_owned(), data }
 }

@@ -487,6 +487,11 @@ impl FlightSummary {
 
 /// The topic of verdicts.
 fn verdicts() -> Channel {
+    Channel::own(VERDICTS, verdict_schema())
+}
+
+/// The type of verdicts.
+pub fn verdict_schema() -> RecordedSchema {
     let time =
         json!({"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}});
     let text = json!({"type": "string"});
@@ -509,12 +514,11 @@ fn verdicts() -> Channel {
         },
         "required": ["timestamp", "level", "message", "name", "file", "line"],
     });
-    let schema = RecordedSchema {
+    RecordedSchema {
         name: "foxglove.Log".to_owned(),
         encoding: "jsonschema".to_owned(),
         data: schema.to_string().into_bytes(),
-    };
-    Channel::own(VERDICTS, schema)
+    }
 }
 
 fn earlier(time: Timestamp, nanos: i64) -> Timestamp {

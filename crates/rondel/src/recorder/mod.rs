@@ -15,8 +15,8 @@ use crate::warn;
 
 pub use channels::{ADDRESS, Channel};
 pub use disk::{Disk, Job, Place, Status};
-pub use events::EVENTS;
-pub use flight::{FlightRecorder, FlightSettings, FlightSummary, Origin, VERDICTS};
+pub use events::{EVENTS, event_schema};
+pub use flight::{FlightRecorder, FlightSettings, FlightSummary, Origin, VERDICTS, verdict_schema};
 pub use ring::{Kept, Ring};
 
 /// Warns of sources whose messages are recorded twice: a check would count them twice.
