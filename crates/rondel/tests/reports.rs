@@ -496,6 +496,82 @@ fn an_mcap_report_is_read_beside_the_recording() {
     }
 }
 
+/// The members that the reference describes below a heading: the first column of its tables.
+fn described(page: &str, heading: &str) -> std::collections::BTreeSet<String> {
+    let part = page.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}"));
+    let part = part.split("\n## ").next().unwrap().split("\n### ").next().unwrap();
+    let rows = part.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect()
+}
+
+/// Adds the paths of all members of a value: `recordings[].properties[].outcome`.
+fn members(value: &Value, path: &str, found: &mut std::collections::BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                members(value, &path, found);
+                found.insert(path);
+            }
+        }
+        Value::Array(elements) => {
+            // Pairs have no members.
+            elements.iter().for_each(|element| members(element, &format!("{path}[]"), found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_reference_describes_every_member_of_a_json_report() {
+    let folder = Folder::new();
+    folder.file("part.rondel", "topic o { x: float }\n@severity(minor) property low = o.x < 3\n");
+    let spec = folder.file(
+        "whole.rondel",
+        "use \"part.rondel\"\n\
+         topic s { r: [float], at: time, id: int }\n\
+         @requirement(\"SYS-1\") property each for each i in s.id = all e in s.r: e > 0.5\n\
+         @robust property near = mean(o.x) over 2 < 2.5\n\
+         property pairs = forall k. s{id: k} -> k < 3\n\
+         property later = s.at > prev(s.at)\n",
+    );
+    let line = |time: u32, text: &str| format!("{{\"time\":{time},{text}}}\n");
+    let lines: String = (0..6)
+        .map(|i| match i % 2 {
+            0 => line(i, &format!("\"topic\":\"o\",\"x\":{i}")),
+            _ => line(i, &format!("\"topic\":\"s\",\"id\":{i},\"at\":{i},\"r\":[1,0.{i},2]")),
+        })
+        .collect();
+    let trace = folder.file("a.jsonl", lines);
+    let missing = folder.path("missing.jsonl");
+    let report = folder.path("report.json");
+    let picture = format!("--report=json={report}");
+    rondel(["check", "-q", &spec, &trace, &missing, &picture]).expect_status(3);
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    let mut found = std::collections::BTreeSet::new();
+    members(&written, "", &mut found);
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let described = described(&page, "\n### JSON reports\n");
+    let missing: Vec<&String> = found.difference(&described).collect();
+    assert!(missing.is_empty(), "not in the reference: {missing:#?}");
+    // Those that this report does not have are written only where there is something to say.
+    let optional = [
+        "properties[].file",
+        "recordings[].signals",
+        "recordings[].signals[].kind",
+        "recordings[].signals[].name",
+        "recordings[].signals[].thresholds",
+        "recordings[].signals[].upper",
+        "recordings[].signals[].values",
+        "recordings[].properties[].violations[].signals[].kind",
+        "recordings[].properties[].violations[].signals[].upper",
+    ];
+    let unknown: Vec<&String> =
+        described.difference(&found).filter(|member| !optional.contains(&member.as_str())).collect();
+    assert!(unknown.is_empty(), "described, but not written: {unknown:#?}");
+}
+
 #[test]
 fn a_report_shows_what_follows_a_late_verdict_and_prints_no_more() {
     let folder = Folder::new();
