@@ -126,7 +126,7 @@ fn without_controls(message: &str) -> Cow<'_, str> {
     message.chars().map(character).collect()
 }
 
-/// The head of a message: the time of day in a live command, and the level.
+/// The head of a message: date and time in a live command, and the level.
 fn head(level: Level, colour: bool) -> String {
     let (word, code) = match level {
         Level::ERROR => ("error:", "\x1b[1;31m"),
@@ -165,7 +165,7 @@ pub fn log(level: Option<LogLevel>) {
         .init();
 }
 
-/// Log lines in the form of messages: `18:04:13.123 warning: text topic=…`.
+/// Log lines in the form of messages: `2026-11-22 18:04:13.123 warning: text topic=…`.
 struct Lines;
 
 impl<S, N> FormatEvent<S, N> for Lines

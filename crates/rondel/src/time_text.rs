@@ -2,7 +2,7 @@
 
 pub use rondel_report::time_text::{TimeText, is_calendar, offset};
 
-/// The present time of day, to the millisecond, for log lines.
+/// The present date and local time, to the millisecond, for log lines.
 pub fn now() -> String {
-    jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string()
+    jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
 }

@@ -89,7 +89,7 @@ fn a_hang_up_does_not_end_a_run() {
 }
 
 #[test]
-fn log_lines_have_a_time_and_a_level() {
+fn log_lines_have_a_date_and_time_and_a_level() {
     let endpoint = free_endpoint();
     let network = zenoh_listening("peer", &endpoint);
     let own = ["--log", "debug", "run", "-f", "v", "-t", "zenoh:demo/state"];
@@ -101,7 +101,9 @@ fn log_lines_have_a_time_and_a_level() {
     let logged: Vec<&str> = logged.collect();
     assert!(!logged.is_empty(), "{}", finished.stderr);
     for line in logged {
-        let time = line.split(' ').next().unwrap();
+        let (date, rest) = line.split_once(' ').unwrap();
+        let time = rest.split(' ').next().unwrap();
+        assert!(date.len() == 10 && date.starts_with("20") && date.as_bytes()[4] == b'-', "{line}");
         assert!(time.len() == 12 && time.as_bytes()[2] == b':' && time.as_bytes()[8] == b'.', "{line}");
     }
     let old = {
