@@ -31,6 +31,20 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// Returns the candidate that a word is the end of, as `CHARGING` is of `POWER_SUPPLY_STATUS_CHARGING`: one that begins with the
+/// name of the field before the others, and the shortest.
+pub(crate) fn ending<'a>(
+    word: &str,
+    field: Option<&str>,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let end = format!("_{}", word.to_ascii_uppercase());
+    let begin = field.map(|field| format!("{}_", field.to_ascii_uppercase()));
+    let is_end = |name: &&str| name.to_ascii_uppercase().ends_with(&end);
+    let is_of_field = |name: &str| begin.as_ref().is_some_and(|begin| name.starts_with(begin));
+    candidates.into_iter().filter(is_end).min_by_key(|name| (!is_of_field(name), name.len()))
+}
+
 /// Returns `; did you mean 'x'?`, or an empty string.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map(|c| format!("; did you mean '{c}'?")).unwrap_or_default()

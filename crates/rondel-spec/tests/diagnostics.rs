@@ -20,6 +20,9 @@ impl Definitions for Types {
         if name == "diagnostic_msgs/msg/DiagnosticArray" {
             return Ok(diagnostics());
         }
+        if name == "sensor_msgs/msg/BatteryState" {
+            return Ok(battery());
+        }
         let is_known = name.starts_with("autoware_vehicle_msgs/");
         if name != "autoware_vehicle_msgs/msg/GearReport" {
             let types = vec!["autoware_vehicle_msgs/msg/GearReport".to_owned()];
@@ -60,6 +63,28 @@ fn diagnostics() -> Definition {
             name: "ERROR".to_owned(),
             value: rondel_event::Value::Int(2),
         }],
+    }
+}
+
+/// A type whose constants begin with the names of its fields.
+fn battery() -> Definition {
+    let field = |name: &str| (name.to_owned(), SchemaType::Value(ValueType::Int));
+    let names = [
+        "POWER_SUPPLY_STATUS_UNKNOWN",
+        "POWER_SUPPLY_STATUS_NOT_CHARGING",
+        "POWER_SUPPLY_STATUS_CHARGING",
+        "POWER_SUPPLY_HEALTH_UNKNOWN",
+    ];
+    let constants = names.iter().zip(0..).map(|(name, value)| TypeConstant {
+        owner: "BatteryState".to_owned(),
+        name: (*name).to_owned(),
+        value: rondel_event::Value::Int(value),
+    });
+    Definition {
+        enumerations: std::collections::HashMap::new(),
+        schema: Schema { fields: vec![field("power_supply_status"), field("power_supply_health")] },
+        short_name: "BatteryState".to_owned(),
+        constants: constants.collect(),
     }
 }
 

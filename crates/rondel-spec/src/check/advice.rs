@@ -1,7 +1,10 @@
 //! Advice for names that mean nothing where they are written.
 
+use rondel_event::Segment;
+
 use super::Checker;
 use crate::diagnostic::Span;
+use crate::suggest::ending;
 use crate::syntax::ast::{Body, Infix, NodeId, NodeKind};
 
 impl Checker<'_> {
@@ -29,10 +32,21 @@ impl Checker<'_> {
     }
 
     /// Returns advice for the name of a constant of a message type, of the topic that it is compared with first.
-    pub(super) fn constant_of_type(&self, word: &str, topic: Option<&str>) -> Option<String> {
+    pub(super) fn constant_of_type(
+        &self,
+        word: &str,
+        compared: Option<(&str, Option<&str>)>,
+    ) -> Option<String> {
+        let (topic, field) = compared.map_or((None, None), |(topic, field)| (Some(topic), field));
         let owners_in = |is_meant: &dyn Fn(&str) -> bool| {
             let topics = self.ast.topics.iter().filter(|topic| is_meant(&topic.name.text));
             let constants = topics.filter_map(|topic| topic.definition.as_ref()).flat_map(|of| &of.constants);
+            // The whole name, or its end.
+            let names = || constants.clone().map(|constant| constant.name.as_str());
+            let word = match names().any(|name| name.eq_ignore_ascii_case(word)) {
+                true => word,
+                false => ending(word, field, names()).unwrap_or(word),
+            };
             let mut owners: Vec<String> = Vec::new();
             for constant in constants.filter(|constant| constant.name.eq_ignore_ascii_case(word)) {
                 let written = format!("`{}.{}`", constant.owner, constant.name);
@@ -50,8 +64,8 @@ impl Checker<'_> {
         (!owners.is_empty()).then(|| format!("write {}, a constant of the message type", owners.join(" or ")))
     }
 
-    /// Returns the name of the topic with which a node is compared.
-    pub(super) fn compared_topic(&self, node: NodeId) -> Option<&str> {
+    /// Returns the name of the topic with which a node is compared, and that of its field.
+    pub(super) fn compared_field(&self, node: NodeId) -> Option<(&str, Option<&str>)> {
         let ast = self.ast;
         let other = ast.nodes.iter().skip(node).take(3).find_map(|parent| match &parent.kind {
             NodeKind::Binary(Infix::Compare(_), left, right) if *left == node => {
@@ -64,8 +78,15 @@ impl Checker<'_> {
             _ => None,
         })?;
         match other {
-            NodeKind::Path(name, _) | NodeKind::AtomField(name, _) => Some(&name.text),
-            NodeKind::Elements(of) => Some(&of.array.text),
+            NodeKind::Path(name, steps) => {
+                let last = steps.iter().rev().find_map(|(step, _)| match step {
+                    Segment::Key(name) => Some(&**name),
+                    _ => None,
+                });
+                Some((&name.text, last))
+            }
+            NodeKind::AtomField(name, _) => Some((&name.text, None)),
+            NodeKind::Elements(of) => Some((&of.array.text, None)),
             _ => None,
         }
     }

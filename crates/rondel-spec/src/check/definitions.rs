@@ -7,7 +7,7 @@ use rondel_event::{Segment, ValueType};
 use crate::definition::{Definition, Definitions, NoDefinition};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::spec::SchemaType;
-use crate::suggest::{did_you_mean, nearest, unknown};
+use crate::suggest::{did_you_mean, ending, nearest, unknown};
 use crate::syntax::ast::{Ast, Content, ContentKind, NodeKind, Topic};
 
 /// Gives topics the fields of their types, and replaces names of constants by their values. Without `types`, names of
@@ -162,6 +162,11 @@ impl Constants<'_> {
         }
         let diagnostic =
             Diagnostic::new(Code::UnknownName, span, format!("unknown constant '{name}' of '{owner}'"));
+        if let Some(meant) = ending(name, None, names.iter().copied()) {
+            let message = format!("{}; did you mean '{meant}'?", diagnostic.message);
+            self.diagnostics.push(Diagnostic { message, ..diagnostic });
+            return Some(None);
+        }
         let described = format!("constants of '{owner}'");
         let mut diagnostic = unknown(diagnostic, name, &names, &described);
         if names.is_empty() {

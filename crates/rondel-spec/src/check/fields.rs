@@ -30,7 +30,7 @@ impl<'a> Fields<'a> {
         // The object of which the last array is a member.
         let mut owner = fields;
         let mut place = String::new();
-        for (segment, span) in segments {
+        for (at, (segment, span)) in segments.iter().enumerate() {
             let so_far = || {
                 if place.is_empty() {
                     format!("topic '{}'", self.topic)
@@ -78,7 +78,14 @@ impl<'a> Fields<'a> {
                     };
                     let field = schema.fields.iter().find(|(name, _)| **name == **key);
                     let Some((_, field)) = field else {
-                        return Err(Box::new(unknown_field(key, *span, &so_far(), schema)));
+                        let keys: Vec<&str> =
+                            segments[at..].iter().map_while(|(step, _)| key_of(step)).collect();
+                        let elsewhere = self.deeper(&place, schema, &keys);
+                        let diagnostic = unknown_field(key, *span, &so_far(), schema);
+                        return Err(Box::new(Diagnostic {
+                            help: elsewhere.or(diagnostic.help),
+                            ..diagnostic
+                        }));
                     };
                     if !place.is_empty() {
                         place.push('.');
@@ -129,6 +136,17 @@ impl<'a> Fields<'a> {
                 Err(Box::new(Diagnostic::new(Code::TopicIsNotAValue, whole, message)))
             }
         }
+    }
+
+    /// Returns advice for fields that lie deeper than they were looked for, below an object at a place of the topic.
+    fn deeper(&self, place: &str, object: &Schema, keys: &[&str]) -> Option<String> {
+        let place = if place.is_empty() { String::new() } else { format!(".{place}") };
+        let mut found = below(object, keys, &format!("{}{place}", self.topic));
+        if found.is_empty() {
+            found = below(self.schema, keys, self.topic);
+        }
+        let written: Vec<String> = found.iter().take(LISTED).map(|path| format!("`{path}`")).collect();
+        (!written.is_empty()).then(|| format!("write {}", written.join(" or ")))
     }
 
     /// Returns the type of the single value at a path, and the location of its declaration; `None` if its uses decide it.
@@ -226,6 +244,55 @@ fn check_name(
         }
     );
     Err(Box::new(wrong(Code::TypeMismatch, message)))
+}
+
+/// Paths that advice names at most.
+const LISTED: usize = 3;
+/// Objects in which a field is looked for.
+const OBJECTS: usize = 1_000;
+
+/// The name of a field in a path.
+fn key_of(segment: &Segment) -> Option<&str> {
+    match segment {
+        Segment::Key(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// Returns the paths below an object at which fields of these names lie, those with the fewest objects around them.
+fn below(object: &Schema, keys: &[&str], path: &str) -> Vec<String> {
+    let has = |schema: &Schema| {
+        let (mut schema, mut fields) = (Some(schema), keys.iter());
+        fields.all(|key| {
+            let field = schema.and_then(|schema| schema.fields.iter().find(|(name, _)| name == key));
+            schema = field.and_then(|(_, field)| inner(field));
+            field.is_some()
+        })
+    };
+    let mut level = vec![(object, path.to_owned())];
+    let mut seen = 0;
+    while !level.is_empty() && seen < OBJECTS && !keys.is_empty() {
+        let found = level.iter().filter(|(schema, _)| has(schema));
+        let found: Vec<String> = found.map(|(_, path)| format!("{path}.{}", keys.join("."))).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        seen += level.len();
+        let next = level.iter().flat_map(|(schema, path)| {
+            let objects = schema.fields.iter().filter_map(|(name, field)| Some((name, inner(field)?)));
+            objects.map(move |(name, schema)| (schema, format!("{path}.{name}")))
+        });
+        level = next.take(OBJECTS).collect();
+    }
+    Vec::new()
+}
+
+/// The fields of an object.
+fn inner(field: &SchemaType) -> Option<&Schema> {
+    match field {
+        SchemaType::Object(schema) => Some(schema),
+        _ => None,
+    }
 }
 
 /// Returns the error for an unknown field, with the nearest field or a list of all fields.

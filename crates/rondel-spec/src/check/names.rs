@@ -215,7 +215,8 @@ impl<'a> Checker<'a> {
                 let suggestion = self.suggestion(name, span, names);
                 let message = format!("unknown constant '{name}'{suggestion}");
                 let qualified = self.qualified(name, span, Role::Value);
-                let help = qualified.or_else(|| self.constant_of_type(name, topic));
+                let help =
+                    qualified.or_else(|| self.constant_of_type(name, topic.map(|topic| (topic, None))));
                 let help = help.unwrap_or_else(|| "put strings in quotes".to_owned());
                 self.diagnostics.push(Diagnostic::new(Code::UnknownName, span, message).help(help));
             }
@@ -339,8 +340,8 @@ impl<'a> Checker<'a> {
                     self.diagnostics.push(diagnostic.help(help));
                     return Meaning::Invalid;
                 }
-                let topic = self.compared_topic(node);
-                if let Some(help) = self.constant_of_type(&name.text, topic).filter(|_| steps.is_empty()) {
+                let compared = self.compared_field(node);
+                if let Some(help) = self.constant_of_type(&name.text, compared).filter(|_| steps.is_empty()) {
                     self.diagnostics.push(diagnostic.help(help));
                     return Meaning::Invalid;
                 }
