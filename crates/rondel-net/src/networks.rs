@@ -71,7 +71,13 @@ impl NetworkSettings {
         match address {
             Address::Ros2(..) => self.need_ros2(),
             Address::Zenoh(..) => _ = self.zenoh.get_or_insert_default(),
-            Address::Dds(..) => _ = self.dds.get_or_insert_default(),
+            Address::Dds(..) if self.dds.is_none() => {
+                match ros2::domain_of(|name| std::env::var(name).ok()) {
+                    Ok(domain) => self.dds = Some(dds::Settings { domain, ..dds::Settings::default() }),
+                    Err(error) => self.ros2 = Some(Err(error)),
+                }
+            }
+            Address::Dds(..) => {}
             Address::Mqtt(..) => _ = self.mqtt.get_or_insert_default(),
             Address::Stdout => {}
         }
@@ -97,7 +103,7 @@ impl NetworkSettings {
     pub fn check_ros2(&self) -> Result<(), JoinError> {
         let setting = |error: String| Err(JoinError::Setting(error));
         match (&self.ros2, &self.zenoh, &self.dds) {
-            (Some(Err(error)), ..) => setting(format!("cannot join ROS 2: {error}")),
+            (Some(Err(error)), ..) => setting(format!("cannot join ROS 2 or DDS: {error}")),
             (Some(Ok(ros2)), _, Some(dds))
                 if ros2.middleware == Middleware::Dds && ros2.domain != dds.domain =>
             {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rondel_net::networks::{JoinError, Joining};
 pub use rondel_net::networks::{Mqtt, NetworkSettings, Networks};
-use rondel_net::{dds, mqtt, zenoh};
+use rondel_net::{dds, mqtt, ros2, zenoh};
 
 use crate::deployment::{Address, SLOW_CONSUMER_WAIT, lease, resend, slow_consumer_wait};
 use crate::{complain, exit, say, warn};
@@ -31,9 +31,9 @@ pub struct NetworkArguments {
     /// A configuration file in Zenoh's own format: TLS, users, access control
     #[arg(long, value_name = "FILE")]
     pub zenoh_config: Option<PathBuf>,
-    /// The DDS domain
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=230))]
-    pub dds_domain: u32,
+    /// The DDS domain (default: ROS_DOMAIN_ID, otherwise 0)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=230))]
+    pub dds_domain: Option<u32>,
     /// The network interface for DDS, by name or address
     #[arg(long, value_name = "NAME")]
     pub dds_interface: Option<String>,
@@ -130,7 +130,7 @@ impl NetworkArguments {
             (!zenoh_listen.is_empty(), "--zenoh-listen"),
             (zenoh_mode.is_some(), "--zenoh-mode"),
             (zenoh_config.is_some(), "--zenoh-config"),
-            (*dds_domain != 0, "--dds-domain"),
+            (dds_domain.is_some(), "--dds-domain"),
             (dds_interface.is_some(), "--dds-interface"),
             (!dds_peer.is_empty(), "--dds-peer"),
             (*dds_history != 0, "--dds-history"),
@@ -174,10 +174,19 @@ impl NetworkArguments {
         }
     }
 
+    /// The domain of DDS: that of the options, otherwise that of ROS 2 in the environment.
+    ///
+    /// # Errors
+    /// Why the environment names none.
+    pub fn domain(&self) -> Result<u32, String> {
+        let of_environment = || ros2::domain_of(|name| std::env::var(name).ok());
+        self.dds_domain.map_or_else(of_environment, Ok).map_err(|error| format!("ROS_DOMAIN_ID: {error}"))
+    }
+
     /// As settings of DDS.
-    pub fn dds(&self) -> dds::Settings {
+    fn dds(&self, domain: u32) -> dds::Settings {
         dds::Settings {
-            domain: self.dds_domain,
+            domain,
             interface: self.dds_interface.clone(),
             peers: self.dds_peer.clone(),
             history: self.dds_history,
@@ -218,10 +227,13 @@ impl NetworkArguments {
         addresses: impl Iterator<Item = &'a Address> + Clone,
     ) -> Result<NetworkSettings, String> {
         let on = |which: fn(&Address) -> bool| addresses.clone().any(which);
-        let (zenoh, dds, ros2) = (self.zenoh(), self.dds(), on(|a| matches!(a, Address::Ros2(..))));
+        let ros2 = on(|a| matches!(a, Address::Ros2(..)));
+        let domain = if ros2 || on(|a| matches!(a, Address::Dds(..))) { self.domain()? } else { 0 };
+        let (zenoh, dds) = (self.zenoh(), self.dds(domain));
+        let has_dds = self.dds_domain.is_some() || self.dds(0) != Default::default();
         // Without options, ROS 2 joins its middleware in its own way.
         let on_zenoh = on(|a| matches!(a, Address::Zenoh(..))) || ros2 && zenoh != Default::default();
-        let on_dds = on(|a| matches!(a, Address::Dds(..))) || ros2 && dds != Default::default();
+        let on_dds = on(|a| matches!(a, Address::Dds(..))) || ros2 && has_dds;
         let mut settings = NetworkSettings {
             zenoh: on_zenoh.then_some(zenoh),
             dds: on_dds.then_some(dds),

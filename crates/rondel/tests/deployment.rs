@@ -331,9 +331,9 @@ fn a_missing_source_offers_the_forms_of_addresses() {
         let form = format!("`gear: ADDRESS` under `topics:`, where ADDRESS is `{form}`");
         rondel(["validate", &file]).expect_status(2).expect_stderr(&["rondel.yaml:1:1", "demo/#/x", &form]);
     }
-    rondel(["run", "-f", "v"])
-        .expect_status(2)
-        .expect_stderr(&["--topic ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC or mqtt:TOPIC"]);
+    rondel(["run", "-f", "v"]).expect_status(2).expect_stderr(&[
+        "--topic ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC, ros2:/TOPIC or mqtt:TOPIC",
+    ]);
 }
 
 #[test]

@@ -194,9 +194,10 @@ fn mistakes() {
     refused(&format!("{topics}{blind}"), "write `emit: change`");
     refused(
         "ros2: { middleware: zeno }\n",
-        "'zeno' is not a middleware: the names are: dds, zenoh; did you mean 'zenoh'?",
+        "'zeno' is not a middleware: the names are: dds, zenoh, rmw_fastrtps_cpp, rmw_fastrtps_dynamic_cpp, \
+         rmw_cyclonedds_cpp, rmw_connextdds, rmw_gurumdds_cpp, rmw_zenoh_cpp; did you mean 'zenoh'?",
     );
-    refused("ros2: { rmw: zenoh }\n", "write `middleware: dds` or `middleware: zenoh`");
+    refused("ros2: { rmw: zenoh }\n", "write `middleware`, such as `middleware: rmw_cyclonedds_cpp`");
     refused("ros2: { node: my-node }\n", "did you mean 'my_node'?");
     refused("topics:\n  chatter: ros2:/fleet/chat-ter\n", "did you mean '/fleet/chat_ter'?");
     refused(&format!("ros2: {{ domain: 233 }}\n{topics}"), "domain");
@@ -204,6 +205,35 @@ fn mistakes() {
         &format!("ros2: {{ middleware: dds, domain: 1 }}\ndds: {{ domain: 2 }}\n{topics}"),
         "rondel.yaml:2:7: ROS 2 is on the domain 1, and DDS on the domain 2",
     );
+}
+
+/// The domain of DDS is that of ROS 2: of the deployment or, without one, of the environment.
+#[test]
+fn the_domain_of_dds_follows_ros_2() {
+    let topics = "topics:\n  chatter: ros2:/fleet/chatter\n";
+    let validated = |sections: &str, domain: &str| {
+        let (_folder, deployment) = folder(&format!("{sections}{topics}"));
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rondel"));
+        command.args(["validate", &deployment]).env("ROS_DOMAIN_ID", domain);
+        support::finish(&mut command, b"")
+    };
+    for (sections, domain, shown) in [
+        ("dds: { interface: lo }\n", "9", "domain 9"),
+        ("ros2: { domain: 7 }\ndds: { interface: lo }\n", "9", "domain 7"),
+        ("ros2: { middleware: rmw_cyclonedds_cpp }\ndds: { interface: lo, domain: 9 }\n", "9", "domain 9"),
+        ("ros2: { middleware: rmw_fastrtps_cpp }\n", "9", "domain 9"),
+    ] {
+        let said = validated(sections, domain);
+        said.expect_status(0);
+        assert!(said.stdout.contains(shown), "{sections}{}", said.stdout);
+    }
+    let said = validated("ros2: { middleware: rmw_zenoh_cpp }\n", "9");
+    said.expect_status(0);
+    assert!(said.stdout.contains("zenoh peer"), "{}", said.stdout);
+    validated("dds: { interface: lo }\n", "x")
+        .expect_status(2)
+        .expect_stderr(&["'x' is not a domain of ROS 2"]);
+    validated("dds: { domain: 2 }\n", "9").expect_status(2).expect_stderr(&["ROS 2 is on the domain 9"]);
 }
 
 /// Rondel is a node in the graph that nodes of ROS 2 share over DDS, with the ids of its readers and writers.

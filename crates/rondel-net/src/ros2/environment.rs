@@ -30,12 +30,13 @@ pub enum Middleware {
 }
 
 impl Middleware {
-    /// Reads its name: `dds` or `zenoh`.
+    /// Reads its name: `dds` or `zenoh`, or that of an implementation as `RMW_IMPLEMENTATION` spells it.
     ///
     /// # Errors
     /// [`Ros2Error`] with the names there are.
     pub fn parse(text: &str) -> Result<Middleware, Ros2Error> {
-        named(text, "a middleware", &[("dds", Middleware::Dds), ("zenoh", Middleware::Zenoh)])
+        let short = [("dds", Middleware::Dds), ("zenoh", Middleware::Zenoh)];
+        named(text, "a middleware", &[&short[..], &IMPLEMENTATIONS].concat())
     }
 }
 
@@ -164,16 +165,31 @@ impl Settings {
 }
 
 /// Returns the middleware of an implementation of ROS 2.
+/// The implementations of ROS 2's middleware.
+const IMPLEMENTATIONS: [(&str, Middleware); 6] = [
+    ("rmw_fastrtps_cpp", Middleware::Dds),
+    ("rmw_fastrtps_dynamic_cpp", Middleware::Dds),
+    ("rmw_cyclonedds_cpp", Middleware::Dds),
+    ("rmw_connextdds", Middleware::Dds),
+    ("rmw_gurumdds_cpp", Middleware::Dds),
+    ("rmw_zenoh_cpp", Middleware::Zenoh),
+];
+
 fn implementation(name: &str) -> Result<Middleware, Ros2Error> {
-    let implementations = [
-        ("rmw_fastrtps_cpp", Middleware::Dds),
-        ("rmw_fastrtps_dynamic_cpp", Middleware::Dds),
-        ("rmw_cyclonedds_cpp", Middleware::Dds),
-        ("rmw_connextdds", Middleware::Dds),
-        ("rmw_gurumdds_cpp", Middleware::Dds),
-        ("rmw_zenoh_cpp", Middleware::Zenoh),
-    ];
-    named(name, "a value of RMW_IMPLEMENTATION", &implementations)
+    named(name, "a value of RMW_IMPLEMENTATION", &IMPLEMENTATIONS)
+}
+
+/// Returns the domain in the environment, `ROS_DOMAIN_ID`; 0 if it is not set. DDS joins it, too, unless it is told another
+/// one.
+///
+/// # Errors
+/// [`Ros2Error`] if it is no domain.
+pub fn domain_of(variable: impl Fn(&str) -> Option<String>) -> Result<u32, Ros2Error> {
+    let text = variable("ROS_DOMAIN_ID").unwrap_or_default();
+    match text.trim() {
+        "" => Ok(0),
+        text => domain(text),
+    }
 }
 
 fn domain(text: &str) -> Result<u32, Ros2Error> {

@@ -16,7 +16,7 @@ mod topic;
 pub mod types;
 
 pub use attachment::Attachment;
-pub use environment::{DiscoveryRange, Middleware, Settings};
+pub use environment::{DiscoveryRange, Middleware, Settings, domain_of};
 pub use graph::Graph;
 pub use names::{NodeName, TopicName};
 pub use qos::{Qos, QosOverrides};

@@ -139,7 +139,7 @@ impl Init {
             (
                 "dds",
                 vec![
-                    ("domain", (*dds_domain != 0).then(|| dds_domain.to_string())),
+                    ("domain", dds_domain.map(|domain| domain.to_string())),
                     ("interface", quote(dds_interface)),
                     ("peers", some(dds_peer)),
                 ],

@@ -240,8 +240,8 @@ impl Run {
             let Some(address) = source else {
                 let name = if specification.is_formula { String::new() } else { format!("{}=", topic.name) };
                 return Err(wrong(format!(
-                    "topic '{}' has no source; add --topic {name}ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC or \
-                     mqtt:TOPIC",
+                    "topic '{}' has no source; add --topic {name}ADDRESS, where ADDRESS is zenoh:KEY, dds:TOPIC, \
+                     ros2:/TOPIC or mqtt:TOPIC",
                     topic.name
                 )));
             };

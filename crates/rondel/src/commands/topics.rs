@@ -206,7 +206,7 @@ impl Look {
             || !zenoh_listen.is_empty()
             || zenoh_mode.is_some()
             || zenoh_config.is_some();
-        let dds = *dds_domain != 0 || dds_interface.is_some() || !dds_peer.is_empty();
+        let dds = dds_domain.is_some() || dds_interface.is_some() || !dds_peer.is_empty();
         let mqtt = mqtt_broker.is_some();
         let none = !zenoh && !dds && !mqtt;
         let all = [(zenoh || none, "zenoh:**"), (dds || none, "dds:*"), (mqtt, "mqtt:#")];
@@ -280,7 +280,7 @@ impl Look {
         survey.end();
         let alone = if is_alone { " (no other participant of Zenoh was found)" } else { "" };
         let domain = if addresses.iter().any(|a| matches!(a, Address::Dds(..))) {
-            format!(" (domain {})", self.network.dds_domain)
+            format!(" (domain {})", self.network.domain().unwrap_or_default())
         } else {
             String::new()
         };

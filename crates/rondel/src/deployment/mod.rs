@@ -322,7 +322,8 @@ fn deployment(
     let (ros2, clock) = ros2.map_or((None, None), |(settings, clock)| (Some(settings), clock));
     let mut networks = NetworkSettings {
         zenoh: zenoh_item.map(|item| zenoh_settings(item, folder, mistakes)),
-        dds: dds_item.map(|item| dds_settings(item, folder, recordings.is_empty(), mistakes)),
+        dds: dds_item
+            .map(|item| dds_settings(item, (folder, ros2.as_ref()), recordings.is_empty(), mistakes)),
         mqtt: mqtt_item.map(|item| mqtt_settings(item, folder, mistakes)),
         ros2: ros2.map(Ok),
     };

@@ -45,7 +45,10 @@ const DDS: Synonyms = &[
 /// Names that people write for settings of ROS 2.
 const ROS2: Synonyms = &[
     (&["domain_id", "ros_domain_id"], "write `domain`"),
-    (&["rmw", "rmw_implementation", "implementation"], "write `middleware: dds` or `middleware: zenoh`"),
+    (
+        &["rmw", "rmw_implementation", "implementation"],
+        "write `middleware`, such as `middleware: rmw_cyclonedds_cpp` or `middleware: zenoh`",
+    ),
     (&["sim_time", "clock", "simulated_time", "simulation"], "write `use_sim_time: true`"),
     (&["name", "namespace", "node_name"], "write `node`, such as `node: /robot1/rondel`"),
 ];
@@ -136,17 +139,28 @@ pub fn lease(text: &str) -> Result<Duration, &'static str> {
         .ok_or("must be a duration from 1 s to 10 min, such as 30 s")
 }
 
-/// Reads the section `dds:`; `joins` says whether files of DDS Security are needed now.
+/// Reads the section `dds:`; `joins` says whether files of DDS Security are needed now. Without a domain it is that of ROS 2,
+/// in the deployment or the environment.
 pub(super) fn dds_settings(
     item: Item<'_>,
-    folder: &Path,
+    (folder, ros2): (&Path, Option<&ros2::Settings>),
     joins: bool,
     mistakes: &mut Mistakes,
 ) -> dds::Settings {
     let mut settings = dds::Settings::default();
     let mut members = item.members("dds", mistakes);
-    if let Some(domain) = members.get("domain").and_then(|item| item.integer("domain", 0..=230, mistakes)) {
-        settings.domain = domain as u32;
+    match (members.get("domain"), ros2) {
+        (Some(item), _) => {
+            settings.domain = item.integer("domain", 0..=230, mistakes).unwrap_or_default() as u32;
+        }
+        (None, Some(ros2)) => settings.domain = ros2.domain,
+        (None, None) if joins => match ros2::domain_of(|name| std::env::var(name).ok()) {
+            Ok(domain) => settings.domain = domain,
+            Err(error) => {
+                mistakes.at(item, format!("`domain` is missing, and ROS_DOMAIN_ID is wrong: {error}"))
+            }
+        },
+        (None, None) => {}
     }
     if let Some(item) = members.get("interface") {
         settings.interface = item.text("interface", mistakes);
