@@ -294,6 +294,10 @@ impl Intake {
         }
         if let Some(refused) = refused {
             shared.refuse(topic, time, refused);
+            if shown != NO_TIME {
+                // Nothing else is to take it for the time of a message.
+                self.block.set_time(row, shown);
+            }
             return Taken { row, time, now: shown, then: shown, refused: Some(refused) };
         }
         // The clock is set by the first message with a time.
