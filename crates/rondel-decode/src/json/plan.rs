@@ -782,8 +782,8 @@ fn witness(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> Op
             let is_met = alternatives.are_met(holds);
             let is_null = |c: &Condition| is_of_number(&c.test) && find(c) == Some(b"null");
             let may_meet = !is_met && alternatives.are_met(|c| holds(c) || is_null(c));
-            let value = |name: &Box<str>| {
-                let condition = conditions.iter().find(|c| *c.path.to_string() == **name)?;
+            let value = |name: &str| {
+                let condition = conditions.iter().find(|c| c.path.to_string() == name)?;
                 Some(shown(find(condition)?))
             };
             let seen = names.iter().enumerate().filter_map(|(bit, name)| Some((bit as u8, value(name)?)));

@@ -14,25 +14,25 @@ mod parts;
 mod reason;
 mod show;
 mod terms;
+mod watching;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rondel_engine::{Monitor, Program, Report, TermValue};
 use rondel_event::{Block, Path, Quantifier, Read, Slot, Timestamp, TopicId, Value, ValueType, Verdict};
-use rondel_spec::{ExprId, Property, Spec, TimeModel};
+use rondel_spec::TimeModel;
 
-use crate::formula;
-use crate::specification::{Specification, looks_ahead};
+use crate::specification::Specification;
 use crate::text::parameters_text;
 pub use courses::Course;
 use courses::{Courses, Drawn};
 use history::{History, Message, Messages, Place, last_until, message};
 use keys::{Keeping, KeyOf, KeyPlaces};
-use parts::{Parts, parts_of, seeing};
 use reason::{Explained, Past, Reason, Row, explain};
 pub use show::ShownTime;
 use terms::Course as TermCourse;
+use watching::Watching;
 
 /// The number of time points that are shown.
 const SHOWN: usize = 6;
@@ -43,10 +43,6 @@ const KEPT_OF_KEY: usize = 128;
 const MESSAGES: usize = 1 << 16;
 /// The latest time of the engine, which doubles times and adds one.
 const FARTHEST: i64 = i64::MAX / 2 - 1;
-/// The number of parts of a formula that are shown besides the fields.
-const PARTS: usize = 24;
-/// The number of terms of a formula that are shown.
-const TERMS: usize = 24;
 /// The last values of each field that are kept with an explanation.
 const SIGNAL: usize = 256;
 
@@ -215,165 +211,12 @@ impl Explainer {
     /// The explanations of the first `signals` violations of each property have signals. With `courses`, it keeps the
     /// values of all fields.
     pub(crate) fn new(specification: &mut Specification, signals: u32, courses: bool) -> Explainer {
-        let spec = &specification.spec;
-        let mut augmented = Spec::clone(spec);
-        let states = machines::states(&mut augmented);
-        let mut properties: Vec<Watched> = Vec::new();
-        let mut fields: Vec<WatchedField> = Vec::new();
-        let mut parts: Vec<Part> = Vec::new();
-        let mut at = HashMap::new();
-        for (i, property) in spec.properties.iter().enumerate() {
-            let (mut names, mut rows, mut of_all) = (Vec::new(), Vec::new(), Vec::new());
-            let mut thresholds: HashMap<usize, Vec<f64>> = HashMap::new();
-            let mut shown: HashMap<ExprId, Vec<usize>> = HashMap::new();
-            let keys = KeyPlaces::new(spec, property);
-            let Parts { read, made, arrays, terms, stateful } = match property.criterion {
-                None => parts_of(spec, property),
-                Some(_) => Default::default(),
-            };
-            let compared = terms::thresholds(spec, property.formula);
-            for (id, array) in arrays.into_iter().filter(|_| courses) {
-                add_band(&mut fields, (spec, i), array, (&compared, id));
-            }
-            for (id, (topic, path, read)) in read {
-                let (name, value_type) = match &read {
-                    Read::Value(value_type) => (formula::field(spec, topic, &path), *value_type),
-                    Read::Elements(quantifier, conditions) => {
-                        let name = formula::elements(
-                            spec,
-                            topic,
-                            &path,
-                            (*quantifier, spec.places.element(id)),
-                            conditions,
-                        );
-                        (name, quantifier.value_type())
-                    }
-                    Read::Witness(quantifier, _) => {
-                        let name =
-                            formula::element(spec, topic, &path, (*quantifier, spec.places.element(id)));
-                        (name, ValueType::String)
-                    }
-                    Read::Number(value_type) => {
-                        (format!("number({})", formula::field(spec, topic, &path)), *value_type)
-                    }
-                    _ => (format!("len({})", formula::field(spec, topic, &path)), ValueType::Int),
-                };
-                let row = if matches!(read, Read::Witness(..)) { Row::Element } else { Row::Field };
-                let runs = property.linear && matches!(read, Read::Value(ValueType::Int | ValueType::Float));
-                let is_known = |f: &WatchedField| {
-                    f.drawn_for.is_none() && (f.topic, &f.path, &f.read) == (topic, &path, &read)
-                };
-                let known = fields.iter().position(is_known).unwrap_or_else(|| {
-                    let (slot, shown, name) = (None, Vec::new(), name.clone());
-                    let (drawn_for, thresholds) = (None, Vec::new());
-                    fields.push(WatchedField {
-                        topic,
-                        path,
-                        read,
-                        value_type,
-                        slot,
-                        name,
-                        shown,
-                        drawn_for,
-                        thresholds,
-                    });
-                    fields.len() - 1
-                });
-                add_all(&mut fields[known].thresholds, &compared, id);
-                // One node reads a field, and bindings of atoms may read it too.
-                if let Some((_, row)) = fields[known].shown.iter().find(|(property, _)| *property == i) {
-                    shown.entry(id).or_default().push(*row);
-                    continue;
-                }
-                shown.entry(id).or_default().push(names.len());
-                add_all(thresholds.entry(names.len()).or_default(), &compared, id);
-                fields[known].shown.push((i, names.len()));
-                rows.push(if runs { Row::Line } else { row });
-                of_all.push(!keys.is_keyed(topic));
-                names.push(name);
-            }
-            let mut watch = |id: ExprId| {
-                *at.entry((
-                    id,
-                    property.time,
-                    property.linear,
-                    property.slice,
-                    keys.shared.clone(),
-                    property.generation,
-                ))
-                .or_insert_with(|| {
-                    let formula = seeing(&mut augmented, id, &keys.shared);
-                    augmented.properties.push(Property {
-                        time: property.time,
-                        linear: property.linear,
-                        slice: property.slice,
-                        generation: property.generation,
-                        ..Property::new(format!("{}#{}", property.name, parts.len()), formula)
-                    });
-                    parts.push(Part::default());
-                    parts.len() - 1
-                })
-            };
-            let mut watched = Vec::new();
-            for id in terms.into_iter().filter(|id| can_watch(spec, property, *id)).take(TERMS) {
-                watched.push((watch(id), names.len()));
-                shown.entry(id).or_default().push(names.len());
-                add_all(thresholds.entry(names.len()).or_default(), &compared, id);
-                rows.push(Row::Term(TermCourse::of(spec, id)));
-                of_all.push(false);
-                names.push(formula::named(spec, id, property));
-            }
-            for id in made.into_iter().take(PARTS) {
-                let is_watched = !looks_ahead(spec, id);
-                if is_watched {
-                    watched.push((watch(id), names.len()));
-                }
-                shown.entry(id).or_default().push(names.len());
-                rows.push(if is_watched { Row::Watched } else { Row::Made });
-                of_all.push(false);
-                names.push(formula::named(spec, id, property));
-            }
-            let (mut entered, mut of_machine) = (Vec::new(), HashMap::new());
-            for (id, (machine, found)) in stateful {
-                let row = *of_machine.entry(machine).or_insert_with(|| {
-                    rows.push(Row::State);
-                    of_all.push(false);
-                    names.push(machines::row_name(found));
-                    let its = states.get(machine.0 as usize).into_iter().flatten();
-                    for (state, node) in (0..).zip(its) {
-                        entered.push((watch(*node), names.len() - 1, machines::state(found, state)));
-                    }
-                    names.len() - 1
-                });
-                shown.entry(id).or_default().push(row);
-            }
-            let until = property.slice.and_then(|slice| spec.slices.get(slice.0 as usize)?.until);
-            let end = until.map(&mut watch);
-            watched.into_iter().for_each(|(part, row)| parts[part].shown.push((i, row)));
-            for (part, row, state) in entered {
-                parts[part].entered.push((i, row, state));
-            }
-            end.into_iter().for_each(|part| parts[part].ends.push(i));
-            let reason = Reason::new(spec, property, &shown, &rows);
-            let shared = of_all.into_iter().map(|of_all| of_all && property.slice.is_some()).collect();
-            let ends = until.is_some();
-            let thresholds =
-                (0..names.len()).map(|row| thresholds.remove(&row).unwrap_or_default()).collect();
-            properties.push(Watched {
-                time: property.time,
-                names,
-                rows,
-                thresholds,
-                shared,
-                reason,
-                keys,
-                ends,
-            });
-        }
-        let is_witness =
+        let Watching { augmented, properties: mut watched, mut fields, mut parts, .. } =
+            Watching::of(&specification.spec, courses);
+        let is_read =
             |field: &&WatchedField| matches!(field.read, Read::Witness(..)) || field.drawn_for.is_some();
-        let witnesses = fields.iter().filter(is_witness).map(|f| (f.topic, f.path.clone(), f.read.clone()));
-        match Program::compile_with_terms(&augmented, &witnesses.collect::<Vec<_>>()) {
+        let reads = fields.iter().filter(is_read).map(|f| (f.topic, f.path.clone(), f.read.clone()));
+        match Program::compile_with_terms(&augmented, &reads.collect::<Vec<_>>()) {
             Ok(program) => specification.program = Arc::new(program),
             // Without the parts, explanations still show the fields.
             Err(_) => parts.clear(),
@@ -383,12 +226,12 @@ impl Explainer {
             let mut places = projection.into_iter().flat_map(|projection| &projection.fields);
             field.slot = places.find(|f| f.path == field.path && f.read == field.read).map(|f| f.slot);
         }
-        for (watched, property) in properties.iter_mut().zip(&specification.spec.properties) {
+        for (watched, property) in watched.iter_mut().zip(&specification.spec.properties) {
             watched.keys.find(specification, property);
         }
         let mut explainer = Explainer {
             topics: specification.spec.topics.iter().map(|topic| topic.name.clone()).collect(),
-            properties,
+            properties: watched,
             fields,
             parts,
             messages: Messages::default(),
@@ -675,49 +518,6 @@ impl Kept {
         let keep: Vec<Place> = keep.into_iter().collect();
         self.histories[row].thin(self.most, &keep);
     }
-}
-
-/// Adds the thresholds of a node.
-fn add_all(to: &mut Vec<f64>, thresholds: &HashMap<ExprId, Vec<f64>>, of: ExprId) {
-    for threshold in thresholds.get(&of).into_iter().flatten() {
-        if !to.contains(threshold) {
-            to.push(*threshold);
-        }
-    }
-}
-
-/// Adds the least and the greatest elements of an array, which are drawn for a property, one after the other.
-fn add_band(
-    fields: &mut Vec<WatchedField>,
-    (spec, property): (&Spec, usize),
-    (topic, path): (TopicId, Path),
-    (thresholds, of): (&HashMap<ExprId, Vec<f64>>, ExprId),
-) {
-    let is_same =
-        |field: &&mut WatchedField| field.drawn_for.is_some() && (field.topic, &field.path) == (topic, &path);
-    if let Some(lower) = fields.iter_mut().find(is_same) {
-        return add_all(&mut lower.thresholds, thresholds, of);
-    }
-    for quantifier in [Quantifier::Min, Quantifier::Max] {
-        let mut field = WatchedField {
-            topic,
-            path: path.clone(),
-            read: Read::Elements(quantifier, Vec::new()),
-            value_type: ValueType::Float,
-            slot: None,
-            name: formula::field(spec, topic, &path),
-            shown: Vec::new(),
-            drawn_for: Some(property),
-            thresholds: Vec::new(),
-        };
-        add_all(&mut field.thresholds, thresholds, of);
-        fields.push(field);
-    }
-}
-
-/// Whether the values of a term are noted for a property: with linear interpolation it has none at its messages.
-fn can_watch(spec: &Spec, property: &Property, term: ExprId) -> bool {
-    !property.linear && !looks_ahead(spec, term)
 }
 
 /// The place of a message.
