@@ -270,3 +270,70 @@ fn topics_of_ros_2_over_zenoh_have_their_names() {
     assert!(specification.contains(declared), "{specification}");
     rondel(["validate", &folder.path("rondel.yaml")]).expect_status(0);
 }
+
+/// Starts a command in an environment of ROS 2.
+fn in_ros2(implementation: &str, domain: &str, own: &[&str], network: &[String]) -> Process {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rondel"));
+    command.args(arguments(own, network));
+    command.env("RMW_IMPLEMENTATION", implementation).env("ROS_DOMAIN_ID", domain);
+    Process::start(command)
+}
+
+#[test]
+fn topics_of_ros_2_over_dds_are_found_by_their_names() {
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let network = ["--dds-interface".to_owned(), "lo".to_owned()];
+    let _publishers = ["dds:rt/fleet/chatter", "dds:fleet/chatter"].map(|topic| {
+        let own = ["publish", "--to", topic, "--wait", "60", "--rate", "20"];
+        let mut publisher = Process::rondel(arguments(&own, &dds(&domain)));
+        let lines: String = (0..600).map(|i| format!("{{\"speed\": {}.5}}\n", i % 10)).collect();
+        publisher.write(lines.as_bytes());
+        publisher
+    });
+    let implementation = "rmw_cyclonedds_cpp";
+    let own = folder.path("own");
+    for (pattern, found) in [("ros2:/**", 1), ("ros2:/fleet/{name}", 1), ("ros2:/*", 0)] {
+        let own = ["topics", pattern, "--for", "3", "--format", "json"];
+        let listed = in_ros2(implementation, &domain, &own, &network).finish();
+        let place = format!("at {pattern} (domain {domain} over dds)");
+        listed.expect_status(0).expect_stderr(&[&place]);
+        let listed = json(&listed.stdout);
+        assert_eq!(listed["topics"].as_array().unwrap().len(), found, "{pattern} {listed}");
+        if found > 0 {
+            let topic = &listed["topics"][0];
+            assert_eq!(
+                (&topic["address"], &topic["type"]),
+                (&"ros2:/fleet/chatter".into(), &"std_msgs/msg/String".into())
+            );
+        }
+    }
+    let init = ["init", "ros2:/**", "--for", "3", "--folder", &own];
+    in_ros2(implementation, &domain, &init, &network).finish().expect_status(0);
+    let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
+    assert!(deployment.contains("chatter: { source: \"ros2:/fleet/chatter\""), "{deployment}");
+    let validate = ["validate", &format!("{own}/rondel.yaml")];
+    in_ros2(implementation, &domain, &validate, &[]).finish().expect_status(0);
+    let wrong = in_ros2("rmw_zenoh", &domain, &["topics", "ros2:/**"], &[]).finish();
+    wrong
+        .expect_status(2)
+        .expect_stderr(&["cannot join ROS 2: 'rmw_zenoh' is not a value of RMW_IMPLEMENTATION"]);
+}
+
+#[test]
+fn topics_of_ros_2_over_zenoh_are_found_by_their_names() {
+    let Some(python) = python("topics_of_ros_2_over_zenoh_are_found_by_their_names") else { return };
+    let (endpoint, folder) = (free_endpoint(), Folder::new());
+    let own = folder.path("own");
+    let init = ["init", "ros2:/**", "--for", "4", "--folder", &own];
+    let mut init = in_ros2("rmw_zenoh_cpp", "9", &init, &zenoh_listening("router", &endpoint));
+    init.wait_stderr("looking at ros2:/**");
+    let options = ["/battery", "--domain", "9", "--connect", &endpoint, "--count", "2000", "--pause", "0.05"];
+    let _node = independent(&python, "ros2_zenoh_described.py", &options);
+    init.finish().expect_status(0);
+    let deployment = std::fs::read_to_string(format!("{own}/rondel.yaml")).unwrap();
+    assert!(deployment.contains("battery: { source: \"ros2:/battery\" }"), "{deployment}");
+    let run = ["run", &format!("{own}/rondel.yaml"), "--count", "5"];
+    let mut run = in_ros2("rmw_zenoh_cpp", "9", &run, &[]);
+    run.wait_stderr("messages of rover_msgs/msg/Battery, as its publisher describes them");
+    run.finish().expect_status(0).expect_stderr(&["received 5, checked 5, undecodable 0"]);
+}

@@ -216,6 +216,20 @@ impl Survey {
         }
     }
 
+    /// Gives a topic another address, unless there is a topic of this one.
+    pub fn rename(&mut self, address: &str, to: &str) {
+        if !self.topics.contains_key(to)
+            && let Some(topic) = self.topics.remove(address)
+        {
+            self.topics.insert(to.to_owned(), topic);
+        }
+    }
+
+    /// Leaves out topics by their addresses.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
+        self.topics.retain(|address, _| is_kept(address));
+    }
+
     /// Returns the topics with their addresses, in alphabetical order.
     pub fn topics(&self) -> impl ExactSizeIterator<Item = (&str, &Topic)> {
         self.topics.iter().map(|(address, topic)| (&**address, topic))

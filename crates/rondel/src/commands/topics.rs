@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rondel_decode::MessageType;
+use rondel_decode::lines::{is_matched, is_pattern};
 use rondel_net::adapter::now;
 use rondel_net::observe::{Observation, Observed, Observer, matches_dds, ros2_on_dds};
 use rondel_net::ros2::keys::{DataKey, subscription_key};
@@ -47,7 +48,7 @@ pub struct Topics {
 /// What to look at.
 #[derive(Debug, Args)]
 pub struct Look {
-    /// Patterns of topics: zenoh:KEY, mqtt:FILTER, dds:PATTERN; or recordings: MCAP files, bags, tables, JSON lines, and folders of them
+    /// Patterns of topics: zenoh:KEY, mqtt:FILTER, dds:PATTERN, ros2:/PATTERN; or recordings: MCAP files, bags, tables, JSON lines, and folders of them
     /// (default: everything on Zenoh and DDS, or on the networks that have options)
     #[arg(value_name = "PATTERN")]
     what: Vec<String>,
@@ -130,7 +131,7 @@ impl Look {
             _ => match patterns.iter().find(|text| !is_address(text)) {
                 Some(text) => {
                     complain(&format!(
-                        "{text}: name patterns (zenoh:KEY, mqtt:FILTER, dds:PATTERN) or recordings"
+                        "{text}: name patterns (zenoh:KEY, mqtt:FILTER, dds:PATTERN, ros2:/PATTERN) or recordings"
                     ));
                     Err(exit::USAGE)
                 }
@@ -227,13 +228,23 @@ impl Look {
                 .map_err(|error| error.to_string()),
             _ => Address::parse(text).map(|address| address.subscribed().into_owned()),
         };
-        let addresses = patterns.iter().map(address).collect::<Result<Vec<_>, _>>().map_err(usage)?;
+        let ros2 = OfRos2::new(&patterns).map_err(usage)?;
+        // Patterns of ROS 2 are those of its middleware, which is joined as ROS 2 joins it.
+        let carried = patterns.iter().map(|text| ros2.as_ref().and_then(|ros2| ros2.carried(text)));
+        let carried: Vec<String> =
+            carried.zip(&patterns).map(|(carried, text)| carried.unwrap_or_else(|| text.clone())).collect();
+        let addresses = carried.iter().map(address).collect::<Result<Vec<_>, _>>().map_err(usage)?;
+        let joined = patterns.iter().zip(&addresses).map(|(text, address)| match is_of_ros2(text) {
+            true => Address::parse("ros2:/rondel"),
+            false => Ok(address.clone()),
+        });
+        let joined = joined.collect::<Result<Vec<_>, _>>().map_err(usage)?;
         let (stop, stopped) = mpsc::channel();
         let asked = signals::listen(move || _ = stop.send(())).map_err(|error| {
             complain(&format!("cannot listen for signals: {error}"));
             exit::NETWORK
         })?;
-        let networks = self.network.open(addresses.iter(), || asked.yet())?;
+        let networks = self.network.open(joined.iter(), || asked.yet())?;
         let until = Instant::now() + Duration::from_secs(self.seconds.into());
         let survey = Arc::new(Mutex::new(Survey::new(self.limit as usize)));
         let mut looking = Looking {
@@ -278,6 +289,9 @@ impl Look {
             std::mem::replace(&mut *survey.lock().unwrap_or_else(PoisonError::into_inner), Survey::new(0));
         survey.pass(now());
         survey.end();
+        if let Some(ros2) = &ros2 {
+            ros2.name(&mut survey, &patterns);
+        }
         let alone = if is_alone { " (no other participant of Zenoh was found)" } else { "" };
         let domain = if addresses.iter().any(|a| matches!(a, Address::Dds(..))) {
             format!(" (domain {})", self.network.domain().unwrap_or_default())
@@ -290,10 +304,15 @@ impl Look {
             }
             _ => String::new(),
         };
+        let of_ros2 = ros2.as_ref().map_or_else(String::new, |ros2| {
+            let ros2::Settings { domain, middleware, .. } = ros2.settings;
+            format!(" (domain {domain} over {middleware}){alone}")
+        });
         let said = |text: &String| {
             let more = match text.split(':').next() {
                 Some("zenoh") => alone,
                 Some("dds") => &domain,
+                Some("ros2") => &of_ros2,
                 _ => &broker,
             };
             format!("{text}{more}")
@@ -311,7 +330,80 @@ impl Look {
 
 /// Whether a pattern is one of a network.
 fn is_address(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt"].contains(&network))
+    text.split_once(':').is_some_and(|(network, _)| ["zenoh", "dds", "mqtt", "ros2"].contains(&network))
+}
+
+/// Whether a pattern is one of ROS 2.
+fn is_of_ros2(text: &str) -> bool {
+    text.starts_with("ros2:")
+}
+
+/// Patterns of ROS 2, as its middleware has them.
+struct OfRos2 {
+    settings: ros2::Settings,
+}
+
+impl OfRos2 {
+    /// The middleware and the domain in the environment, if a pattern is one of ROS 2.
+    fn new(patterns: &[String]) -> Result<Option<OfRos2>, String> {
+        if !patterns.iter().any(|text| is_of_ros2(text)) {
+            return Ok(None);
+        }
+        let settings = ros2::Settings::from_environment(|name| std::env::var(name).ok());
+        let settings = settings.map_err(|error| format!("cannot join ROS 2: {error}"))?;
+        Ok(Some(OfRos2 { settings }))
+    }
+
+    /// The name or pattern of topics with a slash before it, and without names of parameters.
+    fn pattern(text: &str) -> Option<String> {
+        let mut rest = text.strip_prefix("ros2:")?.trim_start_matches('/');
+        let mut pattern = "/".to_owned();
+        while let Some((before, (_, after))) =
+            rest.split_once('{').and_then(|(before, inner)| Some((before, inner.split_once('}')?)))
+        {
+            pattern += before;
+            pattern.push('*');
+            rest = after;
+        }
+        Some(pattern + rest)
+    }
+
+    /// A pattern of ROS 2 as the middleware writes it.
+    fn carried(&self, text: &str) -> Option<String> {
+        let pattern = OfRos2::pattern(text)?;
+        Some(match self.settings.middleware {
+            // The pattern of DDS does not stop at slashes: what it finds besides is left out later.
+            ros2::Middleware::Dds => format!("dds:rt{}", pattern.replace("**", "*")),
+            // Behind the topic come the type and its hash; Zenoh wants `**` behind them.
+            ros2::Middleware::Zenoh => {
+                let (topic, rest) =
+                    pattern.strip_suffix("/**").map_or((&*pattern, ""), |topic| (topic, "/**"));
+                format!("zenoh:{}{topic}/*/*{rest}", self.settings.domain)
+            }
+        })
+    }
+
+    /// Gives the topics of a survey their addresses of ROS 2, and leaves out what no pattern means.
+    fn name(&self, survey: &mut Survey, patterns: &[String]) {
+        let found = survey.topics().filter_map(|(address, topic)| {
+            let name = topic.name.as_ref().filter(|name| name.starts_with('/'))?;
+            Some((address.to_owned(), format!("ros2:{name}")))
+        });
+        let found: Vec<(String, String)> = found.collect();
+        let own: Vec<String> = patterns.iter().filter_map(|text| OfRos2::pattern(text)).collect();
+        let is_meant = |to: &str| {
+            let name = to.trim_start_matches("ros2:");
+            own.iter().any(|pattern| pattern == name || is_pattern(pattern) && is_matched(pattern, name))
+        };
+        for (address, to) in &found {
+            if is_meant(to) {
+                survey.rename(address, to);
+            }
+        }
+        if own.len() == patterns.len() {
+            survey.retain(is_of_ros2);
+        }
+    }
 }
 
 /// Whether an argument names a recording.
