@@ -207,6 +207,34 @@ fn mistakes() {
     );
 }
 
+/// Requests of services are topics over DDS: one that is never answered is found.
+#[test]
+fn a_service_over_dds_that_never_answers() {
+    let (folder, domain) = (Folder::new(), dds_domain());
+    let specification = "topic request \"rq/arm/homeRequest\"\ntopic reply \"rr/arm/homeReply\"\n\
+         property answered = on(request) -> eventually[0, 2 s] on(reply)\n";
+    folder.file("service.rondel", specification);
+    let deployment = folder.file(
+        "rondel.yaml",
+        format!(
+            "specification: service.rondel\ndds: {{ interface: lo, domain: {domain} }}\ntopics:\n  \
+             request: {{ source: \"dds:rq/arm/homeRequest\", encoding: cdr }}\n  \
+             reply: {{ source: \"dds:rr/arm/homeReply\", encoding: cdr }}\n"
+        ),
+    );
+    let mut run = Process::rondel(["run", &deployment]);
+    run.wait_stderr("ready");
+    let own = ["publish", "--to", "dds:rq/arm/homeRequest", "--wait", "60"];
+    let network = ["--dds-domain", &domain, "--dds-interface", "lo"];
+    let mut request = Process::rondel([&own[..], &network].concat());
+    request.write(b"{\"a\": 1}\n");
+    request.close_input();
+    run.wait_stdout("violated      answered");
+    request.finish().expect_status(0);
+    run.terminate();
+    run.finish().expect_status(0);
+}
+
 /// The domain of DDS is that of ROS 2: of the deployment or, without one, of the environment.
 #[test]
 fn the_domain_of_dds_follows_ros_2() {
