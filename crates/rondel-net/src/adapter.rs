@@ -189,6 +189,12 @@ pub trait Receiver: Send + Sync + 'static {
         None
     }
 
+    /// Whether messages are wanted that the process itself publishes. Queried once for each subscription; only Zenoh can leave
+    /// them out.
+    fn wants_own(&self, _topic: TopicId) -> bool {
+        true
+    }
+
     /// Whether samples of publishers that have another definition of the type than the subscription are delivered, each
     /// with [its type](Sample::of_type); otherwise they are only counted. Queried once for each subscription.
     fn wants_types(&self, _topic: TopicId) -> bool {

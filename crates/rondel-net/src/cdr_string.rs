@@ -92,6 +92,10 @@ impl<R: Receiver + ?Sized> Receiver for Unwrapping<R> {
     fn number(&self, topic: TopicId, name: &str) -> Option<NameId> {
         self.receiver.number(topic, name)
     }
+
+    fn wants_own(&self, topic: TopicId) -> bool {
+        self.receiver.wants_own(topic)
+    }
 }
 
 /// Subscription whose samples go through an [`Unwrapping`].

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use rondel_decode::MessageType;
 use rondel_event::{TopicId, Verdict};
-use rondel_net::adapter::{Outage, Problems, Publisher, Subscription};
+use rondel_net::adapter::{Outage, Problems, Publisher, Receiver, Subscription};
 use rondel_net::durability::{Schedule, Snapshots};
 use rondel_report::Claim;
+use rondel_runtime::ros2::DIAGNOSTICS;
 use rondel_runtime::text::grouped;
 use rondel_runtime::{
     AlignmentStatistics, Cause, ChainStatistics, Clock, Omission, Pause, Session, SessionPlan, Summary,
@@ -25,6 +26,7 @@ use crate::losses::{Unconfirmed, Undelivered, Watcher, outage_json, outage_text}
 use crate::networks::Networks;
 use crate::outlets::Outlets;
 use crate::output::{Format, VerdictWriter, colour_of};
+use crate::own::{Others, Own};
 use crate::pipeline::{ClockAccount, ClockReceiver, Parts, Pipeline, Simulated, Stop, Traffic};
 use crate::present::Present;
 use crate::queue::Queue;
@@ -136,6 +138,10 @@ impl Running {
         undelivered.add(Address::Stdout.to_string(), Some(stdout.drops()));
         let mut all_sinks = Sinks::new(sinks.clone(), writer, stdout);
         all_sinks.diagnose(plan.properties());
+        let own = Arc::new(Own::default());
+        if deployment.sources.iter().any(|binding| comes_back(deployment, &binding.address)) {
+            all_sinks.remember(Arc::clone(&own));
+        }
         let answers = attended(deployment, &sinks, &mut all_sinks);
         let reporting = notices.clone();
         let senders = publishers(sinks.iter().flatten().chain(&released).cloned());
@@ -175,7 +181,13 @@ impl Running {
         let attendants = Attendants::start(health, &networks, answers, (every, beats), reporting)?;
         let known = (0..).zip(&deployment.sources).filter(|(_, binding)| !discover::is_open(binding));
         let mut subscriptions: Vec<_> = known
-            .map(|(topic, binding)| subscribe(&networks, topic, binding, &pipeline))
+            .map(|(topic, binding)| match comes_back(deployment, &binding.address) {
+                true => {
+                    let (receiver, own) = (Arc::clone(&pipeline), Arc::clone(&own));
+                    subscribe(&networks, topic, binding, &Arc::new(Others { receiver, own }))
+                }
+                false => subscribe(&networks, topic, binding, &pipeline),
+            })
             .collect::<Result<_, _>>()?;
         if let Some(address) = &deployment.alignment.progress {
             subscriptions.push(networks.subscribe(address, pipeline.progress(), Arc::clone(&pipeline))?);
@@ -195,13 +207,22 @@ impl Running {
         let begin = {
             let (networks, pipeline) = (Arc::downgrade(&networks), Arc::clone(&pipeline));
             let subscriptions = Arc::clone(&subscriptions);
+            let returning = (0..).zip(&deployment.sources);
+            let returning = returning.filter(|(_, binding)| comes_back(deployment, &binding.address));
+            let returning: Vec<u32> = returning.map(|(topic, _)| topic).collect();
             move |topic: usize, binding: &Binding| {
                 let Some(networks) = networks.upgrade() else { return Ok(()) };
                 let topic = topic as u32;
                 if let Some(message_type) = &binding.input.message_type {
                     pipeline.learn(TopicId(topic), message_type, Channel::of(binding))?;
                 }
-                let subscription = subscribe(&networks, topic, binding, &pipeline)?;
+                let subscription = match returning.contains(&topic) {
+                    true => {
+                        let (receiver, own) = (Arc::clone(&pipeline), Arc::clone(&own));
+                        subscribe(&networks, topic, binding, &Arc::new(Others { receiver, own }))?
+                    }
+                    false => subscribe(&networks, topic, binding, &pipeline)?,
+                };
                 subscriptions.lock().unwrap_or_else(PoisonError::into_inner).push(subscription);
                 Ok(())
             }
@@ -366,18 +387,24 @@ fn attended<'d>(
     attended
 }
 
+/// Whether diagnostics that the run publishes come back on this address.
+fn comes_back(deployment: &Deployment, address: &Address) -> bool {
+    let mut sinks = deployment.sinks.iter().flatten();
+    sinks.any(|sink| sink.ros2_type().as_deref() == Some(DIAGNOSTICS) && sink.meets(address))
+}
+
 /// Subscribes to the topic of a source whose type is known, or need not be.
-fn subscribe(
+fn subscribe<R: Receiver>(
     networks: &Networks,
     topic: u32,
     binding: &Binding,
-    pipeline: &Arc<Pipeline>,
+    receiver: &Arc<R>,
 ) -> Result<Box<dyn Subscription>, String> {
     let schema = match binding.input.message_type.as_deref() {
         Some(MessageType::Cdr(schema)) => Some(schema),
         _ => None,
     };
-    networks.subscribe_of(&binding.address, schema, TopicId(topic), Arc::clone(pipeline))
+    networks.subscribe_of(&binding.address, schema, TopicId(topic), Arc::clone(receiver))
 }
 
 /// Where the properties of a deployment are defined.

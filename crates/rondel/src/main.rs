@@ -19,6 +19,7 @@ mod offered;
 mod outgoing;
 mod outlets;
 mod output;
+mod own;
 mod pipeline;
 mod present;
 mod queue;

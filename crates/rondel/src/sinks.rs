@@ -8,6 +8,7 @@ use rondel_runtime::{PropertyInfo, Report, Session};
 
 use crate::console::Console;
 use crate::output::VerdictWriter;
+use crate::own::Own;
 use crate::present::Present;
 use crate::warn;
 use crate::watchdog::Place;
@@ -39,6 +40,8 @@ pub struct Sinks {
     sinks: Vec<Vec<Sink>>,
     /// The state that each topic of diagnostics shows.
     diagnostics: Vec<(Arc<dyn Publisher>, Diagnostics)>,
+    /// Remembers diagnostics that come back.
+    own: Option<Arc<Own>>,
     /// The publishers, by their numbers in `place`.
     outlets: Vec<Outlet>,
     /// Where the thread that sends is.
@@ -89,6 +92,7 @@ impl Sinks {
             writer,
             sinks,
             diagnostics,
+            own: None,
             outlets,
             place,
             text,
@@ -111,6 +115,11 @@ impl Sinks {
         Some(Arc::clone(present))
     }
 
+    /// Remembers diagnostics, which come back on a topic that is read.
+    pub fn remember(&mut self, own: Arc<Own>) {
+        self.own = Some(own);
+    }
+
     /// Prepares diagnostics of these properties, each on the topics that are among its sinks.
     pub fn diagnose(&mut self, properties: &[PropertyInfo]) {
         for sink in self.sinks.iter().flatten() {
@@ -131,6 +140,9 @@ impl Sinks {
         for (publisher, diagnostics) in &mut self.diagnostics {
             if diagnostics.tick(now(), ends, || session.omitted(), &mut self.text) {
                 due = true;
+                if let Some(own) = &self.own {
+                    own.note(&self.text);
+                }
                 match publisher.publish(&self.text) {
                     Ok(()) | Err(PublishError::Slow) => {}
                     Err(_) => self.unpublished += 1,
@@ -160,8 +172,19 @@ impl Sinks {
 
     /// Sends a report to the sinks of its property. Returns whether standard output is one of them.
     fn send(&mut self, report: &Report<'_>) -> bool {
-        let Sinks { writer, sinks, diagnostics, outlets, place, text, stdout, verdicts, unpublished, .. } =
-            self;
+        let Sinks {
+            writer,
+            sinks,
+            diagnostics,
+            own: noted,
+            outlets,
+            place,
+            text,
+            stdout,
+            verdicts,
+            unpublished,
+            ..
+        } = self;
         let mut printed = false;
         for sink in &sinks[report.property().position as usize] {
             text.clear();
@@ -187,6 +210,9 @@ impl Sinks {
                 Sink::Diagnostics(publisher) => {
                     let state = diagnostics.iter_mut().find(|(own, _)| Arc::ptr_eq(own, publisher));
                     let is_news = state.is_some_and(|(_, state)| state.take(report, now(), text));
+                    if let Some(noted) = noted.as_ref().filter(|_| is_news) {
+                        noted.note(text);
+                    }
                     if is_news { publisher.publish(text).map_err(Some) } else { Ok(()) }
                 }
                 Sink::Stdout => {

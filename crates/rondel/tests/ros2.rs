@@ -207,6 +207,54 @@ fn mistakes() {
     );
 }
 
+/// Two monitors that read `/diagnostics` and show their verdicts there: each reads what the other one publishes, and leaves out
+/// its own.
+#[test]
+fn diagnostics_are_read_where_they_are_published() {
+    let endpoint = free_endpoint();
+    for networks in [
+        [
+            format!(
+                "ros2: {{ middleware: zenoh, domain: 8 }}\nzenoh: {{ mode: router, listen: {endpoint} }}\n"
+            ),
+            format!(
+                "ros2: {{ middleware: zenoh, domain: 8 }}\nzenoh: {{ mode: client, connect: {endpoint} }}\n"
+            ),
+        ],
+        std::array::from_fn(|_| "dds: { interface: lo }\n".to_owned()),
+    ] {
+        let (folder, domain) = (Folder::new(), dds_domain());
+        let specification = "topic diagnostics \"/diagnostics\" : diagnostic_msgs/msg/DiagnosticArray\n\
+             property NAME = not (any s in diagnostics.status: s.name == \"rondel: NAME\")\n";
+        let start = |name: &str, network: &str| {
+            folder.file(&format!("{name}.rondel"), specification.replace("NAME", name));
+            let text = format!(
+                "specification: {name}.rondel\n{network}topics: {{ diagnostics: ros2:/diagnostics }}\n\
+                 verdicts: {{ emit: every, to: [stdout, ros2:/diagnostics] }}\n"
+            );
+            let deployment = folder.file(&format!("{name}.yaml"), text);
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rondel"));
+            command.args(["run", &deployment]);
+            let is_dds = network.starts_with("dds");
+            command.env("ROS_DOMAIN_ID", if is_dds { &*domain } else { "8" });
+            let mut run = Process::start(command);
+            run.wait_stderr("ready");
+            run
+        };
+        let (mut one, mut two) = (start("first", &networks[0]), start("second", &networks[1]));
+        for run in [&mut one, &mut two] {
+            // Each has a message about once a second.
+            assert_eq!(run.take_stdout(4).len(), 4);
+        }
+        for run in [one, two] {
+            run.terminate();
+            let finished = run.finish();
+            finished.expect_status(0);
+            assert!(!finished.stderr.contains("violated "), "{}", finished.stderr);
+        }
+    }
+}
+
 /// Requests of services are topics over DDS: one that is never answered is found.
 #[test]
 fn a_service_over_dds_that_never_answers() {

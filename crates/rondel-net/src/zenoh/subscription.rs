@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::key_expr::KeyExpr;
-use ::zenoh::sample::SampleKind;
+use ::zenoh::sample::{Locality, SampleKind};
 use ::zenoh::session::ZenohId;
 use rondel_event::TopicId;
 
@@ -91,6 +91,8 @@ impl Subscription {
         let connections = numbers.connections();
         let wants_idle = receiver.wants_idle();
         let wants_names = receiver.wants_names(topic);
+        // Zenoh delivers messages of the same session on the thread that publishes them, which may hold what the receiver needs.
+        let origin = if receiver.wants_own(topic) { Locality::Any } else { Locality::Remote };
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
         let compared = Arc::clone(&numbers);
@@ -99,6 +101,7 @@ impl Subscription {
         };
         let subscriber = session
             .declare_subscriber(key.clone())
+            .allowed_origin(origin)
             .callback(move |sample| {
                 let state = &life.0;
                 state.received.fetch_add(1, Ordering::Relaxed);

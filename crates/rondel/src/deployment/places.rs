@@ -61,7 +61,15 @@ impl<'y> Place<'y> {
         // A specification may check the time of a simulation, too.
         let is_checked_clock =
             matches!((self.role, other.role), (Role::Source, Role::Clock) | (Role::Clock, Role::Source));
-        if self.role == other.role || is_checked_clock || !self.address.meets(&other.address) {
+        // A run leaves out its own diagnostics where it reads those of others.
+        let is_shared = |reading: &Place<'_>, publishing: &Place<'_>| {
+            let of_ros2 = publishing.address.ros2_type();
+            reading.role == Role::Source
+                && publishing.role == Role::Verdicts
+                && of_ros2.as_deref() == Some(rondel_runtime::ros2::DIAGNOSTICS)
+        };
+        let is_shared = is_shared(self, other) || is_shared(other, self);
+        if self.role == other.role || is_checked_clock || is_shared || !self.address.meets(&other.address) {
             return None;
         }
         let (reading, publishing) = match (self.role.reads(), other.role.reads()) {
