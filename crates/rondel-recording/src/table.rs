@@ -99,54 +99,9 @@ impl TableRecording {
             return Err(refused(reason.to_owned()));
         }
         let mut columns = Columns::new(&header, separator, options).map_err(refused)?;
-        match &mut rows {
-            Rows::Influx(rows) => {
-                if rows.has_measurements && options.topic.is_none() {
-                    columns.shape = Shape::ByCell(influx::MEASUREMENT);
-                }
-                columns.forms = rows.kinds.iter().map(|kind| Form::Cell(*kind)).collect();
-            }
-            #[cfg(feature = "parquet")]
-            Rows::Parquet(rows) => {
-                // Texts of these columns are no fields.
-                if let Shape::ByCell(topic) = columns.shape {
-                    rows.take_names(topic);
-                }
-                if let Some(date) = columns.time.and_then(|of| of.date) {
-                    rows.take_names(date);
-                }
-                if columns.time.is_some_and(|of| rows.take_times(of.time)) {
-                    columns.unit = Some(TimeUnit::Nanoseconds);
-                }
-                columns.forms = rows.forms();
-            }
-            Rows::Separated(..) | Rows::Long(_) => {}
-        }
-        let stem = input::stem(path);
-        let (names, sample) = match columns.shape {
-            Shape::One => {
-                let name = options.topic.or(options.only_topic).unwrap_or(&stem);
-                (vec![(name.to_owned(), None)], Vec::new())
-            }
-            Shape::ByCell(column) => (input::names(source, column).map_err(|error| match error {
-                input::Unread::Failed(error) => error,
-                input::Unread::TooMany(most) => refused(format!(
-                    "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
-                )),
-            })?, Vec::new()),
-            Shape::ByColumn => (Vec::new(), input::sample(source)?),
-        };
-        let (names, layouts) = match columns.shape {
-            Shape::ByColumn => {
-                let found = columns.topics(&sample, options.is_topic).map_err(refused)?;
-                found.into_iter().map(|(name, layout)| ((name, None), layout)).unzip()
-            }
-            _ => {
-                let layout = columns.layout().map_err(refused)?;
-                let layouts = vec![layout; names.len()];
-                (names, layouts)
-            }
-        };
+        columns.take(&mut rows, options);
+        let input::Ends { first, last } = columns.ends(source, options)?;
+        let (names, layouts) = named(source, &columns, options)?;
         let time_field = options.time.filter(|_| columns.is_chosen);
         let topic = |(name, messages): (String, Option<u64>)| RecordedTopic {
             name,
@@ -156,17 +111,6 @@ impl TableRecording {
             ..RecordedTopic::default()
         };
         let topics: Vec<RecordedTopic> = names.into_iter().map(topic).collect();
-        let mut ends = input::ends(source, columns.time)?;
-        // A time that has its date needs no other.
-        if let Some(of) = columns.time.as_mut().filter(|of| of.date.is_some() && !columns.is_chosen) {
-            let alone = TimeColumns { date: None, ..*of };
-            let own = input::ends(source, Some(alone))?;
-            let is_of_day = own.first.as_deref().is_none_or(is_time_of_day);
-            if !is_of_day && options.time_format.is_none() {
-                (*of, ends) = (alone, own);
-            }
-        }
-        let input::Ends { first, last } = ends;
         let times = match options.time_format {
             Some(format) => Times::in_format(format),
             None => Times::new(columns.unit.or(options.unit), first.as_deref(), separator == b';'),
@@ -326,6 +270,96 @@ impl TableRecording {
             }
         }
     }
+}
+
+impl Columns {
+    /// Takes what a file says about its columns beside their names.
+    fn take(&mut self, rows: &mut Rows, options: &TableOptions<'_>) {
+        match rows {
+            Rows::Influx(rows) => {
+                if rows.has_measurements && options.topic.is_none() {
+                    self.shape = Shape::ByCell(influx::MEASUREMENT);
+                }
+                self.forms = rows.kinds.iter().map(|kind| Form::Cell(*kind)).collect();
+            }
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => {
+                // Texts of these columns are no fields.
+                if let Shape::ByCell(topic) = self.shape {
+                    rows.take_names(topic);
+                }
+                if let Some(date) = self.time.and_then(|of| of.date) {
+                    rows.take_names(date);
+                }
+                if self.time.is_some_and(|of| rows.take_times(of.time)) {
+                    self.unit = Some(TimeUnit::Nanoseconds);
+                }
+                self.forms = rows.forms();
+            }
+            Rows::Separated(..) | Rows::Long(_) => {}
+        }
+    }
+
+    /// The first and the last time, and in which columns they are.
+    fn ends(
+        &mut self,
+        source: input::Source<'_>,
+        options: &TableOptions<'_>,
+    ) -> Result<input::Ends, RecordingError> {
+        let is_chosen = self.is_chosen;
+        let mut ends = input::ends(source, self.time)?;
+        // A time that has its date needs no other.
+        if let Some(of) = self.time.as_mut().filter(|of| of.date.is_some() && !is_chosen) {
+            let alone = TimeColumns { date: None, ..*of };
+            let own = input::ends(source, Some(alone))?;
+            let is_of_day = own.first.as_deref().is_none_or(is_time_of_day);
+            if !is_of_day && options.time_format.is_none() {
+                (*of, ends) = (alone, own);
+            }
+        }
+        Ok(ends)
+    }
+}
+
+/// A topic with the number of its messages, if that is known.
+type Named = (String, Option<u64>);
+
+/// The topics of a table, and the messages of each.
+fn named(
+    source: input::Source<'_>,
+    columns: &Columns,
+    options: &TableOptions<'_>,
+) -> Result<(Vec<Named>, Vec<Layout>), RecordingError> {
+    let refused = |reason: String| RecordingError::Form { path: source.path.to_owned(), reason };
+    let stem = input::stem(source.path);
+    let (names, sample) = match columns.shape {
+        Shape::One => {
+            let name = options.topic.or(options.only_topic).unwrap_or(&stem);
+            (vec![(name.to_owned(), None)], Vec::new())
+        }
+        Shape::ByCell(column) => (
+            input::names(source, column).map_err(|error| match error {
+                input::Unread::Failed(error) => error,
+                input::Unread::TooMany(most) => refused(format!(
+                    "its column `topic` has more than {most} names; choose a topic for all rows with --topic"
+                )),
+            })?,
+            Vec::new(),
+        ),
+        Shape::ByColumn => (Vec::new(), input::sample(source)?),
+    };
+    let (names, layouts) = match columns.shape {
+        Shape::ByColumn => {
+            let found = columns.topics(&sample, options.is_topic).map_err(refused)?;
+            found.into_iter().map(|(name, layout)| ((name, None), layout)).unzip()
+        }
+        _ => {
+            let layout = columns.layout().map_err(refused)?;
+            let layouts = vec![layout; names.len()];
+            (names, layouts)
+        }
+    };
+    Ok((names, layouts))
 }
 
 impl Recording for TableRecording {

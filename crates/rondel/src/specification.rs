@@ -123,7 +123,7 @@ pub fn is_specification(path: &Path) -> bool {
 
 /// Whether a file is a recording, by its name.
 pub fn is_recording(path: &Path) -> bool {
-    let endings = ["jsonl", "ndjson", "mcap", "bag", "db3", "csv", "parquet"];
+    let endings = ["jsonl", "ndjson", "mcap", "bag", "ulg", "db3", "csv", "parquet"];
     path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known))
 }
 

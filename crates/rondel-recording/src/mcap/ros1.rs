@@ -33,7 +33,86 @@ mod op {
 }
 
 /// For the id of every connection its number among all, from 0.
-pub(super) type Connections = HashMap<u32, u16>;
+#[derive(Default)]
+pub(super) struct Connections {
+    of_id: HashMap<u32, u16>,
+    /// The numbers of small ids, which recorders choose; [`NONE`] where there is none.
+    small: Vec<u16>,
+}
+
+/// Stands for no connection.
+const NONE: u16 = u16::MAX;
+
+impl Connections {
+    #[inline]
+    fn get(&self, id: u32) -> Option<u16> {
+        match self.small.get(id as usize) {
+            Some(number) => Some(*number).filter(|number| *number != NONE),
+            None => self.of_id.get(&id).copied(),
+        }
+    }
+
+    fn insert(&mut self, id: u32, number: u16) {
+        self.of_id.insert(id, number);
+        if let Some(id) = usize::try_from(id).ok().filter(|id| *id < usize::from(NONE)) {
+            if self.small.len() <= id {
+                let of_id = &self.of_id;
+                let begin = self.small.len();
+                let number = |id: usize| of_id.get(&(id as u32)).copied().unwrap_or(NONE);
+                self.small.extend((begin..=id).map(number));
+            }
+            self.small[id] = number;
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.of_id.len()
+    }
+}
+
+/// The longest header of a message that is compared as a whole.
+const SHAPE: usize = 64;
+
+/// The header of the message before, with zeros for connection and time: most have the same.
+struct Shape {
+    bytes: [u8; SHAPE],
+    length: usize,
+    /// Where the values of connection and time are.
+    connection: usize,
+    time: usize,
+}
+
+impl Shape {
+    /// The shape of the header of a message.
+    fn of(header: &[u8]) -> Option<Shape> {
+        let place = |name: &str, size: usize| {
+            let value = field(header, name).filter(|value| value.len() == size)?;
+            Some(value.as_ptr() as usize - header.as_ptr() as usize)
+        };
+        let (connection, time) = (place("conn", 4)?, place("time", 8)?);
+        let mut shape = Shape { bytes: [0; SHAPE], length: header.len(), connection, time };
+        shape.bytes = shape.without_values(header)?;
+        Some(shape)
+    }
+
+    #[inline]
+    fn without_values(&self, header: &[u8]) -> Option<[u8; SHAPE]> {
+        let mut bytes = [0; SHAPE];
+        bytes.get_mut(..header.len())?.copy_from_slice(header);
+        bytes.get_mut(self.connection..self.connection + 4)?.fill(0);
+        bytes.get_mut(self.time..self.time + 8)?.fill(0);
+        Some(bytes)
+    }
+
+    /// The connection and the time of a header of this shape.
+    #[inline]
+    fn read(&self, header: &[u8]) -> Option<(u32, u64)> {
+        if header.len() != self.length || self.without_values(header)? != self.bytes {
+            return None;
+        }
+        Some((u32_at(header, self.connection)?, time(header.get(self.time..)?)?))
+    }
+}
 
 /// A record: its header, and its data as far as they are there.
 #[derive(Clone, Copy)]
@@ -256,7 +335,7 @@ impl Reading {
     fn connect(&mut self, record: &Record<'_>) -> Result<(), String> {
         let (id, topic) = topic(record).ok_or("a connection has no id or no topic")?;
         if let Some(known) =
-            self.connections.get(&id).and_then(|number| self.index.topics.get(*number as usize))
+            self.connections.get(id).and_then(|number| self.index.topics.get(usize::from(number)))
         {
             if known.name != topic.name || known.schema != topic.schema {
                 let (name, other) = (&known.name, &topic.name);
@@ -326,12 +405,12 @@ impl Reading {
             let (mut channels, mut all) = (Vec::new(), 0_u64);
             for (id, count) in &info.counts {
                 all = all.saturating_add((*count).into());
-                let Some(number) = self.connections.get(id) else {
+                let Some(number) = self.connections.get(*id) else {
                     return Ok(Err(format!("connection {id} is not described")));
                 };
-                let messages = self.messages.entry(*number).or_default();
+                let messages = self.messages.entry(number).or_default();
                 *messages = messages.saturating_add((*count).into());
-                channels.push(*number);
+                channels.push(number);
             }
             let mut section = chunk_section(info.place, &found);
             (section.start, section.end, section.channels) = (info.start, info.end, Some(channels));
@@ -423,8 +502,8 @@ impl Reading {
                     if ids.last() != Some(&id) && !ids.contains(&id) {
                         ids.push(id);
                     }
-                    if let Some(number) = self.connections.get(&id) {
-                        *self.messages.entry(*number).or_default() += 1;
+                    if let Some(number) = self.connections.get(id) {
+                        *self.messages.entry(number).or_default() += 1;
                     }
                 }
                 _ => {}
@@ -433,7 +512,7 @@ impl Reading {
         if start <= end {
             (section.start, section.end) = (start, end);
         }
-        let numbers: Option<Vec<u16>> = ids.iter().map(|id| self.connections.get(id).copied()).collect();
+        let numbers: Option<Vec<u16>> = ids.iter().map(|id| self.connections.get(*id)).collect();
         section.channels = numbers;
     }
 }
@@ -534,8 +613,7 @@ impl Wanted {
         entries: &mut Vec<Entry>,
     ) -> Option<String> {
         let (mut unknown, mut first, mut all) = (0_u64, 0, 0_u64);
-        // Mostly the next message is on one of few connections.
-        let mut last: Option<(u32, u32)> = None;
+        let mut shape: Option<Shape> = None;
         let mut at = 0;
         for record in (Records { bytes: records, at: 0 }) {
             let record = match record {
@@ -545,35 +623,31 @@ impl Wanted {
                 }
             };
             at = record.end;
-            let (mut own, mut id, mut log_time) = (None, None, None);
-            for (name, value) in fields(record.header) {
-                match name {
-                    b"op" if own.is_none() => own = value.first().copied(),
-                    b"conn" if id.is_none() => id = u32_at(value, 0),
-                    b"time" if log_time.is_none() => log_time = time(value),
-                    _ => {}
-                }
-            }
-            match own {
-                Some(op::MESSAGE) => {}
-                Some(op::CONNECTION | op::INDEX) => continue,
-                _ => {
-                    return Some(format!(
-                        "an unknown record ends {at} bytes after the beginning of its chunk"
-                    ));
-                }
-            }
-            let (Some(id), Some(log_time)) = (id, log_time) else {
-                return Some(format!("a message has no time, {at} bytes after the beginning of its chunk"));
-            };
-            let topic = match last {
-                Some((known, topic)) if known == id => topic,
-                _ => {
-                    let channel = connections.get(&id).map(|number| usize::from(*number));
-                    channel.and_then(|channel| self.channels.get(channel)).copied().unwrap_or(UNKNOWN)
+            let read = shape.as_ref().and_then(|shape| shape.read(record.header));
+            let (id, log_time) = match read {
+                Some(read) => read,
+                None => {
+                    match kind(record.header) {
+                        Some(op::MESSAGE) => {}
+                        Some(op::CONNECTION | op::INDEX) => continue,
+                        _ => {
+                            return Some(format!(
+                                "an unknown record ends {at} bytes after the beginning of its chunk"
+                            ));
+                        }
+                    }
+                    shape = Shape::of(record.header);
+                    let id = connection_id(record.header);
+                    let Some(read) = id.zip(field(record.header, "time").and_then(time)) else {
+                        return Some(format!(
+                            "a message has no time, {at} bytes after the beginning of its chunk"
+                        ));
+                    };
+                    read
                 }
             };
-            last = Some((id, topic));
+            let channel = connections.get(id).map(usize::from);
+            let topic = channel.and_then(|channel| self.channels.get(channel)).copied().unwrap_or(UNKNOWN);
             all += 1;
             if topic == UNREAD {
                 continue;

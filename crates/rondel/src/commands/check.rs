@@ -35,7 +35,7 @@ use crate::{complain, exit, resume, warn};
 /// The number of files that name recordings which are checked as one.
 const MERGED_NAMES: usize = 3;
 
-/// Check recordings: MCAP files, folders of rosbag2, tables, and JSON lines
+/// Check recordings: MCAP files, bags of ROS 2 and ROS 1, logs of PX4, tables, and JSON lines
 ///
 /// In an MCAP file or a bag, messages are decoded by the types that it has. In JSON lines, a line is
 /// one message: {"topic": "gear", "time": 12.5, "data": {"report": 22}}, or with the fields beside
@@ -49,7 +49,7 @@ pub struct Check {
     /// The specification, or a deployment (.yaml); left out with --formula
     #[arg(value_name = "SPEC")]
     first: Option<PathBuf>,
-    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), tables (.csv) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
+    /// The recordings: MCAP files, folders of rosbag2 or their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv) or JSON lines, and folders of recordings; `-` is standard input, .gz and .zst are decompressed
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// What was named, or is in a folder that was, and cannot be read at all, with the reasons.

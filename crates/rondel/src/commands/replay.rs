@@ -45,10 +45,11 @@ const REASONS: usize = 5;
 
 /// Publish the messages of a recording on a network, at the times at which they were recorded
 ///
-/// Payloads, types and quality of service are those of the recording. JSON lines are published as JSON.
+/// Payloads, types and quality of service are those of the recording. JSON lines, tables, and messages of ROS 1 and PX4 are
+/// published as JSON.
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The recordings: MCAP files and folders of rosbag2, merged by time, or one file of JSON lines (.gz and .zst are
+    /// The recordings: MCAP files, bags, logs of PX4 and tables, merged by time, or one file of JSON lines (.gz and .zst are
     /// decompressed). A deployment (.yaml) before them: its topics go to its addresses on its networks
     #[arg(value_name = "TRACE", required = true)]
     recordings: Vec<PathBuf>,
