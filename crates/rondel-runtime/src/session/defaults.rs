@@ -7,7 +7,7 @@ use crate::options::Input;
 
 /// The default of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Default {
+enum DefaultValue {
     Bool(bool),
     Int,
     Float,
@@ -16,7 +16,7 @@ enum Default {
 
 /// The fields of a topic that have a default, by their slots.
 #[derive(Clone, Debug)]
-pub(super) struct Defaults(Box<[(Slot, Default)]>);
+pub(super) struct Defaults(Box<[(Slot, DefaultValue)]>);
 
 impl Defaults {
     /// Those of a topic; `None` where a field that is left out keeps its value. `is_outside` tells the fields that are not
@@ -39,10 +39,10 @@ impl Defaults {
                 continue;
             }
             match (slot, default) {
-                (Slot::Bool(column), Default::Bool(value)) => block.set_bool(*column, row, *value),
-                (Slot::Int(column), Default::Int) => block.set_int(*column, row, 0),
-                (Slot::Float(column), Default::Float) => block.set_float(*column, row, 0.0),
-                (Slot::String(column), Default::Text) => block.set_string(*column, row, ""),
+                (Slot::Bool(column), DefaultValue::Bool(value)) => block.set_bool(*column, row, *value),
+                (Slot::Int(column), DefaultValue::Int) => block.set_int(*column, row, 0),
+                (Slot::Float(column), DefaultValue::Float) => block.set_float(*column, row, 0.0),
+                (Slot::String(column), DefaultValue::Text) => block.set_string(*column, row, ""),
                 _ => {}
             }
         }
@@ -51,22 +51,22 @@ impl Defaults {
 
 /// The default of what is read: zero, false, an empty text or array. Times, measures of elements and whether a field is there
 /// have none.
-fn default_of(read: &Read) -> Option<Default> {
+fn default_of(read: &Read) -> Option<DefaultValue> {
     Some(match read {
         Read::Value(ValueType::Bool) | Read::IsNan | Read::Elements(Quantifier::Any, _) => {
-            Default::Bool(false)
+            DefaultValue::Bool(false)
         }
-        Read::Elements(Quantifier::All, _) => Default::Bool(true),
-        Read::Value(ValueType::Int) | Read::Number(ValueType::Int) | Read::Length => Default::Int,
-        Read::Elements(Quantifier::Count, _) => Default::Int,
-        Read::Value(ValueType::Float) | Read::Number(ValueType::Float) => Default::Float,
-        Read::Value(ValueType::String) => Default::Text,
+        Read::Elements(Quantifier::All, _) => DefaultValue::Bool(true),
+        Read::Value(ValueType::Int) | Read::Number(ValueType::Int) | Read::Length => DefaultValue::Int,
+        Read::Elements(Quantifier::Count, _) => DefaultValue::Int,
+        Read::Value(ValueType::Float) | Read::Number(ValueType::Float) => DefaultValue::Float,
+        Read::Value(ValueType::String) => DefaultValue::Text,
         _ => return None,
     })
 }
 
 /// The defaults of all topics that have some, for messages in lines.
-#[derive(Clone, Debug, std::default::Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LineDefaults(Vec<(TopicId, Defaults)>);
 
 impl LineDefaults {
