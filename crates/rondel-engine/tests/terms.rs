@@ -21,11 +21,21 @@ use rondel_spec::{Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel};
 /// A value of a term: the step, twice the time and one more right after it, and the key of its instance.
 type Found = BTreeMap<u32, Vec<(Option<u64>, i128, Vec<Value>, Option<Value>)>>;
 
+/// Whether a term computes with a measure, which the definitions round otherwise: the sine of a rate of 10^9 per second has
+/// nothing to do with that of its neighbour, and a difference of two may be all rounding.
+fn magnifies(spec: &Spec, id: ExprId) -> bool {
+    let is_measure = |id: ExprId| {
+        matches!(spec.nodes[id.index()], Expr::Window { .. }) && spec.value_type(id) == ValueType::Float
+    };
+    spec.nodes[id.index()].operands().any(|operand| is_measure(operand) || magnifies(spec, operand))
+}
+
 /// A specification with a property for each node that is no truth.
 fn with_terms(spec: &Spec, model: TimeModel, slice: Option<SliceId>) -> (Spec, Vec<(u32, ExprId)>) {
     let mut spec = spec.clone();
     let ids = (0..spec.nodes.len() as u32).map(ExprId);
-    let terms: Vec<ExprId> = ids.filter(|id| spec.value_type(*id) != ValueType::Bool).collect();
+    let is_term = |id: &ExprId| spec.value_type(*id) != ValueType::Bool && !magnifies(&spec, *id);
+    let terms: Vec<ExprId> = ids.filter(is_term).collect();
     spec.properties.iter_mut().for_each(|property| property.slice = slice);
     let first = spec.properties.len() as u32;
     let term = |id: &ExprId| Property { time: model, slice, ..Property::new(format!("{id:?}"), *id) };
