@@ -247,7 +247,7 @@ impl TableRecording {
     /// The topic that the row names.
     fn of_cell(&self) -> Option<usize> {
         let Shape::ByCell(column) = self.columns.shape else { return None };
-        let name = self.row.get(column)?.trim_ascii();
+        let name = Some(self.row.get(column)?.trim_ascii()).filter(|name| !name.is_empty())?;
         let is_it =
             |topic: &usize| self.topics.get(*topic).is_some_and(|topic| topic.name.as_bytes() == name);
         Some(self.current).filter(is_it).or_else(|| self.columns.by_name.get(name).copied())
