@@ -316,6 +316,12 @@ impl Networks {
         &self.listeners
     }
 
+    /// Whether a network could not be reached so far.
+    pub fn is_any_awaited(&self) -> bool {
+        self.zenoh.as_ref().is_some_and(zenoh::Session::is_awaited)
+            || self.mqtt.as_ref().is_some_and(|(session, _)| session.is_awaited())
+    }
+
     /// Whether a connection was lost a moment ago, so that it is not known yet what was missed: nothing should be concluded
     /// from silence meanwhile. It lasts two and a half seconds at most.
     pub fn is_unsure(&self) -> bool {

@@ -335,6 +335,7 @@ impl Running {
         drop(subscriptions);
         drop(publishers);
         let (outages, refused) = (self.networks.outages(), self.networks.refused());
+        let is_joined = !self.networks.is_any_awaited();
         let recovered = self.networks.recovered();
         let refused_participants = self.networks.refused_participants();
         let left = end.saturating_duration_since(Instant::now());
@@ -363,6 +364,7 @@ impl Running {
             spools: self.spools,
             recorded,
             outages,
+            is_joined,
             refused_participants,
             unread,
             clock: self.pipeline.clock_account(),
@@ -443,6 +445,8 @@ pub struct RunSummary {
     recorded: Option<FlightSummary>,
     /// The connections that were lost.
     outages: Vec<Outage>,
+    /// Whether every network was reached.
+    is_joined: bool,
     /// The participants that DDS Security refused.
     refused_participants: u64,
     /// The topics that were not read since the types of their publishers cannot be used.
@@ -470,6 +474,7 @@ impl RunSummary {
     /// Whether nothing is known to be lost, neither on the way to the session nor on the way to consumers.
     pub fn is_complete(&self) -> bool {
         self.flushed
+            && self.is_joined
             && self.unread.is_empty()
             && self.traffic.unpublished == 0
             && self.undelivered.count() + self.unconfirmed.count() + self.spools.waiting() == 0

@@ -111,3 +111,31 @@ fn a_zenoh_router_that_comes_later_holds_up_no_other_network() {
     let summary: Value = serde_json::from_str(&run.wait_stderr("{\"")).unwrap();
     assert!(summary["outages"].as_array().is_some_and(|outages| !outages.is_empty()), "{summary}");
 }
+
+#[test]
+fn a_network_that_never_came_shows_in_the_exit_status() {
+    let test = "a_network_that_never_came_shows_in_the_exit_status";
+    let (Some(mut broker), folder) = (Broker::start(test), Folder::new()) else { return };
+    broker.kill();
+    folder
+        .file("p.rondel", "topic state { n: int }\ntopic lamp { on: bool }\nproperty small = state.n < 5\n");
+    for (mode, settings) in [("router", "listen"), ("peer", "connect")] {
+        if mode == "peer" {
+            broker.resume();
+        }
+        let deployment = folder.file(
+            "rondel.yaml",
+            format!(
+                "specification: p.rondel\nzenoh: {{ mode: {mode}, {settings}: \"{}\" }}\n\
+                 mqtt: {{ broker: \"127.0.0.1:{}\" }}\ntopics: {{ state: zenoh:state, lamp: mqtt:lamp }}\n",
+                free_endpoint(),
+                broker.port
+            ),
+        );
+        let mut run = Process::rondel(["run", &deployment]);
+        run.wait_stderr("the other networks are used meanwhile");
+        run.wait_stderr("ready");
+        run.terminate();
+        run.finish().expect_status(5);
+    }
+}

@@ -266,6 +266,11 @@ impl Connection {
         self.wanted_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the connection was never made.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.wanted().is_some()
+    }
+
     /// Notes what depends on a connection that was not made yet.
     pub(super) fn note_wanted(&self) {
         if let Some(since) = *self.wanted() {

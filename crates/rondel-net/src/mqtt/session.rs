@@ -250,6 +250,11 @@ impl Session {
         qos > Qos::AtMostOnce && lock(&self.incoming).iter().all(|connection| connection.was_kept)
     }
 
+    /// Whether the broker could not be reached so far.
+    pub fn is_awaited(&self) -> bool {
+        lock(&self.incoming).iter().chain(&*lock(&self.outgoing)).any(|connection| connection.is_awaited())
+    }
+
     /// Returns how many connections broke so far.
     pub fn breaks(&self) -> u64 {
         self.breaks.count.load(Ordering::Relaxed)

@@ -245,6 +245,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Whether none of the endpoints to connect to could be reached so far.
+    pub fn is_awaited(&self) -> bool {
+        !self.connect.is_empty() && self.watch.never_connected()
+    }
+
     /// Returns what the session listens on.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners

@@ -181,6 +181,12 @@ impl Watch {
         }
     }
 
+    /// Whether there was no connection so far.
+    pub(super) fn never_connected(&self) -> bool {
+        self.look();
+        self.opened() == 0
+    }
+
     /// Lets kept messages take the time at every look.
     pub(super) fn tick(&self, shelf: &Arc<Shelf>) {
         // A session has one.
