@@ -163,6 +163,15 @@ impl Columns {
                 Some(TimeColumns { time: at(time)?, date: Some(at(date)?) })
             }
         });
+        if let Some((date, time)) =
+            options.time.filter(|_| chosen.is_none()).and_then(|text| text.split_once(','))
+            && let Some(missing) = [date, time].into_iter().find(|part| at(part).is_none())
+        {
+            let missing = missing.trim();
+            return Err(format!(
+                "no column has the name {missing:?} that --time-field says; there are {names:?}"
+            ));
+        }
         let base = |name: &String| split(name).0;
         let first = |is: &dyn Fn(&String) -> bool| names.iter().position(is);
         let date = first(&|name| base(name) == "date");
