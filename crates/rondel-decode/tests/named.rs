@@ -84,6 +84,21 @@ fn reads(has_parallel: bool) -> Vec<(String, Search)> {
 
 type Search = Box<dyn Fn(&Message) -> Found>;
 
+/// The message in an encoding.
+fn payload(encoding: Encoding, message: &Message, is_name_last: bool) -> Vec<u8> {
+    match encoding {
+        Encoding::Json => text(message, is_name_last).into_bytes(),
+        Encoding::Cbor => {
+            let mut bytes = Vec::new();
+            ciborium::into_writer(&tree(message, is_name_last), &mut bytes).unwrap();
+            bytes
+        }
+        Encoding::Msgpack => rmp_serde::to_vec(&tree(message, is_name_last)).unwrap(),
+        Encoding::Cdr => cdr(message),
+        _ => protobuf(message),
+    }
+}
+
 fn tree(message: &Message, is_name_last: bool) -> Value {
     let part = |(id, value): &(&str, f64)| json!({ "id": id, "value": value });
     let item = |item: &Item| {
@@ -241,18 +256,7 @@ fn random_messages_are_searched_in_every_encoding() {
         let message = random(&mut source);
         let is_name_last = source.one_in(2);
         for (encoding, decoder, reads) in &mut decoders {
-            let tree = tree(&message, is_name_last);
-            let payload = match encoding {
-                Encoding::Json => text(&message, is_name_last).into_bytes(),
-                Encoding::Cbor => {
-                    let mut bytes = Vec::new();
-                    ciborium::into_writer(&tree, &mut bytes).unwrap();
-                    bytes
-                }
-                Encoding::Msgpack => rmp_serde::to_vec(&tree).unwrap(),
-                Encoding::Cdr => cdr(&message),
-                _ => protobuf(&message),
-            };
+            let payload = payload(*encoding, &message, is_name_last);
             let expected: Vec<Found> = reads.iter().map(|(_, search)| search(&message)).collect();
             let found = decode(decoder, reads, &payload);
             assert_eq!(found, expected, "seed {seed}, {encoding}: {message:?}");
@@ -322,18 +326,7 @@ fn the_element_that_decides_is_found() {
             best(|a, b| a > b),
         ];
         for (encoding, decoder) in &mut decoders {
-            let tree = tree(&message, false);
-            let payload = match encoding {
-                Encoding::Json => text(&message, false).into_bytes(),
-                Encoding::Cbor => {
-                    let mut bytes = Vec::new();
-                    ciborium::into_writer(&tree, &mut bytes).unwrap();
-                    bytes
-                }
-                Encoding::Msgpack => rmp_serde::to_vec(&tree).unwrap(),
-                Encoding::Cdr => cdr(&message),
-                _ => protobuf(&message),
-            };
+            let payload = payload(*encoding, &message, false);
             let mut block = Block::new(layout);
             decoder.decode(&payload, Timestamp::ZERO, &mut block).unwrap();
             let sorted = |found: &Found| match found {
