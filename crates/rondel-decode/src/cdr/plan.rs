@@ -51,7 +51,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// What a number of this size is aligned to.
+    /// The alignment of a number of this size, in bytes.
     pub(super) fn align(self, size: u32) -> u32 {
         match self {
             Version::One => size,
