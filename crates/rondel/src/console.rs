@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rondel_net::adapter::{Drops, PublishError, Publisher, now};
 
-use crate::queue::{FIRST, Queue, Queued, Words};
+use crate::queue::{FIRST, PATIENCE, Queue, Queued, Words};
 use crate::spool::Spool;
 
 /// Bytes that a pipe takes without blocking once it is ready: POSIX guarantees 512, Linux one page.
@@ -134,6 +134,10 @@ impl Console {
         }
         self.pending.clear();
         self.ends.clear();
+        // No further message may come that would take it along.
+        if !self.queue.is_used() && self.out.is_behind() {
+            self.queue.finish_partial(&self.out_publisher());
+        }
     }
 
     fn out_publisher(&self) -> Arc<dyn Publisher> {
@@ -238,6 +242,15 @@ impl Publisher for Output {
             return Ok(());
         }
         if self.failure.get().is_some() { Err(PublishError::Closed) } else { Err(PublishError::Slow) }
+    }
+
+    /// Writes the rest of a message that was begun, and waits for a reader a little.
+    fn release(&self) {
+        self.write_rest(&mut self.state(), PATIENCE);
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.state().rest.is_empty()
     }
 
     /// A message of which the rest cannot be written counts as dropped.
@@ -347,6 +360,21 @@ mod tests {
         assert_eq!(console.drops().count(), 0);
         drop(console);
         assert!(read.join().unwrap() == sent);
+    }
+
+    #[test]
+    fn the_rest_of_the_last_message_comes_without_a_further_one() {
+        let (mut reader, mut console) = pipe(LIMIT);
+        // More than a pipe holds, twice: directly, and by the thread that finished the first one.
+        for byte in [b'a', b'b'] {
+            let message = vec![byte; 1 << 18];
+            write(&mut console, &message);
+            let mut read = vec![0; message.len()];
+            reader.read_exact(&mut read).unwrap();
+            assert!(read == message);
+            wait_until(|| !console.queue.is_used());
+        }
+        assert_eq!(console.drops().count(), 0);
     }
 
     #[test]

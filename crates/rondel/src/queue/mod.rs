@@ -24,7 +24,7 @@ use memory::Memory;
 /// How long the evaluating thread waits for a sink, before its messages go into the queue.
 pub const FIRST: Duration = Duration::from_micros(500);
 /// How long the thread of a sink waits for it at a time.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub const PATIENCE: Duration = Duration::from_millis(100);
 /// How long ago a sink must have accepted a message to be waited for when its queue is full.
 const MOVES: Duration = Duration::from_millis(100);
 /// Pause after a message was refused.
@@ -78,6 +78,8 @@ struct State {
     is_awaited: bool,
     /// Whether messages were dropped since the sink last accepted one.
     is_dropping: bool,
+    /// Whether the sink has accepted a message of which it could not publish everything.
+    is_partial: bool,
     /// Whether nothing more is to be published.
     ended: bool,
 }
@@ -166,6 +168,17 @@ impl Queue {
         self.push(state, payload)
     }
 
+    /// Lets the thread publish the rest of a message of which the sink has published a part; messages wait meanwhile.
+    pub fn finish_partial(self: &Arc<Queue>, publisher: &Arc<dyn Publisher>) {
+        let mut state = self.state();
+        self.is_used.store(true, Ordering::Release);
+        self.start(&mut state, publisher);
+        state.is_partial = true;
+        if state.is_idle {
+            self.changed.notify_all();
+        }
+    }
+
     /// Adds a message. Where nothing goes to a file, a sink that accepts messages, but more slowly than they come, is waited
     /// for: it would lose messages although nothing is wrong with it.
     fn push(&self, mut state: MutexGuard<'_, State>, payload: &[u8]) -> Result<(), PublishError> {
@@ -232,9 +245,14 @@ impl Queue {
                 continue;
             }
             let Some(since) = state.memory.front(&mut payload) else {
+                state.is_partial = false;
                 drop(state);
                 publisher.release();
-                self.rest(publisher);
+                if publisher.is_behind() {
+                    self.pause();
+                } else {
+                    self.rest(publisher);
+                }
                 continue;
             };
             state.is_sending = true;
@@ -324,7 +342,7 @@ impl Queue {
     /// Lets messages be published directly again, and waits for the next one that is refused.
     fn rest(&self, publisher: &dyn Publisher) {
         let mut state = self.state();
-        let is_empty = |state: &State| state.memory.len() == 0 && !state.ended;
+        let is_empty = |state: &State| state.memory.len() == 0 && !state.is_partial && !state.ended;
         if !is_empty(&state) {
             return;
         }
