@@ -33,8 +33,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_millis(200);
 /// Messages after which a publisher that holds back is told to send.
 const BURST: u64 = 64;
-/// How long the thread of a sink may take to put what is left into the file at the end.
+/// How long the end waits for the thread of a sink, which may be held up in a call of its network.
 const LEAVE: Duration = Duration::from_millis(300);
+/// The same where the thread puts what is left into a file: on a busy machine that takes longer, and what is left
+/// afterwards is dropped.
+const LEAVE_IN_FILE: Duration = Duration::from_secs(3);
 
 /// The sentences about a sink.
 #[derive(Clone, Debug)]
@@ -391,7 +394,8 @@ impl Queue {
         let is_all = !self.is_used();
         state.ended = true;
         self.changed.notify_all();
-        let waited = self.changed.wait_timeout_while(state, LEAVE.max(limit), |state| state.is_running);
+        let leave = if self.file().is_some() { LEAVE_IN_FILE } else { LEAVE };
+        let waited = self.changed.wait_timeout_while(state, leave.max(limit), |state| state.is_running);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         // A call that does not return holds up the thread.
         let lost = state.memory.clear();
