@@ -36,6 +36,8 @@ pub enum Encoding {
     Plain,
     /// The encoding of ROS 1, in recordings.
     Ros1,
+    /// JSON of a row of a table, in recordings: a number may be `NaN`.
+    Row,
 }
 
 impl Encoding {
@@ -53,7 +55,7 @@ impl Encoding {
     /// Returns the name, as a deployment states it.
     pub fn name(self) -> &'static str {
         match self {
-            Encoding::Json => "json",
+            Encoding::Json | Encoding::Row => "json",
             Encoding::Cdr => "cdr",
             Encoding::Protobuf => "protobuf",
             Encoding::Flatbuffers => "flatbuffers",
@@ -223,6 +225,9 @@ impl Decoder {
         };
         match (encoding, message_type) {
             (Encoding::Json, None) => Ok(Decoder::Json(JsonDecoder::new(topic, projection, time, time_unit))),
+            (Encoding::Row, None) => {
+                Ok(Decoder::Json(JsonDecoder::of_rows(topic, projection, time, time_unit)))
+            }
             (Encoding::Cbor, None) => binary(BinaryFormat::Cbor),
             (Encoding::Msgpack, None) => binary(BinaryFormat::Msgpack),
             (Encoding::Plain, None) => Decoder::plain(Arc::default(), topic, projection, time, time_unit),
@@ -363,7 +368,7 @@ impl Decoder {
         }
     }
 
-    /// Returns how many numbers so far were NaN; JSON has none.
+    /// Returns how many numbers so far were NaN; JSON has none, but in rows of tables.
     pub fn not_numbers(&self) -> u64 {
         match self {
             Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.not_numbers(),
@@ -371,7 +376,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => decoder.not_numbers(),
             Decoder::Binary(decoder) => decoder.not_numbers(),
             Decoder::Plain(decoder) => decoder.not_numbers(),
-            Decoder::Json(_) | Decoder::Awaiting(_) => 0,
+            Decoder::Json(decoder) => decoder.not_numbers(),
+            Decoder::Awaiting(_) => 0,
         }
     }
 

@@ -28,7 +28,7 @@ impl Last {
 /// The position at which a name stands in the array of names of a well-formed object; the last one if there are several.
 pub(super) fn position(object: &[u8], named: &Named) -> Option<u32> {
     let mut found = None;
-    let mut names = Scanner::new(find(object, &named.key().0)?);
+    let mut names = Scanner::with_nan(find(object, &named.key().0)?);
     if names.kind().ok()? != Kind::Array {
         return None;
     }
@@ -53,7 +53,7 @@ pub(super) fn find<'t>(value: &'t [u8], path: &[Segment]) -> Option<&'t [u8]> {
         return find(find(find(value, std::slice::from_ref(first))?, &[index])?, rest);
     }
     let mut found = None;
-    let mut scanner = Scanner::new(value);
+    let mut scanner = Scanner::with_nan(value);
     match (first, scanner.kind().ok()?) {
         (Segment::Key(name), Kind::Object) => scanner.members(0, |scanner, key| {
             let start = scanner.at;
@@ -117,7 +117,7 @@ pub(super) trait Holds {
 impl Holds for Test {
     /// Whether the well-formed value meets the test.
     fn holds(&self, text: &[u8]) -> bool {
-        let Ok(kind) = Scanner::new(text).kind() else { return false };
+        let Ok(kind) = Scanner::with_nan(text).kind() else { return false };
         let number = || (kind == Kind::Number).then(|| float(text));
         match self {
             Test::Present => true,

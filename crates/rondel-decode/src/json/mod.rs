@@ -51,7 +51,10 @@ pub struct JsonDecoder {
     root: Node,
     time_unit: TimeUnit,
     shapes: Shapes,
+    /// Whether these are rows of tables, in which a number may be `NaN`.
+    takes_nan: bool,
     mistyped: u64,
+    not_numbers: u64,
     left_out: u64,
     /// The column of an integer beyond the signed 64-bit range.
     large: Option<Slot>,
@@ -71,7 +74,21 @@ impl JsonDecoder {
         time: Option<&Path>,
         time_unit: TimeUnit,
     ) -> JsonDecoder {
-        let mut root = Node::new(projection);
+        JsonDecoder::of(Node::new(projection), topic, time, time_unit)
+    }
+
+    /// A decoder as [`JsonDecoder::new`] makes it, for rows of tables: a number may be `NaN`.
+    pub fn of_rows(
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+        time_unit: TimeUnit,
+    ) -> JsonDecoder {
+        let root = Node::of_rows(projection);
+        JsonDecoder { takes_nan: true, ..JsonDecoder::of(root, topic, time, time_unit) }
+    }
+
+    fn of(mut root: Node, topic: TopicId, time: Option<&Path>, time_unit: TimeUnit) -> JsonDecoder {
         if let Some(path) = time {
             root.at(path).actions.push(Action::Time(time_unit));
         }
@@ -80,7 +97,9 @@ impl JsonDecoder {
             root,
             time_unit,
             shapes: Shapes::default(),
+            takes_nan: false,
             mistyped: 0,
+            not_numbers: 0,
             left_out: 0,
             large: None,
             no_number: None,
@@ -104,10 +123,10 @@ impl JsonDecoder {
         }
         let row = block.push(self.topic, time);
         let mut writer = Writer::new(block, row, self.time_unit);
-        let mut scanner = Scanner::new(payload);
+        let mut scanner = if self.takes_nan { Scanner::with_nan(payload) } else { Scanner::new(payload) };
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(&self.root), 0, &mut writer).and_then(|()| scanner.end());
-        let (mistyped, left_out) = (writer.mistyped, writer.left_out);
+        let (mistyped, left_out, not_numbers) = (writer.mistyped, writer.left_out, writer.not_numbers);
         let (large, own_time) = (writer.large, writer.time);
         let no_number = writer.no_number;
         if let Err(error) = walked {
@@ -115,6 +134,7 @@ impl JsonDecoder {
             return Err(error);
         }
         self.mistyped += mistyped;
+        self.not_numbers += not_numbers;
         self.left_out += left_out;
         self.large = large.or(self.large);
         self.no_number = self.no_number.or(no_number);
@@ -130,7 +150,12 @@ impl JsonDecoder {
         self.mistyped
     }
 
-    /// Returns how many elements of arrays so far were null, and were left out of conditions and measures.
+    /// Returns how many numbers so far were NaN.
+    pub fn not_numbers(&self) -> u64 {
+        self.not_numbers
+    }
+
+    /// Returns how many elements of arrays so far were null or NaN, and were left out of conditions and measures.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -38,6 +38,8 @@ pub(crate) enum Action {
     Decimal(Target),
     /// Note that it is there.
     Presence(Slot),
+    /// Note whether it is NaN, in rows of tables.
+    IsNan(Slot),
     /// Test the elements of the array that it is.
     Elements(Quantifier, Vec<Condition>, Slot),
     /// Write the element that decides such conditions.
@@ -62,6 +64,15 @@ pub(crate) enum Action {
 
 impl Node {
     pub(crate) fn new(projection: &Projection) -> Node {
+        Node::of(projection, false)
+    }
+
+    /// The same for rows of tables.
+    pub(super) fn of_rows(projection: &Projection) -> Node {
+        Node::of(projection, true)
+    }
+
+    fn of(projection: &Projection, takes_nan: bool) -> Node {
         let mut root = Node::default();
         for field in &projection.fields {
             let action = match &field.read {
@@ -80,6 +91,7 @@ impl Node {
                     Action::Witness(*quantifier, conditions.clone(), field.slot)
                 }
                 Read::Length => Action::Length(field.slot),
+                Read::IsNan if takes_nan => Action::IsNan(field.slot),
                 // JSON has no NaN.
                 Read::IsNan => continue,
             };
@@ -322,7 +334,9 @@ pub(crate) struct Writer<'b> {
     pub(crate) origin: (Option<u64>, Option<u64>),
     /// Values that had another type than the program reads.
     pub(crate) mistyped: u64,
-    /// Elements of arrays that are null, and were left out.
+    /// Numbers that are read and are NaN.
+    pub(crate) not_numbers: u64,
+    /// Elements of arrays that are null or NaN, and were left out.
     pub(crate) left_out: u64,
     /// The field of the first of them.
     pub(crate) first_mistyped: Option<Slot>,
@@ -345,15 +359,17 @@ impl Visitor for Writer<'_> {
         let Some((tests, count)) = number_tests(&node.actions) else { return Ok(false) };
         let tests = &tests[..count];
         let has_types = tests.iter().any(|(alternatives, ..)| alternatives.conditions().any(is_of_integer));
-        let (mut met, mut total, mut left_out) = ([0; TESTS], 0, 0);
+        let (mut met, mut total, mut left_out, mut has_nan) = ([0; TESTS], 0, 0, false);
         // Whether there is something else than numbers, or than integers.
         let (mut has_other, mut has_fraction) = (false, false);
         scanner.elements(depth, |scanner, _| {
             total += 1;
             let (start, kind) = (scanner.at, scanner.kind()?);
             if kind != Kind::Number {
-                has_other |= kind != Kind::Null;
-                left_out += u64::from(kind == Kind::Null);
+                let is_left_out = matches!(kind, Kind::Null | Kind::Nan);
+                has_other |= !is_left_out;
+                has_nan |= kind == Kind::Nan;
+                left_out += u64::from(is_left_out);
                 return scanner.skip(depth + 1);
             }
             let value = scanner.number_value()?;
@@ -371,7 +387,8 @@ impl Visitor for Writer<'_> {
             Ok(())
         })?;
         for ((alternatives, quantifier, slot), met) in tests.iter().zip(met) {
-            Tested { met, total, left_out }.write(self.block, self.row, *slot, *quantifier);
+            let lacking = Tested { met, total, left_out }.write(self.block, self.row, *slot, *quantifier);
+            self.not_numbers += if has_nan { lacking } else { 0 };
             let is_other = has_other || has_fraction && alternatives.conditions().any(is_of_integer);
             self.count_mistyped(*slot, u64::from(is_other));
         }
@@ -392,8 +409,7 @@ impl Visitor for Writer<'_> {
             match action {
                 Action::Value(value_type, slot) => {
                     if !self.write(*value_type, *slot, kind, text) {
-                        self.block.set_invalid(*slot, self.row);
-                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
+                        self.refuse(*slot, kind);
                     }
                 }
                 Action::Exact(slot) if kind == Kind::Number && is_rounded(text) => {
@@ -403,26 +419,31 @@ impl Visitor for Writer<'_> {
                 }
                 Action::Exact(slot) => {
                     if !self.write(ValueType::Float, *slot, kind, text) {
-                        self.block.set_invalid(*slot, self.row);
-                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
+                        self.refuse(*slot, kind);
                     }
                 }
                 Action::Decimal(target) => self.write_decimal(target, kind, text),
                 Action::Presence(slot) => self.write_bool(*slot, true),
+                Action::IsNan(slot) => match kind {
+                    Kind::Number | Kind::Nan => self.write_bool(*slot, kind == Kind::Nan),
+                    // The value itself is read besides, and counted.
+                    _ => self.block.set_invalid(*slot, self.row),
+                },
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array && quantifier.is_measure() {
-                        let measured = measured(&mut Scanner::new(text), 0).unwrap_or(Measured::NOTHING);
+                        let measured = measured(&mut Scanner::with_nan(text), 0).unwrap_or(Measured::NOTHING);
                         let lacking = measured.write(self.block, self.row, *slot, *quantifier);
                         self.count_mistyped(*slot, lacking.mistyped);
+                        self.not_numbers += lacking.not_numbers;
                         left_out = left_out.max(measured.left_out(*quantifier));
                     } else if kind == Kind::Array {
-                        let (tested, has_other) = count_elements(conditions, text);
+                        let Counted { tested, has_other, has_nan } = count_elements(conditions, text);
                         self.count_mistyped(*slot, u64::from(has_other));
                         left_out = left_out.max(tested.left_out);
-                        tested.write(self.block, self.row, *slot, *quantifier);
+                        let lacking = tested.write(self.block, self.row, *slot, *quantifier);
+                        self.not_numbers += if has_nan { lacking } else { 0 };
                     } else {
-                        self.block.set_invalid(*slot, self.row);
-                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
+                        self.refuse(*slot, kind);
                     }
                 }
                 Action::Witness(quantifier, conditions, slot) => {
@@ -434,10 +455,7 @@ impl Visitor for Writer<'_> {
                 }
                 Action::Length(slot) => match (slot, length(kind, text)) {
                     (Slot::Int(column), Some(length)) => self.block.set_int(*column, self.row, length),
-                    _ => {
-                        self.block.set_invalid(*slot, self.row);
-                        self.count_mistyped(*slot, u64::from(kind != Kind::Null));
-                    }
+                    _ => self.refuse(*slot, kind),
                 },
                 Action::Plain(plan) => self.write_plain(plan, kind, text, start)?,
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
@@ -462,11 +480,8 @@ impl Visitor for Writer<'_> {
             Action::Value(_, slot)
             | Action::Exact(slot)
             | Action::Elements(_, _, slot)
-            | Action::Length(slot) => {
-                self.block.set_invalid(*slot, self.row);
-                self.count_mistyped(*slot, u64::from(kind != Kind::Null));
-            }
-            Action::Witness(_, _, slot) => self.block.set_invalid(*slot, self.row),
+            | Action::Length(slot) => self.refuse(*slot, kind),
+            Action::Witness(_, _, slot) | Action::IsNan(slot) => self.block.set_invalid(*slot, self.row),
             Action::Decimal(target) => {
                 let kind = if kind == Kind::Null { Kind::Null } else { Kind::Object };
                 self.write_decimal(target, kind, b"");
@@ -490,6 +505,7 @@ impl<'b> Writer<'b> {
             time: None,
             origin: (None, None),
             mistyped: 0,
+            not_numbers: 0,
             left_out: 0,
             first_mistyped: None,
             no_number: None,
@@ -510,6 +526,7 @@ impl<'b> Writer<'b> {
             if let Action::Elements(quantifier, _, slot) = action {
                 let lacking = measured.write(self.block, self.row, *slot, *quantifier);
                 self.count_mistyped(*slot, lacking.mistyped);
+                self.not_numbers += lacking.not_numbers;
                 left_out = left_out.max(measured.left_out(*quantifier));
             }
         }
@@ -546,6 +563,7 @@ impl<'b> Writer<'b> {
         let unescaped = raw.filter(|raw| raw.contains(&b'\\')).and_then(unescape);
         let value = match (kind, &unescaped, raw) {
             (Kind::Null, ..) => Scalar::Null,
+            (Kind::Nan, ..) => Scalar::Float(f64::NAN),
             (Kind::Number, ..) => number(target, text),
             (_, Some(unescaped), _) => Scalar::Text(unescaped.as_bytes()),
             (_, None, Some(raw)) if is_number(raw.trim_ascii()) => number(target, raw.trim_ascii()),
@@ -555,11 +573,24 @@ impl<'b> Writer<'b> {
         let mut sink = Sink::at(self.block, self.row, self.time_unit);
         // Only texts and times can be refused.
         _ = sink.write(target, value);
-        let (mistyped, large) = (sink.mistyped + sink.not_numbers, sink.large);
+        // A text cannot say that a number is NaN.
+        let of_nan = if kind == Kind::Nan { sink.not_numbers } else { 0 };
+        let (mistyped, large) = (sink.mistyped + sink.not_numbers - of_nan, sink.large);
+        self.not_numbers += of_nan;
         self.no_number = self.no_number.or(sink.no_number);
         self.large = large.or(self.large);
         if let Some(slot) = target.slot() {
             self.count_mistyped(slot, mistyped);
+        }
+    }
+
+    /// Writes that a field has no value, and counts the value there unless it is null.
+    fn refuse(&mut self, slot: Slot, kind: Kind) {
+        self.block.set_invalid(slot, self.row);
+        match kind {
+            Kind::Null => {}
+            Kind::Nan => self.not_numbers += 1,
+            _ => self.count_mistyped(slot, 1),
         }
     }
 
@@ -656,7 +687,7 @@ fn length(kind: Kind, text: &[u8]) -> Option<i64> {
     let count = match kind {
         Kind::Array => {
             let mut count = 0;
-            let counted = Scanner::new(text).elements(0, |scanner, _| {
+            let counted = Scanner::with_nan(text).elements(0, |scanner, _| {
                 count += 1;
                 scanner.skip(1)
             });
@@ -751,6 +782,10 @@ fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError
     scanner.elements(depth, |scanner, _| {
         let element = match scanner.kind()? {
             Kind::Number => Measurand::Number(scanner.number_value()?),
+            Kind::Nan => {
+                scanner.skip(depth + 1)?;
+                Measurand::Number(f64::NAN)
+            }
             kind => {
                 scanner.skip(depth + 1)?;
                 if kind == Kind::Null { Measurand::Null } else { Measurand::Other }
@@ -767,7 +802,7 @@ fn witness(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> Op
     let (alternatives, slot) = (Alternatives::of(conditions), Slot::String(0));
     let names = Fields::names(conditions, slot);
     let (mut witness, mut found) = (Witness::new(quantifier), None);
-    let scanned = Scanner::new(array).elements(0, |scanner, _| {
+    let scanned = Scanner::with_nan(array).elements(0, |scanner, _| {
         let (start, kind) = (scanner.at, scanner.kind()?);
         let number = if kind == Kind::Number { Some(scanner.number_value()?) } else { None };
         if number.is_none() {
@@ -780,7 +815,7 @@ fn witness(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> Op
             let find = |c: &Condition| find(element, &c.path.0);
             let holds = |c: &Condition| find(c).is_some_and(|found| c.test.holds(found));
             let is_met = alternatives.are_met(holds);
-            let is_null = |c: &Condition| is_of_number(&c.test) && find(c) == Some(b"null");
+            let is_null = |c: &Condition| is_of_number(&c.test) && find(c).is_some_and(is_left_out);
             let may_meet = !is_met && alternatives.are_met(|c| holds(c) || is_null(c));
             let value = |name: &str| {
                 let condition = conditions.iter().find(|c| c.path.to_string() == name)?;
@@ -818,15 +853,33 @@ fn is_of_integer(condition: &Condition) -> bool {
     matches!(condition.test, Test::Integer(..))
 }
 
-/// Tests the elements of a well-formed array. Returns also whether a number of one has another type.
-fn count_elements(conditions: &[Condition], array: &[u8]) -> (Tested, bool) {
+/// Whether a value is null or NaN, so that a condition on a number leaves its element out.
+fn is_left_out(text: &[u8]) -> bool {
+    matches!(text, b"null" | NAN)
+}
+
+/// A number that is none, as rows of tables have it.
+const NAN: &[u8] = b"NaN";
+
+/// The elements of an array that were tested.
+#[derive(Default)]
+struct Counted {
+    tested: Tested,
+    /// Whether a number of one has another type.
+    has_other: bool,
+    /// Whether a number of one is NaN.
+    has_nan: bool,
+}
+
+/// Tests the elements of a well-formed array.
+fn count_elements(conditions: &[Condition], array: &[u8]) -> Counted {
     let alternatives = Alternatives::of(conditions);
-    let (mut tested, mut has_other) = (Tested::default(), false);
-    let is_other = |condition: &Condition, text: &[u8]| match Scanner::new(text).kind() {
+    let (mut tested, mut has_other, mut has_nan) = (Tested::default(), false, false);
+    let is_other = |condition: &Condition, text: &[u8]| match Scanner::with_nan(text).kind() {
         Ok(Kind::Number) => is_of_integer(condition) && integer(text).is_none(),
-        kind => kind != Ok(Kind::Null),
+        kind => !matches!(kind, Ok(Kind::Null | Kind::Nan)),
     };
-    let scanned = Scanner::new(array).elements(0, |scanner, _| {
+    let scanned = Scanner::with_nan(array).elements(0, |scanner, _| {
         let start = scanner.at;
         scanner.skip(1)?;
         let element = &array[start..scanner.at];
@@ -840,15 +893,17 @@ fn count_elements(conditions: &[Condition], array: &[u8]) -> (Tested, bool) {
         let mut has_null = false;
         for condition in conditions.iter().filter(|condition| is_of_number(&condition.test)) {
             let found = find(element, &condition.path.0);
-            has_null |= found == Some(b"null");
+            has_null |= found.is_some_and(is_left_out);
+            has_nan |= found == Some(NAN);
             has_other |= found.is_some_and(|found| is_other(condition, found));
         }
         if has_null {
-            let is_null = |c: &Condition| is_of_number(&c.test) && find(element, &c.path.0) == Some(b"null");
+            let is_null =
+                |c: &Condition| is_of_number(&c.test) && find(element, &c.path.0).is_some_and(is_left_out);
             tested.left_out += u64::from(alternatives.are_met(|c| holds(c) || is_null(c)));
         }
         Ok(())
     });
     debug_assert!(scanned.is_ok(), "the array was scanned before");
-    (tested, has_other)
+    Counted { tested, has_other, has_nan }
 }

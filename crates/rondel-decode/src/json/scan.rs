@@ -86,6 +86,8 @@ pub(crate) enum Kind {
     True,
     False,
     Null,
+    /// A number that is none, where it may stand.
+    Nan,
 }
 
 /// A position in a text.
@@ -93,13 +95,20 @@ pub(crate) enum Kind {
 pub(crate) struct Scanner<'t> {
     pub(crate) text: &'t [u8],
     pub(crate) at: usize,
+    /// Whether a number may be `NaN`, as in rows of tables.
+    pub(super) takes_nan: bool,
 }
 
 type Scanned<T> = Result<T, JsonError>;
 
 impl<'t> Scanner<'t> {
     pub(crate) fn new(text: &'t [u8]) -> Scanner<'t> {
-        Scanner { text, at: 0 }
+        Scanner { text, at: 0, takes_nan: false }
+    }
+
+    /// A scanner of the row of a table, or of a part of a text that was scanned before.
+    pub(crate) fn with_nan(text: &'t [u8]) -> Scanner<'t> {
+        Scanner { text, at: 0, takes_nan: true }
     }
 
     pub(crate) fn error<T>(&self, kind: JsonErrorKind) -> Scanned<T> {
@@ -142,6 +151,7 @@ impl<'t> Scanner<'t> {
             Some(b'f') => Ok(Kind::False),
             Some(b'n') if self.text[self.at..].starts_with(b"nan") => self.error(JsonErrorKind::NotFinite),
             Some(b'n') => Ok(Kind::Null),
+            Some(b'N') if self.takes_nan && self.text[self.at..].starts_with(b"NaN") => Ok(Kind::Nan),
             Some(b'N' | b'I' | b'+') => self.error(JsonErrorKind::NotFinite),
             _ => self.expected("a value"),
         }
@@ -153,6 +163,7 @@ impl<'t> Scanner<'t> {
             Kind::True => self.word(b"true"),
             Kind::False => self.word(b"false"),
             Kind::Null => self.word(b"null"),
+            Kind::Nan => self.word(b"NaN"),
             Kind::Number => self.number(),
             _ => self.string().map(|_| ()),
         }

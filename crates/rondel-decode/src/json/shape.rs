@@ -90,6 +90,8 @@ enum Target {
 #[derive(Clone, Copy, Debug)]
 enum Constant {
     Invalid(Slot),
+    /// A boolean that is false.
+    False(Slot),
     Present(Slot),
 }
 
@@ -252,6 +254,7 @@ impl Shape {
         for constant in &self.constants {
             match *constant {
                 Constant::Invalid(slot) => block.mark_present(slot, mask),
+                Constant::False(slot) => block.mark_valid(slot, mask),
                 Constant::Present(slot) => {
                     block.mark_valid(slot, mask);
                     if let Slot::Bool(column) = slot {
@@ -671,6 +674,14 @@ impl Visitor for Learner {
                     self.slots.push(*slot);
                     self.shape.constants.push(Constant::Present(*slot));
                 }
+                Action::IsNan(slot) => {
+                    self.possible &= !self.slots.contains(slot);
+                    self.slots.push(*slot);
+                    self.shape.constants.push(match kind {
+                        Kind::Number => Constant::False(*slot),
+                        _ => Constant::Invalid(*slot),
+                    });
+                }
                 Action::Elements(..) | Action::Witness(..) | Action::Length(_) => self.possible = false,
                 Action::Recorded(_) | Action::Arrival(_) if kind == Kind::Null => {}
                 Action::Time(unit) | Action::Recorded(unit) => {
@@ -725,7 +736,8 @@ impl Visitor for Learner {
         let column = target.and_then(|t| if let Target::Int(column) = t { Some(column) } else { None });
         let expected = match kind {
             // A key may come and go in a container that is only noted; its text is not the same then.
-            Kind::Object | Kind::Array | Kind::Null => return Ok(()),
+            // Rows with NaN are not learnt.
+            Kind::Object | Kind::Array | Kind::Null | Kind::Nan => return Ok(()),
             Kind::True | Kind::False => Expected::Bool(column),
             Kind::String => Expected::String(column),
             Kind::Number => Expected::Number(target.unwrap_or(Target::Skip)),
@@ -750,6 +762,11 @@ impl Visitor for Learner {
             }
             Action::Time(_) | Action::Plain(_) | Action::Decimal(_) | Action::Witness(..) => {
                 self.possible = false;
+            }
+            Action::IsNan(slot) => {
+                self.possible &= !self.slots.contains(slot);
+                self.slots.push(*slot);
+                self.shape.constants.push(Constant::Invalid(*slot));
             }
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
             Action::Recorded(_) | Action::Arrival(_) => {}

@@ -108,7 +108,8 @@ pub(crate) fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
 
 #[cold]
 fn long_number(text: &[u8], start: usize) -> Option<Decimal> {
-    let mut scanner = Scanner { text, at: start };
+    let mut scanner = Scanner::new(text);
+    scanner.at = start;
     if scanner.kind().ok()? != Kind::Number {
         return None;
     }
