@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::packed;
 use crate::recording::RecordingError;
 use crate::rosbag2;
-use crate::table;
+use crate::table::{self, TableOptions};
 
 /// The recordings in a folder and the folders below it.
 #[derive(Debug, Default)]
@@ -31,16 +31,17 @@ const DEPTH: usize = 32;
 const LINES: [&str; 2] = ["jsonl", "ndjson"];
 
 impl Library {
-    /// The recordings in a folder; `None` if it is no folder, or is a recording itself: one of rosbag2.
+    /// The recordings in a folder; `None` if it is no folder, or is a recording itself: one of rosbag2. `tables` says which
+    /// columns have times.
     ///
     /// # Errors
     /// [`RecordingError`] if the folder cannot be read, or there is no recording in it and below.
-    pub fn find(folder: &Path) -> Result<Option<Library>, RecordingError> {
+    pub fn find(folder: &Path, tables: &TableOptions<'_>) -> Result<Option<Library>, RecordingError> {
         if !folder.is_dir() || rosbag2::is_bag(folder) {
             return Ok(None);
         }
         let mut library = Library::default();
-        library.search(folder, DEPTH, &mut BTreeSet::new())?;
+        library.search(folder, tables, DEPTH, &mut BTreeSet::new())?;
         if library.recordings.is_empty() {
             if !library.unreadable.is_empty() {
                 return Err(library.unreadable.remove(0));
@@ -56,6 +57,7 @@ impl Library {
     fn search(
         &mut self,
         folder: &Path,
+        tables: &TableOptions<'_>,
         depth: usize,
         seen: &mut BTreeSet<PathBuf>,
     ) -> Result<(), RecordingError> {
@@ -81,11 +83,11 @@ impl Library {
                 true if is_hidden => {}
                 true if rosbag2::is_bag(&path) => self.recordings.push(path),
                 true => {
-                    let searched = self.search(&path, depth - 1, seen);
+                    let searched = self.search(&path, tables, depth - 1, seen);
                     self.unreadable.extend(searched.err());
                 }
                 // Opening a pipe would wait until someone writes into it.
-                false if !is_file || !is_recording(&path) && !table::is_recording(&path) => {
+                false if !is_file || !is_recording(&path) && !table::is_recording(&path, tables) => {
                     self.others.extend((!is_hidden).then_some(path))
                 }
                 false if is_hidden => self.hidden.push(path),
@@ -142,7 +144,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let library = Library::find(&root).unwrap().unwrap();
+        let library = Library::find(&root, &TableOptions::default()).unwrap().unwrap();
         let names = |paths: &[PathBuf]| -> Vec<String> {
             paths.iter().map(|path| path.strip_prefix(&root).unwrap().display().to_string()).collect()
         };
@@ -164,10 +166,10 @@ mod tests {
         assert_eq!(names(&library.others), ["a/notes.txt"]);
         assert_eq!(names(&library.hidden), [".hidden.jsonl"]);
         assert!(library.unreadable.is_empty());
-        assert!(Library::find(&root.join("bag")).unwrap().is_none());
-        assert!(Library::find(&root.join("b.jsonl")).unwrap().is_none());
+        assert!(Library::find(&root.join("bag"), &TableOptions::default()).unwrap().is_none());
+        assert!(Library::find(&root.join("b.jsonl"), &TableOptions::default()).unwrap().is_none());
         fs::create_dir_all(root.join("empty")).unwrap();
-        assert!(Library::find(&root.join("empty")).is_err());
+        assert!(Library::find(&root.join("empty"), &TableOptions::default()).is_err());
         fs::remove_dir_all(root).unwrap();
     }
 }

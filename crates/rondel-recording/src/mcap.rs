@@ -272,6 +272,7 @@ impl Recording for McapRecording {
                 topic: entry.topic as usize,
                 log_time: time,
                 publish_time: time,
+                is_timed: true,
                 sequence: 0,
                 payload: section.records.get(entry.start..entry.end)?,
             });
@@ -283,6 +284,7 @@ impl Recording for McapRecording {
             topic: entry.topic as usize,
             log_time: timestamp(entry.log_time),
             publish_time: timestamp(if published == 0 { entry.log_time } else { published }),
+            is_timed: true,
             sequence,
             payload: section.records.get(entry.start..entry.end)?,
         })

@@ -18,8 +18,9 @@ pub trait Recording {
     /// Chooses the topics, by position, and the time span whose messages are read. Call it before the first message.
     fn select(&mut self, selection: Selection);
 
-    /// Names fields of a topic that are read, with their types. Tables leave out all others, and take cells as these types;
-    /// other recordings know the types of their fields. Call it before the first message.
+    /// Names fields of a topic that are read, with their types. Tables leave out all others, take cells as these types, and
+    /// write a number that is none as `NaN`, which is not JSON; other recordings know the types of their fields. Call it
+    /// before the first message.
     fn want(&mut self, topic: usize, fields: &[WantedField]) {
         let _ = (topic, fields);
     }
@@ -137,6 +138,9 @@ pub struct RecordedTopic {
     pub schema: Option<Arc<RecordedSchema>>,
     /// The number of its messages, if it is known before they are read.
     pub messages: Option<u64>,
+    /// Whether its messages are rows of a table: JSON in which `NaN` may stand for a number that is
+    /// [wanted](Recording::want).
+    pub is_rows: bool,
     /// The field whose times are those of the recording, if the reader was told to take them from there.
     pub time_field: Option<String>,
     /// What the recorder noted about it, such as `offered_qos_profiles`.
@@ -163,6 +167,8 @@ pub struct RecordedMessage<'r> {
     pub log_time: Timestamp,
     /// When it was published; the time of recording if that is not known.
     pub publish_time: Timestamp,
+    /// Whether it has a time of its own. Otherwise it counts at that of the message before, and the first at 0.
+    pub is_timed: bool,
     /// The number that the publisher or the recorder gave it; often zero.
     pub sequence: u32,
     /// The message.
@@ -176,6 +182,8 @@ pub struct WantedField {
     pub path: rondel_event::Path,
     /// Its type, if it is known.
     pub kind: Option<ValueType>,
+    /// Whether this is the type of the elements of the array there.
+    pub of_elements: bool,
 }
 
 /// The messages to read.
@@ -253,6 +261,14 @@ pub enum RecordingError {
         /// Why it is no recording, in words.
         reason: String,
     },
+    /// What was chosen to read it does not fit it.
+    #[error("{}: {reason}", shown(path))]
+    Choice {
+        /// The file.
+        path: PathBuf,
+        /// Why it does not fit, in words.
+        reason: String,
+    },
     /// A part of it cannot be used; reading continues behind it.
     #[error("{}: {}{reason}", shown(path), place(*offset))]
     Damage {
@@ -316,7 +332,9 @@ impl RecordingError {
             RecordingError::Read { path, offset, source } => {
                 (path, format!("cannot read it at byte {offset}: {source}"))
             }
-            RecordingError::Form { path, reason } => (path, reason.clone()),
+            RecordingError::Form { path, reason } | RecordingError::Choice { path, reason } => {
+                (path, reason.clone())
+            }
             RecordingError::Damage { .. } | RecordingError::Row { .. } | RecordingError::Cut { .. } => {
                 return self;
             }

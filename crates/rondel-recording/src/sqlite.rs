@@ -189,9 +189,8 @@ fn topics(
             encoding: text(row, 3)?,
             schema: (!type_name.is_empty())
                 .then(|| Arc::new(RecordedSchema { name: type_name, encoding, data })),
-            messages: None,
-            time_field: None,
             metadata,
+            ..RecordedTopic::default()
         });
     }
     Ok((numbers, topics))
@@ -263,6 +262,7 @@ impl Recording for SqliteRecording {
             topic: entry.topic as usize,
             log_time: time,
             publish_time: time,
+            is_timed: true,
             sequence: 0,
             payload: self.batch.data.get(entry.start..entry.end)?,
         })

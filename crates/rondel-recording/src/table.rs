@@ -4,6 +4,7 @@
 //! them, columns have names such as `/odom/twist/linear/x`, and a row has the messages of all topics at one time.
 
 mod cells;
+mod columns;
 mod influx;
 mod input;
 mod layout;
@@ -24,8 +25,9 @@ use rondel_event::{TimeUnit, Timestamp};
 use crate::recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
+use columns::{Columns, Shape, TimeColumns, Wrong};
 use input::{Rows, Unreadable};
-use layout::{Columns, Form, Layout, Shape, TimeColumns};
+use layout::{Form, Layout};
 use times::{Times, is_time_of_day};
 
 pub(crate) use input::is_recording;
@@ -67,6 +69,8 @@ pub struct TableRecording {
     /// The topics of the row whose messages are still to come.
     next_topic: usize,
     time: Timestamp,
+    /// Whether the row has it itself.
+    is_timed: bool,
     /// The date and the time of the row, where they are in two columns.
     joined: Vec<u8>,
     current: usize,
@@ -98,7 +102,16 @@ impl TableRecording {
             let reason = "its first line must name the columns, and the file ends in a quoted cell of it";
             return Err(refused(reason.to_owned()));
         }
-        let mut columns = Columns::new(&header, separator, options).map_err(refused)?;
+        let wrong = |wrong: Wrong| match wrong {
+            Wrong::Header(reason) => refused(reason),
+            Wrong::Choice(reason) => RecordingError::Choice { path: path.to_owned(), reason },
+        };
+        let mut columns = Columns::new(&header, separator, options).map_err(wrong)?;
+        let timeless = match columns.timeless(options.time) {
+            Some(chosen @ Wrong::Choice(_)) => return Err(wrong(chosen)),
+            Some(Wrong::Header(reason)) => Some((1, reason)),
+            None => None,
+        };
         columns.take(&mut rows, options);
         let input::Ends { first, last } = columns.ends(source, options)?;
         let (names, layouts) = named(source, &columns, options)?;
@@ -106,6 +119,7 @@ impl TableRecording {
         let topic = |(name, messages): (String, Option<u64>)| RecordedTopic {
             name,
             encoding: "json".to_owned(),
+            is_rows: true,
             messages,
             time_field: time_field.map(str::to_owned),
             ..RecordedTopic::default()
@@ -125,7 +139,7 @@ impl TableRecording {
             size,
             selection: Selection::of_topics(vec![true; topics.len()]),
             topics,
-            fault: columns.timeless(options.time).map(|reason| (1, reason)),
+            fault: timeless,
             is_begun: false,
             #[cfg(feature = "parquet")]
             unread: None,
@@ -136,6 +150,7 @@ impl TableRecording {
             row: ByteRecord::new(),
             next_topic,
             time: Timestamp::default(),
+            is_timed: true,
             joined: Vec::new(),
             current: 0,
             payload: Vec::new(),
@@ -173,8 +188,16 @@ impl TableRecording {
             return Err(self.wrong(format!("the row has {own} {cells}, and the header {expected}")));
         }
         if let Some(of) = self.columns.time {
+            if let Some(lacking) = of.lacking(&self.row) {
+                let [lacking, there] = lacking.map(|column| &*self.columns.names[column]);
+                let reason = format!(
+                    "the cell in column `{lacking}` is empty, and that in column `{there}` is not: a time has both"
+                );
+                return Err(self.wrong(reason));
+            }
             let cell = of.cell(&self.row, &mut self.joined);
-            if !cell.is_empty() {
+            self.is_timed = !cell.is_empty();
+            if self.is_timed {
                 let Some(time) = self.times.time(cell) else {
                     let reason = self.times.refused(cell, &self.columns.names[of.time]);
                     return Err(self.wrong(reason));
@@ -242,6 +265,18 @@ impl TableRecording {
             }
             rows.only(|column| needed.contains(&column));
         }
+    }
+
+    /// That the row names no topic.
+    fn without_topic(&self) -> RecordingError {
+        let Shape::ByCell(column) = self.columns.shape else { return self.wrong(String::new()) };
+        let (cell, name) = (self.row.get(column).unwrap_or_default(), &self.columns.names[column]);
+        self.wrong(match cell.trim_ascii() {
+            b"" => format!(
+                "the cell in column `{name}`, which names the topic, is empty; --topic names that of all rows"
+            ),
+            cell => format!("the topic {} was not there before", cells::shown(cell)),
+        })
     }
 
     /// The topic that the row names.
@@ -422,9 +457,7 @@ impl Recording for TableRecording {
             match self.columns.shape {
                 Shape::ByColumn | Shape::One => self.next_topic = 0,
                 Shape::ByCell(_) => {
-                    let Some(topic) = self.of_cell() else {
-                        return Err(self.wrong("the row names no topic that was there before".to_owned()));
-                    };
+                    let Some(topic) = self.of_cell() else { return Err(self.without_topic()) };
                     if self.selection.has_topic(topic) && self.write(topic)? {
                         return Ok(Some(self.time));
                     }
@@ -438,6 +471,7 @@ impl Recording for TableRecording {
             topic: self.current,
             log_time: self.time,
             publish_time: self.time,
+            is_timed: self.is_timed,
             sequence: 0,
             payload: &self.payload,
         })

@@ -63,14 +63,20 @@ fn only_columns_that_are_needed_are_read() {
     let gear = some.topics().iter().position(|topic| topic.name == "gear").unwrap();
     let selected = (0..some.topics().len()).map(|topic| topic == gear).collect();
     some.select(Selection::of_topics(selected));
-    some.want(gear, &[WantedField { path: rondel_event::Path::keys(["report"]), kind: None }]);
+    some.want(
+        gear,
+        &[WantedField { path: rondel_event::Path::keys(["report"]), kind: None, of_elements: false }],
+    );
     let (of_gear, wrong) = read(&mut some);
     assert_eq!((of_gear.len(), wrong.len()), (30, 0));
     assert_eq!(of_gear[2].1, r#"{"report":1}"#);
     assert!(some.progress().bytes_read < all.progress().bytes_read);
     // Of lists of structures it is said that they are not read.
     let mut other = open(&written("plain")).unwrap();
-    other.want(gear, &[WantedField { path: rondel_event::Path::keys(["points"]), kind: None }]);
+    other.want(
+        gear,
+        &[WantedField { path: rondel_event::Path::keys(["points"]), kind: None, of_elements: false }],
+    );
     let (_, wrong) = read(&mut other);
     assert!(wrong[0].to_string().contains("column `points` is not read"), "{wrong:?}");
 }

@@ -882,6 +882,17 @@ impl Session {
         }
     }
 
+    /// Notes whether a message of a recording, which counts at this time, has a time of its own there.
+    pub fn note_own_time(&mut self, topic: TopicId, time: Timestamp, has_time: bool) {
+        if !self.route.measures_time() {
+            return;
+        }
+        match self.shared.topics.get_mut(topic.index()) {
+            Some(of) if has_time => of.stamped = true,
+            _ => self.shared.unstamped(topic, time),
+        }
+    }
+
     /// Notes that a recording was not read to its end: what it holds behind that could change how asserts turn out.
     pub fn broke_off(&mut self) {
         self.shared.emitter.broke_off = true;

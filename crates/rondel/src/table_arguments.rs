@@ -1,7 +1,9 @@
 //! Options that say how tables are read.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use rondel_recording::{TableOptions, check_time_format};
+use rondel_recording::{TableOptions, check_time_format, is_table};
 
 /// How the rows of tables are read.
 #[derive(Args, Clone, Debug, Default)]
@@ -12,6 +14,29 @@ pub struct TableArguments {
     /// How the times of a table (.csv) are written, such as "%d.%m.%Y %H:%M:%S%.f"
     #[arg(long, value_name = "FORMAT", value_parser = time_format)]
     pub time_format: Option<String>,
+}
+
+/// Finds options of tables that were given, but that no recording heeds, as none is a table.
+///
+/// # Errors
+/// A sentence.
+pub fn need_table(given: &[(bool, &str)], recordings: &[PathBuf]) -> Result<(), String> {
+    match given.iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) if !recordings.iter().any(|file| is_table(file)) => Err(format!(
+            "{option} is for tables (.csv, .tsv, .parquet), and no recording is one: leave it out"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An argument as a shell reads it.
+pub fn in_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:+@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn time_format(text: &str) -> Result<String, String> {
@@ -29,6 +54,27 @@ pub struct TableReading {
 }
 
 impl TableReading {
+    /// The options that were given, with their values.
+    pub fn given(&self) -> Vec<(&'static str, String)> {
+        let TableArguments { columns, time_format } = &self.table;
+        let columns = (!columns.is_empty()).then(|| columns.join(","));
+        let all = [
+            ("--time-field", self.time_field.clone()),
+            ("--columns", columns),
+            ("--time-format", time_format.clone()),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// Whether these options are given though none of these recordings is a table.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self, recordings: &[PathBuf]) -> Result<(), String> {
+        let given: Vec<(bool, &str)> = self.given().into_iter().map(|(name, _)| (true, name)).collect();
+        need_table(&given, recordings)
+    }
+
     /// The options for a table.
     pub fn options(&self) -> TableOptions<'_> {
         TableOptions {

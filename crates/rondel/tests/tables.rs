@@ -271,7 +271,7 @@ fn tables_without_times_are_refused() {
         ]);
     }
     let other = check(&spec, &["--time-field", "nope", &table]);
-    other.expect_status(3).expect_stderr(&["no column has the name \"nope\"", "\"when\", \"x\""]);
+    other.expect_status(2).expect_stderr(&["no column has the name \"nope\"", "\"when\", \"x\""]);
     let expected = check(&spec, &[&folder.file("time.csv", "time,x\n0.5,1\n1.5,9\n")]);
     expected.expect_status(1);
     assert_eq!(check(&spec, &["--time-field", "when", &table]).stdout, expected.stdout);
@@ -302,6 +302,55 @@ fn folders_have_tables_with_times() {
     folder.file("drives/results.csv", "property,verdict\nslow,violated\n");
     let checked = check(&spec, &[&folder.path("drives")]);
     checked.expect_status(1).expect_stderr(&["1 file is no recording", "results.csv"]);
+    // What is chosen tells which columns have times; one that cannot be read is named as it is alone.
+    folder.file("more/a.csv", "at,x\n0,1\n");
+    let chosen = check(&spec, &["--time-field", "at", &folder.path("more")]);
+    chosen.expect_status(0);
+    for (name, bytes) in [("empty.csv", &b""[..]), ("lines.tsv", b"\n\n"), ("cut.csv.gz", b"\x1f\x8b\x08")] {
+        let alone = check(&spec, &[&folder.file(&format!("lost/{name}"), bytes)]);
+        alone.expect_status(3);
+        folder.file("lost/a.csv", "time,x\n0,1\n");
+        let among = check(&spec, &[&folder.path("lost")]);
+        let said = alone.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
+        among.expect_status(3).expect_stderr(&[said]);
+        std::fs::remove_file(folder.path(&format!("lost/{name}"))).unwrap();
+    }
+}
+
+/// A cell that is NaN is a number that is none: it has no value, and a verdict that needs one is inconclusive, as in a bag.
+#[test]
+fn nan_is_not_a_number() {
+    let folder = Folder::new();
+    let table = folder.file(
+        "t.csv",
+        "time,x,n,note,r[0],r[1],r[2]\n0,1,1,NaN,2,3,4\n1,nan,2,NaN,nan,3,inf\n2,2,NaN,a,1,3,4\n3,NaN,3,a,nan,NaN,nan\n",
+    );
+    let topic = "topic t { x: float, n: int, note: text, r: [float] }\n";
+    for (property, verdicts, status) in [
+        ("t.x < 5", "T?T?", 4),
+        ("t.n < 5", "TT?T", 4),
+        ("is_nan(t.x)", "FTFT", 1),
+        // It has a value, as in a bag; that there was one of which nothing is known makes it doubtful.
+        ("known(t.x)", "TTTT", 4),
+        ("t.note == \"NaN\" or t.note == \"a\"", "TTTT", 0),
+        ("min(t.r) > 0", "TTT?", 4),
+        ("max(t.r) > 3.5", "TTT?", 4),
+        ("sum(t.r) > 0", "T?T?", 4),
+        ("not any r in t.r: r < 0.5", "TTT?", 4),
+        ("all r in t.r: r >= 1", "TTT?", 4),
+        ("not is_nan(t.r[1])", "TTTF", 1),
+    ] {
+        let spec = folder.file("t.rondel", format!("{topic}property p = {property}\n"));
+        let checked = rondel(["check", "-q", "--format", "json", "-e", "every", &spec, &table]);
+        checked.expect_status(status);
+        assert_eq!(letters(&checked.stdout), verdicts, "{property}: {}", checked.stderr);
+        if status == 4 {
+            checked.expect_stderr(&["on t ", " NaN"]);
+        }
+    }
+    // Where no number is wanted, it is JSON: a survey and a replay.
+    let listed = rondel(["topics", "--format", "json", &table]);
+    assert!(listed.expect_status(0).stdout.contains("\"encoding\":\"json\""), "{}", listed.stdout);
 }
 
 /// The Parquet tables that `pyarrow` wrote, with the messages of lines beside them.

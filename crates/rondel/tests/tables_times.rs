@@ -124,7 +124,11 @@ fn tables_without_names() {
     assert!(topics.stdout.contains("rest"), "{}", topics.stdout);
     rondel(["topics", &table]).expect_status(3).expect_stderr(&["--columns"]);
     let drafted = folder.path("drafted");
-    rondel(["init", "--columns", "time,y,x", &table, "--folder", &drafted]).expect_status(0);
+    let written = rondel(["init", "--columns", "time,y,x", &table, "--folder", &drafted]);
+    written.expect_status(0);
+    // The next command has the same options.
+    let next = written.stderr.lines().find_map(|line| line.strip_prefix("next: rondel ")).unwrap();
+    rondel(next.split(' ')).expect_status(0);
     let picture = folder.path("table.svg");
     rondel(["plot", "-o", &picture, "--columns", "time,y,x", "-f", "x < 5", &table]).expect_status(0);
     if cfg!(feature = "parquet") {
@@ -266,5 +270,121 @@ fn other_tables_of_influxdb() {
         let cut = folder.file("cut.csv", &INFLUX[..cut]);
         let said = rondel(["check", "-q", "--on-error", "skip", "-f", "temp < 50", "--topics", "cpu", &cut]);
         assert!(matches!(said.status, Some(0..=4)), "{}", said.stderr);
+    }
+}
+
+/// Rows without a time count as lines of JSON do.
+#[test]
+fn rows_without_a_time_count_as_lines_do() {
+    let folder = Folder::new();
+    let check = |spec: &str, more: &[&str]| {
+        rondel([&["check", "-q", "--format", "json", "-e", "every", spec], more].concat())
+    };
+    let spec = folder.file(
+        "t.rondel",
+        "topic t { x: int }\ntopic u { x: int }\nproperty fresh = once on(t) -> age(t) < 5 s\nproperty small = t.x < 9\n",
+    );
+    let steps = folder.file("s.rondel", "topic t { x: int }\nproperty small = t.x < 9\n");
+    for (times, status) in
+        [(&["", "", ""][..], 4), (&["", "1", ""], 0), (&["1", "", "2"], 0), (&["1", "2", "3"], 0)]
+    {
+        let (mut table, mut lines) = ("time,topic,x\n".to_owned(), String::new());
+        for time in times {
+            table += &format!("{time},t,1\n");
+            let time = if time.is_empty() { String::new() } else { format!("\"time\":{time},") };
+            lines += &format!("{{{time}\"topic\":\"t\",\"x\":1}}\n");
+        }
+        let (table, lines) = (folder.file("a.csv", table), folder.file("a.jsonl", lines));
+        for spec in [&spec, &steps] {
+            let (rows, expected) = (check(spec, &[&table]), check(spec, &[&lines]));
+            assert_eq!(rows.stdout, expected.stdout, "{times:?}");
+            assert_eq!(rows.stderr.replace(".csv", ".jsonl"), expected.stderr, "{times:?}");
+            rows.expect_status(if *spec == steps { 0 } else { status });
+        }
+    }
+    // One topic of two never has its time.
+    let table = folder.file("b.csv", "time,topic,x\n1,u,1\n,t,1\n2,u,1\n");
+    check(&spec, &[&table]).expect_status(4).expect_stderr(&["every message on t (1) came without a time"]);
+    // A date without a time of day, and the other way round.
+    for (row, lacking, there) in [(",11:00,2", "date", "time"), ("2026-11-22,,2", "time", "date")] {
+        let table = folder.file("t.csv", format!("date,time,x\n2026-11-22,10:00,1\n{row}\n,,3\n"));
+        let said =
+            format!("t.csv:3: the cell in column `{lacking}` is empty, and that in column `{there}` is not");
+        check(&steps, &[&table]).expect_status(3).expect_stderr(&[&said]);
+        let skipped = rondel(["check", "--on-error", "skip", "--summary", "json", &steps, &table]);
+        skipped.expect_stderr(&["\"skipped\":1", "\"events\":2"]);
+    }
+}
+
+/// Options that no recording heeds are wrong usage.
+#[test]
+fn options_of_tables_need_one() {
+    let folder = Folder::new();
+    let lines = folder.file("a.jsonl", "{\"time\":1,\"topic\":\"t\",\"x\":1}\n");
+    let table = folder.file("t.csv", "time,x\n0,1\n1,2\n");
+    let check = |more: &[&str]| rondel([&["check", "-q", "-f", "x < 5"], more].concat());
+    for option in [["--columns", "time,x"], ["--time-format", "%H:%M"], ["--topic", "t"]] {
+        let said = format!("{} is for tables (.csv, .tsv, .parquet)", option[0]);
+        check(&[&option[..], &[&lines]].concat()).expect_status(2).expect_stderr(&[&said]);
+        if option[0] != "--topic" {
+            for command in ["topics", "init", "replay"] {
+                rondel([&[command, &lines], &option[..]].concat()).expect_status(2).expect_stderr(&[&said]);
+            }
+            rondel([&["topics", "zenoh:x"], &option[..]].concat()).expect_status(2).expect_stderr(&[&said]);
+        }
+    }
+    // The other one needs it.
+    check(&["--topic", "t", &lines, &table]).expect_status(0);
+    let said = "no column has the name \"nope\" that --time-field says; there are \"time\", \"x\"";
+    for (command, field) in [("topics", "nope"), ("replay", "time,nope"), ("init", "nope")] {
+        rondel([command, &table, "--time-field", field]).expect_status(2).expect_stderr(&[said]);
+    }
+    check(&["--time-field", "nope", &table]).expect_status(2).expect_stderr(&[said]);
+    let other = folder.file("o.csv", "nope,x\n0,1\n1,2\n");
+    check(&["--time-field", "nope", &table, &other]).expect_status(3).expect_stderr(&[said]);
+}
+
+/// What is wrong with a table is said with the way out.
+#[test]
+fn mistakes_name_the_way_out() {
+    let folder = Folder::new();
+    let influx = "_time,_measurement,_field,_value\n2026-01-01T00:00:00Z,,x,1\n2026-01-01T00:00:01Z,m,x,1\n";
+    let topic = |column: &str| {
+        format!(
+            "table.csv:2: the cell in column `{column}`, which names the topic, is empty; --topic names that"
+        )
+    };
+    for (table, options, said) in [
+        ("time,x\n1700000000000,1\n", &["--time-unit", "s"][..], "say --time-unit ms, or end".to_owned()),
+        ("time_ms,x\n1700000000000000,1\n", &[], "end the name of the column in `_us`".to_owned()),
+        ("time;x\n1700000000000000000,5;1\n", &["--time-unit", "us"], "say --time-unit ns".to_owned()),
+        (
+            "time,x\n1e99,1\n",
+            &["--time-unit", "s"],
+            "table.csv:2: \"1e99\" in column `time` is no time".to_owned(),
+        ),
+        ("time,topic,x\n0,,1\n1,m,1\n", &[], topic("topic")),
+        (influx, &[], topic("_measurement")),
+    ] {
+        check(&folder, table, options).expect_status(3).expect_stderr(&[&said]);
+    }
+    check(&folder, influx, &["--topic", "m"]).expect_status(0);
+    for format in ["%Y", "%d.%m.", "%M:%S"] {
+        let said = check(&folder, "time,x\n2026,1\n", &["--time-format", format]);
+        said.expect_status(2).expect_stderr(&["--time-format", "it gives no time: that is a date"]);
+    }
+    // A decimal comma stands for the point of a format.
+    let expected = check(&folder, "time,x\n2026-11-22T18:16:04.5Z,1\n2026-11-22T18:16:05Z,9\n", &[]);
+    for separator in [";", "\t"] {
+        let rows =
+            format!("time{separator}x\n22.11.2026 18:16:04,5{separator}1\n22.11.2026 18:16:05{separator}9\n");
+        let said = check(&folder, &rows, &["--time-format", "%d.%m.%Y %H:%M:%S%.f"]);
+        assert_eq!(said.stdout, expected.stdout, "{}", said.stderr);
+    }
+    // Of columns that exclude each other the one is read that is named.
+    let table = folder.file("clash.csv", "time,p,p.x\n0,9,1\n1,1,9\n");
+    for (formula, verdicts) in [("p < 5", "FT"), ("p.x < 5", "TF")] {
+        let said = rondel(["check", "-q", "--format", "json", "-e", "every", "-f", formula, &table]);
+        assert_eq!(letters(&said.stdout), verdicts, "{formula} {}", said.stderr);
     }
 }

@@ -66,7 +66,10 @@ fn logs_of_pyulog_give_the_verdicts_of_its_messages() {
     let dropout = check("dropout.ulg", &[]);
     let undecided = |text: &str| text.matches("inconclusive").count();
     assert!(undecided(&dropout.stdout) > undecided(&expected.stdout), "{}", dropout.stderr);
-    rondel(["check", &spec, &folder.path("dropout.ulg")]).expect_stderr(&["1 dropout"]);
+    let said = rondel(["check", &spec, &folder.path("dropout.ulg")]);
+    said.expect_stderr(&["1 dropout"]);
+    assert!(said.stdout.contains("dropout: the logger could not write"), "{}", said.stdout);
+    assert!(!said.stdout.contains("network"), "{}", said.stdout);
     let listed = rondel(["topics", &folder.path("own.ulg")]);
     listed.expect_status(0);
     for topic in ["battery_status/1  ulog/battery_status", "logged_messages", "parameters", "ulog"] {

@@ -2,6 +2,8 @@
 
 use rondel_event::ValueType;
 
+/// A number that is none, which JSON does not have.
+const NAN: &[u8] = b"NaN";
 /// How many bytes of a cell an error shows.
 const SHOWN: usize = 40;
 
@@ -44,13 +46,19 @@ pub(super) fn write(
                 out.extend_from_slice(cell);
                 return Ok(());
             }
-            if let Some(value) = word(cell) {
+            // Nobody asked for a number, and so for JSON with NaN.
+            if let Some(value) = word(cell).or_else(|| is_nan(cell).then_some(b"null")) {
                 out.extend_from_slice(value);
                 return Ok(());
             }
         }
     }
     text(cell, out)
+}
+
+/// Whether a cell is NaN as programs write it.
+fn is_nan(cell: &[u8]) -> bool {
+    matches!(cell, b"nan" | b"NaN" | b"NAN")
 }
 
 /// `true` or `false`, in the spellings of tables.
@@ -131,7 +139,7 @@ fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> 
     };
     let lower = digits.to_ascii_lowercase();
     match &lower[..] {
-        b"nan" => out.extend_from_slice(b"null"),
+        b"nan" => out.extend_from_slice(NAN),
         b"inf" | b"infinity" => {
             out.extend_from_slice(sign);
             // JSON has no infinity; this is rounded to it.
@@ -163,6 +171,30 @@ fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> 
         }
     }
     true
+}
+
+/// Writes JSON with null in the place of NaN.
+#[cfg(feature = "parquet")]
+pub(super) fn without_nan(json: &[u8], out: &mut Vec<u8>) {
+    let (mut rest, mut is_quoted) = (json, false);
+    while let Some((byte, behind)) = rest.split_first() {
+        match byte {
+            b'\\' if behind.len() > 1 => {
+                out.extend_from_slice(&rest[..2]);
+                rest = &rest[2..];
+                continue;
+            }
+            b'"' => is_quoted = !is_quoted,
+            b'N' if !is_quoted && rest.starts_with(NAN) => {
+                out.extend_from_slice(b"null");
+                rest = &rest[NAN.len()..];
+                continue;
+            }
+            _ => {}
+        }
+        out.push(*byte);
+        rest = behind;
+    }
 }
 
 /// Writes a text.
@@ -214,7 +246,10 @@ mod tests {
             ("007", Some(ValueType::Int), "7"),
             ("000", Some(ValueType::Int), "0"),
             ("-00.5", Some(ValueType::Float), "-0.5"),
-            ("NaN", Some(ValueType::Float), "null"),
+            ("NaN", Some(ValueType::Float), "NaN"),
+            ("nan", Some(ValueType::Int), "NaN"),
+            ("NaN", Some(ValueType::String), "\"NaN\""),
+            ("NaN", None, "null"),
             ("-inf", Some(ValueType::Float), "-1e999"),
             ("1,5", Some(ValueType::Float), "\"1,5\""),
             ("x", Some(ValueType::Float), "\"x\""),

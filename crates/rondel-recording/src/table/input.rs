@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use csv::ByteRecord;
 
+use super::TableOptions;
+use super::columns::{TimeColumns, time_column};
 use super::influx::{self, InfluxRows};
-use super::layout::{TimeColumns, time_column};
 use super::long::{Form, LongRows, Wrong};
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
@@ -49,16 +50,19 @@ pub(crate) fn is_parquet(path: &Path) -> bool {
     matches!(ending.as_deref(), Some("parquet" | "pq")) || begins()
 }
 
-/// Whether a file is a table with a column of times, as recordings have.
-pub(crate) fn is_recording(path: &Path) -> bool {
+/// Whether a file is a table with a column of times, as recordings have. So is one whose columns cannot be read: reading it
+/// says why.
+pub(crate) fn is_recording(path: &Path, options: &TableOptions<'_>) -> bool {
+    let chosen = options.time.into_iter().flat_map(|names| [names].into_iter().chain(names.split(',')));
+    let is_time =
+        |name: &str| time_column(name).is_some() || chosen.clone().any(|chosen| chosen.trim() == name);
     let has_times = || {
-        let mut rows = Source { path, columns: &[] }.open().ok()?.rows;
+        let mut rows = Source { path, columns: options.columns }.open().ok()?.rows;
         let mut header = ByteRecord::new();
-        rows.read(&mut header).ok()?;
-        let is_time = |cell| std::str::from_utf8(cell).is_ok_and(|name| time_column(name.trim()).is_some());
-        Some(header.iter().any(is_time))
+        rows.read(&mut header).ok()?.then_some(())?;
+        Some(header.iter().any(|cell| std::str::from_utf8(cell).is_ok_and(|name| is_time(name.trim()))))
     };
-    is_table(path) && path.is_file() && has_times().unwrap_or(false)
+    is_table(path) && path.is_file() && has_times().unwrap_or(true)
 }
 
 /// The name of a table without its endings.
@@ -431,7 +435,9 @@ pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Op
             continue;
         }
         // Some write a blank behind each comma.
-        let Some(name) = row.get(column).map(<[u8]>::trim_ascii) else { continue };
+        let name = row.get(column).map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
+        // A row without a name is refused when the messages are read.
+        let Some(name) = name else { continue };
         if names.get(last).is_none_or(|(own, _)| own.as_bytes() != name) {
             last = match places.get(name) {
                 Some(place) => *place,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use csv::ByteRecord;
 
+use super::columns::time_column;
 use super::input::Input;
-use super::layout::time_column;
 
 /// The most fields of a table.
 const FIELDS: usize = 1 << 16;

@@ -23,20 +23,8 @@ pub(super) struct Times {
 impl Times {
     /// Times in this unit; otherwise in the one that makes the first time one of this century, or in seconds.
     pub(super) fn new(unit: Option<TimeUnit>, first: Option<&[u8]>, has_comma: bool) -> Times {
-        let places = match unit {
-            Some(unit) => u32::from(unit.nanos_exponent()),
-            None => {
-                let number = first
-                    .and_then(|cell| point(std::str::from_utf8(cell).ok()?.trim(), has_comma).parse().ok());
-                // More than 292 years in seconds is no time.
-                match number.map(f64::abs) {
-                    Some(number) if number >= 1e16 => 0,
-                    Some(number) if number >= 1e13 => 3,
-                    Some(number) if number >= 1e10 => 6,
-                    _ => 9,
-                }
-            }
-        };
+        let unit = unit.or_else(|| Some(unit_of(number(first?, has_comma)?)));
+        let places = u32::from(unit.unwrap_or_default().nanos_exponent());
         Times { places, has_comma, format: None }
     }
 
@@ -58,15 +46,32 @@ impl Times {
     /// Why a cell in a column is no time, and what to do.
     pub(super) fn refused(&self, cell: &[u8], column: &str) -> String {
         let shown = cells::shown(cell);
-        let way_out = match &self.format {
-            Some(format) => format!("it is not written as --time-format {format:?} says"),
+        let is_date = cell.iter().filter(|byte| byte.is_ascii_digit()).count() >= 4;
+        let way_out = match (&self.format, self.other_unit(cell)) {
+            (Some(format), _) => format!("it is not written as --time-format {format:?} says"),
+            (None, Some(unit)) => format!(
+                "its unit would make it more than 292 years; say --time-unit {unit}, or end the name of the column in \
+                 `_{unit}`"
+            ),
             // A date in an order that depends on the country.
-            None if cell.iter().filter(|byte| byte.is_ascii_digit()).count() >= 4 => {
+            (None, None) if is_date => {
                 "say how times are written with --time-format, such as \"%d.%m.%Y %H:%M:%S%.f\"".to_owned()
             }
-            None => return format!("{shown} in column `{column}` is no time"),
+            (None, None) => return format!("{shown} in column `{column}` is no time"),
         };
         format!("{shown} in column `{column}` is no time: {way_out}")
+    }
+
+    /// The unit in which a number is a time that is none in its own.
+    fn other_unit(&self, cell: &[u8]) -> Option<&'static str> {
+        let unit = unit_of(number(cell, self.has_comma).filter(|number| number.abs() < 9.2e18)?);
+        let name = match unit {
+            TimeUnit::Seconds => "s",
+            TimeUnit::Milliseconds => "ms",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Nanoseconds => "ns",
+        };
+        (u32::from(unit.nanos_exponent()) < self.places).then_some(name)
     }
 
     /// A plain decimal number, exactly; places below the nanosecond are cut off.
@@ -119,6 +124,22 @@ impl Times {
     }
 }
 
+/// The number in a cell.
+fn number(cell: &[u8], has_comma: bool) -> Option<f64> {
+    point(std::str::from_utf8(cell).ok()?.trim(), has_comma).parse().ok()
+}
+
+/// The unit in which a number is a time of this century, if it is in one.
+fn unit_of(number: f64) -> TimeUnit {
+    // More than 292 years in seconds is no time.
+    match number.abs() {
+        number if number >= 1e16 => TimeUnit::Nanoseconds,
+        number if number >= 1e13 => TimeUnit::Microseconds,
+        number if number >= 1e10 => TimeUnit::Milliseconds,
+        _ => TimeUnit::Seconds,
+    }
+}
+
 /// Checks that a format of times is one.
 ///
 /// # Errors
@@ -129,7 +150,11 @@ pub fn check_time_format(format: &str) -> Result<(), String> {
     if written == format {
         return Err("it has no field of a time such as %Y or %H".to_owned());
     }
-    strtime::parse(format, &written).map(drop).map_err(|error| error.to_string())
+    strtime::parse(format, &written).map_err(|error| error.to_string())?;
+    formatted(format, &written).map(drop).ok_or_else(|| {
+        "it gives no time: that is a date (%Y %m %d), a time of day (%H %M %S), both, or seconds since 1970 (%s)"
+            .to_owned()
+    })
 }
 
 /// A date and time without an offset, which is in UTC.
@@ -156,7 +181,7 @@ fn since_midnight(time: Time) -> i64 {
 /// A time in a format of `strptime`: without an offset in UTC, without a date since midnight.
 #[cold]
 fn formatted(format: &str, text: &str) -> Option<i64> {
-    let parsed = strtime::parse(format, text).ok()?;
+    let parsed = strtime::parse(format, text).ok().or_else(|| with_point(format, text))?;
     if let Ok(time) = parsed.to_timestamp() {
         return i64::try_from(time.as_nanosecond()).ok();
     }
@@ -165,6 +190,13 @@ fn formatted(format: &str, text: &str) -> Option<i64> {
         Ok(date) => of_utc(date.to_datetime(time)),
         Err(_) => parsed.hour().map(|_| since_midnight(time)),
     }
+}
+
+/// A time in a format with a fraction after a point (`%.f`), where it stands after a comma.
+fn with_point(format: &str, text: &str) -> Option<strtime::BrokenDownTime> {
+    let comma = text.rfind(',').filter(|_| format.contains("%.f"))?;
+    let text = format!("{}.{}", &text[..comma], &text[comma + 1..]);
+    strtime::parse(format, &text).ok()
 }
 
 /// A number with a point in the place of its decimal comma, if it may have one.
@@ -243,12 +275,15 @@ mod tests {
             ("%s", "1700000000", Some(1_700_000_000_000_000_000)),
             ("%d.%m.%Y", "2026-11-22", None),
             ("%d.%m.%Y", "", None),
-            ("%Y", "2026", None),
+            ("%d.%m.%Y %H:%M:%S%.f", "22.11.2026 18:16:04,5", Some(1_795_371_364_500_000_000)),
+            ("%d.%m.%Y, %H:%M:%S%.f", "22.11.2026, 18:16:04,5", Some(1_795_371_364_500_000_000)),
+            ("%d.%m.%Y, %H:%M:%S%.f", "22.11.2026, 18:16:04", Some(1_795_371_364_000_000_000)),
+            ("%d.%m.%Y %H:%M:%S,%f", "22.11.2026 18:16:04,5", Some(1_795_371_364_500_000_000)),
         ] {
             assert!(check_time_format(format).is_ok(), "{format}");
             assert_eq!(Times::in_format(format).time(cell.as_bytes()), expected, "{format} {cell}");
         }
-        for format in ["", "date", "%", "%é", "%Q%"] {
+        for format in ["", "date", "%", "%é", "%Q%", "%Y", "%B", "%A", "%M:%S"] {
             assert!(check_time_format(format).is_err(), "{format}");
         }
     }

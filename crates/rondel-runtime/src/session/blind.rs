@@ -53,6 +53,16 @@ impl Session {
     /// `until` on they are seen again. Without `until` it lasts; call it again when it has ended. Verdicts that depend
     /// on the time between are inconclusive.
     pub fn cut_off(&mut self, topics: &[TopicId], from: Timestamp, until: Option<Timestamp>) {
+        self.not_received(topics, (from, until), "cut off from the network");
+    }
+
+    /// The same with the reason for which nothing was received, in words.
+    pub fn not_received(
+        &mut self,
+        topics: &[TopicId],
+        (from, until): (Timestamp, Option<Timestamp>),
+        reason: &str,
+    ) {
         if !self.blind || topics.is_empty() {
             return;
         }
@@ -60,8 +70,7 @@ impl Session {
         // One that lasts is noted again when it ends.
         if self.cut_off_since.take() != Some(from) || until.is_none() {
             let topic = if let [topic] = topics { Some(*topic) } else { None };
-            self.shared
-                .omit(Reason::NotReceived, topic, Some(from), || "cut off from the network".to_owned());
+            self.shared.omit(Reason::NotReceived, topic, Some(from), || reason.to_owned());
         }
         self.cut_off_since = until.is_none().then_some(from);
         let before = self.counts_at.iter().rev().find(|(time, _)| *time <= from);

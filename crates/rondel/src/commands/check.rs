@@ -2,10 +2,12 @@
 
 mod ahead;
 mod checking;
+mod choice;
 mod kept;
 mod lines;
 mod messages;
 mod parallel;
+mod reading;
 #[cfg(feature = "repl")]
 mod results;
 mod summary;
@@ -244,7 +246,7 @@ impl Check {
             && let Ok(Opened::Messages(recording)) = self.open(file, &plan)
         {
             // What is wrong is shown when the recording is read.
-            let _ = messages::Reading::new(&self, &mut plan, &specification.schemas, recording.topics());
+            let _ = reading::Reading::new(&self, &mut plan, &specification.schemas, recording.topics());
         }
         let restored = match &self.resume {
             None => None,
@@ -298,7 +300,12 @@ impl Check {
     fn expand(&mut self) {
         let mut traces = Vec::new();
         for trace in std::mem::take(&mut self.traces) {
-            let library = match Library::find(&trace) {
+            let tables = TableOptions {
+                time: self.time_field.as_deref(),
+                columns: &self.table.columns,
+                ..TableOptions::default()
+            };
+            let library = match Library::find(&trace, &tables) {
                 Ok(Some(library)) => library,
                 Ok(None) => {
                     traces.push(trace);
@@ -387,24 +394,6 @@ impl Check {
             false => rondel_recording::open_with(path, &options),
             true => rondel_recording::merge_with(&self.traces, &options),
         }
-    }
-
-    /// Names the recordings that cannot be opened, and returns the status: without the types that they have, a
-    /// specification may look wrong.
-    fn unopened(&self) -> Option<u8> {
-        let options = TableOptions {
-            topic: self.topic.as_deref(),
-            time: self.time_field.as_deref(),
-            columns: &self.table.columns,
-            ..TableOptions::default()
-        };
-        let named = self.traces.iter().filter(|trace| trace.as_os_str() != "-");
-        let errors: Vec<OpenError> = named
-            .filter_map(|trace| rondel_recording::open_messages_with(trace, &options).err())
-            .map(OpenError::from)
-            .collect();
-        errors.iter().for_each(|error| complain(&error.to_string()));
-        (!errors.is_empty()).then_some(exit::TRACE)
     }
 
     /// The sessions to run, of the deployment, or of the specification and the options; which of their verdicts to

@@ -36,7 +36,9 @@ impl Init {
     /// Writes the files, and returns the exit status.
     pub fn run(self) -> u8 {
         match self.write() {
-            Ok(()) => exit::SATISFIED,
+            Ok(true) => exit::SATISFIED,
+            // What could not be read was said.
+            Ok(false) => exit::TRACE,
             Err((status, error)) => {
                 if !error.is_empty() {
                     complain(&error);
@@ -46,7 +48,8 @@ impl Init {
         }
     }
 
-    fn write(&self) -> Result<(), (u8, String)> {
+    /// Returns whether all was read that the draft is about.
+    fn write(&self) -> Result<bool, (u8, String)> {
         let files = [SPECIFICATION, DEPLOYMENT].map(|name| self.folder.join(name));
         if let Some(file) = files.iter().find(|file| file.exists()) {
             return Err((
@@ -96,11 +99,15 @@ impl Init {
         say(&match seen.recordings.first() {
             Some(file) => {
                 let specification = if draft.needs_deployment { &deployment } else { &specification };
-                format!("next: rondel check {specification} {}", file.display())
+                format!(
+                    "next: rondel check{} {specification} {}",
+                    self.look.table_arguments(),
+                    file.display()
+                )
             }
             None => format!("next: rondel run {deployment}"),
         });
-        Ok(())
+        Ok(!seen.is_damaged)
     }
 
     /// The networks and the definitions as settings of a deployment.

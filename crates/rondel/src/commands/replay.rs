@@ -13,7 +13,9 @@ use clap::Args;
 use rondel_decode::schema::{Library, Schema};
 use rondel_event::{TimeUnit, Timestamp};
 use rondel_net::ros2;
-use rondel_recording::{Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, shown};
+use rondel_recording::{
+    OpenError, Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, shown,
+};
 use rondel_runtime::text::counted;
 use rondel_runtime::{Options, TimeSource};
 
@@ -278,6 +280,7 @@ impl Source {
         tables: (TableReading, Option<TimeUnit>),
         keep_time: bool,
     ) -> Result<Source, (String, u8)> {
+        tables.0.check(&files).map_err(|error| (error, exit::USAGE))?;
         let lines = |file: &&PathBuf| file.as_os_str() == "-" || rondel_recording::has_lines(file);
         if files.len() > 1
             && let Some(file) = files.iter().find(lines)
@@ -294,9 +297,10 @@ impl Source {
             [file] => {
                 let unreadable = |error: String| (error, exit::TRACE);
                 let options = TableOptions { unit: tables.1, ..tables.0.options() };
-                match rondel_recording::open_with(file, &options)
-                    .map_err(|error| unreadable(error.to_string()))?
-                {
+                match rondel_recording::open_with(file, &options).map_err(|error| match error {
+                    OpenError::Messages(RecordingError::Choice { .. }) => (error.to_string(), exit::USAGE),
+                    _ => unreadable(error.to_string()),
+                })? {
                     Opened::Lines(_) => Some(Survey::of(file, unit, keep_time).map_err(unreadable)?),
                     Opened::Messages(_) => None,
                 }

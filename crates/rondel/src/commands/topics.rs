@@ -23,7 +23,7 @@ use crate::networks::{NetworkArguments, Networks};
 use crate::output::Format;
 use crate::schemas::Schemas;
 use crate::specification::is_deployment;
-use crate::table_arguments::TableReading;
+use crate::table_arguments::{TableReading, in_shell};
 use crate::{complain, exit, say, signals, warn};
 
 /// How long nothing new must be discovered on DDS before its topics are subscribed to.
@@ -141,9 +141,23 @@ impl Look {
                     );
                     Err(exit::USAGE)
                 }
-                None => self.live(schemas),
+                None => {
+                    self.tables.check(&[]).map_err(|error| {
+                        complain(&error);
+                        exit::USAGE
+                    })?;
+                    self.live(schemas)
+                }
             },
         }
+    }
+
+    /// The options with which recordings are looked at, as arguments of another command, each after a space.
+    pub fn table_arguments(&self) -> String {
+        let span = [("--from", &self.from), ("--to", &self.to)];
+        let span = span.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
+        let given = self.tables.given().into_iter().chain(span);
+        given.map(|(name, value)| format!(" {name} {}", in_shell(&value))).collect()
     }
 
     /// The recordings to look at, as they were named.
@@ -162,7 +176,7 @@ impl Look {
         }
         let mut recordings = Vec::new();
         for file in &named {
-            match Library::find(file) {
+            match Library::find(file, &self.tables.options()) {
                 Ok(Some(library)) => recordings.extend(library.recordings),
                 Ok(None) => recordings.push(file.clone()),
                 Err(error) => {
@@ -171,6 +185,10 @@ impl Look {
                 }
             }
         }
+        self.tables.check(&recordings).map_err(|error| {
+            complain(&error);
+            exit::USAGE
+        })?;
         let mut seen = Seen {
             survey: Survey::new(self.limit as usize),
             origin: match &recordings[..] {

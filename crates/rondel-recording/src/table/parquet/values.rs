@@ -174,7 +174,7 @@ fn float(value: f64, is_json: bool, out: &mut Vec<u8>) -> Result<()> {
     if !is_json || value.is_finite() {
         write!(out, "{value:?}")?;
     } else if value.is_nan() {
-        out.extend_from_slice(b"null");
+        out.extend_from_slice(b"NaN");
     } else {
         out.extend_from_slice(if value > 0.0 { b"1e999" } else { b"-1e999" });
     }

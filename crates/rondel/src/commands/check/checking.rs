@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rondel_event::Verdict;
-use rondel_recording::{Opened, SplitPart};
+use rondel_recording::{OpenError, Opened, RecordingError, SplitPart};
 use rondel_report::Signal;
 use rondel_runtime::text::counted;
 use rondel_runtime::{Emit, Session, SessionPlan};
@@ -152,8 +152,10 @@ impl<'a> Checking<'a> {
         if several {
             self.plan.set_recording(Some(&name));
         }
-        let opened =
-            self.options.open(path, &self.plan).map_err(|error| Stopped::because(&error.to_string()))?;
+        let opened = self.options.open(path, &self.plan).map_err(|error| match error {
+            OpenError::Messages(RecordingError::Choice { .. }) => Stopped::misused(&error.to_string()),
+            _ => Stopped::because(&error.to_string()),
+        })?;
         if several && self.options.format == Format::Text {
             if self.options.quiet {
                 self.unnamed = Some(name.clone());

@@ -1,31 +1,26 @@
 //! Recordings of messages as they were on a network.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
-use rondel_event::{Field, NameId, Origin, Read as ReadAs, Timestamp, TopicId, TypeIndex, ValueType};
+use rondel_event::{NameId, Origin, Timestamp, TopicId};
 use rondel_recording::{
     CutOff, End, OpenError, Opened, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError,
-    Selection, WantedField, shown,
+    Selection,
 };
-use rondel_runtime::{
-    Clock as _, ManualClock, PublisherType, Reason, Session, SessionPlan, Stamp, TimeSource,
-};
+use rondel_runtime::{Clock as _, ManualClock, Reason, Session, Stamp, TimeSource};
 
 use super::checking::{Checking, Notices, Read, Stopped};
+use super::choice::{behind, cut_off};
 use super::kept::{Kept, kept_before};
+use super::reading::{Reading, wanted};
 use super::{Check, OnError};
-use crate::commands::selecting::{is_named, missing, no_such_topic, span};
-use crate::deployment::time_source;
+use crate::commands::selecting::missing;
 use crate::output::VerdictWriter;
-use crate::recorded_types::{encoding, message_type, type_name};
-use crate::recorder::{EVENTS, VERDICTS};
-use crate::schemas::Schemas;
-use crate::specification::is_deployment;
 use crate::time_text::TimeText;
 use crate::warn;
 
@@ -43,185 +38,6 @@ pub(super) enum StampOf {
     Log,
     /// When it was published
     Publish,
-}
-
-/// How the topics of a recording are read.
-pub(super) struct Reading {
-    /// For each recorded topic the topic of the specification, if it is read.
-    topics: Vec<Option<TopicId>>,
-    /// For each recorded topic its type among those of the topic of the specification.
-    of_types: Vec<TypeIndex>,
-    /// The recorded topics that are read and cannot be decoded, with the reason.
-    undecodable: BTreeMap<usize, String>,
-}
-
-impl Reading {
-    /// Finds the topics of the specification in a recording, and sets their encodings and types in the plan.
-    ///
-    /// # Errors
-    /// A sentence, if it is not clear which topic a formula is about.
-    pub(super) fn new(
-        check: &Check,
-        plan: &mut SessionPlan,
-        schemas: &Schemas,
-        recorded: &[RecordedTopic],
-    ) -> Result<Reading, String> {
-        let is_chosen = |topic: &RecordedTopic| {
-            check.topics.is_empty() || check.topics.iter().any(|name| is_named(name, &topic.name))
-        };
-        let is_formula = plan.specification().is_formula;
-        let is_deployment = check.first.as_deref().is_some_and(is_deployment);
-        let is_named_by_deployment =
-            is_deployment && recorded.iter().any(|topic| plan.topic_in_recording(&topic.name).is_some());
-        let target = |topic: &RecordedTopic| match is_formula {
-            // A deployment names the topic of its formula.
-            true if is_named_by_deployment => plan.topic_in_recording(&topic.name),
-            // Verdicts of the flight recorder are no messages.
-            true => (![VERDICTS, EVENTS].contains(&topic.name.as_str())).then_some(TopicId(0)),
-            false => plan.topic_in_recording(&topic.name),
-        };
-        let topics: Vec<Option<TopicId>> =
-            recorded.iter().map(|topic| target(topic).filter(|_| is_chosen(topic))).collect();
-        if is_formula {
-            let all = recorded.iter().zip(&topics).filter(|(_, target)| target.is_some());
-            let mut names: Vec<&str> = all.map(|(topic, _)| topic.name.as_str()).collect();
-            names.sort_unstable();
-            names.dedup();
-            if names.len() > 1 {
-                let names = names.join(", ");
-                return Err(format!("the formula is about one topic: choose it with --topics from {names}"));
-            }
-        }
-        let is_there = |name: &String| recorded.iter().any(|topic| is_named(name, &topic.name));
-        let (there, missing): (Vec<&String>, Vec<&String>) =
-            check.topics.iter().partition(|name| is_there(name));
-        if let Some(name) = missing.first() {
-            let sentence = no_such_topic(name, recorded);
-            if there.is_empty() {
-                return Err(sentence);
-            }
-            warn(&sentence);
-        }
-        let left_out =
-            recorded.iter().filter(|topic| !is_formula && target(topic).is_some() && !is_chosen(topic));
-        let left_out: BTreeSet<&str> = left_out.map(|topic| topic.name.as_str()).collect();
-        if !left_out.is_empty() {
-            let names = left_out.into_iter().collect::<Vec<_>>().join(", ");
-            warn(&format!("--topics leaves out {names}, which the specification reads"));
-        }
-        let mut reading = Reading {
-            of_types: vec![TypeIndex::default(); topics.len()],
-            topics,
-            undecodable: BTreeMap::new(),
-        };
-        let mut of_target: BTreeMap<TopicId, Vec<usize>> = BTreeMap::new();
-        for (i, target) in reading.topics.iter().enumerate() {
-            if let Some(target) = target {
-                of_target.entry(*target).or_default().push(i);
-            }
-        }
-        for (target, channels) in of_target {
-            reading.describe(plan, schemas, target, (recorded, &channels));
-            if let Some(field) = &check.time_field {
-                let is_read = channels.iter().all(|channel| recorded[*channel].time_field.is_some());
-                plan.set_time(target, if is_read { TimeSource::Source } else { time_source(field) });
-            }
-        }
-        Ok(reading)
-    }
-
-    /// Sets the encodings and the types of the messages of a topic, which these channels of the recording have.
-    fn describe(
-        &mut self,
-        plan: &mut SessionPlan,
-        schemas: &Schemas,
-        target: TopicId,
-        (recorded, channels): (&[RecordedTopic], &[usize]),
-    ) {
-        // Channels that have the same type are read alike.
-        let mut types: Vec<(&RecordedTopic, Vec<usize>)> = Vec::new();
-        for channel in channels {
-            let topic = &recorded[*channel];
-            let is_same = |(known, _): &&mut (&RecordedTopic, _)| {
-                (&known.encoding, &known.schema) == (&topic.encoding, &topic.schema)
-            };
-            match types.iter_mut().find(is_same) {
-                Some((_, channels)) => channels.push(*channel),
-                None => types.push((topic, vec![*channel])),
-            }
-        }
-        let declared = plan.specification().spec.topics.get(target.index());
-        let declared = declared.and_then(|topic| topic.type_name.clone());
-        let is_alone = types.len() == 1;
-        let (mut found, mut of_found) = (Vec::new(), Vec::new());
-        for (topic, channels) in types {
-            match publisher_type(schemas, declared.as_deref(), topic, is_alone) {
-                Ok(of) => {
-                    found.push(of);
-                    of_found.push(channels);
-                }
-                Err(reason) => {
-                    self.undecodable.extend(channels.into_iter().map(|channel| (channel, reason.clone())));
-                }
-            }
-        }
-        for (index, channels) in plan.set_types(target, found).into_iter().zip(of_found) {
-            for channel in channels {
-                match &index {
-                    Ok(index) => self.of_types[channel] = *index,
-                    Err(error) => _ = self.undecodable.insert(channel, error.to_string()),
-                }
-            }
-        }
-    }
-}
-
-/// The encoding and the type of a recorded topic. Where it is not the only one of its topic, the definition in the recording
-/// is used even if a file has another one.
-fn publisher_type(
-    schemas: &Schemas,
-    declared: Option<&str>,
-    topic: &RecordedTopic,
-    is_alone: bool,
-) -> Result<PublisherType, String> {
-    let encoding = encoding(topic).ok_or_else(|| match topic.encoding.as_str() {
-        "" => "the recording does not say how they are encoded".to_owned(),
-        other => format!("the encoding '{other}' is not known"),
-    })?;
-    let publisher = topic.label.clone();
-    if !encoding.needs_schema() {
-        return Ok(PublisherType { encoding, message_type: None, publisher });
-    }
-    if let (Some(schema), Some(declared)) = (&topic.schema, declared)
-        && type_name(&schema.name) != type_name(declared)
-    {
-        return Err(format!("they are {}, and the specification declares {declared}", schema.name));
-    }
-    let found = match (&topic.schema, declared) {
-        (Some(schema), _) if !is_alone && !schema.data.is_empty() => message_type(schema, encoding),
-        (Some(schema), _) => schemas.recorded(schema, encoding),
-        (None, Some(name)) => schemas.message_type(name, encoding),
-        (None, None) => Err("the recording has no definition of their type".to_owned()),
-    };
-    Ok(PublisherType { encoding, message_type: Some(Arc::new(found?)), publisher })
-}
-
-/// The fields of a topic that are read, with their types.
-fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
-    let projections = plan.specification().program.projections();
-    let fields = projections.get(topic.index()).into_iter().flat_map(|projection| &projection.fields);
-    let field = |field: &Field| {
-        let kind = match &field.read {
-            ReadAs::Value(kind) | ReadAs::Number(kind) => Some(*kind),
-            // Of a text; an array is no cell.
-            ReadAs::Length => Some(ValueType::String),
-            ReadAs::Presence | ReadAs::IsNan | ReadAs::Elements(..) | ReadAs::Witness(..) => None,
-        };
-        WantedField { path: field.path.clone(), kind }
-    };
-    let time = plan.input(topic).and_then(|input| input.time.field());
-    let time = time.map(|path| WantedField { path: path.clone(), kind: Some(ValueType::Time) });
-    fields.map(field).chain(time).collect()
 }
 
 /// The sequence numbers of a recorded topic: they count if the second follows the first, until one goes back.
@@ -263,7 +79,11 @@ impl Checking<'_> {
         let misused = |error: &str| Stopped::misused(&format!("{name}: {error}"));
         let schemas = Arc::clone(&self.schemas);
         let reading = Reading::new(self.options, &mut self.plan, &schemas, recording.topics());
-        let Reading { topics, of_types, undecodable } = reading.map_err(|error| misused(&error))?;
+        let Reading { topics, of_types, undecodable } = reading.map_err(|error| {
+            let stopped = misused(&error);
+            // What seems to be missing may be behind the cut.
+            cut_off(path).map_or(stopped, |cut| Stopped::because(&behind(&cut)))
+        })?;
         for (topic, reason) in &undecodable {
             warn(&format!(
                 "{name}: cannot decode the messages on {}: {reason}",
@@ -308,6 +128,13 @@ impl Checking<'_> {
         let mut writer = VerdictWriter::new(self.plan.properties(), self.options.format, self.colour);
         let (mut reported, mut text) = (Notices::new(), Vec::new());
         let mut numbers = vec![Numbers::default(); topics.len()];
+        // Of rows some may have no time.
+        let is_row = |topic: &RecordedTopic, target: &Option<TopicId>| {
+            let input = target.and_then(|target| self.plan.input(target));
+            topic.is_rows && input.is_some_and(|input| input.time.field().is_none())
+        };
+        let has_rows: Vec<bool> =
+            recording.topics().iter().zip(&topics).map(|(topic, target)| is_row(topic, target)).collect();
         let names: Vec<Option<NameId>> = recording
             .topics()
             .iter()
@@ -341,8 +168,13 @@ impl Checking<'_> {
         }
         loop {
             match recording.next() {
-                Ok(Some(RecordedMessage { topic, log_time, publish_time, sequence, payload })) => {
+                Ok(Some(message)) => {
+                    let RecordedMessage { topic, log_time, publish_time, is_timed, sequence, payload } =
+                        message;
                     let Some(target) = topics[topic] else { continue };
+                    if has_rows[topic] {
+                        session.note_own_time(target, log_time, is_timed);
+                    }
                     let counts = numbers[topic].see(sequence);
                     let origin = Origin { publisher: topic as u64, number: sequence.into() };
                     let stamp = Stamp {
@@ -501,43 +333,13 @@ impl Checking<'_> {
     }
 }
 
-impl Check {
-    /// The times of `--from` and `--to` in a recording that begins at this time.
-    ///
-    /// # Errors
-    /// A sentence if one is no time, or they are in the wrong order.
-    fn span(&self, first: Timestamp) -> Result<(Timestamp, Timestamp), String> {
-        span([("--from", self.from.as_deref()), ("--to", self.to.as_deref())], first)
-    }
-
-    /// Finds what is wrong with the options that choose messages before any recording is checked.
-    ///
-    /// # Errors
-    /// A sentence.
-    pub(super) fn check_choice(&self) -> Result<(), String> {
-        self.span(Timestamp::default())?;
-        let given = [
-            (self.merge, "--merge"),
-            (self.from.is_some(), "--from"),
-            (self.to.is_some(), "--to"),
-            (!self.topics.is_empty(), "--topics"),
-            (self.topic.is_some(), "--topic"),
-        ];
-        let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) else { return Ok(()) };
-        let lines: Vec<&PathBuf> =
-            self.traces.iter().filter(|trace| rondel_recording::has_lines(trace)).collect();
-        let Some(first) = lines.first() else { return Ok(()) };
-        let more =
-            if lines.len() > 1 { format!(", as {} more have", lines.len() - 1) } else { String::new() };
-        Err(format!("{option} is for MCAP files, bags and tables, but {} has JSON lines{more}", shown(first)))
-    }
-}
-
 /// The times in which the recorder was cut off from a network, as reading comes to them.
 struct CutOffTimes {
     /// When each begins or ends, by the clock of the recorder: from when on, until when if that is known, and the topics.
     changes: Vec<(Timestamp, Timestamp, Option<Timestamp>, Vec<TopicId>)>,
     next: usize,
+    /// Why nothing was received, in words.
+    reason: &'static str,
 }
 
 impl CutOffTimes {
@@ -555,7 +357,11 @@ impl CutOffTimes {
             }
         }
         changes.sort_by_key(|(at, ..)| *at);
-        CutOffTimes { changes, next: 0 }
+        let reason = match recorded.dropped_out {
+            true => "dropout: the logger could not write",
+            false => "cut off from the network",
+        };
+        CutOffTimes { changes, next: 0, reason }
     }
 
     /// Takes those that begin or end before a message of this time into account, as a live run does.
@@ -567,7 +373,7 @@ impl CutOffTimes {
             clock.set(*at);
             // What came before is older than what was missed.
             session.note_count();
-            session.cut_off(topics, *from, *until);
+            session.not_received(topics, (*from, *until), self.reason);
             self.next += 1;
         }
     }

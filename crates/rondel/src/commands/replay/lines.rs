@@ -216,6 +216,7 @@ impl Recording for LineRecording {
             topic: self.current?,
             log_time: self.time,
             publish_time: self.time,
+            is_timed: true,
             sequence: 0,
             payload: &self.payload,
         })

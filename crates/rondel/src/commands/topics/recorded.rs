@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rondel_decode::Encoding;
 use rondel_event::Timestamp;
 use rondel_recording::{
-    Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, TraceReader,
+    OpenError, Opened, RecordedTopic, Recording, RecordingError, Selection, TableOptions, TraceReader,
 };
 use rondel_runtime::survey::{PayloadKind, RecordedSurvey, Survey};
 use rondel_runtime::text::counted;
@@ -64,7 +64,11 @@ pub fn survey(
     schemas: Option<&Arc<Mutex<Schemas>>>,
     part: Part<'_>,
 ) -> Result<Surveyed, u8> {
-    match rondel_recording::open_with(file, &part.tables).map_err(|error| unread(&error))? {
+    let opened = rondel_recording::open_with(file, &part.tables).map_err(|error| match error {
+        OpenError::Messages(RecordingError::Choice { .. }) => misused(&error.to_string()),
+        _ => unread(&error),
+    })?;
+    match opened {
         Opened::Lines(reader) => lines(file, reader, survey, part),
         Opened::Messages(recording) => messages(recording, survey, schemas, part),
     }
