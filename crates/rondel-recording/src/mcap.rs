@@ -50,6 +50,12 @@ pub struct McapRecording {
     current: Option<usize>,
     position: u64,
     bytes_read: u64,
+    /// The messages in the sections that were read.
+    listed: u64,
+    /// The messages that are read altogether, if that is known.
+    expected: Option<u64>,
+    /// Whether nothing is known to be wrong with the file, whose recorder counted the messages of each channel.
+    is_sound: bool,
 }
 
 /// A section whose messages are being returned.
@@ -105,6 +111,7 @@ impl McapRecording {
         for (channel, topic) in &of_channel {
             channels[*channel as usize] = *topic as u32;
         }
+        let is_sound = matches!(format, Format::Mcap) && faults.is_empty() && cut.is_none();
         let bytes_read = file.bytes_read();
         let name = file.path().to_owned();
         let path = || name.clone();
@@ -129,6 +136,9 @@ impl McapRecording {
             current: None,
             position: 0,
             bytes_read,
+            listed: 0,
+            expected: None,
+            is_sound,
         };
         recording.choose();
         recording
@@ -159,6 +169,12 @@ impl McapRecording {
         chosen.sort_by_key(|section| section.start);
         self.waiting = chosen.into();
         let time = |time: Timestamp| u64::try_from(time.as_nanos()).unwrap_or(0);
+        let is_all = selection.from.as_nanos() <= 0 && selection.until.as_nanos() == i64::MAX;
+        let read = self.topics.iter().enumerate().filter(|(topic, _)| selection.has_topic(*topic));
+        self.expected = match self.is_sound && is_all {
+            true => read.map(|(_, topic)| topic.messages).sum(),
+            false => None,
+        };
         self.loader.wanted = Wanted { channels, from: time(selection.from), until: time(selection.until) };
     }
 
@@ -167,6 +183,10 @@ impl McapRecording {
         let Loaded { buffers: Buffers { records, entries }, fault, bytes_read } =
             self.loader.load(section)?;
         self.bytes_read += bytes_read;
+        self.listed += entries.len() as u64;
+        if fault.is_some() {
+            self.expected = None;
+        }
         let Section { offset, length, .. } = *section;
         let fault = fault.map(|reason| {
             let all = 0..self.topics.len();
@@ -215,11 +235,25 @@ impl McapRecording {
             return Err(fault);
         }
         self.close()?;
-        let Some(current) = self.find()? else { return self.cut.take().map_or(Ok(None), Err) };
+        let Some(current) = self.find()? else {
+            let cut = self.cut.take().or_else(|| self.hidden());
+            return cut.map_or(Ok(None), Err);
+        };
         self.current = Some(current);
         let section = &mut self.open[current];
         section.next += 1;
         Ok(Some(timestamp(section.entries[section.next - 1].log_time)))
+    }
+
+    /// That not all messages were found in the chunks in which they should be: the index leaves out channels.
+    fn hidden(&mut self) -> Option<RecordingError> {
+        let missing = self.expected.take()?.checked_sub(self.listed).filter(|missing| *missing > 0)?;
+        let reason = format!(
+            "its statistics count {missing} more messages than the chunks have that its index names for these topics: a \
+             recovery tool such as `mcap recover` writes the index anew"
+        );
+        let topics = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect();
+        Some(RecordingError::Damage { path: self.loader.path().to_owned(), offset: 0, reason, topics })
     }
 
     /// Closes the sections that are done, and reports what is wrong with them.

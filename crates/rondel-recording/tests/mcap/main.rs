@@ -104,6 +104,54 @@ fn expected() -> Vec<u64> {
     [100..120, 200..220, 300..320].into_iter().flatten().collect()
 }
 
+/// A record with how many messages each channel has.
+fn statistics(counts: &[(u16, u64)]) -> Vec<u8> {
+    let mut body = vec![0; 8 + 2 + 4 * 4 + 16];
+    body.extend((counts.len() as u32 * 10).to_le_bytes());
+    counts.iter().for_each(|(channel, count)| {
+        body.extend(channel.to_le_bytes());
+        body.extend(count.to_le_bytes());
+    });
+    record(11, &body)
+}
+
+#[test]
+fn messages_that_the_index_hides_are_missed() {
+    let of = |indexed: &[(u16, usize)], counts: &[(u16, u64)], compression| {
+        let mut writer = Writer::new();
+        for i in 0..3_u64 {
+            let records =
+                if i == 0 { [definitions(), messages(100)].concat() } else { messages(100 * (i + 1)) };
+            let chunk = Chunk::new(compression, &records, (100 * (i + 1), 100 * (i + 1) + 19));
+            writer.chunk(&chunk, if i == 1 { indexed } else { &[(1, 10), (2, 10)] });
+        }
+        File::new(&writer.finish(Some(&[definitions(), statistics(counts)].concat())))
+    };
+    let only_b = |file: &File| {
+        let mut recording = file.open().unwrap();
+        recording.select(Selection::of_topics(vec![false, true]));
+        let (messages, errors) = all(recording);
+        (messages.len(), errors)
+    };
+    for compression in ["", "zstd"] {
+        let whole = of(&[(1, 10), (2, 10)], &[(1, 30), (2, 30)], compression);
+        assert_eq!((whole.read().0.len(), whole.read().1), (60, Vec::new()));
+        assert_eq!(only_b(&whole), (30, Vec::new()));
+        // The second chunk has ten messages of `/b` of which its index says nothing.
+        let hidden = of(&[(1, 10)], &[(1, 30), (2, 30)], compression);
+        let (count, errors) = only_b(&hidden);
+        assert_eq!((count, errors.len()), (20, 1), "{errors:?}");
+        assert!(errors[0].contains("10 more messages"), "{errors:?}");
+        // With the other topic the chunk is read anyway.
+        assert_eq!((hidden.read().0.len(), hidden.read().1), (60, Vec::new()));
+        // Of a span nobody knows how many it has.
+        let mut part = hidden.open().unwrap();
+        let until = Timestamp::from_nanos(250);
+        part.select(Selection { until, ..Selection::of_topics(vec![false, true]) });
+        assert_eq!(all(part).1, Vec::<String>::new());
+    }
+}
+
 #[test]
 fn every_form_gives_the_same_messages() {
     let mut loose = Writer::new();
