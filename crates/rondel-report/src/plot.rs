@@ -191,12 +191,18 @@ pub(crate) fn verdicts(results: &Results) -> String {
 }
 
 fn draw_recording(area: &Area<'_>, results: &Results, recording: &Recording, (left, mut top): (i32, i32)) {
-    let problem = recording.problem.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    let title = format!("{}{problem}", recording.name);
-    let _ = area.draw(&Text::new(title, (4, top + ROW / 2), text(12, HPos::Left)));
+    let span = recording.begin.zip(recording.end);
+    let (name, style) = (&recording.name, text(12, HPos::Left));
+    let (title, style) = match (&recording.problem, span) {
+        (None, _) => (name.clone(), style),
+        (Some(why), None) => (format!("{name}: NOT read: {why}"), style.color(&VERMILION)),
+        (Some(why), Some(_)) => {
+            (format!("{name}: a part only, NOT read to its end: {why}"), style.color(&VERMILION))
+        }
+    };
+    let _ = area.draw(&Text::new(title, (4, top + ROW / 2), style));
     top += ROW;
     let right = left + DATA;
-    let span = recording.begin.zip(recording.end);
     for (claim, judged) in results.judged(recording) {
         write_name(area, &claim.name, (left, top + BAR / 2), 1);
         if let Some(span) = span {

@@ -117,6 +117,15 @@ fn what_cannot_be_drawn_is_named() {
         finished.expect_status(status);
         assert!(finished.stderr.contains(said), "{arguments:?}: {}", finished.stderr);
     }
+    // What is drawn of a recording that cannot be read on says that it is a part.
+    let whole = std::fs::read_to_string(&trace).unwrap();
+    for (begin, said) in [(whole.as_str(), "a part only, NOT read to its end: "), ("", "NOT read: ")] {
+        let damaged = folder.file("damaged.jsonl", format!("{begin}nonsense\n"));
+        rondel(["plot", &spec, &damaged, "--quiet", "--out", &out]).expect_status(3);
+        let svg = std::fs::read_to_string(&out).unwrap();
+        let title = texts(&svg).into_iter().find(|text| text.contains("damaged.jsonl")).unwrap();
+        assert!(title.contains(&format!("damaged.jsonl: {said}")), "{title}");
+    }
     let empty = folder.file("empty.jsonl", "");
     rondel(["plot", &spec, &empty, "--out", &out]).expect_status(0);
     assert!(std::fs::read_to_string(&out).unwrap().contains("no message"));
@@ -164,4 +173,27 @@ fn thresholds_arrays_times_and_brief_verdicts_are_drawn() {
     let hatched = svg.lines().filter(|line| line.contains("#F0E442")).count();
     assert!(hatched >= 3, "{svg}");
     assert!(svg.len() < 400_000, "{}", svg.len());
+}
+
+/// A truth that never changes is drawn at its own height, and both values are named apart.
+#[test]
+fn a_constant_truth_has_its_place() {
+    let folder = Folder::new();
+    let spec = folder.file("a.rondel", "topic t { on: bool, off: bool } property p = t.on and not t.off");
+    let line = |i: u32| format!("{{\"time\":{i},\"topic\":\"t\",\"on\":true,\"off\":false}}\n");
+    let trace = folder.file("a.jsonl", (0..10).map(line).collect::<String>());
+    let picture = folder.path("a.svg");
+    rondel(["plot", &spec, &trace, "--quiet", "--out", &picture]).expect_status(0);
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    // The heights at which the labels stand: the attribute `y` of the element before each text.
+    let mut heights = Vec::new();
+    let lines: Vec<&str> = svg.lines().collect();
+    for pair in lines.windows(2).filter(|pair| ["true", "false"].contains(&pair[1])) {
+        let y = pair[0].split("y=\"").nth(1).unwrap().split('"').next().unwrap();
+        heights.push((y.parse::<f64>().unwrap(), pair[1]));
+    }
+    assert_eq!(heights.len(), 4, "{svg}");
+    for pair in heights.chunks(2) {
+        assert!((pair[0].0 - pair[1].0).abs() > 10.0, "{heights:?}");
+    }
 }

@@ -24,12 +24,13 @@ pub(super) fn draw(area: &Area<'_>, recording: &Recording, signal: &Signal, time
     if least > most {
         return texts(area, signal, times, (top, bottom));
     }
-    let range = with_thresholds((least, most), &signal.thresholds);
+    let is_truth = signal.values.iter().all(|(_, value)| matches!(value, Value::Bool(_) | Value::Null));
+    // Of a truth that never changes both values have their places too.
+    let range = if is_truth { (0.0, 1.0) } else { with_thresholds((least, most), &signal.thresholds) };
     let y = |n: f64| {
         let share = if range.1 > range.0 { (n - range.0) / (range.1 - range.0) } else { 0.5 };
         bottom - 8 - (share.clamp(0.0, 1.0) * f64::from(bottom - top - 16)).round() as i32
     };
-    let is_truth = signal.values.iter().all(|(_, value)| matches!(value, Value::Bool(_) | Value::Null));
     // Times of the calendar are offsets from the beginning.
     let origin = if signal.kind == SignalKind::Time { origin(recording, range) } else { None };
     let marks: Vec<f64> = match (is_truth, origin) {
