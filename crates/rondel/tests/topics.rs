@@ -71,10 +71,34 @@ fn drafts_of_recordings_are_satisfied() {
         if text.contains("test \"") {
             rondel(["test", &specification]).expect_status(0);
         }
+        // A property says beside itself which silence violates it.
+        assert_eq!(
+            text.matches(" The silence above violates it.").count(),
+            2 * usize::from(status == 1),
+            "{text}"
+        );
         let again = rondel(["init", &trace, "--folder", &own]);
         again.expect_status(2).expect_stderr(&["first.rondel exists already"]);
         assert_eq!(std::fs::read_to_string(&specification).unwrap(), text);
     }
+}
+
+/// A draft of a recording that is cut off is about what could be read, and the status says so.
+#[test]
+fn drafts_of_cut_recordings_end_with_the_status_of_others() {
+    let folder = Folder::new();
+    let line = |i: u32| format!("{{\"topic\":\"t\",\"time\":{},\"x\":{}}}\n", f64::from(i) / 10.0, i % 2);
+    let trace = folder.file("a.jsonl", (0..100).map(line).collect::<String>());
+    let whole = folder.path("whole.mcap");
+    let spec = folder.file("a.rondel", "topic t { x: int }\nproperty p = t.x < 1\n");
+    rondel(["check", "-q", &spec, &trace, "--report", &format!("mcap={whole}")]).expect_status(1);
+    rondel(["init", &whole, "--folder", &folder.path("of-whole")]).expect_status(0);
+    let bytes = std::fs::read(&whole).unwrap();
+    let cut = folder.file("cut.mcap", &bytes[..bytes.len() * 2 / 3]);
+    let drafted = rondel(["init", &cut, "--folder", &folder.path("of-cut")]);
+    drafted.expect_status(3).expect_stderr(&["cut off", "wrote ", "next: rondel check "]);
+    rondel(["topics", &cut]).expect_status(3);
+    rondel(["check", "-q", "-f", "x > 0", "--topics", "/rondel/verdicts", &cut]).expect_status(3);
 }
 
 #[test]

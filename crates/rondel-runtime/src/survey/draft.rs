@@ -36,7 +36,7 @@ pub struct Draft {
     pub deployment: String,
     /// What was left out, in words.
     pub omitted: Vec<String>,
-    /// Silences and values that are unlike all the rest, in words: properties of the draft may be violated there.
+    /// Silences and values that are unlike all the rest, in words: properties of the draft say that they violate them.
     pub outliers: Vec<String>,
     /// Whether only the deployment says how messages are read: plain values, or numbers that come as texts.
     pub needs_deployment: bool,
@@ -214,21 +214,28 @@ impl Writer {
             true => rhythm.longest.saturating_mul(2).max(5 * rhythm.median).max(PAUSE),
             false => rhythm.longest.saturating_add(rhythm.longest / 2),
         };
-        let bound = bound(longest);
+        let (count, unit) = rounded(longest);
+        let breaking = rhythm.silences.iter().filter(|silence| silence.length > count.saturating_mul(unit));
+        let violated = broken_by(breaking.count(), "silence", "silences");
         let doubt = (!rhythm.is_regular).then_some("Messages do not come regularly.");
         self.property(
             &format!("{name}_fresh"),
-            &format!("A message every {usual}, at most {} apart.", duration(rhythm.longest)),
-            &format!("once on({name}) -> age({name}) <= {bound}"),
+            &format!("A message every {usual}, at most {} apart.{violated}", duration(rhythm.longest)),
+            &format!("once on({name}) -> age({name}) <= {}", bound(longest)),
             doubt,
         );
-        let Some((length, rate)) = topic.pace.least_rate(&rhythm, longest).filter(|_| rhythm.is_regular)
-        else {
+        let Some(least) = topic.pace.least_rate(&rhythm, longest).filter(|_| rhythm.is_regular) else {
             return;
         };
+        let silences = if least.is_kept { 0 } else { rhythm.silences.len() };
+        let violated = broken_by(silences, "silence", "silences");
+        let (length, rate) = (least.window, least.rate);
         self.property(
             &format!("{name}_rate"),
-            &format!("Not too slow: {:.1} messages per second are usual.", 1e9 / rhythm.median as f64),
+            &format!(
+                "Not too slow: {:.1} messages per second are usual.{violated}",
+                1e9 / rhythm.median as f64
+            ),
             &format!("once[{length} s,] on({name}) -> rate({name}) over {length} s >= {rate:?}"),
             None,
         );
@@ -261,7 +268,12 @@ impl Writer {
         let is_cut = chosen.len() > PROPERTIES;
         chosen.truncate(PROPERTIES);
         for (at, (path, found)) in all.into_iter().enumerate() {
-            let rule = found.rule.filter(|_| chosen.contains(&at));
+            let violated = match (found.outliers.len(), &found.remark) {
+                (0, Some(_)) => " What is unlike the rest violates it.".to_owned(),
+                (values, _) => broken_by(values, "value", "values"),
+            };
+            let rule = found.rule.map(|rule| Rule { seen: rule.seen + &violated, ..rule });
+            let rule = rule.filter(|_| chosen.contains(&at));
             let live = found.liveness.filter(|_| liveliest == Some(at));
             for (rule, ending) in [(rule, ""), (live, "_alive")] {
                 let Some(rule) = rule else { continue };
@@ -364,13 +376,33 @@ fn seconds(nanos: u64) -> String {
     crate::text::duration(nanos)
 }
 
+/// A sentence after others that names so many silences or values, reported before, which violate a property.
+fn broken_by(count: usize, one: &str, many: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!(" The {one} above violates it."),
+        _ => format!(" The {many} above violate it."),
+    }
+}
+
 /// A bound of at least so many nanoseconds, with two digits.
 fn bound(nanos: u64) -> String {
-    let (unit, name) = match nanos {
-        0..1_000 => (1, "ns"),
-        1_000..1_000_000 => (1_000, "us"),
-        1_000_000..10_000_000_000 => (1_000_000, "ms"),
-        _ => (1_000_000_000, "s"),
+    match rounded(nanos) {
+        (count, 1) => format!("{count} ns"),
+        (count, 1_000) => format!("{count} us"),
+        (ms, 1_000_000) if ms >= 1_000 && ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
+        (count, 1_000_000) => format!("{count} ms"),
+        (count, _) => format!("{count} s"),
+    }
+}
+
+/// At least so many nanoseconds, with two digits: a number, and its unit in nanoseconds.
+fn rounded(nanos: u64) -> (u64, u64) {
+    let unit = match nanos {
+        0..1_000 => 1,
+        1_000..1_000_000 => 1_000,
+        1_000_000..10_000_000_000 => 1_000_000,
+        _ => 1_000_000_000,
     };
     let mut count = nanos.div_ceil(unit);
     let mut scale = 1;
@@ -378,10 +410,7 @@ fn bound(nanos: u64) -> String {
         count = count.div_ceil(10);
         scale *= 10;
     }
-    match (count * scale, name) {
-        (ms, "ms") if ms >= 1_000 && ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
-        (count, name) => format!("{count} {name}"),
-    }
+    (count * scale, unit)
 }
 
 fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String]) -> String {

@@ -68,6 +68,17 @@ pub struct Rhythm {
     pub is_regular: bool,
 }
 
+/// A rate that a regular topic keeps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LeastRate {
+    /// The length of the window in seconds.
+    pub window: u64,
+    /// The messages per second in it.
+    pub rate: f64,
+    /// Whether it was kept all the time, also in silences.
+    pub is_kept: bool,
+}
+
 /// The least number of messages in every window of one length.
 #[derive(Clone, Debug, Default)]
 struct Window {
@@ -205,9 +216,8 @@ impl Pace {
         Some(Rhythm { median, longest, silences, is_regular })
     }
 
-    /// Returns the length of a window in seconds and the least rate in it, in messages per second, that a regular topic keeps
-    /// if it is never silent for longer than `bound`, in nanoseconds.
-    pub(super) fn least_rate(&self, rhythm: &Rhythm, bound: u64) -> Option<(u64, f64)> {
+    /// Returns the least rate that a regular topic keeps if it is never silent for longer than `bound`, in nanoseconds.
+    pub(super) fn least_rate(&self, rhythm: &Rhythm, bound: u64) -> Option<LeastRate> {
         /// Messages in a window, as a rule.
         const SEVERAL: u64 = 10;
         let least = rhythm.median.saturating_mul(SEVERAL).max(bound.saturating_mul(2));
@@ -220,7 +230,10 @@ impl Pace {
         // A silence that is reported makes no bound.
         let counted = window.least.filter(|_| rhythm.silences.is_empty()).map_or(usual, |least| least as f64);
         let rate = (0.5 * usual).min(0.7 * counted).floor() / seconds as f64;
-        (rate > 0.2 * usual / seconds as f64).then_some((seconds, (rate * 100.0).floor() / 100.0))
+        let is_usable = rate > 0.2 * usual / seconds as f64;
+        let rate = (rate * 100.0).floor() / 100.0;
+        let is_kept = window.least.is_none_or(|least| least as f64 >= rate * seconds as f64);
+        is_usable.then_some(LeastRate { window: seconds, rate, is_kept })
     }
 }
 
