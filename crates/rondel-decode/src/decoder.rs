@@ -13,7 +13,9 @@ use crate::json::{JsonDecoder, JsonError};
 use crate::plain::{PlainDecoder, Words};
 use crate::protobuf::{ProtobufDecoder, ProtobufType};
 use crate::schema::Schema;
+use crate::senml::SenmlDecoder;
 use crate::sink::NoNumber;
+use crate::sparkplug::SparkplugDecoder;
 
 /// The encoding of the payloads of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,6 +36,10 @@ pub enum Encoding {
     Msgpack,
     /// One value as text: see [`plain`](crate::plain).
     Plain,
+    /// Metrics by Sparkplug B: see [`sparkplug`](crate::sparkplug).
+    SparkplugB,
+    /// Measurements by SenML, in JSON or CBOR: see [`senml`](crate::senml).
+    Senml,
     /// The encoding of ROS 1, in recordings.
     Ros1,
     /// JSON of a row of a table, in recordings: a number may be `NaN`.
@@ -42,7 +48,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// The encodings that a deployment can state, in the order in which documents list them.
-    pub const ALL: [Encoding; 7] = [
+    pub const ALL: [Encoding; 9] = [
         Encoding::Json,
         Encoding::Cdr,
         Encoding::Protobuf,
@@ -50,6 +56,8 @@ impl Encoding {
         Encoding::Cbor,
         Encoding::Msgpack,
         Encoding::Plain,
+        Encoding::SparkplugB,
+        Encoding::Senml,
     ];
 
     /// Returns the name, as a deployment states it.
@@ -62,6 +70,8 @@ impl Encoding {
             Encoding::Cbor => "cbor",
             Encoding::Msgpack => "msgpack",
             Encoding::Plain => "plain",
+            Encoding::SparkplugB => "sparkplug_b",
+            Encoding::Senml => "senml",
             Encoding::Ros1 => "ros1",
         }
     }
@@ -69,6 +79,21 @@ impl Encoding {
     /// Returns the encoding that a deployment states by this name.
     pub fn from_name(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
+    }
+
+    /// Whether the fields that a message has are known: those of its type, or of the encoding.
+    pub fn lists_fields(self) -> bool {
+        self.needs_schema() || matches!(self, Encoding::Plain | Encoding::SparkplugB | Encoding::Senml)
+    }
+
+    /// Whether the name of its topic says what a message means.
+    pub fn reads_name(self) -> bool {
+        self == Encoding::SparkplugB
+    }
+
+    /// Whether times in a message may be relative to the one at which it came.
+    pub fn has_relative_times(self) -> bool {
+        self == Encoding::Senml
     }
 
     /// Whether a message can be read only by its type.
@@ -151,6 +176,10 @@ pub enum Decoder {
     Binary(BinaryDecoder),
     /// Plain payloads, which need no schema.
     Plain(PlainDecoder),
+    /// Metrics by Sparkplug B, whose names come with the messages.
+    Sparkplug(Box<SparkplugDecoder>),
+    /// Measurements by SenML, which need no schema.
+    Senml(SenmlDecoder),
     /// None yet: the type is still to be [learnt](Decoder::learn).
     Awaiting(Box<AwaitingDecoder>),
 }
@@ -231,6 +260,12 @@ impl Decoder {
             (Encoding::Cbor, None) => binary(BinaryFormat::Cbor),
             (Encoding::Msgpack, None) => binary(BinaryFormat::Msgpack),
             (Encoding::Plain, None) => Decoder::plain(Arc::default(), topic, projection, time, time_unit),
+            (Encoding::Senml, None) => {
+                SenmlDecoder::new(topic, projection, time).map(Decoder::Senml).map_err(DecoderError::Fields)
+            }
+            (Encoding::SparkplugB, None) => SparkplugDecoder::new(topic, projection, time)
+                .map(|decoder| Decoder::Sparkplug(Box::new(decoder)))
+                .map_err(DecoderError::Fields),
             (Encoding::Cdr, Some(MessageType::Cdr(schema))) => {
                 CdrDecoder::new(topic, schema, projection, time, time_unit, Check::Trusted)
                     .map(Decoder::Cdr)
@@ -351,6 +386,8 @@ impl Decoder {
             }
             Decoder::Binary(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Plain(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Sparkplug(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Senml(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Awaiting(awaiting) => Err(DecodeError::NoType(awaiting.encoding)),
         }
     }
@@ -364,6 +401,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => decoder.mistyped(),
             Decoder::Binary(decoder) => decoder.mistyped(),
             Decoder::Plain(decoder) => decoder.mistyped(),
+            Decoder::Sparkplug(decoder) => decoder.mistyped(),
+            Decoder::Senml(decoder) => decoder.mistyped(),
             Decoder::Awaiting(_) => 0,
         }
     }
@@ -376,6 +415,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => decoder.not_numbers(),
             Decoder::Binary(decoder) => decoder.not_numbers(),
             Decoder::Plain(decoder) => decoder.not_numbers(),
+            Decoder::Sparkplug(decoder) => decoder.not_numbers(),
+            Decoder::Senml(decoder) => decoder.not_numbers(),
             Decoder::Json(decoder) => decoder.not_numbers(),
             Decoder::Awaiting(_) => 0,
         }
@@ -390,6 +431,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => decoder.no_number(),
             Decoder::Binary(decoder) => decoder.no_number(),
             Decoder::Plain(decoder) => decoder.no_number(),
+            Decoder::Sparkplug(decoder) => decoder.no_number(),
+            Decoder::Senml(decoder) => decoder.no_number(),
             Decoder::Awaiting(_) => None,
         }
     }
@@ -410,6 +453,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => decoder.left_out(),
             Decoder::Binary(decoder) => decoder.left_out(),
             Decoder::Json(decoder) => decoder.left_out(),
+            Decoder::Sparkplug(decoder) => decoder.left_out(),
+            Decoder::Senml(decoder) => decoder.left_out(),
             Decoder::Plain(_) | Decoder::Awaiting(_) => 0,
         }
     }
@@ -423,6 +468,8 @@ impl Decoder {
             Decoder::Flatbuffers(decoder) => decoder.too_large(),
             Decoder::Binary(decoder) => decoder.too_large(),
             Decoder::Plain(decoder) => decoder.too_large(),
+            Decoder::Sparkplug(decoder) => decoder.too_large(),
+            Decoder::Senml(decoder) => decoder.too_large(),
             Decoder::Awaiting(_) => None,
         }
     }

@@ -1,6 +1,8 @@
-//! Errors of messages in CBOR, MessagePack, Protobuf and FlatBuffers.
+//! Errors of messages in CBOR, MessagePack, Protobuf, FlatBuffers, Sparkplug and SenML.
 
 use std::fmt;
+
+use crate::senml::PackFault;
 
 /// Why a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,12 @@ pub enum MessageErrorKind {
     TooDeep,
     /// A text that is read is not UTF-8.
     NotText,
+    /// A metric of Sparkplug has only this alias, or an integer without a data type, and no birth has named it.
+    NoBirth(Option<u64>),
+    /// More nodes, devices or metrics of Sparkplug than are kept.
+    TooManyMetrics,
+    /// The pack is not SenML.
+    Pack(PackFault),
     /// The time of the event is no time.
     NotATime,
     /// The time of the event is out of range.
@@ -72,6 +80,20 @@ impl fmt::Display for MessageErrorKind {
                 write!(f, "nested deeper than {} levels", crate::json::MAX_DEPTH)
             }
             MessageErrorKind::NotText => f.write_str("a text that is not UTF-8"),
+            MessageErrorKind::NoBirth(alias) => {
+                match alias {
+                    Some(alias) => write!(f, "no birth has named the metric with the alias {alias}")?,
+                    None => f.write_str("no birth has said the data type of the metric")?,
+                }
+                f.write_str(
+                    "; messages are read again after the next NBIRTH or DBIRTH, which the address must match, as \
+                     `spBv1.0/GROUP/+/NODE/#` does",
+                )
+            }
+            MessageErrorKind::TooManyMetrics => f.write_str(
+                "more than 4,096 nodes and devices, or 1,048,576 metrics, on one topic; divide it into several",
+            ),
+            MessageErrorKind::Pack(fault) => fault.fmt(f),
             MessageErrorKind::NotATime => f.write_str("not a time"),
             MessageErrorKind::TimeOutOfRange => f.write_str(
                 "the time lies beyond the years 1678 to 2262; is the unit of time right (s, ms, us, ns)?",
@@ -110,6 +132,13 @@ impl Fault {
     #[cold]
     pub(crate) fn new(at: usize, kind: MessageErrorKind) -> Box<Fault> {
         Box::new(Fault { at, kind, path: Vec::new() })
+    }
+
+    /// The same at the beginning of the message.
+    #[cold]
+    pub(crate) fn at_start(mut self: Box<Fault>) -> Box<Fault> {
+        self.at = 0;
+        self
     }
 
     /// Notes the name of the member in which it is.

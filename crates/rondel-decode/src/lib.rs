@@ -10,6 +10,8 @@
 //! - [`cdr`]: messages of DDS and ROS 2, in every encoding of DDS-XTypes.
 //! - [`plain`]: payloads of one topic that are one value as text.
 //! - [`protobuf`]: Protobuf payloads of one topic, and their types.
+//! - [`sparkplug`]: metrics of nodes and devices on one topic, by Sparkplug B.
+//! - [`senml`]: lists of measurements of one topic, by RFC 8428.
 //! - [`schema`]: types of messages, from ROS 2 `.msg`, OMG IDL and type objects of DDS.
 //!
 //! [`Decoder`] is one of these, chosen by an [`Encoding`]; [`MessageWriter`] writes whole messages as JSON.
@@ -30,7 +32,9 @@ mod parameters;
 pub mod plain;
 pub mod protobuf;
 pub mod schema;
+pub mod senml;
 mod sink;
+pub mod sparkplug;
 mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};

@@ -7,7 +7,7 @@ use crate::decoder::{DecodeError, DecoderError, Encoding, MessageType};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::{JsonForm, check};
 use crate::schema::Schema;
-use crate::{cdr, flatbuffers, plain, protobuf};
+use crate::{cdr, flatbuffers, plain, protobuf, senml, sparkplug};
 
 /// Writes the messages of a topic as JSON.
 #[derive(Clone, Debug)]
@@ -86,6 +86,8 @@ impl MessageWriter {
             (_, Some(MessageType::Flatbuffers(of))) => flatbuffers::write_json(of, payload, &mut target),
             (Encoding::Cbor, _) => binary::write_json(BinaryFormat::Cbor, payload, &mut target),
             (Encoding::Plain, _) => plain::write_json(payload, &mut target),
+            (Encoding::Senml, _) => senml::write_json(payload, &mut target),
+            (Encoding::SparkplugB, _) => sparkplug::write_json(payload, &mut target),
             (Encoding::Msgpack, _) => binary::write_json(BinaryFormat::Msgpack, payload, &mut target),
             _ => {
                 check(payload).map_err(DecodeError::Json)?;

@@ -13,9 +13,11 @@ use flatbuffers::FlatBufferBuilder;
 use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
+use rondel_decode::sparkplug::SparkplugDecoder;
 use rondel_decode::{Decoder, Encoding, MessageType};
 use rondel_event::{
-    Block, Comparison, Condition, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, ValueType,
+    Block, Comparison, Condition, NameId, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId,
+    ValueType,
 };
 
 /// Names of the fields in the types of the tests of FlatBuffers, and their ids: ten doubles are not there.
@@ -229,6 +231,57 @@ fn speed_of_conditions_on_elements() {
             }
             assert_eq!(found(&projection, &block, 63), [Found::Bool(false)]);
             println!("any of 1,000 numbers, {text}, in {encoding}: {best:.0} ns, {} bytes", message.len());
+        }
+    }
+}
+
+/// A birth of ten metrics by Sparkplug B, and messages of data of all ten, with their aliases and with their names.
+fn metrics() -> [Vec<u8>; 3] {
+    let part = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let time = [0x18, 0xfb, 0xd0, 0x95, 0xff, 0xbc, 0x31];
+    let message = |metric: &dyn Fn(u8) -> Vec<u8>| {
+        let metrics: Vec<u8> = (0..10).flat_map(|index| part(2, &metric(index))).collect();
+        [&[8], &time[1..], &metrics, &[0x18, 7]].concat()
+    };
+    let name = |index: u8| part(1, format!("Line 1/Press/m{index}").as_bytes());
+    let value = |index: u8| [&[0x69][..], &(f64::from(index) + 0.125).to_le_bytes()].concat();
+    [
+        message(&|index| [&name(index)[..], &[0x10, index], &time, &[0x20, 10], &value(index)].concat()),
+        message(&|index| [&[0x10, index][..], &time, &value(index)].concat()),
+        message(&|index| [&name(index)[..], &time, &value(index)].concat()),
+    ]
+}
+
+#[test]
+#[ignore = "a measurement: needs an idle machine and an optimised build"]
+fn speed_of_metrics() {
+    let rounds: u32 = std::env::var("ROUNDS").map_or(200_000, |rounds| rounds.parse().unwrap());
+    let [birth, by_alias, by_name] = metrics();
+    for (text, message) in [("aliases", by_alias), ("names", by_name)] {
+        for read in [1, 2, 10] {
+            let of =
+                |index: usize| path(&format!("metrics.name=Line 1/Press/m{}.value", (7 * index + 3) % 10));
+            let fields = (0..read).map(|index| (of(index), Read::Value(ValueType::Float)));
+            let (projection, layout) = projection(fields);
+            let mut decoder = SparkplugDecoder::new(TopicId(0), &projection, None).unwrap();
+            let mut block = Block::new(layout);
+            decoder.set_name(Some(NameId(0)), |_| Some("spBv1.0/plant/NBIRTH/press"));
+            decoder.decode(&birth, Timestamp::ZERO, &mut block).unwrap();
+            let mut best = f64::MAX;
+            for _ in 0..10 {
+                let start = Instant::now();
+                for _ in 0..rounds.div_ceil(64) {
+                    block.clear();
+                    for _ in 0..64 {
+                        decoder.set_name(Some(NameId(1)), |_| Some("spBv1.0/plant/NDATA/press"));
+                        decoder.decode(black_box(&message), Timestamp::ZERO, &mut block).unwrap();
+                    }
+                    black_box(&block);
+                }
+                best = best.min(start.elapsed().as_nanos() as f64 / f64::from(rounds.div_ceil(64) * 64));
+            }
+            assert_eq!(found(&projection, &block, 63)[0], Found::Float(3.125), "{text}");
+            println!("{read} of ten metrics with {text}: {best:.1} ns, {} bytes", message.len());
         }
     }
 }

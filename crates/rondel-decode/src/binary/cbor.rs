@@ -5,7 +5,7 @@ use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::json::MAX_DEPTH;
 use crate::sink::Scalar;
 
-pub(super) struct Cbor;
+pub(crate) struct Cbor;
 
 // The major types: the upper three bits of the first byte.
 const UNSIGNED: u8 = 0;

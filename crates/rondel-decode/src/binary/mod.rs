@@ -18,10 +18,11 @@
 //! What is passed is checked for its structure only: whether a text is UTF-8 is checked where it is read. Of a
 //! key that a map repeats, the last value counts.
 
-mod cbor;
+pub(crate) mod cbor;
 mod json;
 mod msgpack;
 mod plan;
+pub(crate) mod put;
 mod walk;
 
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl BinaryDecoder {
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let scratch = std::mem::take(&mut self.scratch);
-        let mut walk = Walk { reader: Reader { bytes: payload, at: 0, is_epoch: false }, sink, scratch };
+        let mut walk = Walk { reader: Reader::new(payload), sink, scratch };
         let walked = match self.format {
             BinaryFormat::Cbor => walk.message::<cbor::Cbor>(&self.root),
             BinaryFormat::Msgpack => walk.message::<msgpack::Msgpack>(&self.root),
@@ -135,7 +136,7 @@ impl BinaryDecoder {
 
 /// A position in a message.
 #[derive(Clone, Copy)]
-struct Reader<'m> {
+pub(crate) struct Reader<'m> {
     bytes: &'m [u8],
     at: usize,
     /// Whether the last value was marked as a number of seconds since 1970.
@@ -143,7 +144,7 @@ struct Reader<'m> {
 }
 
 /// The beginning of a value.
-enum Token<'m> {
+pub(crate) enum Token<'m> {
     /// The whole value.
     Scalar(Scalar<'m>),
     /// Elements, of which this number follows; `None`: up to an end.
@@ -157,7 +158,7 @@ enum Token<'m> {
 }
 
 /// An encoding.
-trait Format {
+pub(crate) trait Format {
     /// The size of a value by its first byte, with it; 0 where more than this byte tells it.
     const SIZES: [u8; 256];
 
@@ -205,7 +206,20 @@ impl<'m> Reader<'m> {
         Some(text)
     }
 
-    fn rest(&self) -> u64 {
+    pub(crate) fn new(bytes: &'m [u8]) -> Reader<'m> {
+        Reader { bytes, at: 0, is_epoch: false }
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// A reader of the same message from this byte on.
+    pub(crate) fn from(&self, at: usize) -> Reader<'m> {
+        Reader { at, ..*self }
+    }
+
+    pub(crate) fn rest(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }
 

@@ -30,7 +30,7 @@ mod plan;
 #[cfg(feature = "proto")]
 mod text;
 mod walk;
-mod wire;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 

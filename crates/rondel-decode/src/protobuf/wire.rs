@@ -6,34 +6,34 @@ use crate::error::{Fault, MessageErrorKind, Parsed};
 const MAX_GROUPS: u32 = 64;
 
 // How a field is written: the lower three bits before it.
-pub(super) const VARINT: u8 = 0;
-pub(super) const FIXED64: u8 = 1;
-pub(super) const LENGTH: u8 = 2;
+pub(crate) const VARINT: u8 = 0;
+pub(crate) const FIXED64: u8 = 1;
+pub(crate) const LENGTH: u8 = 2;
 const GROUP: u8 = 3;
 const GROUP_END: u8 = 4;
-pub(super) const FIXED32: u8 = 5;
+pub(crate) const FIXED32: u8 = 5;
 
 /// A position in a message, or in a part of it that ends before its end.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'m> {
+pub(crate) struct Reader<'m> {
     /// All bytes up to the end of the part.
-    pub(super) bytes: &'m [u8],
-    pub(super) at: usize,
+    pub(crate) bytes: &'m [u8],
+    pub(crate) at: usize,
 }
 
 impl<'m> Reader<'m> {
-    pub(super) fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
     #[cold]
-    pub(super) fn truncated(&self) -> Box<Fault> {
+    pub(crate) fn truncated(&self) -> Box<Fault> {
         Fault::new(self.bytes.len(), MessageErrorKind::Truncated)
     }
 
     /// Reads a number of one to ten bytes, of seven bits each.
     #[inline(always)]
-    pub(super) fn varint(&mut self) -> Parsed<u64> {
+    pub(crate) fn varint(&mut self) -> Parsed<u64> {
         match self.bytes.get(self.at) {
             Some(&byte) if byte < 0x80 => {
                 self.at += 1;
@@ -57,7 +57,7 @@ impl<'m> Reader<'m> {
     }
 
     #[inline(always)]
-    pub(super) fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
         let Some(&bytes) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) else {
             return Err(self.truncated());
         };
@@ -67,7 +67,7 @@ impl<'m> Reader<'m> {
 
     /// Takes a length and the part of this length.
     #[inline(always)]
-    pub(super) fn part(&mut self) -> Parsed<Reader<'m>> {
+    pub(crate) fn part(&mut self) -> Parsed<Reader<'m>> {
         let start = self.at;
         let length = self.varint()?;
         if length > (self.bytes.len() - self.at) as u64 {
@@ -81,7 +81,7 @@ impl<'m> Reader<'m> {
 
     /// Takes what stands before a field: its number, and how it is written.
     #[inline(always)]
-    pub(super) fn tag(&mut self) -> Parsed<(u32, u8)> {
+    pub(crate) fn tag(&mut self) -> Parsed<(u32, u8)> {
         if let Some(&tag @ 8..0x80) = self.bytes.get(self.at) {
             self.at += 1;
             return Ok((u32::from(tag >> 3), tag & 7));
@@ -105,7 +105,7 @@ impl<'m> Reader<'m> {
 
     /// Passes the value of a field that is written so. `start` is where the field begins.
     #[inline(always)]
-    pub(super) fn skip(&mut self, wire: u8, number: u32, start: usize) -> Parsed<()> {
+    pub(crate) fn skip(&mut self, wire: u8, number: u32, start: usize) -> Parsed<()> {
         match wire {
             VARINT => _ = self.varint()?,
             FIXED64 => self.pass(8)?,

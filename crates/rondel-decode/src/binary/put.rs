@@ -1,0 +1,101 @@
+//! Writing CBOR: what decoders of other encodings turn their messages into, so that one walk reads all of them.
+
+use crate::error::{Fault, MessageErrorKind, Parsed};
+
+/// The largest message that is written, in bytes.
+const LARGEST: usize = 64 << 20;
+
+const TEXT: u8 = 3;
+const BYTES: u8 = 2;
+
+/// The beginning of an array whose end is written by [`close`].
+pub(crate) fn open_array(out: &mut Vec<u8>) {
+    out.push(0x9f);
+}
+
+/// The beginning of a map whose end is written by [`close`].
+pub(crate) fn open_map(out: &mut Vec<u8>) {
+    out.push(0xbf);
+}
+
+/// The end of an array or a map.
+pub(crate) fn close(out: &mut Vec<u8>) {
+    out.push(0xff);
+}
+
+pub(crate) fn null(out: &mut Vec<u8>) {
+    out.push(0xf6);
+}
+
+pub(crate) fn boolean(value: bool, out: &mut Vec<u8>) {
+    out.push(0xf4 | u8::from(value));
+}
+
+pub(crate) fn unsigned(value: u64, out: &mut Vec<u8>) {
+    head(0, value, out);
+}
+
+pub(crate) fn integer(value: i64, out: &mut Vec<u8>) {
+    match u64::try_from(value) {
+        Ok(value) => head(0, value, out),
+        // -1 - value, which is not negative.
+        Err(_) => head(1, !value as u64, out),
+    }
+}
+
+pub(crate) fn single(value: f32, out: &mut Vec<u8>) {
+    out.push(0xfa);
+    out.extend(value.to_be_bytes());
+}
+
+pub(crate) fn double(value: f64, out: &mut Vec<u8>) {
+    out.push(0xfb);
+    out.extend(value.to_be_bytes());
+}
+
+/// A text, which need not be UTF-8: the walk checks the texts that it reads.
+pub(crate) fn text(text: &[u8], out: &mut Vec<u8>) {
+    head(TEXT, text.len() as u64, out);
+    out.extend_from_slice(text);
+}
+
+pub(crate) fn bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    head(BYTES, bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+#[inline]
+fn head(major: u8, number: u64, out: &mut Vec<u8>) {
+    let major = major << 5;
+    match number {
+        0..24 => out.push(major | number as u8),
+        24..0x100 => out.extend([major | 24, number as u8]),
+        0x100..0x1_0000 => {
+            out.push(major | 25);
+            out.extend((number as u16).to_be_bytes());
+        }
+        0x1_0000..0x1_0000_0000 => {
+            out.push(major | 26);
+            out.extend((number as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(major | 27);
+            out.extend(number.to_be_bytes());
+        }
+    }
+}
+
+/// A text of two parts.
+pub(crate) fn joined(first: &[u8], second: &[u8], out: &mut Vec<u8>) {
+    head(TEXT, (first.len() + second.len()) as u64, out);
+    out.extend_from_slice(first);
+    out.extend_from_slice(second);
+}
+
+/// That the message is small enough for more. Everything that may repeat a part of the payload asks.
+pub(crate) fn room(at: usize, out: &[u8]) -> Parsed<()> {
+    match out.len() > LARGEST {
+        true => Err(Fault::new(at, MessageErrorKind::TooLarge(LARGEST))),
+        false => Ok(()),
+    }
+}

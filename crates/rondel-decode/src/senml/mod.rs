@@ -1,0 +1,140 @@
+//! SenML (RFC 8428): lists of measurements, in JSON or in CBOR, which the first byte tells apart.
+//!
+//! A message is read as one with these members:
+//!
+//! | member | value |
+//! |---|---|
+//! | `records` | the resolved records: `n` with the base name, `u` or the base unit, `t` with the base time, `ut`, `s` with the base sum, and `v` with the base value, `vs`, `vb` or `vd` |
+//! | `time` | the latest `t` |
+//!
+//! Records that have base fields alone are no elements. A time below 2^28 s is relative to the time of the message. Times
+//! are read as `time`, or as a number of seconds.
+//!
+//! The pack becomes CBOR, and a [`BinaryDecoder`] reads that.
+
+mod fault;
+mod record;
+
+use rondel_event::{Block, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, ValueType};
+
+use crate::binary::{self, BinaryDecoder, BinaryFormat};
+use crate::cdr::{PlanError, PlanErrorKind};
+use crate::error::{MessageError, Parsed};
+use crate::message::Text;
+use crate::sink::NoNumber;
+pub use fault::PackFault;
+use record::{Times, resolve};
+
+/// The members of a message.
+const MEMBERS: [&str; 2] = ["records", "time"];
+
+/// The largest buffer that is kept between two messages, in bytes.
+const KEPT: usize = 1 << 20;
+
+/// Decodes the SenML payloads of one topic.
+#[derive(Clone, Debug)]
+pub struct SenmlDecoder {
+    inner: BinaryDecoder,
+    times: Times,
+    scratch: Vec<u8>,
+}
+
+impl SenmlDecoder {
+    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    ///
+    /// `time` names the field that holds the time of the event; without it the time is the one given to
+    /// [`SenmlDecoder::decode`].
+    ///
+    /// # Errors
+    /// Fields that no message has, and an array whose elements have more than 64 conditions.
+    pub fn new(
+        topic: TopicId,
+        projection: &Projection,
+        time: Option<&Path>,
+    ) -> Result<SenmlDecoder, Vec<PlanError>> {
+        let fields = projection.fields.iter().map(|field| &field.path);
+        let is_other = |path: &&Path| match path.0.first() {
+            Some(Segment::Key(key)) => !MEMBERS.contains(&&**key),
+            _ => true,
+        };
+        let error = |path: &Path| {
+            let known = MEMBERS.iter().map(|name| Box::from(*name)).collect();
+            PlanError { path: path.to_string().into(), kind: PlanErrorKind::NoField(known) }
+        };
+        let errors: Vec<PlanError> = fields.chain(time).filter(is_other).map(error).collect();
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let is_time =
+            |path: &Path| matches!(path.0.last(), Some(Segment::Key(key)) if matches!(&**key, "t" | "time"));
+        let reads_times = projection.fields.iter().any(|field| {
+            let is_read = matches!(field.read, Read::Value(ValueType::Time | ValueType::Duration));
+            is_read && is_time(&field.path)
+        });
+        Ok(SenmlDecoder {
+            inner: BinaryDecoder::new(BinaryFormat::Cbor, topic, projection, time, TimeUnit::Seconds)?,
+            times: if reads_times || time.is_some() { Times::Parts } else { Times::Seconds },
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
+    /// payload holds one, and that to which times are relative.
+    ///
+    /// # Errors
+    /// [`MessageError`] when the payload is not a pack, or its time is none; the block is as it was then.
+    pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let resolved = resolve(payload, Some(time.as_nanos()), self.times, &mut scratch);
+        let result = resolved.map_err(|fault| fault.into_error()).and_then(|_| {
+            // Offsets in what was written say nothing about the payload.
+            let of_payload = |error| MessageError { offset: 0, ..error };
+            self.inner.decode(&scratch, time, block).map_err(of_payload)
+        });
+        if scratch.capacity() <= KEPT {
+            self.scratch = scratch;
+        }
+        result
+    }
+
+    /// Returns how many values so far had another type than the program reads.
+    pub fn mistyped(&self) -> u64 {
+        self.inner.mistyped()
+    }
+
+    /// Returns how many numbers so far were NaN.
+    pub fn not_numbers(&self) -> u64 {
+        self.inner.not_numbers()
+    }
+
+    /// Returns how many elements of arrays so far were NaN, and were left out.
+    pub fn left_out(&self) -> u64 {
+        self.inner.left_out()
+    }
+
+    /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
+    pub fn too_large(&self) -> Option<Slot> {
+        self.inner.too_large()
+    }
+
+    /// Returns the first text so far that should be a number and is none.
+    pub fn no_number(&self) -> Option<NoNumber> {
+        self.inner.no_number()
+    }
+}
+
+/// Writes a pack as an object with its resolved records; relative times stay relative.
+pub(crate) fn write_json(payload: &[u8], text: &mut Text<'_>) -> Parsed<()> {
+    let mut message = Vec::new();
+    resolve(payload, None, Times::Seconds, &mut message)?;
+    binary::write_json(BinaryFormat::Cbor, &message, text).map_err(|fault| fault.at_start())
+}
+
+/// Whether a payload is a pack with at least one record.
+pub fn is_pack(payload: &[u8]) -> bool {
+    resolve(payload, None, Times::Seconds, &mut Vec::new()).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests;

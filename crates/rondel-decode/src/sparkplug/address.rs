@@ -1,0 +1,133 @@
+//! Names of topics in Sparkplug: `spBv1.0/GROUP/TYPE/NODE/DEVICE`.
+
+/// The first level of names.
+const NAMESPACE: &str = "spBv1.0";
+
+/// The type of a message, by the third level of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// NBIRTH or DBIRTH: all metrics of a node or a device, with their names, aliases and data types.
+    Birth,
+    /// NDATA or DDATA: the metrics that have changed.
+    Data,
+    /// NDEATH or DDEATH: the metrics have no values any more.
+    Death,
+    /// NCMD or DCMD: values that somebody wants a node or a device to take over.
+    Command,
+}
+
+/// The parts of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address<'n> {
+    /// The type of its messages.
+    pub kind: Kind,
+    /// The group of the node.
+    pub group: &'n str,
+    /// The node.
+    pub node: &'n str,
+    /// The device, if the messages are about one.
+    pub device: Option<&'n str>,
+}
+
+impl<'n> Address<'n> {
+    /// Reads a name, which may have further levels before it; `None` if its messages hold no metrics, as those of
+    /// `spBv1.0/STATE/HOST` do.
+    pub fn parse(name: &'n str) -> Option<Address<'n>> {
+        let mut levels = levels(name).skip(1);
+        let (group, kind, node) = (levels.next()?, levels.next()?, levels.next()?);
+        let (device, end) = (levels.next(), levels.next());
+        let (of, kind) = kind.split_at_checked(1)?;
+        let kind = match kind {
+            "BIRTH" => Kind::Birth,
+            "DATA" => Kind::Data,
+            "DEATH" => Kind::Death,
+            "CMD" => Kind::Command,
+            _ => return None,
+        };
+        let fits = match of {
+            "N" => device.is_none(),
+            "D" => device.is_some() && end.is_none(),
+            _ => false,
+        };
+        fits.then_some(Address { kind, group, node, device })
+    }
+
+    /// Whether an address in a specification or a deployment is one of commands.
+    pub fn names_commands(address: &str) -> bool {
+        matches!(levels(address).nth(2), Some("NCMD" | "DCMD"))
+    }
+
+    /// Whether an address matches messages of one node only, with or without its devices.
+    pub fn names_node(address: &str) -> bool {
+        let mut levels = levels(address).skip(1);
+        let mut is_literal = |at| levels.nth(at).is_some_and(|level| !level.contains(['+', '#', '*', '{']));
+        is_literal(0) && is_literal(1)
+    }
+
+    /// The address of all messages of the node that a name is of, and of its devices.
+    pub fn of_node(name: &str) -> Option<String> {
+        let Address { group, node, .. } = Address::parse(name)?;
+        let before = name.split_once(NAMESPACE)?.0;
+        Some(format!("{before}{NAMESPACE}/{group}/+/{node}/#"))
+    }
+
+    /// Of an address of data whose births it does not match: the same one with `any` in place of the type of the message.
+    pub fn with_births(address: &str, any: &str) -> Option<String> {
+        let kind = levels(address).nth(2).filter(|kind| matches!(*kind, "NDATA" | "DDATA"))?;
+        Some(address.replacen(&format!("/{kind}/"), &format!("/{any}/"), 1))
+    }
+}
+
+/// The levels of a name from the namespace on.
+fn levels(name: &str) -> impl Iterator<Item = &str> {
+    name.split('/').skip_while(|level| level.rsplit(':').next() != Some(NAMESPACE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_four_or_five_levels() {
+        let node = |kind, node| Some(Address { kind, group: "plant", node, device: None });
+        for (name, expected) in [
+            ("spBv1.0/plant/NBIRTH/press", node(Kind::Birth, "press")),
+            ("/spBv1.0/plant/NDATA/press", node(Kind::Data, "press")),
+            ("mqtt+sparkplug_b:spBv1.0/plant/NDEATH/press", node(Kind::Death, "press")),
+            ("site/spBv1.0/plant/NCMD/press", node(Kind::Command, "press")),
+            (
+                "spBv1.0/plant/DDATA/press/arm",
+                Some(Address { kind: Kind::Data, group: "plant", node: "press", device: Some("arm") }),
+            ),
+            ("spBv1.0/plant/DDATA/press", None),
+            ("spBv1.0/plant/NDATA/press/arm", None),
+            ("spBv1.0/plant/DDATA/press/arm/x", None),
+            ("spBv1.0/STATE/host", None),
+            ("spBv1.0/plant/\u{e9}BIRTH/press", None),
+            ("plant/press", None),
+        ] {
+            assert_eq!(Address::parse(name), expected, "{name}");
+        }
+        assert!(Address::names_commands("spBv1.0/+/NCMD/#"));
+        assert!(!Address::names_commands("spBv1.0/+/+/press"));
+        let of_one = [
+            "spBv1.0/plant/+/press/#",
+            "spBv1.0/plant/NDATA/press",
+            "spBv1.0/plant/{message}/press/{device}",
+        ];
+        assert!(of_one.iter().all(|address| Address::names_node(address)));
+        let of_several = [
+            "spBv1.0/plant/+/+",
+            "spBv1.0/+/+/press",
+            "spBv1.0/plant/#",
+            "plant/press",
+            "spBv1.0/p/+/{node}",
+        ];
+        assert!(!of_several.iter().any(|address| Address::names_node(address)));
+        let whole = Address::of_node("mqtt:spBv1.0/plant/DDATA/press/arm");
+        assert_eq!(whole.as_deref(), Some("mqtt:spBv1.0/plant/+/press/#"));
+        let wider = |address| Address::with_births(address, "+");
+        assert_eq!(wider("spBv1.0/plant/NDATA/press").as_deref(), Some("spBv1.0/plant/+/press"));
+        assert_eq!(wider("spBv1.0/plant/+/press"), None);
+    }
+}
