@@ -1,6 +1,7 @@
 //! Topics that are patterns, such as `fleet/+/pose`: the messages of all topics that match are one stream.
 
 use rondel_decode::lines::{is_matched, is_pattern};
+use rondel_decode::sparkplug::Address;
 use rondel_event::{AddressPattern, TopicId, globs_meet};
 use rondel_spec::{Property, Spec, Topic, is_name};
 
@@ -17,6 +18,10 @@ pub(crate) fn sentences(spec: &Spec, inputs: &[Input]) -> Vec<String> {
 fn sentence(spec: &Spec, (id, topic): (TopicId, &Topic), input: &Input) -> Option<String> {
     let pattern =
         [input.address.as_ref(), Some(&topic.address)].into_iter().flatten().find(|name| is_pattern(name))?;
+    // All these are about the same things.
+    if Address::names_node(pattern) {
+        return None;
+    }
     let reads = |property: &&Property| spec.undivided(property).contains(&id);
     let reading: Vec<&Property> = spec.properties.iter().filter(reads).collect();
     let (first, others) = reading.split_first()?;

@@ -1,4 +1,4 @@
-//! Names of topics that match an address with parameters.
+//! Names of topics that match an address with parameters, or whose messages mean something by their names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,11 +14,13 @@ const BYTES: usize = 16 << 20;
 /// The texts of the parameters, in the order of the address.
 type Texts = Arc<[Box<str>]>;
 
-/// The names that have been seen of a topic whose address has parameters, such as `fleet/{robot}/pose`. Whoever receives
-/// a message turns the name of its topic into a number, and the session turns the number into the parameters.
+/// The names that have been seen of a topic whose address has parameters, such as `fleet/{robot}/pose`, or whose encoding
+/// reads them. Whoever receives a message turns the name of its topic into a number, and the session turns the number into
+/// the parameters.
 #[derive(Debug)]
 pub struct TopicNames {
-    parameters: Parameters,
+    /// `None` where every name belongs to the topic, and gives no parameters.
+    parameters: Option<Parameters>,
     known: RwLock<Known>,
 }
 
@@ -33,10 +35,10 @@ struct Known {
 }
 
 impl TopicNames {
-    /// The names of a topic that is called so; `None` if none of the names has parameters.
-    pub(crate) fn of(names: &[String]) -> Option<TopicNames> {
-        let parameters = Parameters::of(names, &Projection::default())?;
-        Some(TopicNames { parameters, known: RwLock::default() })
+    /// The names of a topic that is called so; `None` if none of the names has parameters, unless the encoding reads them.
+    pub(crate) fn of(names: &[String], is_read: bool) -> Option<TopicNames> {
+        let parameters = Parameters::of(names, &Projection::default());
+        (is_read || parameters.is_some()).then(|| TopicNames { parameters, known: RwLock::default() })
     }
 
     /// The number of a name; `None` if it does not match the address. Names beyond a limit all have the same number,
@@ -48,7 +50,10 @@ impl TopicNames {
         }
         let is_full = known.texts.len() >= MOST || known.bytes.saturating_add(name.len()) > BYTES;
         drop(known);
-        let texts: Texts = self.parameters.captures(name)?.into_iter().map(Box::from).collect();
+        let texts: Texts = match &self.parameters {
+            Some(parameters) => parameters.captures(name)?.into_iter().map(Box::from).collect(),
+            None => Texts::default(),
+        };
         if is_full {
             return Some(NameId(MOST as u32));
         }
@@ -73,7 +78,7 @@ impl TopicNames {
 
     /// Whether a field at this path is a parameter.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        self.parameters.has(path)
+        self.parameters.as_ref().is_some_and(|parameters| parameters.has(path))
     }
 
     fn texts_from(&self, first: usize) -> Vec<Texts> {
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn names_have_numbers_up_to_a_limit() {
-        let names = TopicNames::of(&["pose".to_owned(), "/fleet/{robot}/pose".to_owned()]).unwrap();
+        let names = TopicNames::of(&["pose".to_owned(), "/fleet/{robot}/pose".to_owned()], false).unwrap();
         assert_eq!(names.number("fleet/r1/pose"), Some(NameId(0)));
         assert_eq!(names.number("/fleet/r2/pose"), Some(NameId(1)));
         assert_eq!(names.number("fleet/r1/pose"), Some(NameId(0)));
@@ -154,9 +159,14 @@ mod tests {
         }
         assert_eq!(names.number("fleet/another/pose"), Some(NameId(MOST as u32)));
         assert_eq!(names.texts_from(0).len(), MOST);
-        assert!(TopicNames::of(&["pose".to_owned()]).is_none());
+        assert!(TopicNames::of(&["pose".to_owned()], false).is_none());
+        let all = TopicNames::of(&["pose".to_owned()], true).unwrap();
+        assert_eq!(
+            (all.number("a"), all.number("b"), all.number("a")),
+            (Some(NameId(0)), Some(NameId(1)), Some(NameId(0)))
+        );
         // However long they are.
-        let names = TopicNames::of(&["{robot}".to_owned()]).unwrap();
+        let names = TopicNames::of(&["{robot}".to_owned()], false).unwrap();
         let long = "r".repeat(1 << 20);
         let known = (0..40).filter(|i| names.number(&format!("{long}{i}")) != Some(NameId(MOST as u32)));
         assert_eq!(known.count(), 15);

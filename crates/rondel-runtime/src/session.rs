@@ -11,6 +11,7 @@ mod events;
 mod intake;
 mod jumps;
 mod laps;
+mod numbers;
 mod pause;
 mod plan;
 mod restart;
@@ -50,6 +51,7 @@ use emitter::Emitter;
 use events::Deadlines;
 use jumps::Jumps;
 use laps::{Fate, Laps};
+use numbers::PayloadNumbers;
 pub(crate) use pause::GRACE;
 use pause::Heartbeat;
 pub use plan::SessionPlan;
@@ -66,7 +68,7 @@ pub struct Stamp {
     pub arrival: Option<Timestamp>,
     /// Its publisher and its sequence number.
     pub origin: Option<Origin>,
-    /// The name of its topic, where the address has parameters: see [`SessionPlan::names`].
+    /// The name of its topic, where the address has parameters or the encoding reads it: see [`SessionPlan::names`].
     pub name: Option<NameId>,
     /// The type of the message among those of its topic: see [`SessionPlan::set_types`].
     pub of_type: TypeIndex,
@@ -124,6 +126,8 @@ pub struct Session {
     /// The fingerprint of the program, without the parts that explanations watch.
     fingerprint: u64,
     edited: Option<Edited>,
+    /// The sequence numbers that messages have in their payloads.
+    numbers: Option<Box<PayloadNumbers>>,
 }
 
 /// The route of messages through a session.
@@ -384,6 +388,10 @@ impl Session {
     /// happens.
     #[inline]
     pub fn push(&mut self, topic: TopicId, stamp: Stamp, payload: &[u8]) -> Result<(), DecodeError> {
+        let mut stamp = stamp;
+        if let Some(numbers) = &mut self.numbers {
+            stamp.origin = numbers.origin(topic, &stamp, payload);
+        }
         let count = self.shared.counted() + 1;
         let outcome = self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
         if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use rondel_decode::cdr::WideForm;
+use rondel_decode::sparkplug::Address;
 use rondel_decode::{DecodeError, Decoder, DecoderError, Encoding, LeftOut, MessageType, NoNumber};
 use rondel_event::{Block, Projection, Slot, Timestamp, TopicId, TypeIndex};
 
 use super::defaults::{Defaults, LineDefaults};
-use super::{Session, SessionPlan};
+use super::{Session, SessionPlan, Stamp};
+use crate::names::TopicNames;
 use crate::notice::Notice;
 use crate::options::{Input, PublisherType};
+use crate::specification::recorded_names;
 
 /// How many types a topic has at most.
 const TYPES: usize = 256;
@@ -19,6 +22,8 @@ pub(super) struct TopicDecoder {
     encoding: Encoding,
     first: TypeDecoder,
     further: Vec<TypeDecoder>,
+    /// The names of the topic, where the decoder reads them.
+    names: Option<Arc<TopicNames>>,
 }
 
 /// Decoder for messages of one type.
@@ -80,7 +85,7 @@ impl TopicDecoder {
         first: (Decoder, Vec<LeftOut>),
         defaults: Option<Defaults>,
     ) -> TopicDecoder {
-        TopicDecoder { encoding, first: TypeDecoder::new(first, defaults), further: Vec::new() }
+        TopicDecoder { encoding, first: TypeDecoder::new(first, defaults), further: Vec::new(), names: None }
     }
 
     /// Adds a further type; its index is one above the last.
@@ -89,19 +94,32 @@ impl TopicDecoder {
         self.further.push(TypeDecoder::new(decoder, defaults));
     }
 
-    /// Decodes a message of this type into the block: see [`Decoder::decode`].
+    /// Lets the decoder read the names of the topic, which has these addresses.
+    fn read_names(&mut self, names: Option<&Arc<TopicNames>>, addresses: &[String]) {
+        self.names = names.cloned();
+        if let Decoder::Sparkplug(decoder) = &mut self.first.decoder
+            && addresses.iter().any(|address| Address::names_commands(address))
+        {
+            decoder.read_commands();
+        }
+    }
+
+    /// Decodes a message with this stamp into the block: see [`Decoder::decode`].
     #[inline]
     pub(super) fn decode(
         &mut self,
-        of_type: TypeIndex,
+        stamp: &Stamp,
         payload: &[u8],
         time: Timestamp,
         block: &mut Block,
     ) -> Result<(), DecodeError> {
-        let decoder = match usize::from(of_type.0).checked_sub(1) {
+        let decoder = match usize::from(stamp.of_type.0).checked_sub(1) {
             None => &mut self.first,
             Some(further) => self.further.get_mut(further).ok_or(DecodeError::NoType(self.encoding))?,
         };
+        if let (Some(names), Decoder::Sparkplug(decoder)) = (&self.names, &mut decoder.decoder) {
+            decoder.set_name(stamp.name, |id| names.name(id));
+        }
         decoder.decode(payload, time, block)
     }
 
@@ -192,6 +210,7 @@ impl SessionPlan {
                 Ok(index)
             }));
         }
+        self.read_names(topic);
         indices
     }
 
@@ -246,6 +265,11 @@ impl SessionPlan {
             false => (input.decoder(topic, &own)?, Vec::new()),
         };
         let mut decoder = TopicDecoder::new(input.encoding, first, self.defaults(topic, input, fields));
+        if let Some(of) = self.specification.spec.topics.get(topic.index())
+            && input.encoding.reads_name()
+        {
+            decoder.read_names(self.names(topic), &recorded_names(of, input));
+        }
         for of in &input.further {
             decoder.add(self.further(topic, input, of, fields)?);
         }

@@ -191,10 +191,12 @@ impl Direct {
                 }
             },
             TimeSource::Arrival => (*arrival.get_or_insert_with(|| stamp.arrival(&*shared.clock)), false),
+            TimeSource::Field(_) if self.inputs[topic.index()].encoding.has_relative_times() => {
+                (stamp.arrival(&*shared.clock), true)
+            }
             TimeSource::Field(_) => (NO_TIME, true),
         };
-        if let Err(error) = self.decoders[topic.index()].decode(stamp.of_type, payload, time, &mut self.block)
-        {
+        if let Err(error) = self.decoders[topic.index()].decode(stamp, payload, time, &mut self.block) {
             shared.counts.undecodable += 1;
             return Err(error);
         }

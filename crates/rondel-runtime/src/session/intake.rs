@@ -138,11 +138,12 @@ impl Intake {
                 stamp.arrival(&*shared.clock)
             }),
             TimeSource::Arrival => stamp.arrival(&*shared.clock),
+            TimeSource::Field(_) if self.inputs[topic.index()].encoding.has_relative_times() => {
+                stamp.arrival(&*shared.clock)
+            }
             TimeSource::Field(_) => NO_TIME,
         };
-        if let Err(error) =
-            self.decoders[topic.index()].decode(stamp.of_type, payload, given, &mut self.block)
-        {
+        if let Err(error) = self.decoders[topic.index()].decode(stamp, payload, given, &mut self.block) {
             shared.counts.undecodable += 1;
             return Err(error);
         }

@@ -16,6 +16,7 @@ use super::emitter::Emitter;
 use super::events::Deadlines;
 use super::jumps::Jumps;
 use super::laps::Laps;
+use super::numbers::PayloadNumbers;
 use super::pause::Heartbeat;
 use super::restart::Continued;
 use super::synchronized::Synchronized;
@@ -48,7 +49,7 @@ pub struct SessionPlan {
     pub(super) needed: Arc<Needed>,
     pub(super) explainer: Option<Explainer>,
     pub(super) synchronizes: bool,
-    /// For each topic its names, if its address has parameters.
+    /// For each topic its names, if its address has parameters or its encoding reads them.
     pub(super) names: Arc<[Option<Arc<TopicNames>>]>,
 }
 
@@ -84,7 +85,7 @@ impl SessionPlan {
         let explainer =
             explains.then(|| Explainer::new(&mut specification, options.signals, options.courses));
         let topics = specification.spec.topics.iter().zip(&options.inputs);
-        let names = topics.map(|(topic, input)| TopicNames::of(&recorded_names(topic, input)).map(Arc::new));
+        let names = topics.map(|(topic, input)| names_of(topic, input));
         SessionPlan {
             names: names.collect(),
             specification,
@@ -163,7 +164,8 @@ impl SessionPlan {
         self.options.inputs.get(topic.index())
     }
 
-    /// Returns the names of a topic whose address has parameters. Messages on it are pushed with the number of their name.
+    /// Returns the names of a topic whose address has parameters, or whose encoding reads them. Messages on it are pushed
+    /// with the number of their name.
     pub fn names(&self, topic: TopicId) -> Option<&Arc<TopicNames>> {
         self.names.get(topic.index())?.as_ref()
     }
@@ -233,13 +235,27 @@ impl SessionPlan {
         input: &Input,
         fields: &'f Projection,
     ) -> Cow<'f, Projection> {
-        let names = self.names(topic).filter(|_| input.encoding.needs_schema());
+        let names = self.names(topic).filter(|_| input.encoding.lists_fields());
         let mut own = Cow::Borrowed(fields);
         if let Some(names) = names {
             let is_own = |field: &&Field| !names.has(&field.path) || Some(&field.path) == input.time.field();
             own = Cow::Owned(Projection { fields: fields.fields.iter().filter(is_own).cloned().collect() });
         }
         if input.number_texts { Cow::Owned(own.with_number_texts()) } else { own }
+    }
+
+    /// Numbers the names of a topic, if its encoding reads them.
+    pub(super) fn read_names(&mut self, topic: TopicId) {
+        let known = self.names.get(topic.index()).is_some_and(Option::is_some);
+        let topics = &self.specification.spec.topics;
+        if let (Some(of), Some(input)) = (topics.get(topic.index()), self.options.inputs.get(topic.index()))
+            && !known
+            && input.encoding.reads_name()
+        {
+            let mut names = self.names.to_vec();
+            names[topic.index()] = names_of(of, input);
+            self.names = names.into();
+        }
     }
 
     /// What writes the parameters of addresses into blocks with these fields.
@@ -328,6 +344,7 @@ impl SessionPlan {
             plan: self.clone(),
             learnt: Vec::new(),
             before: None,
+            numbers: PayloadNumbers::new(self, counted_before),
             shared: Shared {
                 emitter,
                 counts: Counts::default(),
@@ -378,6 +395,11 @@ impl SessionPlan {
         self.type_notices().for_each(|notice| session.shared.notice(notice));
         Ok(session)
     }
+}
+
+/// The names of a topic, if its address has parameters or its encoding reads them.
+fn names_of(topic: &rondel_spec::Topic, input: &Input) -> Option<Arc<TopicNames>> {
+    TopicNames::of(&recorded_names(topic, input), input.encoding.reads_name()).map(Arc::new)
 }
 
 /// The descriptions of all properties.
