@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rondel_decode::flatbuffers::BinarySchema;
 use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
-use rondel_decode::{Encoding, MessageType};
+use rondel_decode::{Encoding, MessageType, sparkplug};
 use rondel_recording::{RecordedSchema, RecordedTopic, is_table, open_messages};
 use rondel_runtime::definition;
 use rondel_spec::Definition;
@@ -117,8 +117,15 @@ pub fn encoding(topic: &RecordedTopic) -> Option<Encoding> {
         "flatbuffer" => Some(Encoding::Flatbuffers),
         // The messages of ULog are read as those of ROS 1.
         "ros1" | "ulog" => Some(Encoding::Ros1),
+        "" | "protobuf" if is_sparkplug(topic) => Some(Encoding::SparkplugB),
         name => Encoding::from_name(name),
     }
+}
+
+/// Whether the messages of a topic are metrics by Sparkplug B, which its type or its name says.
+fn is_sparkplug(topic: &RecordedTopic) -> bool {
+    topic.schema.as_ref().is_some_and(|schema| schema.name == sparkplug::TYPE)
+        || sparkplug::Address::parse(&topic.name).is_some()
 }
 
 /// Returns the type that a recording describes.

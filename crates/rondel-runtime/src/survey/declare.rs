@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use rondel_decode::sparkplug;
+
 use super::fields::{Field, FieldKind};
 use super::names::{self, is_name};
 use super::roles::{Role, role};
@@ -146,6 +148,9 @@ fn with_network(source: &str) -> String {
         return source.to_owned();
     }
     let source = source.trim_matches('/');
+    if sparkplug::Address::names_node(source) {
+        return format!("mqtt:{source}");
+    }
     // A key has no empty parts and no wildcards.
     let is_key = !source.is_empty() && !source.contains("//") && !source.contains(['*', '$', '#', '?']);
     format!("zenoh:{}", if is_key { source.to_owned() } else { names::name_like(source) })

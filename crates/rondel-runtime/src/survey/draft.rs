@@ -85,9 +85,9 @@ pub fn draft(survey: &Survey, options: &DraftOptions, knows: impl Fn(&str) -> bo
         deployment,
         omitted,
         outliers: writer.outliers,
-        needs_deployment: drafted
-            .iter()
-            .any(|drafted| drafted.has_number_texts() || drafted.topic.kind() == Some(PayloadKind::Plain)),
+        needs_deployment: drafted.iter().any(|drafted| {
+            drafted.has_number_texts() || drafted.topic.kind().is_some_and(PayloadKind::is_stated)
+        }),
         topics: drafted.len(),
         properties: writer.properties,
         suggested: writer.suggested,
@@ -432,7 +432,7 @@ fn deployment(drafted: &[Drafted<'_>], options: &DraftOptions, omitted: &[String
         let Drafted { name, source, topic, .. } = drafted;
         let texts = if drafted.has_number_texts() { ", texts: numbers" } else { "" };
         let encoding = match topic.kind() {
-            Some(kind @ (PayloadKind::Cbor | PayloadKind::Msgpack | PayloadKind::Plain)) => {
+            Some(kind) if kind.is_stated() || matches!(kind, PayloadKind::Cbor | PayloadKind::Msgpack) => {
                 format!(", encoding: {}", kind.name())
             }
             Some(PayloadKind::Cdr) if !source.starts_with("ros2:") => ", encoding: cdr".to_owned(),

@@ -1,6 +1,7 @@
 //! Guessing the encoding of a payload.
 
-use rondel_decode::plain;
+use rondel_decode::json::JsonForm;
+use rondel_decode::{Encoding, MessageWriter, plain, senml};
 use serde_json::{Value, json};
 
 use super::binary;
@@ -27,6 +28,10 @@ pub enum PayloadKind {
     Msgpack,
     /// One value as text.
     Plain,
+    /// Metrics by Sparkplug B, which the name of the topic says.
+    SparkplugB,
+    /// Measurements by SenML.
+    Senml,
     /// Other text.
     Text,
     /// Bytes of another kind.
@@ -36,6 +41,11 @@ pub enum PayloadKind {
 }
 
 impl PayloadKind {
+    /// Whether only a deployment says that messages are read so.
+    pub(super) fn is_stated(self) -> bool {
+        matches!(self, PayloadKind::Plain | PayloadKind::SparkplugB | PayloadKind::Senml)
+    }
+
     /// Returns its name; that of an encoding is the one in deployments.
     pub fn name(self) -> &'static str {
         match self {
@@ -47,6 +57,8 @@ impl PayloadKind {
             PayloadKind::Cbor => "cbor",
             PayloadKind::Msgpack => "msgpack",
             PayloadKind::Plain => "plain",
+            PayloadKind::SparkplugB => "sparkplug_b",
+            PayloadKind::Senml => "senml",
             PayloadKind::Text => "text",
             PayloadKind::Other => "other",
             PayloadKind::Empty => "empty",
@@ -67,6 +79,9 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
     }
     if payload.len() > LARGEST {
         return (PayloadKind::Other, None);
+    }
+    if let Some(value) = pack(payload) {
+        return (PayloadKind::Senml, Some(value));
     }
     match serde_json::from_slice(payload) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => return (PayloadKind::Json, Some(value)),
@@ -94,6 +109,18 @@ pub(super) fn read(payload: &[u8]) -> (PayloadKind, Option<Value>) {
         (_, Some(value)) => (PayloadKind::Msgpack, Some(value)),
         _ => (PayloadKind::Other, None),
     }
+}
+
+/// The resolved records of a pack of SenML.
+fn pack(payload: &[u8]) -> Option<Value> {
+    const FORM: JsonForm = JsonForm { names: false, infinite: false };
+    if !senml::is_pack(payload) {
+        return None;
+    }
+    let mut text = Vec::new();
+    let writer = MessageWriter::new(Encoding::Senml, None, FORM).ok()?;
+    writer.write(payload, LARGEST, &mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Returns what a payload of JSON lines is: a message, or a plain value. Text with escapes may be anything.

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rondel_decode::json::JsonForm;
-use rondel_decode::{DecodeError, MessageType, MessageWriter, NamedConstant};
+use rondel_decode::{DecodeError, Encoding, MessageType, MessageWriter, NamedConstant, sparkplug};
 use rondel_event::Timestamp;
 
 pub use declare::{Declaration, declarations};
@@ -112,12 +112,17 @@ impl Survey {
     }
 
     /// Returns the account of a topic, by its address. `None` if there are too many.
+    ///
+    /// All messages of a node of Sparkplug and its devices are of one topic.
     pub fn topic(&mut self, address: &str) -> Option<&mut Topic> {
+        let of_node = sparkplug::Address::of_node(address);
+        let address = of_node.as_deref().unwrap_or(address);
         if !self.topics.contains_key(address) {
             if self.topics.len() >= self.limit {
                 return None;
             }
-            self.topics.insert(address.to_owned(), Topic::default());
+            let topic = if of_node.is_some() { Topic::of_sparkplug() } else { Topic::default() };
+            self.topics.insert(address.to_owned(), topic);
         }
         self.topics.get_mut(address)
     }
@@ -260,6 +265,17 @@ pub(crate) fn value_of(payload: &[u8], writer: Option<&MessageWriter>) -> Option
 }
 
 impl Topic {
+    /// A topic of metrics by Sparkplug B.
+    fn of_sparkplug() -> Topic {
+        let writer = MessageWriter::new(Encoding::SparkplugB, None, FORM).ok();
+        Topic { known: Some(PayloadKind::SparkplugB), writer, ..Topic::default() }
+    }
+
+    /// Whether its messages, which have several names, are those of a node of Sparkplug.
+    pub fn is_of_node(&self) -> bool {
+        self.known == Some(PayloadKind::SparkplugB)
+    }
+
     /// Says of what type its messages are, so that their fields are seen.
     pub fn describe(&mut self, message_type: Arc<MessageType>) {
         let mut constants = message_type.outline().map(|outline| outline.constants).unwrap_or_default();

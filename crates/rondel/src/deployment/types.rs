@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rondel_decode::Encoding as PayloadEncoding;
 use rondel_decode::schema::{Schema, Type};
+use rondel_decode::sparkplug;
 use rondel_event::AddressPattern;
 use rondel_net::dds::{self, RawType, StringType, TopicType};
 use rondel_net::ros2::keys::DataKey;
@@ -25,6 +26,20 @@ pub struct Typing<'t> {
     pub has_encoding: bool,
     /// The definitions of types.
     pub schemas: &'t Schemas,
+}
+
+/// A sentence on an address of Sparkplug that the births of its metrics do not match.
+fn lacks_births(address: &Address) -> Option<String> {
+    let (name, any) = match address {
+        Address::Mqtt(name, _, _) => (name, if name.contains('{') { "{message}" } else { "+" }),
+        Address::Zenoh(name, _) => (name, if name.contains('{') { "{message}" } else { "*" }),
+        _ => return None,
+    };
+    let is_sparkplug = address.encoding() == Encoding::Of(PayloadEncoding::SparkplugB);
+    let wider = sparkplug::Address::with_births(name, any).filter(|_| is_sparkplug)?;
+    Some(format!(
+        "{name} does not match the births, which give names to metrics with an alias: write {wider}"
+    ))
 }
 
 impl Typing<'_> {
@@ -105,8 +120,9 @@ impl Typing<'_> {
             return Err(format!("no definition of {name} is known; did you mean {meant}?"));
         }
         if !encoding.needs_schema() {
+            let doubt = lacks_births(&address);
             return match (&address, self.own) {
-                (Address::Dds(..), _) | (_, None) => Ok((address, None)),
+                (Address::Dds(..), _) | (_, None) => Ok((address, doubt)),
                 (_, Some(_)) => Err(
                     "`type` belongs to topics on DDS and to binary encodings, such as `encoding: cdr`; remove it here"
                         .to_owned(),

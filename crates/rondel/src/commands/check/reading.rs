@@ -124,10 +124,11 @@ impl Reading {
         }
         let declared = plan.specification().spec.topics.get(target.index());
         let declared = declared.and_then(|topic| topic.type_name.clone());
+        let stated = plan.input(target).map(|input| input.encoding).unwrap_or_default();
         let is_alone = types.len() == 1;
         let (mut found, mut of_found) = (Vec::new(), Vec::new());
         for (topic, channels) in types {
-            match publisher_type(schemas, declared.as_deref(), topic, is_alone) {
+            match publisher_type(schemas, declared.as_deref(), (topic, stated), is_alone) {
                 Ok(of) => {
                     found.push(of);
                     of_found.push(channels);
@@ -148,15 +149,15 @@ impl Reading {
     }
 }
 
-/// The encoding and the type of a recorded topic. Where it is not the only one of its topic, the definition in the recording
-/// is used even if a file has another one.
+/// The encoding and the type of a recorded topic, for which a deployment may state an encoding. Where it is not the only one
+/// of its topic, the definition in the recording is used even if a file has another one.
 fn publisher_type(
     schemas: &Schemas,
     declared: Option<&str>,
-    topic: &RecordedTopic,
+    (topic, stated): (&RecordedTopic, Encoding),
     is_alone: bool,
 ) -> Result<PublisherType, String> {
-    let encoding = encoding(topic).ok_or_else(|| match topic.encoding.as_str() {
+    let encoding = refined(encoding(topic), stated).ok_or_else(|| match topic.encoding.as_str() {
         "" => "the recording does not say how they are encoded".to_owned(),
         other => format!("the encoding '{other}' is not known"),
     })?;
@@ -188,6 +189,15 @@ fn number(quantifier: Quantifier, conditions: &[Condition]) -> Option<ValueType>
     };
     let measured = quantifier.is_measure().then_some(ValueType::Float);
     measured.or_else(|| conditions.iter().find_map(of_test))
+}
+
+/// The encoding of recorded messages, where a deployment states more than a recording does.
+fn refined(recorded: Option<Encoding>, stated: Encoding) -> Option<Encoding> {
+    match (recorded, stated) {
+        (None | Some(Encoding::Json | Encoding::Cbor), Encoding::Senml) => Some(stated),
+        (None | Some(Encoding::Protobuf), Encoding::SparkplugB) => Some(stated),
+        _ => recorded,
+    }
 }
 
 /// The fields of a topic that are read, with their types.

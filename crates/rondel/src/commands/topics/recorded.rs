@@ -92,7 +92,9 @@ fn messages(
     let addresses: Vec<String> = topics.iter().map(recorded_address).collect();
     for (recorded, address) in topics.iter().zip(&addresses) {
         let Some(topic) = survey.topic(address) else { continue };
-        topic.name = Some(recorded.name.clone());
+        if !topic.is_of_node() {
+            topic.name = Some(recorded.name.clone());
+        }
         let profiles = recorded.metadata.iter().find(|(name, _)| name == offered::PROFILES);
         topic.qos = profiles.and_then(|(_, text)| {
             offered::described(text).unwrap_or_else(|error| {
@@ -104,7 +106,7 @@ fn messages(
             let is_ulog = recorded.encoding == "ulog";
             topic.set_kind(if is_ulog { PayloadKind::Ulog } else { PayloadKind::Ros1 });
         }
-        let Some(schema) = &recorded.schema else { continue };
+        let Some(schema) = recorded.schema.as_ref().filter(|_| !topic.is_of_node()) else { continue };
         topic.message_type = Some(schema.name.clone());
         let Some(encoding) = encoding(recorded).filter(|encoding| encoding.needs_schema()) else {
             continue;

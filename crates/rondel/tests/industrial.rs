@@ -1,0 +1,164 @@
+//! Messages of industrial devices, Sparkplug B and SenML, that independent writers have written, checked as what they mean.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use support::{Folder, rondel};
+
+const PRESS: &str = "
+topic press \"spBv1.0/plant/+/press/#\"
+property cool = press.metrics[name == \"Press/Temp\"].value < 90
+property good = press.metrics[name == \"Press/Temp\"].properties.Quality == 192
+property counting = press.metrics[name == \"Count\"].value > -100
+property total = press.metrics[name == \"Total\"].value >= -4_611_686_018_427_387_904
+property size = press.metrics[name == \"Size\"].value < 4_000_000_000
+property running = once[0, 20 s] press.metrics[name == \"Running\"].value
+property mode = press.metrics[name == \"Mode\"].value != \"fault\"
+property reach = press.metrics[name == \"Arm/Pos\"].value in [-1.5, 1.5]
+property step = abs(press.metrics[name == \"Arm/Step\"].value - prev(press.metrics[name == \"Arm/Step\"].value)) < 500
+";
+
+const ROOM: &str = "
+topic room
+property warm = room.records[n == \"urn:dev:mac:0024be:temp\"].v in [-10, 40]
+property dry = room.records[n == \"urn:dev:mac:0024be:hum\"].v < 70 or room.records[n == \"urn:dev:ow:10e2/hum\"].v > 30
+property closed = once[0, 20 s] not room.records[n == \"urn:dev:mac:0024be:window\"].vb
+property mode = room.records[n == \"urn:dev:ow:10e2/mode\"].vs != \"ä\\\"\\\\\"
+property unit = room.records[n == \"urn:dev:mac:0024be:temp\"].u == \"Cel\"
+property fresh = room.time - prev(room.time) < 60 s
+property order = room.records[n == \"urn:dev:ow:10e2/temp\"].t <= room.time
+";
+
+/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`, with the writers. Otherwise the test is skipped, loudly; where a
+/// Python is named, or on CI, it fails.
+fn python(test: &str) -> Option<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
+    let candidate = candidate.or_else(|| Some(root.join(".venv/bin/python3")).filter(|path| path.exists()));
+    let works = |path: &PathBuf| {
+        let packages = Command::new(path).args(["-c", "import pysparkplug, kpn_senml, mcap"]).output();
+        packages.is_ok_and(|output| output.status.success())
+    };
+    if let Some(python) = candidate.filter(works) {
+        return Some(python);
+    }
+    let message = format!(
+        "{test}: SKIPPED, NOT TESTED: no Python with pysparkplug and kpn-senml; `make .venv/ready` installs them"
+    );
+    assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
+    // Past the capture of the test's output.
+    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
+    None
+}
+
+/// A folder with the recordings that a script writes from a seed, and a specification.
+fn written(python: &PathBuf, script: &str, seed: u64, specification: &str) -> Folder {
+    let folder = Folder::new();
+    folder.file("spec.rondel", specification);
+    let script = format!("{}/tests/industrial/{script}", env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(python);
+    command.arg("-B").arg(script).arg(folder.as_path()).arg(seed.to_string());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder
+}
+
+/// That messages have the verdicts of what their writer wrote, with random messages.
+fn agree(python: &PathBuf, script: &str, specification: &str, verdicts: usize) {
+    let seed = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
+    for seed in seed.map_or(1..=6, |seed: u64| seed..=seed) {
+        let folder = written(python, script, seed, specification);
+        let check = |file: &str| {
+            let spec = folder.path("spec.rondel");
+            rondel(["check", "--format", "json", "-e", "every", "-q", &spec, &folder.path(file)])
+        };
+        let (expected, found) = (check("lines.jsonl"), check("whole.mcap"));
+        let place = expected.stdout.lines().zip(found.stdout.lines()).find(|(one, other)| one != other);
+        assert_eq!(place, None, "{script} RONDEL_SEED={seed}: {}{}", expected.stderr, found.stderr);
+        assert_eq!(
+            found.stdout.len(),
+            expected.stdout.len(),
+            "{script} RONDEL_SEED={seed}: {}",
+            found.stderr
+        );
+        assert!(found.stdout.lines().count() >= verdicts, "{script} RONDEL_SEED={seed}: {}", found.stderr);
+    }
+}
+
+#[test]
+fn sparkplug_has_the_verdicts_of_what_it_means() {
+    let Some(python) = python("sparkplug_has_the_verdicts_of_what_it_means") else { return };
+    agree(&python, "sparkplug.py", PRESS, 5_000);
+}
+
+#[test]
+fn senml_has_the_verdicts_of_what_it_means() {
+    let Some(python) = python("senml_has_the_verdicts_of_what_it_means") else { return };
+    agree(&python, "senml.py", ROOM, 2_500);
+}
+
+#[test]
+fn lost_messages_and_births_are_named() {
+    let Some(python) = python("lost_messages_and_births_are_named") else { return };
+    let folder = written(&python, "sparkplug.py", 1, PRESS);
+    let spec = folder.path("spec.rondel");
+    let check = |file: &str, more: &[&str]| {
+        let checked = rondel(["check", &spec, &folder.path(file)].iter().chain(more));
+        format!("{}{}", checked.stdout, checked.stderr)
+    };
+    let undecided = |text: &str| text.matches("inconclusive").count();
+    let whole = check("whole.mcap", &["-e", "every"]);
+    assert!(!whole.contains("lost") && !whole.contains("missing"), "{whole}");
+    let lossy = check("lossy.mcap", &["-e", "every"]);
+    assert!(lossy.contains("3 messages"), "{lossy}");
+    assert!(undecided(&lossy) > undecided(&whole));
+    let headless = check("headless.mcap", &[]);
+    assert!(headless.contains("no birth has named the metric with the alias"), "{headless}");
+    assert!(headless.contains("spBv1.0/GROUP/+/NODE/#"), "{headless}");
+}
+
+#[test]
+fn wrong_records_are_named() {
+    let Some(python) = python("wrong_records_are_named") else { return };
+    let folder = written(&python, "senml.py", 1, ROOM);
+    let checked = rondel(["check", &folder.path("spec.rondel"), &folder.path("wrong.mcap")]);
+    checked.expect_stderr(&["field `[1]`, byte 29: the record has no value"]);
+}
+
+#[test]
+fn recordings_are_surveyed_and_drafted() {
+    let Some(python) = python("recordings_are_surveyed_and_drafted") else { return };
+    let press = written(&python, "sparkplug.py", 1, PRESS);
+    let room = written(&python, "senml.py", 1, ROOM);
+    for (folder, topic, source, encoding) in [
+        (&press, "spBv1.0/plant/+/press/#", "mqtt:spBv1.0/plant/+/press/#", "sparkplug_b"),
+        (&room, "room", "zenoh:room", "senml"),
+    ] {
+        let recording = folder.path("whole.mcap");
+        let listed = rondel(["topics", &recording]);
+        listed.expect_status(0);
+        assert!(listed.stdout.contains(topic) && listed.stdout.contains(encoding), "{}", listed.stdout);
+        assert!(!listed.stdout.contains("NDATA"), "{}", listed.stdout);
+        let drafted = folder.path("drafted");
+        rondel(["init", &recording, "--folder", &drafted]).expect_status(0);
+        let deployment = std::fs::read_to_string(format!("{drafted}/rondel.yaml")).unwrap();
+        assert!(deployment.contains(source), "{deployment}");
+        assert!(deployment.contains(&format!("encoding: {encoding}")), "{deployment}");
+        let checked = rondel(["check", "-q", &format!("{drafted}/rondel.yaml"), &recording]);
+        checked.expect_status(0);
+    }
+}
+
+#[test]
+fn addresses_without_births_are_warned_of() {
+    let folder = Folder::new();
+    folder.file("press.rondel", "topic press \"spBv1.0/plant/NDATA/press\"\nproperty p = press.seq < 256\n");
+    let deployment = "specification: press.rondel\nmqtt: { broker: 127.0.0.1 }\ntopics:\n  \
+                      press: { source: mqtt:spBv1.0/plant/NDATA/press, encoding: sparkplug_b }\n";
+    let deployment = folder.file("press.yaml", deployment);
+    rondel(["validate", &deployment]).expect_stderr(&["write spBv1.0/plant/+/press"]);
+}
