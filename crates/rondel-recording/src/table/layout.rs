@@ -310,7 +310,8 @@ mod tests {
     #[test]
     fn rows_become_nested_messages() {
         let table = columns(&["time_ns", "pose.x", "pose.q.w", "ranges[0]", "ranges[2]", "name"]);
-        assert_eq!((time(&table), table.unit), (Some(0), Some(TimeUnit::Nanoseconds)));
+        let time = table.time.map(|columns| columns.time);
+        assert_eq!((time, table.unit), (Some(0), Some(TimeUnit::Nanoseconds)));
         assert_eq!(table.shape, Shape::One);
         let mut layout = table.layout().unwrap();
         let full = message(&layout, &["1", "2", "3", "4", "5", "a"]);
