@@ -15,8 +15,16 @@ pub(super) fn shown(cell: &[u8]) -> String {
     format!("{:?}", beginning + more)
 }
 
-/// Writes a cell that is not empty as a value of this type; one that cannot be of it as a text. `has_comma` says that
-/// numbers may have a decimal comma.
+/// How numbers are read and written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbers {
+    /// Whether they may have a decimal comma.
+    pub(super) has_comma: bool,
+    /// Whether one that is none is written as NaN, which is not JSON, and not as null.
+    pub(super) takes_nan: bool,
+}
+
+/// Writes a cell that is not empty as a value of this type; one that cannot be of it as a text.
 ///
 /// # Errors
 /// Where it is no UTF-8 text.
@@ -24,7 +32,7 @@ pub(super) fn shown(cell: &[u8]) -> String {
 pub(super) fn write(
     cell: &[u8],
     kind: Option<ValueType>,
-    has_comma: bool,
+    numbers: Numbers,
     out: &mut Vec<u8>,
 ) -> Result<(), ()> {
     match kind {
@@ -36,7 +44,7 @@ pub(super) fn write(
             }
         }
         Some(kind) => {
-            if number(cell.trim_ascii(), kind == ValueType::Int, has_comma, out) {
+            if number(cell.trim_ascii(), kind == ValueType::Int, numbers, out) {
                 return Ok(());
             }
         }
@@ -114,7 +122,7 @@ pub(super) fn is_json_number(cell: &[u8]) -> bool {
 
 /// Writes a number in any of the spellings of tables; whether it is one.
 #[inline]
-fn number(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> bool {
+fn number(cell: &[u8], is_whole: bool, numbers: Numbers, out: &mut Vec<u8>) -> bool {
     if is_json_number(cell) {
         // Tables of numbers often write whole numbers with places.
         if is_whole
@@ -127,11 +135,11 @@ fn number(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> bo
         }
         return true;
     }
-    uncommon(cell, is_whole, has_comma, out)
+    uncommon(cell, is_whole, numbers, out)
 }
 
 #[cold]
-fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> bool {
+fn uncommon(cell: &[u8], is_whole: bool, numbers: Numbers, out: &mut Vec<u8>) -> bool {
     let (sign, digits): (&[u8], &[u8]) = match cell {
         [b'-', digits @ ..] => (b"-", digits),
         [b'+', digits @ ..] => (b"", digits),
@@ -139,7 +147,7 @@ fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> 
     };
     let lower = digits.to_ascii_lowercase();
     match &lower[..] {
-        b"nan" => out.extend_from_slice(NAN),
+        b"nan" => out.extend_from_slice(if numbers.takes_nan { NAN } else { b"null" }),
         b"inf" | b"infinity" => {
             out.extend_from_slice(sign);
             // JSON has no infinity; this is rounded to it.
@@ -147,7 +155,7 @@ fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> 
         }
         _ => {
             let mut own = sign.to_vec();
-            if has_comma
+            if numbers.has_comma
                 && digits.iter().filter(|byte| **byte == b',').count() == 1
                 && !digits.contains(&b'.')
             {
@@ -167,7 +175,7 @@ fn uncommon(cell: &[u8], is_whole: bool, has_comma: bool, out: &mut Vec<u8>) -> 
             if own.last() == Some(&b'.') {
                 own.pop();
             }
-            return is_json_number(&own) && number(&own, is_whole, false, out);
+            return is_json_number(&own) && number(&own, is_whole, Numbers::default(), out);
         }
     }
     true
@@ -224,7 +232,8 @@ mod tests {
     fn cells_become_values_of_their_types() {
         let of = |cell: &str, kind, has_comma| {
             let mut out = Vec::new();
-            write(cell.as_bytes(), kind, has_comma, &mut out).unwrap();
+            let numbers = Numbers { has_comma, takes_nan: true };
+            write(cell.as_bytes(), kind, numbers, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let cases = [
@@ -259,6 +268,9 @@ mod tests {
             assert_eq!(of(cell, kind, false), expected, "{cell} {kind:?}");
         }
         assert_eq!(of("-1,5", Some(ValueType::Float), true), "-1.5");
-        assert!(write(b"\xff", None, false, &mut Vec::new()).is_err());
+        let mut json = Vec::new();
+        write(b"nan", Some(ValueType::Float), Numbers::default(), &mut json).unwrap();
+        assert_eq!(json, b"null");
+        assert!(write(b"\xff", None, Numbers::default(), &mut Vec::new()).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use csv::ByteRecord;
 use rondel_event::{Path, Segment, ValueType};
 
-use super::cells;
+use super::cells::{self, Numbers};
 use crate::recording::WantedField;
 
 /// The highest index of an element of an array in the name of a column.
@@ -21,9 +21,9 @@ pub(super) enum Form {
     /// Texts with a mark before each.
     #[cfg(feature = "parquet")]
     Marked,
-    /// Values in JSON with NaN, and whether NaN may be written.
+    /// Values in JSON with NaN.
     #[cfg(feature = "parquet")]
-    Json { takes_nan: bool },
+    Json,
 }
 
 /// The path that a column's name means: `pose.x`, `ranges[3]`; where slashes separate, also `pose/x` and `ranges.3`.
@@ -100,7 +100,7 @@ pub(super) fn begins_alike(field: &Path, name: &str) -> bool {
 pub(super) struct Layout {
     fields: Vec<Field>,
     root: Node,
-    has_comma: bool,
+    numbers: Numbers,
 }
 
 /// A column that is a field.
@@ -123,19 +123,15 @@ struct Node {
 
 impl Layout {
     pub(super) fn new(fields: Vec<Field>, has_comma: bool) -> Layout {
-        let mut layout = Layout { fields, root: Node::default(), has_comma };
+        let numbers = Numbers { has_comma, takes_nan: false };
+        let mut layout = Layout { fields, root: Node::default(), numbers };
         layout.plan(|_| Some(None));
         layout
     }
 
     /// Reads these fields, as values of these types. Fields that contain them or are contained in them are kept.
     pub(super) fn want(&mut self, wanted: &[WantedField]) {
-        #[cfg(feature = "parquet")]
-        for field in &mut self.fields {
-            if let Form::Json { takes_nan } = &mut field.form {
-                *takes_nan = true;
-            }
-        }
+        self.numbers.takes_nan = true;
         // Of columns such as `p` and `p.x` those count that are wanted themselves.
         let own: Vec<Own> = wanted.iter().map(|field| Own::of(&self.fields, &field.path)).collect();
         self.plan(|path| {
@@ -195,7 +191,7 @@ impl Layout {
     /// The column whose cell is no text.
     #[inline]
     pub(super) fn write(&self, row: &ByteRecord, out: &mut Vec<u8>) -> Result<(), usize> {
-        if !self.root.write(row, self.has_comma, out)? {
+        if !self.root.write(row, self.numbers, out)? {
             out.extend_from_slice(b"{}");
         }
         Ok(())
@@ -223,18 +219,18 @@ impl Node {
     }
 
     /// Writes the value, if there is one; whether there is.
-    fn write(&self, row: &ByteRecord, has_comma: bool, out: &mut Vec<u8>) -> Result<bool, usize> {
+    fn write(&self, row: &ByteRecord, numbers: Numbers, out: &mut Vec<u8>) -> Result<bool, usize> {
         if let Some((column, form)) = self.cell {
             let cell = row.get(column).unwrap_or_default();
             if !cell.is_empty() {
                 match form {
-                    Form::Cell(kind) => cells::write(cell, kind, has_comma, out).map_err(|()| column)?,
+                    Form::Cell(kind) => cells::write(cell, kind, numbers, out).map_err(|()| column)?,
                     #[cfg(feature = "parquet")]
                     Form::Marked => cells::text(&cell[1..], out).map_err(|()| column)?,
                     #[cfg(feature = "parquet")]
-                    Form::Json { takes_nan: true } => out.extend_from_slice(cell),
+                    Form::Json if numbers.takes_nan => out.extend_from_slice(cell),
                     #[cfg(feature = "parquet")]
-                    Form::Json { takes_nan: false } => cells::without_nan(cell, out),
+                    Form::Json => cells::without_nan(cell, out),
                 }
                 return Ok(true);
             }
@@ -248,7 +244,7 @@ impl Node {
                     out.push(b',');
                 }
                 out.extend_from_slice(name);
-                if node.write(row, has_comma, out)? {
+                if node.write(row, numbers, out)? {
                     end = out.len();
                 } else {
                     out.truncate(end);
@@ -271,7 +267,7 @@ impl Node {
                     out.push(b',');
                 }
                 next = index + 1;
-                if node.write(row, has_comma, out)? {
+                if node.write(row, numbers, out)? {
                     end = out.len();
                 } else {
                     out.extend_from_slice(b"null");

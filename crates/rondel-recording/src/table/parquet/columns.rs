@@ -73,7 +73,7 @@ pub(super) fn of(schema: &SchemaDescriptor) -> Vec<Column> {
         };
         let is_marked = is_text && !is_list;
         let form = match (is_list, is_marked) {
-            (true, _) => Form::Json { takes_nan: false },
+            (true, _) => Form::Json,
             (false, true) => Form::Marked,
             (false, false) => Form::Cell(kind),
         };
