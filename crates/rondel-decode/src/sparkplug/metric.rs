@@ -1,8 +1,11 @@
 //! The parts of a payload, `org.eclipse.tahu.protobuf.Payload`, and how they are written in CBOR.
 
+use std::ops::RangeInclusive;
+
 use crate::binary::put;
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::protobuf::wire::{FIXED32, FIXED64, LENGTH, Reader, VARINT};
+use crate::sink::Scalar;
 
 /// Metrics of templates, and sets of properties in properties, are nested at most this deep.
 const MAX_DEPTH: u32 = 16;
@@ -68,6 +71,9 @@ const DATATYPES: [&str; 35] = [
     "StringArray",
     "DateTimeArray",
 ];
+
+/// The data types whose bytes are the elements of an array.
+const ARRAYS: RangeInclusive<u8> = 22..=34;
 
 /// A value, without the meaning that its data type gives it.
 #[derive(Clone, Copy, Default)]
@@ -136,6 +142,24 @@ impl<'m> Metric<'m> {
         self.datatype == 0
             && !self.is_null
             && matches!(self.value, Raw::Int(_) | Raw::Long(_) | Raw::Bytes(_))
+    }
+
+    /// The value, where it has no parts.
+    #[inline(always)]
+    pub(super) fn scalar(&self, datatype: u8) -> Scalar<'m> {
+        let whole = |value| integer(value, datatype).map_or(Scalar::Large(value as f64), Scalar::Int);
+        match self.value {
+            _ if self.is_null => Scalar::Null,
+            Raw::None => Scalar::Null,
+            Raw::Int(value) => whole(value.into()),
+            Raw::Long(value) => whole(value),
+            Raw::Float(value) => Scalar::Float(value.into()),
+            Raw::Double(value) => Scalar::Float(value),
+            Raw::Bool(value) => Scalar::Bool(value),
+            Raw::Text(text) => Scalar::Text(text),
+            Raw::Bytes(bytes) if !ARRAYS.contains(&datatype) => Scalar::Bytes(bytes.len() as u64),
+            _ => Scalar::Other,
+        }
     }
 
     /// The integer that is its value.
@@ -253,9 +277,8 @@ fn write_value(
 ) -> Parsed<()> {
     match value {
         Raw::None => put::null(out),
-        // Writers extend the sign to 32 bits, or do not.
-        Raw::Int(value) => write_integer(value.into(), value as i32, datatype, out),
-        Raw::Long(value) => write_integer(value, value as i32, datatype, out),
+        Raw::Int(value) => write_integer(value.into(), datatype, out),
+        Raw::Long(value) => write_integer(value, datatype, out),
         Raw::Float(value) => put::single(value, out),
         Raw::Double(value) => put::double(value, out),
         Raw::Bool(value) => put::boolean(value, out),
@@ -279,14 +302,23 @@ fn write_value(
     Ok(())
 }
 
-fn write_integer(value: u64, low: i32, datatype: u8, out: &mut Vec<u8>) {
+/// The integer that a number without a sign is by its data type; `None` if it is beyond the signed 64-bit range. Writers
+/// extend the sign to 32 bits, or do not.
+#[inline(always)]
+fn integer(value: u64, datatype: u8) -> Option<i64> {
     match datatype {
-        1 => put::integer((low as i8).into(), out),
-        2 => put::integer((low as i16).into(), out),
-        3 => put::integer(low.into(), out),
-        // An integer of 64 bits in a field of 32 is not negative.
-        4 => put::integer(value as i64, out),
-        _ => put::unsigned(value, out),
+        1 => Some((value as i8).into()),
+        2 => Some((value as i16).into()),
+        3 => Some((value as i32).into()),
+        4 => Some(value as i64),
+        _ => i64::try_from(value).ok(),
+    }
+}
+
+fn write_integer(value: u64, datatype: u8, out: &mut Vec<u8>) {
+    match integer(value, datatype) {
+        Some(value) => put::integer(value, out),
+        None => put::unsigned(value, out),
     }
 }
 

@@ -13,9 +13,10 @@
 //! metric that it cannot resolve refuses its message. A death makes the metrics of its node or device unknown.
 //!
 //! Times are in milliseconds, whatever the unit of the topic. The payload becomes CBOR, of the metrics that are read, and
-//! a [`BinaryDecoder`] reads that.
+//! a [`BinaryDecoder`] reads that; messages of data of which only values are read are read at once.
 
 mod address;
+mod direct;
 mod metric;
 mod nodes;
 
@@ -30,7 +31,8 @@ use crate::cdr::{PlanError, PlanErrorKind};
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::message::Text;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
-use crate::sink::NoNumber;
+use crate::sink::{NoNumber, Refused};
+use direct::Direct;
 use metric::{Attributes, Metric, NAMED};
 use nodes::{Born, Names, Nodes, Place};
 
@@ -51,6 +53,8 @@ const KEPT: usize = 1 << 20;
 pub struct SparkplugDecoder {
     inner: BinaryDecoder,
     reads: Reads,
+    /// How messages of data are read that need not be written again.
+    direct: Option<Direct>,
     /// Whether metrics of commands are read.
     reads_commands: bool,
     nodes: Nodes,
@@ -82,6 +86,14 @@ struct Reads {
     slots: Vec<Box<[Slot]>>,
     /// The slots of everything that is read of metrics.
     all: Box<[Slot]>,
+}
+
+/// A metric with its name and data type.
+struct Resolved<'m> {
+    metric: Metric<'m>,
+    /// The number of its name; `None` if no birth has named it, and it has its name itself.
+    number: Option<u32>,
+    datatype: u8,
 }
 
 /// The metrics that have no value any more after a message.
@@ -187,9 +199,11 @@ impl SparkplugDecoder {
             return Err(errors);
         }
         let unit = TimeUnit::Milliseconds;
+        let reads = Reads::new(projection, time);
         Ok(SparkplugDecoder {
             inner: BinaryDecoder::new(BinaryFormat::Cbor, topic, projection, time, unit)?,
-            reads: Reads::new(projection, time),
+            direct: Direct::new(topic, projection, time, &reads.names),
+            reads,
             reads_commands: false,
             nodes: Nodes::default(),
             places: Vec::new(),
@@ -236,6 +250,12 @@ impl SparkplugDecoder {
     /// [`MessageError`] when the payload is not a message, a metric cannot be resolved, or the time is none; the block is
     /// as it was then.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
+        if let Named::Metrics(place) = self.current
+            && place.kind == Kind::Data
+            && self.direct.is_some()
+        {
+            return self.decode_data(place, payload, time, block);
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         let ended = self.rewrite(payload, &mut scratch).map_err(|fault| fault.into_error());
@@ -304,21 +324,31 @@ impl SparkplugDecoder {
 
     /// Writes a metric of a message of data, if it is read.
     fn metric(&self, place: Option<Place>, part: Reader<'_>, out: &mut Vec<u8>) -> Parsed<()> {
+        let Some(Resolved { metric, number, datatype }) = self.resolve(place, part)? else { return Ok(()) };
+        let name = metric.name.or_else(|| Some(self.reads.names.get(number?)));
+        metric.write(name, datatype, self.reads.attributes, out)?;
+        put::room(part.at, out)
+    }
+
+    /// A metric of a message of data with its name and data type, if it is read.
+    #[inline(always)]
+    fn resolve<'m>(&self, place: Option<Place>, part: Reader<'m>) -> Parsed<Option<Resolved<'m>>> {
+        let Reads { names, .. } = &self.reads;
         // Most begin with what decides whether they are read.
         let mut first = part;
-        if !first.is_at_end() && !self.reads.names.takes_all() {
+        if !first.is_at_end() && !names.takes_all() {
             match first.tag()? {
                 (1, LENGTH) => {
                     let name = first.part()?;
-                    if self.reads.names.number(&name.bytes[name.at..]).is_none() {
-                        return Ok(());
+                    if names.number(&name.bytes[name.at..]).is_none() {
+                        return Ok(None);
                     }
                 }
                 (2, VARINT) => {
                     let alias = first.varint()?;
                     let known = place.and_then(|place| self.nodes.metric(place, alias));
                     if known.is_some_and(|known| known.name().is_none()) {
-                        return Ok(());
+                        return Ok(None);
                     }
                 }
                 _ => {}
@@ -326,29 +356,23 @@ impl SparkplugDecoder {
         }
         let metric = Metric::read(part)?;
         let known = metric.alias.and_then(|alias| self.nodes.metric(place?, alias));
-        let (name, datatype) = match (metric.name, known) {
-            (Some(name), known) => {
-                let number = self.reads.names.number(name);
-                if number.is_none() && !self.reads.names.takes_all() {
-                    return Ok(());
-                }
-                let born =
-                    || known.map(|known| known.datatype).or_else(|| self.nodes.datatype(place?, number?));
-                let datatype = if metric.datatype == 0 { born() } else { Some(metric.datatype) };
-                if datatype.is_none() && metric.needs_datatype() {
-                    return Err(Fault::new(part.at, MessageErrorKind::NoBirth(None)));
-                }
-                (name, datatype.unwrap_or(0))
-            }
-            (None, Some(known)) => {
-                let Some(name) = known.name() else { return Ok(()) };
-                let datatype = if metric.datatype == 0 { known.datatype } else { metric.datatype };
-                (self.reads.names.get(name), datatype)
-            }
+        let number = match (metric.name, known) {
+            (Some(name), _) => names.number(name),
+            (None, Some(known)) => known.name(),
             (None, None) => return Err(Fault::new(part.at, MessageErrorKind::NoBirth(metric.alias))),
         };
-        metric.write(Some(name), datatype, self.reads.attributes, out)?;
-        put::room(part.at, out)
+        if number.is_none() && !(names.takes_all() && metric.name.is_some()) {
+            return Ok(None);
+        }
+        let born = || {
+            let by_name = || self.nodes.datatype(place?, number?);
+            known.map(|known| known.datatype).or_else(by_name)
+        };
+        let datatype = if metric.datatype == 0 { born() } else { Some(metric.datatype) };
+        if datatype.is_none() && metric.needs_datatype() {
+            return Err(Fault::new(part.at, MessageErrorKind::NoBirth(None)));
+        }
+        Ok(Some(Resolved { metric, number, datatype: datatype.unwrap_or(0) }))
     }
 
     /// Takes the metrics of a birth, and writes those that are read.
@@ -397,14 +421,18 @@ impl SparkplugDecoder {
         Ok(self.nodes.end(place).map_or(Ended::All, Ended::Names))
     }
 
+    fn refused(&self) -> Refused {
+        self.direct.as_ref().map_or_else(Refused::default, |direct| direct.refused)
+    }
+
     /// Returns how many values so far had another type than the program reads.
     pub fn mistyped(&self) -> u64 {
-        self.inner.mistyped()
+        self.inner.mistyped() + self.refused().count
     }
 
     /// Returns how many numbers so far were NaN.
     pub fn not_numbers(&self) -> u64 {
-        self.inner.not_numbers()
+        self.inner.not_numbers() + self.refused().not_numbers
     }
 
     /// Returns how many elements of arrays so far were NaN, and were left out.
@@ -414,12 +442,12 @@ impl SparkplugDecoder {
 
     /// Returns the slot of an integer beyond the signed 64-bit range, if one was read so far.
     pub fn too_large(&self) -> Option<Slot> {
-        self.inner.too_large()
+        self.inner.too_large().or(self.refused().too_large())
     }
 
     /// Returns the first text so far that should be a number and is none.
     pub fn no_number(&self) -> Option<NoNumber> {
-        self.inner.no_number()
+        self.inner.no_number().or(self.refused().no_number)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{Encoding, MessageWriter};
 use rondel_event::{Field, Layout, Named as NamedSegment, ValueType};
 
 /// Writes fields of Protobuf.
-#[derive(Default, Clone)]
+#[derive(Clone, Debug, Default)]
 struct Message(Vec<u8>);
 
 impl Message {
@@ -294,6 +294,54 @@ proptest::proptest! {
         let writer = MessageWriter::new(Encoding::SparkplugB, None, JsonForm::READABLE).unwrap();
         if writer.write(&payload, 100_000, &mut out).is_ok() {
             proptest::prop_assert!(crate::json::check(&out).is_ok(), "{}", String::from_utf8_lossy(&out));
+        }
+    }
+}
+
+/// Random messages, mostly well formed.
+fn messages() -> impl proptest::strategy::Strategy<Value = Vec<(usize, Vec<u8>)>> {
+    use proptest::prelude::*;
+    let value = (0..9_u8, any::<u64>()).prop_map(|(kind, value)| match kind {
+        0 => message().number(10, value & 0xffff_ffff),
+        1 | 2 => message().number(11, value),
+        3 => message().float(12, f32::from_bits(value as u32)),
+        4 => message().number(14, value & 1),
+        5 => message().part(15, "21.5"),
+        6 => message().part(16, [1, 2, 3, 4]),
+        7 => message().number(7, 1),
+        _ => message().part(18, [0x22, 1, b'x']),
+    });
+    let metric = (0..4_usize, 0..4_u64, 0..3_u8, 0..35_u64, value);
+    let metric = metric.prop_map(|(name, alias, form, datatype, value)| {
+        let name = ["Temp", "Count", "Far/Away", "Other"][name];
+        let begin = match form {
+            0 => message().part(1, name),
+            1 => message().number(2, alias),
+            _ => message().part(1, name).number(2, alias),
+        };
+        let begin = if datatype % 2 == 0 { begin.number(4, datatype) } else { begin };
+        Message([begin.0, value.0].concat())
+    });
+    let payload = proptest::collection::vec(metric, 0..5).prop_map(|metrics| payload(&metrics));
+    proptest::collection::vec((0..5_usize, payload), 1..8)
+}
+
+proptest::proptest! {
+    #[test]
+    fn values_are_read_alike_at_once_and_in_two_steps(messages in messages()) {
+        let (mut at_once, mut in_steps) = (Reader::new(), Reader::new());
+        assert!(at_once.decoder.direct.is_some());
+        in_steps.decoder.direct = None;
+        let device = "spBv1.0/plant/DDATA/press/arm";
+        for (name, payload) in messages {
+            let name = [BIRTH, DATA, DEATH, "spBv1.0/plant/DBIRTH/press/arm", device][name];
+            let (one, other) = (at_once.read(name, &payload), in_steps.read(name, &payload));
+            proptest::prop_assert_eq!(one.is_ok(), other.is_ok());
+            if one.is_ok() {
+                proptest::prop_assert_eq!(one, other);
+            }
+            let counts = |of: &SparkplugDecoder| (of.mistyped(), of.not_numbers(), of.too_large());
+            proptest::prop_assert_eq!(counts(&at_once.decoder), counts(&in_steps.decoder));
         }
     }
 }
