@@ -29,7 +29,7 @@ property dry = room.records[n == \"urn:dev:mac:0024be:hum\"].v < 70 or room.reco
 property closed = once[0, 20 s] not room.records[n == \"urn:dev:mac:0024be:window\"].vb
 property mode = room.records[n == \"urn:dev:ow:10e2/mode\"].vs != \"ä\\\"\\\\\"
 property unit = room.records[n == \"urn:dev:mac:0024be:temp\"].u == \"Cel\"
-property fresh = room.time - prev(room.time) < 60 s
+property fresh = room.time - prev(room.time) < 60
 property order = room.records[n == \"urn:dev:ow:10e2/temp\"].t <= room.time
 ";
 

@@ -63,7 +63,8 @@ class Edge:
         for name, datatype, value in metrics:
             metric = payload.metrics.add()
             is_birth = kind == "BIRTH"
-            alias = self.aliases.get((source, name))
+            # A will is written before the birth that gives aliases.
+            alias = None if name == "bdSeq" and not is_birth else self.aliases.get((source, name))
             if is_birth or not by_alias or alias is None:
                 metric.name = name
             if alias is not None and (is_birth or by_alias):
