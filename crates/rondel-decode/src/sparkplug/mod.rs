@@ -334,30 +334,38 @@ impl SparkplugDecoder {
     #[inline(always)]
     fn resolve<'m>(&self, place: Option<Place>, part: Reader<'m>) -> Parsed<Option<Resolved<'m>>> {
         let Reads { names, .. } = &self.reads;
+        let known_as = |alias: u64| place.and_then(|place| self.nodes.metric(place, alias));
         // Most begin with what decides whether they are read.
-        let mut first = part;
+        let (mut first, mut by_name, mut by_alias) = (part, None, None);
         if !first.is_at_end() && !names.takes_all() {
             match first.tag()? {
                 (1, LENGTH) => {
                     let name = first.part()?;
-                    if names.number(&name.bytes[name.at..]).is_none() {
-                        return Ok(None);
-                    }
+                    let name = &name.bytes[name.at..];
+                    let Some(number) = names.number(name) else { return Ok(None) };
+                    by_name = Some((name.as_ptr(), number));
                 }
                 (2, VARINT) => {
                     let alias = first.varint()?;
-                    let known = place.and_then(|place| self.nodes.metric(place, alias));
+                    let known = known_as(alias);
                     if known.is_some_and(|known| known.name().is_none()) {
                         return Ok(None);
                     }
+                    by_alias = Some((alias, known));
                 }
                 _ => {}
             }
         }
         let metric = Metric::read(part)?;
-        let known = metric.alias.and_then(|alias| self.nodes.metric(place?, alias));
+        let known = match by_alias {
+            Some((alias, known)) if metric.alias == Some(alias) => known,
+            _ => metric.alias.and_then(known_as),
+        };
         let number = match (metric.name, known) {
-            (Some(name), _) => names.number(name),
+            (Some(name), _) => match by_name {
+                Some((first, number)) if first == name.as_ptr() => Some(number),
+                _ => names.number(name),
+            },
             (None, Some(known)) => known.name(),
             (None, None) => return Err(Fault::new(part.at, MessageErrorKind::NoBirth(metric.alias))),
         };
