@@ -16,6 +16,7 @@ use crate::schema::Schema;
 use crate::senml::SenmlDecoder;
 use crate::sink::NoNumber;
 use crate::sparkplug::SparkplugDecoder;
+use crate::tables::TableDecoder;
 
 /// The encoding of the payloads of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -180,6 +181,8 @@ pub enum Decoder {
     Sparkplug(Box<SparkplugDecoder>),
     /// Measurements by SenML, which need no schema.
     Senml(SenmlDecoder),
+    /// Any other, with tables of the elements of arrays.
+    Tables(Box<TableDecoder>),
     /// None yet: the type is still to be [learnt](Decoder::learn).
     Awaiting(Box<AwaitingDecoder>),
 }
@@ -248,6 +251,12 @@ impl Decoder {
         time: Option<&Path>,
         time_unit: TimeUnit,
     ) -> Result<Decoder, DecoderError> {
+        let has_table = projection.fields.iter().any(|field| matches!(field.read, Read::Table(_)));
+        if has_table && encoding != Encoding::Json {
+            let of = (encoding, message_type);
+            let decoder = TableDecoder::new(of, topic, projection, time, time_unit)?;
+            return Ok(Decoder::Tables(Box::new(decoder)));
+        }
         let binary = |format| {
             let decoder = BinaryDecoder::new(format, topic, projection, time, time_unit);
             decoder.map(Decoder::Binary).map_err(DecoderError::Fields)
@@ -388,6 +397,7 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Sparkplug(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
             Decoder::Senml(decoder) => decoder.decode(payload, time, block).map_err(DecodeError::Message),
+            Decoder::Tables(decoder) => decoder.decode(payload, time, block),
             Decoder::Awaiting(awaiting) => Err(DecodeError::NoType(awaiting.encoding)),
         }
     }
@@ -403,6 +413,7 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.mistyped(),
             Decoder::Sparkplug(decoder) => decoder.mistyped(),
             Decoder::Senml(decoder) => decoder.mistyped(),
+            Decoder::Tables(decoder) => decoder.total(Decoder::mistyped) + decoder.too_many(),
             Decoder::Awaiting(_) => 0,
         }
     }
@@ -419,6 +430,7 @@ impl Decoder {
             Decoder::Senml(decoder) => decoder.not_numbers(),
             Decoder::Json(decoder) => decoder.not_numbers(),
             Decoder::Awaiting(_) => 0,
+            Decoder::Tables(decoder) => decoder.total(Decoder::not_numbers),
         }
     }
 
@@ -433,6 +445,7 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.no_number(),
             Decoder::Sparkplug(decoder) => decoder.no_number(),
             Decoder::Senml(decoder) => decoder.no_number(),
+            Decoder::Tables(decoder) => decoder.messages.no_number(),
             Decoder::Awaiting(_) => None,
         }
     }
@@ -441,6 +454,7 @@ impl Decoder {
     pub fn guessed_wide(&self) -> Option<(u64, WideForm)> {
         match self {
             Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.guessed_wide(),
+            Decoder::Tables(decoder) => decoder.messages.guessed_wide(),
             _ => None,
         }
     }
@@ -455,6 +469,7 @@ impl Decoder {
             Decoder::Json(decoder) => decoder.left_out(),
             Decoder::Sparkplug(decoder) => decoder.left_out(),
             Decoder::Senml(decoder) => decoder.left_out(),
+            Decoder::Tables(decoder) => decoder.total(Decoder::left_out),
             Decoder::Plain(_) | Decoder::Awaiting(_) => 0,
         }
     }
@@ -470,6 +485,7 @@ impl Decoder {
             Decoder::Plain(decoder) => decoder.too_large(),
             Decoder::Sparkplug(decoder) => decoder.too_large(),
             Decoder::Senml(decoder) => decoder.too_large(),
+            Decoder::Tables(decoder) => decoder.messages.too_large(),
             Decoder::Awaiting(_) => None,
         }
     }

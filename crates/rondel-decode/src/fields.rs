@@ -87,6 +87,10 @@ impl<'p> Fields<'p> {
     pub(crate) fn new(projection: &'p Projection, time: Option<&'p Path>) -> Fields<'p> {
         let mut root = Fields::default();
         for field in &projection.fields {
+            // Tables are read by decoders of their own.
+            if matches!(field.read, Read::Table(_)) {
+                continue;
+            }
             root.at(&field.path).wants.push(match &field.read {
                 Read::Value(ValueType::Float) if field.exact => Want::Exact(field.slot),
                 Read::Value(value_type) => Want::Value(*value_type, field.slot),
@@ -96,7 +100,7 @@ impl<'p> Fields<'p> {
                 // As conditions whose result is a text.
                 Read::Witness(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
                 Read::Length => Want::Length(field.slot),
-                Read::IsNan => Want::IsNan(field.slot),
+                Read::IsNan | Read::Table(_) => Want::IsNan(field.slot),
             });
         }
         if let Some(time) = time {

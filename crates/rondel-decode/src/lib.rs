@@ -35,6 +35,7 @@ pub mod schema;
 pub mod senml;
 mod sink;
 pub mod sparkplug;
+mod tables;
 mod typed;
 
 pub use cdr::{PlanError, PlanErrorKind};

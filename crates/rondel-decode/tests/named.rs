@@ -10,7 +10,8 @@ use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
 use rondel_event::{
-    Block, Comparison, Condition, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, ValueType,
+    Block, Comparison, Condition, Field, Layout, Named, PackedTable, Path, Projection, Quantifier, Read, Segment,
+    Slot, Table, TableCell, Test, TimeUnit, Timestamp, TopicId, ValueType,
 };
 use serde_json::{Value, json};
 
@@ -441,6 +442,102 @@ fn damaged_messages_do_no_harm() {
                 changed[end] ^= 1 << (seed % 8);
                 let _ = decoder.decode(&changed, Timestamp::ZERO, &mut block);
             }
+        }
+    }
+}
+
+/// A field of the element that a parameter names.
+fn of_each(array: &str, key: &str, is_parallel: bool, rest: &[&str], read: Read, slot: Slot) -> Field {
+    let named = Named::of_parameter(Path::keys([key]), "n", is_parallel);
+    let rest = rest.iter().map(|key| Segment::Key((*key).into()));
+    let array = [Segment::Key(array.into()), Segment::Named(Box::new(named))];
+    Field { path: Path(array.into_iter().chain(rest).collect()), read, slot, exact: false }
+}
+
+/// The rows of a table, with the length of an array that differs.
+fn unpacked(table: &Table, text: &[u8]) -> (Option<u64>, Vec<Vec<Found>>) {
+    let mut packed = PackedTable::new(text).unwrap();
+    let found = |cell: TableCell<'_>| match cell {
+        TableCell::Absent => Found::Absent,
+        TableCell::Invalid => Found::Invalid,
+        TableCell::Bool(value) => Found::Bool(value),
+        TableCell::Int(value) => Found::Int(value),
+        TableCell::Float(value) => Found::Float(value),
+        TableCell::Text(text) => Found::Text(String::from_utf8(text.to_vec()).unwrap()),
+    };
+    assert_eq!(table.of_message().count(), 0);
+    let rows = (0..packed.rows).map(|_| table.of_element().map(|_| found(packed.cell())).collect()).collect();
+    (packed.other, rows)
+}
+
+/// Every element of a message is a row of a table, in every encoding.
+#[test]
+fn tables_have_every_element_in_every_encoding() {
+    let (text, int) = (Read::Value(ValueType::String), Read::Value(ValueType::Int));
+    let joints = vec![
+        of_each("name", "name", true, &[], text.clone(), Slot::String(0)),
+        of_each("position", "name", true, &[], FLOAT, Slot::Float(0)),
+    ];
+    let items = vec![
+        of_each("items", "id", false, &["id"], text, Slot::String(1)),
+        of_each("items", "id", false, &["value"], FLOAT, Slot::Float(1)),
+        of_each("items", "id", false, &["number"], int, Slot::Int(0)),
+        of_each("items", "id", false, &["parts"], Read::Length, Slot::Int(1)),
+    ];
+    let table = |fields: Vec<Field>| std::sync::Arc::new(Table { key: fields[0].path.clone(), fields });
+    let tables = [table(joints), table(items)];
+    let field = |(column, table): (u32, &std::sync::Arc<Table>)| Field {
+        path: Table::array(&table.key),
+        read: Read::Table(table.clone()),
+        slot: Slot::String(column),
+        exact: false,
+    };
+    let projection = Projection { fields: (0..).zip(&tables).map(field).collect() };
+    let layout = Layout { topics: 1, strings: 2, ..Layout::default() };
+    let cdr_type = cdr_type(MSG).unwrap();
+    let descriptors = Descriptors::from_bytes(&proto()).unwrap().message("Root").unwrap();
+    let proto_type = MessageType::Protobuf(descriptors);
+    let mut decoders = [
+        (Encoding::Json, None),
+        (Encoding::Cbor, None),
+        (Encoding::Msgpack, None),
+        (Encoding::Cdr, Some(&cdr_type)),
+        (Encoding::Protobuf, Some(&proto_type)),
+    ]
+    .map(|(encoding, of)| {
+        let decoder = Decoder::new(encoding, of, TopicId(0), &projection, None, TimeUnit::Seconds);
+        (encoding, decoder.unwrap())
+    });
+    for seed in 0..cases() {
+        let mut source = Random(seed);
+        let mut message = random(&mut source);
+        if seed % 16 == 0 {
+            // More than there is room for at first. No length of Protobuf is above 127.
+            message.names = vec!["", "wrist"].repeat(10);
+        }
+        let is_name_last = source.one_in(2);
+        let (names, positions) = (message.names.len(), message.positions.len());
+        let joint = |(at, name): (usize, &&str)| {
+            let position = message.positions.get(at).map_or(Found::Invalid, |value| Found::Float(*value));
+            vec![Found::Text((*name).to_owned()), position]
+        };
+        let item = |item: &Item| {
+            let id = Found::Text(item.id.to_owned());
+            vec![id, Found::Float(item.value), Found::Int(item.number), Found::Int(item.parts.len() as i64)]
+        };
+        let other = (names != positions).then_some(positions as u64);
+        let expected = [
+            (other, message.names.iter().enumerate().map(joint).collect::<Vec<_>>()),
+            (None, message.items.iter().map(item).collect()),
+        ];
+        for (encoding, decoder) in &mut decoders {
+            let mut block = Block::new(layout);
+            decoder.decode(&payload(*encoding, &message, is_name_last), Timestamp::ZERO, &mut block).unwrap();
+            for (column, (table, expected)) in (0..).zip(tables.iter().zip(&expected)) {
+                let found = unpacked(table, block.text(column, 0));
+                assert_eq!(found, *expected, "seed {seed}, {encoding}: {message:?}");
+            }
+            assert_eq!(decoder.mistyped(), 0, "seed {seed}, {encoding}: {message:?}");
         }
     }
 }

@@ -415,6 +415,43 @@ impl Block {
         self.arrived |= 1 << row;
     }
 
+    /// Adds the event in `row` of another block with the same layout, with its values in these columns; returns its row.
+    ///
+    /// # Panics
+    /// As [`Block::push`].
+    pub fn push_copy(&mut self, other: &Block, row: usize, topic: TopicId, slots: &[Slot]) -> usize {
+        let to = self.push(topic, other.time(row));
+        self.copy_stamp(other, row, to);
+        for &slot in slots {
+            let (present, valid) = (other.present(slot) >> row & 1 == 1, other.invalid(slot) >> row & 1 == 0);
+            match slot {
+                _ if !present => {}
+                _ if !valid => self.set_invalid(slot, to),
+                Slot::Bool(at) => self.set_bool(at, to, other.bools(at).values >> row & 1 == 1),
+                Slot::Int(at) => self.set_int(at, to, other.ints(at).values[row]),
+                Slot::Float(at) => self.set_float(at, to, other.floats(at).values[row]),
+                Slot::String(at) => self.set_text(at, to, other.text(at, row)),
+            }
+        }
+        to
+    }
+
+    /// Gives the event in `row` the time of arrival and the number of one of another block.
+    pub fn copy_stamp(&mut self, other: &Block, from: usize, row: usize) {
+        if let Some(arrival) = other.arrival(from) {
+            self.set_arrival(row, arrival);
+        }
+        if let Some(number) = other.number(from) {
+            self.set_number(row, number);
+        }
+    }
+
+    /// Writes a text that a block held: its bytes in UTF-8.
+    pub fn set_text(&mut self, column: u32, row: usize, text: &[u8]) {
+        let cell = Cell::Text(0, u32::try_from(text.len()).unwrap_or(u32::MAX));
+        self.set_cell(Slot::String(column), row, cell, text);
+    }
+
     /// Makes the time of arrival of the event in `row` unknown.
     pub fn forget_arrival(&mut self, row: usize) {
         self.arrived &= !(1 << row);

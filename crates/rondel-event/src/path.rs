@@ -27,19 +27,28 @@ pub struct Named {
     /// Whether the names stand in another array, which is a member of the same object: the name at a position is that of
     /// the element at this position. Otherwise each element is an object with its name in it.
     pub is_parallel: bool,
+    /// The parameter of a `for each` that is the name, if no constant is: each instance reads its own element. Decoders
+    /// read such elements as rows of a [`Table`](crate::Table).
+    pub parameter: Option<Box<str>>,
 }
 
 impl Named {
     /// The element whose member at the path `key`, or in the parallel array with this path, is `name`.
     pub fn new(key: Path, name: Value, is_parallel: bool) -> Named {
         let condition = Condition { alternative: 0, path: key, test: Test::Equals(name) };
-        Named { condition, is_parallel }
+        Named { condition, is_parallel, parameter: None }
+    }
+
+    /// The element whose member at the path `key`, or in the parallel array with this path, is the value of a parameter.
+    pub fn of_parameter(key: Path, parameter: &str, is_parallel: bool) -> Named {
+        let condition = Condition { alternative: 0, path: key, test: Test::Present };
+        Named { condition, is_parallel, parameter: Some(parameter.into()) }
     }
 
     /// The element of the array of names that is the name: what a parallel one looks for.
     pub fn of_names(&self) -> Named {
         let condition = Condition { path: Path::default(), ..self.condition.clone() };
-        Named { condition, ..*self }
+        Named { condition, is_parallel: self.is_parallel, parameter: self.parameter.clone() }
     }
 
     /// Where the name stands.
@@ -88,7 +97,7 @@ impl fmt::Display for Named {
             }
             Some(Value::Int(number)) => write!(f, "{number}]"),
             Some(Value::Bool(truth)) => write!(f, "{truth}]"),
-            _ => f.write_str("?]"),
+            _ => write!(f, "{}]", self.parameter.as_deref().unwrap_or("?")),
         }
     }
 }
@@ -109,6 +118,40 @@ impl Path {
     /// ```
     pub fn keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Path {
         Path(keys.into_iter().map(|k| Segment::Key(k.into())).collect())
+    }
+
+    /// Returns the path of the array of which each instance of a `for each` reads its own element, and what lies between
+    /// it and the value.
+    pub fn of_each(&self) -> Option<(&[Segment], &Named, &[Segment])> {
+        self.0.iter().enumerate().find_map(|(at, segment)| match segment {
+            Segment::Named(named) if named.parameter.is_some() => {
+                Some((&self.0[..at], &**named, &self.0[at + 1..]))
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the path as `for each` names it, if it is that of the names of elements: `status.name` for
+    /// `status[name == n].name`; any other as it is.
+    pub fn as_listed(&self) -> Path {
+        match self.of_each() {
+            Some((array, named, rest)) => {
+                let key = &named.key().0[..];
+                let is_key =
+                    if named.is_parallel { rest.is_empty() && array.ends_with(key) } else { rest == key };
+                if is_key { Path([array, rest].concat()) } else { self.clone() }
+            }
+            None => self.clone(),
+        }
+    }
+
+    /// Returns the path of the same value in the element at a position of this array.
+    pub fn at_element(&self, index: u32) -> Path {
+        let segment = |segment: &Segment| match segment {
+            Segment::Named(named) if named.parameter.is_some() => Segment::Index(index),
+            other => other.clone(),
+        };
+        Path(self.0.iter().map(segment).collect())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Projections: the fields that a program reads.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use crate::{Comparison, Path, Value, ValueType};
+use crate::{Comparison, Path, Table, Value, ValueType};
 
 /// Column of a [`Block`](crate::Block) for the values of a field: its kind, and its index among the
 /// columns of that kind.
@@ -80,6 +81,9 @@ pub enum Read {
     /// Whether the number is NaN, as a boolean; null or another type is written as invalid. Decoders of JSON, which
     /// has no NaN, write nothing.
     IsNan,
+    /// The elements of the array of names at the path, as a [`Table`] in a text. Nothing is written if the message does not
+    /// carry the array.
+    Table(Arc<Table>),
 }
 
 /// Quantifier over the elements of an array, or a measure of them.

@@ -1,8 +1,9 @@
 //! What properties need and no message has brought: without it, a verdict says nothing about the system.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, Slot, TopicEvent, TopicId};
+use rondel_event::{Block, PackedTable, Path, Projection, Read, Slot, Table, TopicEvent, TopicId};
 use rondel_spec::{Bounds, Expr, ExprId, NeededField, Needs, Property, Spec, TimeModel};
 use serde_json::{Value, json};
 
@@ -224,6 +225,8 @@ struct MissingField {
     name: String,
     /// The slots of the field in a block.
     slots: Vec<Slot>,
+    /// The table that holds it, of a field of elements, and its place among their fields.
+    element: Option<(Slot, Arc<Table>, usize)>,
     /// Whether it came, but with no value that can be read.
     has_come: bool,
 }
@@ -234,12 +237,21 @@ impl MissingField {
         (self.needed.topic.0, self.needed.path.to_string(), self.needed.value)
     }
 
+    /// Whether it is read at all.
+    fn is_read(&self) -> bool {
+        !self.slots.is_empty() || self.element.is_some()
+    }
+
     /// Notes whether it came at all.
     fn note(&mut self, block: &Block) {
         self.has_come |= self.slots.iter().any(|slot| block.present(*slot) != 0);
     }
 
     fn is_in(&self, block: &Block) -> bool {
+        if let Some((Slot::String(column), table, at)) = &self.element {
+            let tables = (0..block.len()).filter_map(|row| PackedTable::new(block.text(*column, row)));
+            return tables.into_iter().any(|packed| packed.has_value(table, *at));
+        }
         let rows = |slot: &Slot| match self.needed.value {
             true => block.present(*slot) & !block.invalid(*slot),
             false => block.present(*slot),
@@ -264,11 +276,25 @@ impl Missing {
             let fields = projections.get(topic.index()).into_iter().flat_map(|projection| &projection.fields);
             fields.filter(|field| field.path == *path).map(|field| field.slot).collect::<Vec<Slot>>()
         };
+        let element = |topic: TopicId, path: &Path| {
+            let mut fields = projections.get(topic.index()).into_iter().flat_map(|all| &all.fields);
+            path.of_each()?;
+            fields.find_map(|field| match &field.read {
+                Read::Table(table) => {
+                    let at = table.of_element().position(|field| field.path == *path)?;
+                    Some((field.slot, Arc::clone(table), at))
+                }
+                _ => None,
+            })
+        };
         let field = |needed: NeededField| MissingField {
             name: match specification.is_formula {
                 true => needed.path.to_string(),
-                false => format!("{}.{}", spec.topics[needed.topic.index()].name, needed.path),
+                false => {
+                    format!("{}.{}", spec.topics[needed.topic.index()].name, needed.path.as_listed())
+                }
             },
+            element: element(needed.topic, &needed.path),
             slots: slots(needed.topic, &needed.path),
             has_come: false,
             needed,
@@ -276,7 +302,7 @@ impl Missing {
         Missing {
             topics: (0..spec.topics.len() as u32).map(TopicId).collect(),
             // What no message is asked for is folded away, and has no influence.
-            fields: all.into_iter().map(field).filter(|field| !field.slots.is_empty()).collect(),
+            fields: all.into_iter().map(field).filter(MissingField::is_read).collect(),
             unread: BTreeMap::new(),
         }
     }
@@ -381,7 +407,7 @@ impl Missing {
                 && self.fields.iter().any(|missing| missing.needed == **field)
         };
         let fields = needs.fields.iter().filter(is_missing).map(|field| {
-            let (topic, path) = (name(field.topic), field.path.to_string());
+            let (topic, path) = (name(field.topic), field.path.as_listed().to_string());
             if needed.is_of_events(field.topic) {
                 let text = format!("no event{} said whether a publisher is alive", on(&topic));
                 return (field.topic, Vacuous { kind: VacuousKind::Event, text, topic, field: None });

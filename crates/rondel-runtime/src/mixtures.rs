@@ -50,7 +50,8 @@ fn remedy(spec: &Spec, property: &Property, topic: &Topic) -> String {
     if let Some(slice) = slice {
         // A topic has a field for every parameter, or for none.
         let keys = slice.keys.iter().enumerate().map(|(i, key)| {
-            let fields = key.fields.iter().map(|(topic, path)| formula::field(spec, *topic, path));
+            let fields =
+                key.fields.iter().map(|(topic, path)| formula::field(spec, *topic, &path.as_listed()));
             let own = match parameters.get(i) {
                 Some(parameter) => format!("{}.{parameter}", topic.name),
                 None => format!("{}.…", topic.name),

@@ -17,7 +17,7 @@ use crate::chains::ChainStatistics;
 use crate::missing::{Missing, Needed, Vacuous, VacuousKind};
 use crate::notice::limit_text;
 use crate::omission::{Omission, Omissions, Reason};
-use crate::text::{counted, parameters_text};
+use crate::text::{counted, grouped, parameters_text};
 
 pub(crate) use in_violation::EndOf;
 pub use in_violation::{Extent, InViolation, LongestViolation};
@@ -274,16 +274,37 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
         }
         let unkeyed = slice.unkeyed.saturating_sub(slice.unnamed);
         if unkeyed > 0 {
-            let messages = counted(unkeyed, "message has", "messages have");
+            let messages = match slice.of_elements {
+                true => counted(unkeyed, "element has", "elements have"),
+                false => counted(unkeyed, "message has", "messages have"),
+            };
             sentences
                 .push(format!("{names}: {messages} no parameter, or one of another type, and did not count"));
+        }
+        if slice.repeated > 0 {
+            let elements = counted(slice.repeated, "element", "elements");
+            sentences.push(format!(
+                "{names}: {elements} did not count, as a later one of the same message has the same parameter"
+            ));
+        }
+        if let (Some([names_of, other]), 1..) = (slice.first_unequal, slice.unequal) {
+            let messages = counted(slice.unequal, "message has", "messages have");
+            sentences.push(format!(
+                "{names}: {messages} arrays of other lengths than that of the parameter, so that values are missing or left \
+                 over; the first has {} and {} elements",
+                grouped(names_of),
+                grouped(other)
+            ));
         }
         if slice.too_long > 0 {
             let messages = counted(slice.too_long, "message has", "messages have");
             sentences.push(format!("{names}: {messages} a parameter of more than 64 KiB, and did not count"));
         }
         if slice.refused > 0 {
-            let messages = counted(slice.refused, "message", "messages");
+            let messages = match slice.of_elements {
+                true => counted(slice.refused, "element", "elements"),
+                false => counted(slice.refused, "message", "messages"),
+            };
             let instances = limit_text(slice.instances, slice.full);
             let first = parameters_text(slice.first_refused.unwrap_or_default());
             sentences.push(format!(

@@ -13,7 +13,12 @@ use crate::spec::{Expr, ExprId, Spec, TestMessage, Topic};
 impl Spec {
     /// Returns the topics that are declared.
     pub fn declared(&self) -> &[Topic] {
-        &self.topics[..self.topics.len().saturating_sub(self.events.len())]
+        &self.topics[..self.topics.len().saturating_sub(self.events.len() + self.elements.len())]
+    }
+
+    /// Returns whether a topic carries the elements of messages of another one.
+    pub fn is_of_elements(&self, topic: TopicId) -> bool {
+        topic.index() >= self.topics.len().saturating_sub(self.elements.len())
     }
 
     /// Returns the declared topic whose events a topic carries; none for a declared topic.

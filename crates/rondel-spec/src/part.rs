@@ -122,6 +122,7 @@ impl Needed {
         let mut part = Spec {
             topics: whole.topics.clone(),
             events: whole.events.clone(),
+            elements: whole.elements.clone(),
             properties: vec![property],
             nodes: self.nodes.iter().filter_map(renumbered).collect(),
             slices: self.slices.iter().filter_map(|id| whole.slices.get(id.0 as usize)).cloned().collect(),

@@ -19,6 +19,9 @@ pub struct Spec {
     pub topics: Vec<Topic>,
     /// For each of the last topics the declared topic whose [events](TopicEvent) it carries: see [`Spec::events_of`].
     pub events: Vec<TopicId>,
+    /// For each topic behind those the topic whose messages it carries element by element. A front end adds none; the engine
+    /// gives them to the instances of a `for each` over the elements of an array.
+    pub elements: Vec<TopicId>,
     /// The properties in order of declaration.
     pub properties: Vec<Property>,
     /// All nodes, indexed by [`ExprId`].

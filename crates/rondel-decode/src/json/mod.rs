@@ -8,6 +8,7 @@ mod find;
 mod plan;
 mod scan;
 mod shape;
+mod table;
 mod time;
 mod trace;
 mod words;

@@ -7,6 +7,7 @@ use rondel_event::{Timestamp, ValueType};
 
 use super::find::{Holds, Last, find, position};
 use super::scan::{JsonError, JsonErrorKind, Key, Kind, Scanner, float, integer, is_rounded, unescape};
+use super::table::TableNode;
 use super::time::{self, Meaning};
 use crate::elements::{Measurand, Measured, Tested, Witness};
 use crate::fields::{Fields, Want};
@@ -46,6 +47,8 @@ pub(crate) enum Action {
     Witness(Quantifier, Vec<Condition>, Slot),
     /// Write the length of the array or text that it is.
     Length(Slot),
+    /// It is the message: write the elements of an array in it as a table.
+    Table(Box<TableNode>),
     /// It is a plain value, or a text that holds one.
     Plain(PlainPlan),
     /// It is the time of the event, in this unit where it is a plain number.
@@ -94,6 +97,10 @@ impl Node {
                 Read::IsNan if takes_nan => Action::IsNan(field.slot),
                 // JSON has no NaN.
                 Read::IsNan => continue,
+                Read::Table(table) => {
+                    root.actions.extend(TableNode::new(table, field.slot).map(Box::new).map(Action::Table));
+                    continue;
+                }
             };
             root.at(&field.path).actions.push(action);
         }
@@ -159,6 +166,7 @@ impl Node {
         !self.ends.is_empty()
             || !self.named.is_empty()
             || !self.parallel.is_empty()
+            || self.actions.iter().any(|action| matches!(action, Action::Table(_)))
             || keys.chain(self.indices.iter().map(|(_, node)| node)).any(Node::searches_elements)
     }
 
@@ -429,6 +437,7 @@ impl Visitor for Writer<'_> {
                     // The value itself is read besides, and counted.
                     _ => self.block.set_invalid(*slot, self.row),
                 },
+                Action::Table(table) => table.write(text, self),
                 Action::Elements(quantifier, conditions, slot) => {
                     if kind == Kind::Array && quantifier.is_measure() {
                         let measured = measured(&mut Scanner::with_nan(text), 0).unwrap_or(Measured::NOTHING);
@@ -489,7 +498,7 @@ impl Visitor for Writer<'_> {
             // As where the time itself is null.
             Action::Time(unit) => self.time = Some(time(Kind::Null, b"null", start, *unit)?),
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
-            Action::Recorded(_) | Action::Arrival(_) | Action::Plain(_) => {}
+            Action::Recorded(_) | Action::Arrival(_) | Action::Plain(_) | Action::Table(_) => {}
         }
         Ok(())
     }
@@ -595,7 +604,7 @@ impl<'b> Writer<'b> {
     }
 
     /// Counts values of a field that have another type than the program reads.
-    fn count_mistyped(&mut self, slot: Slot, count: u64) {
+    pub(super) fn count_mistyped(&mut self, slot: Slot, count: u64) {
         self.mistyped += count;
         if count > 0 {
             self.first_mistyped.get_or_insert(slot);

@@ -600,7 +600,7 @@ impl Visitor for Learner {
         let is_written_out = matches!(kind, Kind::Object | Kind::String);
         for action in node.map_or(&[][..], |n| &n.actions) {
             match action {
-                Action::Plain(_) => self.possible = false,
+                Action::Plain(_) | Action::Table(_) => self.possible = false,
                 Action::Value(value_type, slot) => {
                     self.possible &= !self.slots.contains(slot);
                     self.slots.push(*slot);
@@ -760,7 +760,11 @@ impl Visitor for Learner {
                 self.shape.constants.push(Constant::Invalid(*slot));
                 self.shape.mistyped_per_row += u64::from(kind != Kind::Null);
             }
-            Action::Time(_) | Action::Plain(_) | Action::Decimal(_) | Action::Witness(..) => {
+            Action::Time(_)
+            | Action::Plain(_)
+            | Action::Decimal(_)
+            | Action::Witness(..)
+            | Action::Table(_) => {
                 self.possible = false;
             }
             Action::IsNan(slot) => {

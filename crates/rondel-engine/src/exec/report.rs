@@ -107,6 +107,14 @@ pub struct SliceStatus<'a> {
     pub full: Option<usize>,
     /// How many events have been left out in this run because their key was longer than 64 KiB.
     pub too_long: u64,
+    /// Whether elements of messages are events of instances.
+    pub of_elements: bool,
+    /// How many elements of messages have been left out in this run because a later element had their name.
+    pub repeated: u64,
+    /// How many messages in this run had parallel arrays of other lengths than that of the names.
+    pub unequal: u64,
+    /// The number of names, and of the elements of the other array, in the first of them.
+    pub first_unequal: Option<[u64; 2]>,
 }
 
 /// The verdicts of one property at some rows.

@@ -51,7 +51,13 @@ impl ByValueSource {
         let slots: Vec<Slot> = fields.iter().filter_map(|&field| slot(field)).collect();
         let each = slots.chunks(types.len().max(1)).map(<[Slot]>::to_vec);
         let keys = KeyPlan { topics: topics.into_iter().zip(each).collect(), types };
-        let plan = Arc::new(SlicePlan { keys, shared: Vec::new(), events: Vec::new(), limit: u64::MAX });
+        let plan = Arc::new(SlicePlan {
+            keys,
+            shared: Vec::new(),
+            events: Vec::new(),
+            limit: u64::MAX,
+            elements: Vec::new(),
+        });
         let inputs = inputs.into_iter().map(wire).collect();
         ByValue { sliced: Sliced { section, plan }, inputs, positive, model }
     }

@@ -20,6 +20,8 @@ pub(crate) struct SlicePlan {
     pub(crate) events: Vec<(TopicId, Vec<Slot>)>,
     /// How many instances there may be at a time.
     pub(crate) limit: u64,
+    /// The topics of elements with keys.
+    pub(crate) elements: Vec<TopicId>,
 }
 
 impl SlicePlan {

@@ -73,7 +73,7 @@ impl Instances {
         let first: Vec<Value> = first.into_iter().flatten().collect();
         let fits = first.is_empty() || first.len() == self.plan.keys.types.len();
         let first = Some(first).filter(|first| !first.is_empty());
-        self.refusals = Refusals { unkeyed, beyond_limit, first, by_bytes: false, too_long: 0, unnamed: 0 };
+        self.refusals = Refusals { unkeyed, beyond_limit, first, ..Refusals::default() };
         let fits = fits && changes.iter().all(|&(_, number)| number < self.table.used());
         self.changes = changes.into_iter().map(Reverse).collect();
         fits && self.untried.restore(untried, section.premises.len())

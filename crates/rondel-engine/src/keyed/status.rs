@@ -27,6 +27,14 @@ impl Instances {
         [self.refusals.beyond_limit, self.refusals.too_long]
     }
 
+    /// Counts the elements of a message that have no instance, as a later one has their name, and parallel arrays of
+    /// another length.
+    pub(crate) fn count_elements(&mut self, repeated: u64, unequal: Option<[u64; 2]>) {
+        self.refusals.repeated += repeated;
+        self.refusals.unequal += u64::from(unequal.is_some());
+        self.refusals.first_unequal = self.refusals.first_unequal.or(unequal);
+    }
+
     /// How it is at the moment.
     pub(crate) fn status<'a>(&'a self, sliced: &'a Sliced) -> SliceStatus<'a> {
         let heap = self.changes.capacity() * size_of::<Reverse<(i64, u32)>>();
@@ -40,6 +48,10 @@ impl Instances {
             first_refused: self.refusals.first.as_deref(),
             full: self.refusals.by_bytes.then_some(self.room.limit),
             too_long: self.refusals.too_long,
+            of_elements: !self.plan.elements.is_empty(),
+            repeated: self.refusals.repeated,
+            unequal: self.refusals.unequal,
+            first_unequal: self.refusals.first_unequal,
         }
     }
 

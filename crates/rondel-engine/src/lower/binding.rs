@@ -75,7 +75,9 @@ impl Binding {
             | Read::Number(ValueType::Int)
             | Read::Length => Slot::Int(next(&mut layout.ints)),
             Read::Value(ValueType::Float) | Read::Number(_) => Slot::Float(next(&mut layout.floats)),
-            Read::Value(ValueType::String) | Read::Witness(..) => Slot::String(next(&mut layout.strings)),
+            Read::Value(ValueType::String) | Read::Witness(..) | Read::Table(_) => {
+                Slot::String(next(&mut layout.strings))
+            }
         };
         here.push(fields.len());
         fields.push(Field { path: path.clone(), read: read.clone(), slot, exact: false });

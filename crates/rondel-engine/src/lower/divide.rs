@@ -135,7 +135,9 @@ impl Division<'_> {
         let limit = slice.limit.unwrap_or(DEFAULT_LIMIT);
         let of_one = fields.iter().map(|(topic, _)| *topic).filter(|topic| spec.events_of(*topic).is_some());
         let events = of_one.map(|topic| (topic, told_by(topic, binding))).collect();
-        let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, events, limit };
+        let elements = fields.iter().map(|(topic, _)| *topic).filter(|topic| spec.is_of_elements(*topic));
+        let elements = elements.collect();
+        let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, events, limit, elements };
         Ok(Sliced { section: Arc::new(section), plan: Arc::new(plan) })
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod assemble;
 pub(crate) mod assume;
 pub(crate) mod binding;
 pub(crate) mod divide;
+pub(crate) mod elements;
 pub(crate) mod error;
 pub(crate) mod identity;
 pub(crate) mod quantifier;

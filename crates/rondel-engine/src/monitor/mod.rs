@@ -1,6 +1,7 @@
 mod contents;
 pub(crate) mod doubt;
 mod edited;
+mod elements;
 mod future;
 mod linear;
 mod machines;
@@ -37,6 +38,7 @@ use crate::keyed::saved::SavedInstances;
 use crate::keyed::{Events, Instances, Moment};
 use crate::linear::{LineRows, Linear, LinearState};
 use crate::monitor::doubt::Doubts;
+use crate::monitor::elements::ElementRoom;
 use crate::monitor::moments::Grid;
 use crate::monitor::noted::Noted;
 use crate::monitor::program::Program;
@@ -93,6 +95,8 @@ pub struct Monitor {
     /// The values of violations by relations in the last call.
     pub(crate) witnesses: Vec<Violating>,
     pub(crate) noted: Noted,
+    /// Room for the elements of messages, where a program has any.
+    element_room: Option<Box<ElementRoom>>,
 }
 
 /// What of a [`Monitor`] goes into a snapshot.
@@ -206,6 +210,7 @@ impl Monitor {
             decisions: Vec::new(),
             witnesses: Vec::new(),
             noted: Noted::new(program.properties().len()),
+            element_room: (!program.elements.is_empty()).then(|| Box::new(ElementRoom::new(&program))),
             program,
         }
     }
@@ -271,7 +276,7 @@ impl Monitor {
         let is_ordered = match (&program.sections[..], &program.sliced[..]) {
             ([], []) => true,
             ([section], []) => !mixes(section),
-            ([], [sliced]) => !mixes(&sliced.section) && !shares(sliced),
+            ([], [sliced]) => !mixes(&sliced.section) && !shares(sliced) && sliced.plan.elements.is_empty(),
             _ => false,
         };
         if !is_ordered {
@@ -363,7 +368,7 @@ impl Monitor {
             self.machines_end(i, section);
         }
         let Monitor { instances, reports, keys, every, time, position, noted, .. } = self;
-        let events = Occasion { block: None, times: &[], position: *position };
+        let events = Occasion { block: None, times: &[], position: *position, rows: None };
         for (i, (instances, sliced)) in (0..).zip(instances.iter_mut().zip(&program.sliced)) {
             keys.slice = i;
             let out = &mut Out { reports: &mut *reports, keys: &mut *keys, noted: &mut *noted };
@@ -421,10 +426,15 @@ impl Monitor {
     /// Evaluates the events of a block, if there is one, for the instances that they concern, and what time
     /// brings before `time`.
     fn divided(&mut self, i: usize, sliced: &Sliced, block: Option<&Block>, time: i64) {
+        if let Some(block) = block
+            && !sliced.plan.elements.is_empty()
+        {
+            return self.divided_by_element(i, sliced, block, time);
+        }
         let Monitor { instances, times, reports, keys, every, position, noted, .. } = self;
         keys.slice = i as u32;
         let times = &times[..block.map_or(0, Block::len)];
-        let events = Occasion { block, times, position: *position };
+        let events = Occasion { block, times, position: *position, rows: None };
         let mut out = Out { reports, keys, noted };
         let mut tell = |moment: &Moment<'_>| tell(moment, sliced, events, *every, &mut out);
         if let Some(block) = block {

@@ -16,6 +16,7 @@ use crate::linear::LinearPlan;
 use crate::lower::assemble::Ordered;
 use crate::lower::binding::Binding;
 use crate::lower::divide::divide;
+use crate::lower::elements::{ElementPlan, Elements, tables};
 use crate::lower::identity::{of_field, of_lines};
 use crate::lower::quantifier::Quantifier;
 use crate::lower::translate::{FieldRead, Lines, Translator, groups};
@@ -40,6 +41,8 @@ pub struct Program {
     pub(crate) named: Vec<Vec<Named>>,
     /// Those that are divided by key.
     pub(crate) sliced: Vec<Sliced>,
+    /// How the elements of messages become events for instances.
+    pub(crate) elements: Vec<ElementPlan>,
     pub(crate) chains: Vec<ChainPlan>,
     /// What it was compiled from, without tests.
     pub(crate) spec: Spec,
@@ -95,6 +98,8 @@ impl Program {
         reads: Option<&[(TopicId, Path, Read)]>,
     ) -> Result<Program, CompileError> {
         let terms = reads.is_some();
+        let elements = Elements::new(spec);
+        let spec = elements.as_ref().map_or(spec, |elements| &elements.spec);
         let mut binding = Binding::new(spec.topics.len());
         let (mut sections, mut quantifiers) = (Vec::new(), Vec::new());
         let straight = groups(spec)?;
@@ -168,6 +173,8 @@ impl Program {
             let is_number = |field: &&mut Field| field.path == path && is_float(&field.read);
             projection.fields.iter_mut().filter(is_number).for_each(|field| field.exact = true);
         }
+        let keys = elements.as_ref().map_or(&[][..], |elements| &elements.keys);
+        let elements = tables(spec, keys, &mut binding);
         let mut program = Program {
             topics: spec.topics.clone(),
             properties: spec.properties.iter().map(|p| p.name.clone()).collect(),
@@ -181,6 +188,7 @@ impl Program {
             quantifiers,
             named: Vec::new(),
             sliced,
+            elements,
             chains,
             spec: Spec { tests: Vec::new(), ..spec.clone() },
             finality: finality(spec),
@@ -235,7 +243,8 @@ impl Program {
         self.layout
     }
 
-    /// What a decoder must read from the messages of each topic, in the order of the topics.
+    /// What a decoder must read from the messages of each topic, in the order of the topics of the specification. Behind
+    /// them stand those of topics that only the program has.
     pub fn projections(&self) -> &[Projection] {
         &self.projections
     }
@@ -259,7 +268,7 @@ impl Program {
         plans.map(|plan| &plan.names[..]).next().unwrap_or(&[])
     }
 
-    /// The topics, in order of declaration.
+    /// The topics, in order of declaration, and behind them those that only the program has.
     pub fn topics(&self) -> &[Topic] {
         &self.topics
     }

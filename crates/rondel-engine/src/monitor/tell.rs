@@ -24,6 +24,16 @@ pub(crate) struct Occasion<'a> {
     pub(crate) times: &'a [i64],
     /// The number of the first of them, or of the next event.
     pub(crate) position: u64,
+    /// For each row of the moments the row of its event in the block, if they differ.
+    pub(crate) rows: Option<&'a [u8; Block::CAPACITY]>,
+}
+
+impl Occasion<'_> {
+    /// The row in the block of the event that a row of the moments belongs to.
+    #[inline(always)]
+    fn row(&self, row: usize) -> usize {
+        self.rows.map_or(row, |rows| usize::from(rows[row]))
+    }
 }
 
 /// What is told is written here.
@@ -111,8 +121,8 @@ pub(crate) fn tell(
 fn place(moment: &Moment<'_>, told: Occasion<'_>, row: usize) -> (Option<usize>, u32, Timestamp) {
     let at_event = |row| (Some(row), at(row), told.block.map_or(Timestamp::ZERO, |block| block.time(row)));
     match moment.place {
-        MomentOwner::Rows => at_event(row),
-        MomentOwner::Shared(row) => at_event(row),
+        MomentOwner::Rows => at_event(told.row(row)),
+        MomentOwner::Shared(row) => at_event(told.row(row)),
         MomentOwner::Time | MomentOwner::Span => {
             let time = moment.times[row];
             let is_span = u32::from(moment.place == MomentOwner::Span);
@@ -188,10 +198,11 @@ fn note_terms(moment: &Moment<'_>, told: Occasion<'_>, (keys, noted): (&mut Repo
 fn tell_awaited(
     moment: &Moment<'_>,
     sliced: &Sliced,
-    Occasion { block, times, position }: Occasion<'_>,
+    told: Occasion<'_>,
     every: bool,
     (reports, keys, noted): (&mut Vec<Report>, &mut ReportKeys, &mut Noted),
 ) {
+    let Occasion { block, times, position, .. } = told;
     for &ahead::Told { row, future, decision, is_end } in moment.told {
         let section = &sliced.section;
         let (property, model) = match section.futures.get(future) {
@@ -209,8 +220,8 @@ fn tell_awaited(
         }
         let key = keys.add(|words| moment.write_key(row, words));
         let at_row = match moment.place {
-            MomentOwner::Rows => Some(row),
-            MomentOwner::Shared(row) => Some(row),
+            MomentOwner::Rows => Some(told.row(row)),
+            MomentOwner::Shared(row) => Some(told.row(row)),
             MomentOwner::Time | MomentOwner::Span => None,
         };
         let certain = decision.certain_time(model);

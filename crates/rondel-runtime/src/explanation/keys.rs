@@ -47,6 +47,10 @@ impl KeyPlaces {
         let mut whole = spec.whole_events(property.formula);
         whole.extend(slice.until.into_iter().flat_map(|until| spec.whole_events(until)));
         shared.retain(|topic| topics.iter().all(|(keyed, _)| keyed != topic) || whole.contains(topic));
+        // A message with elements of several instances is shown as one that all see.
+        let fields = slice.keys.iter().flat_map(|key| &key.fields);
+        let of_elements = fields.filter(|(_, path)| path.of_each().is_some());
+        shared.extend(of_elements.map(|(topic, _)| *topic));
         KeyPlaces { topics, shared }
     }
 
@@ -83,6 +87,9 @@ impl KeyPlaces {
         let Some((_, places)) = self.topics.iter().find(|(known, _)| *known == topic) else {
             return KeyOf::All;
         };
+        if places.is_empty() {
+            return KeyOf::All;
+        }
         let keys: Option<Vec<_>> =
             places.iter().map(|(slot, value_type)| block.value(*slot, *value_type, row).flatten()).collect();
         match keys {

@@ -27,6 +27,17 @@ pub(super) struct Parts<'s> {
     pub(super) stateful: Vec<(ExprId, (MachineId, &'s Machine))>,
 }
 
+/// Whether a node reads a field of the element of an instance, and if so whether it is a value.
+fn of_element(node: &Expr) -> Option<bool> {
+    let (path, is_value) = match node {
+        Expr::Field { path, value_type, .. } => (path, *value_type != ValueType::Bool),
+        Expr::Elements { path, quantifier, .. } => (path, quantifier.value_type() != ValueType::Bool),
+        Expr::Length { path, .. } | Expr::Number { path, .. } => (path, true),
+        _ => return None,
+    };
+    path.of_each().map(|_| is_value)
+}
+
 /// The parts of a property's formula, and of the conditions of its machines.
 pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     let formula = property.formula;
@@ -39,6 +50,13 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
     while let Some((id, bound)) = open.pop() {
         let node = &spec.nodes[id.index()];
         let mut below: Vec<ExprId> = node.operands().collect();
+        if let Some(is_value) = of_element(node) {
+            // Each instance has its own element, which no column of a message is.
+            if is_value && !bound {
+                terms.push(id);
+            }
+            continue;
+        }
         if let Expr::Elements { topic, path, quantifier, conditions } = node
             && is_decided_by_one(*quantifier)
         {

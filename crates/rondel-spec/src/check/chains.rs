@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
             // An error in a topic also affects its field, but is reported only once.
             stamp.fields.iter().for_each(|node| self.meanings[*node] = Meaning::Invalid);
         } else {
-            self.resolve_parameter(stamp, names);
+            self.resolve_parameter(stamp, None, names);
         }
     }
 

@@ -66,6 +66,8 @@ impl Checker<'_> {
             let Some(topic) = spec.events_topic(of) else { continue };
             for key in spec.slices.get_mut(slice.0 as usize).into_iter().flat_map(|slice| &mut slice.keys) {
                 let path = key.fields.iter().find(|(topic, _)| *topic == of);
+                // A message has many elements, and so an event concerns all their instances.
+                let path = path.filter(|(_, path)| path.of_each().is_none());
                 let path = path.map(|(_, path)| TopicEvent::key_path(path));
                 key.fields.extend(path.map(|path| (topic, path)));
             }

@@ -418,9 +418,9 @@ fn at<'c>(content: &'c Content, path: &[Segment]) -> Option<&'c Content> {
     })
 }
 
-/// Whether it is the name of an element.
+/// Whether it is the name of an element; of any if none is given.
 fn is(content: &Content, name: Option<&Value>) -> bool {
-    matches!(&content.kind, ContentKind::Value(value) if Some(value) == name)
+    matches!(&content.kind, ContentKind::Value(value) if name.is_none_or(|name| name == value))
 }
 
 fn write_text(text: &str, out: &mut String) {

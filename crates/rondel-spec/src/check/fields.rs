@@ -229,6 +229,8 @@ fn check_name(
     let fits = match (found, named.name()) {
         (SchemaType::Open, _) => true,
         (SchemaType::Value(value_type), Some(name)) => *value_type == name.value_type(),
+        // The type of a parameter is that of this field.
+        (SchemaType::Value(_) | SchemaType::Stamp(..), None) => named.parameter.is_some(),
         _ => false,
     };
     if fits {
@@ -240,7 +242,7 @@ fn check_name(
         describe(found),
         match named.name() {
             Some(name) => super::kinds::article(name.value_type()),
-            None => "none",
+            None => "a parameter, which is a single value",
         }
     );
     Err(Box::new(wrong(Code::TypeMismatch, message)))

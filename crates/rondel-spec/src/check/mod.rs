@@ -7,6 +7,7 @@ mod attributes;
 mod chains;
 mod constant;
 mod definitions;
+mod element_names;
 mod elements;
 mod enumerations;
 mod events;
@@ -136,6 +137,8 @@ struct Checker<'a> {
     /// The types of the quantifier variables, and their ids in each time model.
     variable_types: Vec<ValueType>,
     variables: HashMap<(usize, TimeModel), VariableId>,
+    /// The parameters that are names of elements, each with the topic and the field that `for each` names.
+    element_names: Vec<element_names::ElementName>,
     /// The topics of which properties with parameters read events of instances.
     keyed_events: Vec<(SliceId, TopicId)>,
 }
@@ -162,6 +165,7 @@ pub(crate) fn check(
         graph,
         meanings: ast.nodes.iter().map(|_| Meaning::Itself).collect(),
         keyed_events: Vec::new(),
+        element_names: Vec::new(),
         locals: Default::default(),
         machine_units: vec![time::Units::default(); ast.machines.len()],
         machine_data: Vec::new(),

@@ -124,6 +124,9 @@ impl<'a> Checker<'a> {
     pub(super) fn resolve(&mut self, node: NodeId, within: Option<usize>, names: &Names<'a>) {
         let ast = self.ast;
         let kind = &ast.nodes[node].kind;
+        if let Some(diagnostic) = self.wrong_element(kind, names) {
+            return self.invalidate(node, diagnostic);
+        }
         let meaning = match kind {
             NodeKind::Invalid => Meaning::Invalid,
             NodeKind::Path(name, steps) => self.path(node, name, steps, within, names),
@@ -373,7 +376,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Resolves a field of a topic.
-    fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
+    pub(super) fn field(&mut self, node: NodeId, topic: TopicId, steps: &[(Segment, Span)]) -> Meaning {
         if let Some(meaning) = self.parameter_of_address(topic, steps) {
             return meaning;
         }

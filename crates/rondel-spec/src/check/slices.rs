@@ -19,7 +19,7 @@ impl<'a> Checker<'a> {
         let each: &'a ForEach = &self.ast.for_eaches[index];
         let mut first_fields: Vec<(TopicId, NodeId)> = Vec::new();
         for (i, parameter) in each.parameters.iter().enumerate() {
-            let fields = self.resolve_parameter(parameter, names);
+            let fields = self.resolve_parameter(parameter, Some((index, i)), names);
             if i == 0 {
                 first_fields = fields;
             } else {
@@ -46,12 +46,15 @@ impl<'a> Checker<'a> {
 
     pub(super) fn resolve_parameter(
         &mut self,
-        parameter: &Parameter,
+        parameter: &'a Parameter,
+        place: Option<(usize, usize)>,
         names: &Names<'a>,
     ) -> Vec<(TopicId, NodeId)> {
         let mut fields: Vec<(TopicId, NodeId)> = Vec::new();
         for node in parameter.fields.iter().copied() {
-            self.resolve(node, None, names);
+            if !place.is_some_and(|place| self.resolve_element_name(node, parameter, place, names)) {
+                self.resolve(node, None, names);
+            }
             let span = self.span(node);
             match &self.meanings[node] {
                 Meaning::Field { topic, .. } => {

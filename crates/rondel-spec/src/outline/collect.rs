@@ -393,6 +393,17 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Adds the uses of parameters as names of elements: `joints.position[name == j]`.
+    fn names_of_elements(&mut self, steps: &[(Segment, Span)], scope: usize) {
+        for (step, span) in steps {
+            let Segment::Named(named) = step else { continue };
+            let Some(parameter) = named.parameter.as_deref() else { continue };
+            if let Some(symbol) = self.scopes.get(scope).and_then(|scope| scope.get(parameter)).copied() {
+                self.add_use(Span::new(span.end - parameter.len(), span.end), parameter, symbol);
+            }
+        }
+    }
+
     /// Adds the name of an element, and the uses of it and of its fields in the conditions.
     fn elements(&mut self, ElementsSyntax { array, steps, element, tests, .. }: &ElementsSyntax) {
         self.path(array, steps);
@@ -429,8 +440,12 @@ impl<'a> Collector<'a> {
             | NodeKind::Number(name, steps)
             | NodeKind::AtomField(name, steps) => {
                 self.path(name, steps);
+                self.names_of_elements(steps, scope);
             }
-            NodeKind::Elements(elements) => self.elements(elements),
+            NodeKind::Elements(elements) => {
+                self.elements(elements);
+                self.names_of_elements(&elements.steps, scope);
+            }
             NodeKind::On(name)
             | NodeKind::Event(_, name)
             | NodeKind::Samples(name)

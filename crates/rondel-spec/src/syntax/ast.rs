@@ -426,6 +426,18 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeKind {
+    /// Returns the topic and the path of a field that the node reads.
+    pub(crate) fn field(&self) -> Option<(&Name, &[(Segment, Span)])> {
+        match self {
+            NodeKind::Path(name, steps)
+            | NodeKind::Length(name, steps)
+            | NodeKind::Number(name, steps)
+            | NodeKind::AtomField(name, steps) => Some((name, steps)),
+            NodeKind::Elements(syntax) => Some((&syntax.array, &syntax.steps)),
+            _ => None,
+        }
+    }
+
     /// Returns the operands of the node, all of which precede it.
     pub(crate) fn operands(&self) -> Vec<NodeId> {
         match self {

@@ -336,14 +336,18 @@ impl<'a> Parser<'a> {
             },
             _ => None,
         };
-        let Some(name) = name else {
-            let reported = self.expected("a text or a whole number");
+        // Whether it is a parameter is known later.
+        let parameter = (name.is_none() && !is_negative && *self.peek() == TokenKind::Word)
+            .then(|| self.word(0).to_owned())
+            .filter(|word| !RESERVED.contains(&word.as_str()) && self.symbol(1) == "]");
+        if name.is_none() && parameter.is_none() {
+            let reported = self.expected("a text, a whole number or a parameter");
             self.help_last(
                 "the name of an element is written out: `joints.position[name == \"elbow\"]`; for all elements write \
-                 `any x in topic.array: x.id == …`",
+                 `any x in topic.array: x.id == …`, or `for each j in joints.name` and `joints.position[name == j]`",
             );
             return Err(reported);
-        };
+        }
         self.advance();
         let span = start.to(self.last_span());
         self.expect("]")?;
@@ -353,7 +357,11 @@ impl<'a> Parser<'a> {
             let help = "name it by its own name alone: `joints.position[name == \"elbow\"]`";
             return Err(self.report(Diagnostic::new(Code::UnexpectedToken, span, message).help(help)));
         }
-        Ok((Segment::Named(Box::new(Named::new(Path(key), name, is_parallel))), span))
+        let named = match (name, parameter) {
+            (Some(name), _) => Named::new(Path(key), name, is_parallel),
+            (None, parameter) => Named::of_parameter(Path(key), &parameter.unwrap_or_default(), is_parallel),
+        };
+        Ok((Segment::Named(Box::new(named)), span))
     }
 
     /// Reports an invalid index after a name, which may be bounds after a misspelt operator.

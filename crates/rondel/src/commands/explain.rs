@@ -185,6 +185,7 @@ impl<'a> Plan<'a> {
                 Read::Length => "length".to_owned(),
                 Read::Witness(..) => "the element that decides conditions".to_owned(),
                 Read::IsNan => "whether it is NaN".to_owned(),
+                Read::Table(_) => "its elements".to_owned(),
             };
             // Only the key tells to which instance an event belongs.
             let is_event = TopicEvent::named(&field.path.to_string()).is_some();
@@ -420,8 +421,9 @@ impl Alone {
 
     fn parameters(&self, slice: &Slice) -> String {
         let key = |key: &rondel_spec::Key| {
-            let place =
-                |(topic, path): &(TopicId, rondel_event::Path)| format!("{}.{path}", self.topic(*topic));
+            let place = |(topic, path): &(TopicId, rondel_event::Path)| {
+                format!("{}.{}", self.topic(*topic), path.as_listed())
+            };
             // Events carry the same fields.
             let fields = key.fields.iter().filter(|(topic, _)| self.spec.events_of(*topic).is_none());
             let places: Vec<String> = fields.map(place).collect();

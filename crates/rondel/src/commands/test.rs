@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::Args;
-use rondel_event::{Path, Segment, Timestamp, Value, Verdict};
+use rondel_event::{Named, Path, Segment, Timestamp, Value, Verdict};
 use rondel_runtime::testing::{self, Came, Outcome};
 use rondel_runtime::text::{counted, grouped, parameters_text};
 use rondel_runtime::{Options, Reason, SessionPlan, formula};
@@ -352,7 +352,7 @@ fn value_at<'v>(value: &'v serde_json::Value, path: &[Segment]) -> Option<&'v se
         && named.is_parallel
     {
         let names = value_at(value, &named.key().0)?.as_array()?;
-        let index = names.iter().rposition(|name| Some(name) == named.name().map(json_of).as_ref())?;
+        let index = names.iter().rposition(|name| is_name(name, named))?;
         return value_at(value.get(&**array)?.get(index)?, rest);
     }
     let next = match first {
@@ -363,11 +363,18 @@ fn value_at<'v>(value: &'v serde_json::Value, path: &[Segment]) -> Option<&'v se
             elements.get(elements.len().checked_sub(*index as usize)?)
         }
         Segment::Named(named) => {
-            let name = named.name().map(json_of);
-            value.as_array()?.iter().rfind(|element| value_at(element, &named.key().0) == name.as_ref())
+            let has_name = |element: &serde_json::Value| {
+                value_at(element, &named.key().0).is_some_and(|name| is_name(name, named))
+            };
+            value.as_array()?.iter().rfind(|element| has_name(element))
         }
     };
     value_at(next?, rest)
+}
+
+/// Whether it is the name of an element; any is that of a parameter.
+fn is_name(value: &serde_json::Value, named: &Named) -> bool {
+    named.name().is_none_or(|name| *value == json_of(name))
 }
 
 /// The beginning of a long text.

@@ -213,7 +213,7 @@ pub(super) fn wanted(plan: &SessionPlan, topic: TopicId) -> Vec<WantedField> {
             ReadAs::Elements(quantifier, conditions) | ReadAs::Witness(quantifier, conditions) => {
                 number(*quantifier, conditions)
             }
-            ReadAs::Presence => None,
+            ReadAs::Presence | ReadAs::Table(_) => None,
         };
         let of_elements = matches!(field.read, ReadAs::Elements(..) | ReadAs::Witness(..));
         WantedField { path: field.path.clone(), kind, of_elements }

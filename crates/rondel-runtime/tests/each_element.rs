@@ -1,0 +1,346 @@
+//! `for each` over the elements of an array, compared with one property for each name that is written out: random recordings
+//! in several encodings, cut into blocks at random.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use rondel_decode::MessageType;
+use rondel_decode::schema::{Library, Schema};
+use rondel_event::{Timestamp, TopicId, Value, Verdict};
+use rondel_runtime::{Encoding, Options, PublisherType, Session, SessionPlan, Stamp};
+use serde_json::json;
+
+const NAMES: [&str; 5] = ["elbow", "a rather long name of a joint", "é", "", "w\"rist"];
+
+/// Formulas over the value of an element, of which it does not matter when the first message comes that names it.
+const FORMULAS: [&str; 7] = [
+    "X <= 3",
+    "X <= 3 or stop.on",
+    "once[0, 2 s] (known(X) and X > 3)",
+    "historically[0, 3 s] (not known(X) or X <= 3)",
+    "(not known(X) or X <= 3) since[0, 4 s] (known(X) and X < 1)",
+    "known(X) and X > 3 -> eventually[0, 2 s] (known(X) and X < 2)",
+    "stop.on -> always[0, 1 s] (known(X) and X < 4)",
+];
+/// How the values of elements are reached, and where their names are.
+const PLACES: [(&str, &str); 3] = [
+    ("joints.position[name == N]", "joints.name"),
+    ("joints.effort[name == N]", "joints.name"),
+    ("joints.states[id == N].level", "joints.states.id"),
+];
+const TOPICS: &str = "topic joints { name: [string], position: [float], effort: [float],
+    states: [{ id: string, level: int, tags: [int] }], number: int }
+topic stop { on: bool }\n";
+const MSG: &str = "string[] name\nfloat64[] position\nfloat64[] effort\np/State[] states\nint32 number";
+const STATE: &str = "string id\nint32 level\nint32[] tags";
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % end as u64) as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Message {
+    Joints {
+        names: Vec<&'static str>,
+        positions: Vec<f64>,
+        efforts: Vec<f64>,
+        states: Vec<(&'static str, i64)>,
+    },
+    Stop(bool),
+}
+
+fn recording(random: &mut Random, most: usize) -> Vec<(i64, Message)> {
+    let mut time = 0;
+    let mut message = |random: &mut Random| {
+        // At different times: an instance does not see the messages before at its own time that do not name it.
+        time += (1 + random.below(3)) as i64 * 250_000_000;
+        if random.below(4) == 0 {
+            return (time, Message::Stop(random.below(2) == 0));
+        }
+        let name = |random: &mut Random| NAMES[random.below(NAMES.len())];
+        let names: Vec<_> = (0..random.below(most)).map(|_| name(random)).collect();
+        let values = |random: &mut Random| {
+            let count = if random.below(3) == 0 { random.below(most) } else { names.len() };
+            (0..count).map(|_| random.below(20) as f64 / 4.0).collect()
+        };
+        let (positions, efforts) = (values(random), values(random));
+        let states = (0..random.below(most)).map(|_| (name(random), random.below(6) as i64)).collect();
+        (time, Message::Joints { names, positions, efforts, states })
+    };
+    (0..random.below(24) + 1).map(|_| message(random)).collect()
+}
+
+fn text(message: &Message) -> (TopicId, serde_json::Value) {
+    match message {
+        Message::Stop(on) => (TopicId(1), json!({ "on": on })),
+        Message::Joints { names, positions, efforts, states } => {
+            let state = |(id, level): &(&str, i64)| json!({ "id": id, "level": level, "tags": [1, 2] });
+            let states: Vec<_> = states.iter().map(state).collect();
+            let all = json!({
+                "name": names, "position": positions, "effort": efforts, "states": states, "number": 7
+            });
+            (TopicId(0), all)
+        }
+    }
+}
+
+/// CDR, written as XTypes says: 8-byte alignment from behind the header, strings with their end.
+fn cdr(message: &Message) -> Vec<u8> {
+    let mut out: Vec<u8> = Vec::new();
+    fn align(out: &mut Vec<u8>, to: usize) {
+        out.resize(out.len().next_multiple_of(to), 0);
+    }
+    fn count(out: &mut Vec<u8>, count: usize) {
+        align(out, 4);
+        out.extend((count as u32).to_le_bytes());
+    }
+    fn string(out: &mut Vec<u8>, text: &str) {
+        count(out, text.len() + 1);
+        out.extend(text.as_bytes());
+        out.push(0);
+    }
+    match message {
+        Message::Stop(on) => out.push(u8::from(*on)),
+        Message::Joints { names, positions, efforts, states } => {
+            count(&mut out, names.len());
+            names.iter().for_each(|name| string(&mut out, name));
+            for values in [positions, efforts] {
+                count(&mut out, values.len());
+                for value in values {
+                    align(&mut out, 8);
+                    out.extend(value.to_le_bytes());
+                }
+            }
+            count(&mut out, states.len());
+            for (id, level) in states {
+                string(&mut out, id);
+                align(&mut out, 4);
+                out.extend((*level as i32).to_le_bytes());
+                count(&mut out, 2);
+                out.extend([1, 0, 0, 0, 2, 0, 0, 0]);
+            }
+            align(&mut out, 4);
+            out.extend(7_i32.to_le_bytes());
+        }
+    }
+    [&[0, 1, 0, 0], out.as_slice()].concat()
+}
+
+fn message_types() -> [Arc<MessageType>; 2] {
+    let mut library = Library::new();
+    library.add_msg("p/msg/State", STATE).unwrap();
+    library.add_msg("p/msg/Joints", MSG).unwrap();
+    library.add_msg("p/msg/Stop", "bool on").unwrap();
+    let of = |name: &str| -> Schema { library.schema(name).unwrap() };
+    ["p/msg/Joints", "p/msg/Stop"].map(|name| Arc::new(MessageType::Cdr(of(name))))
+}
+
+/// A change of a verdict: when it is given, whether behind that time, what it is about, and which it is.
+type Change = (Timestamp, bool, Option<Timestamp>, Verdict);
+
+fn plan(text_of: &str, encoding: Encoding) -> SessionPlan {
+    let spec = rondel_spec::parse(text_of);
+    let spec = spec.spec.unwrap_or_else(|| panic!("{text_of}\n{:?}", spec.diagnostics));
+    let mut plan = SessionPlan::new(&spec, Options::default()).unwrap();
+    if encoding == Encoding::Cdr {
+        for (topic, of) in (0..).map(TopicId).zip(message_types()) {
+            let of = PublisherType { encoding, message_type: Some(of), publisher: String::new() };
+            plan.set_types(topic, vec![of]).into_iter().for_each(|found| _ = found.unwrap());
+        }
+    }
+    plan
+}
+
+/// The verdicts of each property, by the values of its parameters.
+fn verdicts(
+    plan: &SessionPlan,
+    recording: &[(i64, Message)],
+    encoding: Encoding,
+    random: &mut Random,
+) -> BTreeMap<(String, String), Vec<Change>> {
+    let mut session: Session = plan.start().unwrap();
+    let mut found: BTreeMap<(String, String), Vec<Change>> = BTreeMap::new();
+    let mut take = |session: &mut Session| {
+        for report in session.reports().filter(|report| report.changed()) {
+            let parameters = report.parameters().iter().map(|value| match value {
+                Value::String(text) => text.to_string(),
+                other => format!("{other:?}"),
+            });
+            let key = (report.property().name.clone(), parameters.collect::<String>());
+            let change = (report.time(), report.is_after(), report.about(), report.verdict());
+            found.entry(key).or_default().push(change);
+        }
+    };
+    for (time, message) in recording {
+        let (topic, json) = text(message);
+        let payload = if encoding == Encoding::Cdr { cdr(message) } else { json.to_string().into_bytes() };
+        session.push(topic, Stamp::at(Timestamp::from_nanos(*time)), &payload).unwrap();
+        if random.below(3) == 0 {
+            session.flush();
+            take(&mut session);
+        }
+    }
+    session.finish();
+    take(&mut session);
+    assert_eq!(session.summary().counts.checked, recording.len() as u64);
+    found
+}
+
+/// The changes about times from one on, with the verdict about that one, each other than the one before: of a property that
+/// looks ahead without the times at which they are certain.
+fn since(changes: &[Change], from: Timestamp, looks_ahead: bool) -> Vec<Change> {
+    let mut found: Vec<Change> = Vec::new();
+    let about = |(time, after, about, _): &Change| (about.filter(|_| looks_ahead).unwrap_or(*time), *after);
+    let mut changes = changes.to_vec();
+    changes.sort_by_key(about);
+    for change in changes {
+        let ((about, after), (.., verdict)) = (about(&change), change);
+        let is_before = about < from || about == from && !after;
+        if is_before {
+            found.clear();
+        }
+        found.push((about.max(from), after && !is_before, None, verdict));
+    }
+    found.dedup_by_key(|(.., verdict)| *verdict);
+    // Which verdict is another than the one before depends on whether that one was certain by then.
+    if looks_ahead {
+        found.retain(|(.., verdict)| *verdict == Verdict::Violated);
+        found.truncate(1);
+    }
+    found
+}
+
+fn specification(is_written_out: bool) -> String {
+    let mut spec = TOPICS.to_owned();
+    for (at, (value, names)) in PLACES.iter().enumerate() {
+        for (number, formula) in FORMULAS.iter().enumerate() {
+            if !is_written_out {
+                let formula = formula.replace('X', &value.replace('N', "n"));
+                writeln!(spec, "@time(dense) property p{at}{number} for each n in {names} = {formula}")
+                    .unwrap();
+                continue;
+            }
+            for (name, text) in NAMES.iter().enumerate() {
+                let formula = formula.replace('X', &value.replace('N', &json!(text).to_string()));
+                writeln!(spec, "@time(dense) property p{at}{number}_{name} = {formula}").unwrap();
+            }
+        }
+    }
+    // Others see one message, however many elements it has.
+    spec += "property step = joints.number > 0 and previously stop.on\n";
+    spec
+}
+
+/// When a name first comes, and when the last message. What the time of that one brings is seen by those only that see it.
+fn first(recording: &[(i64, Message)], place: usize, name: &str) -> Option<Timestamp> {
+    let has = |message: &Message| match message {
+        Message::Joints { names, .. } if place < 2 => names.contains(&name),
+        Message::Joints { states, .. } => states.iter().any(|(id, _)| *id == name),
+        Message::Stop(_) => false,
+    };
+    let (time, _) = recording.iter().find(|(_, message)| has(message))?;
+    Some(Timestamp::from_nanos(*time))
+}
+
+fn agree(encoding: Encoding, seed: u64, cases: u64, most: usize) {
+    let (each, written) = (plan(&specification(false), encoding), plan(&specification(true), encoding));
+    for case in 0..cases {
+        let random = &mut Random(seed ^ case << 20);
+        let recording = recording(random, most);
+        let found = verdicts(&each, &recording, encoding, random);
+        let expected = verdicts(&written, &recording, encoding, random);
+        let none = Vec::new();
+        let of = |all: &BTreeMap<(String, String), Vec<Change>>, property: String, name: &str| {
+            all.get(&(property, name.to_owned())).unwrap_or(&none).clone()
+        };
+        for (place, number) in (0..PLACES.len()).flat_map(|p| (0..FORMULAS.len()).map(move |n| (p, n))) {
+            for (at, name) in NAMES.iter().enumerate() {
+                let own = of(&found, format!("p{place}{number}"), name);
+                let Some(from) = first(&recording, place, name) else {
+                    assert_eq!(own, [], "an instance of a name that never came");
+                    continue;
+                };
+                let looks_ahead =
+                    FORMULAS[number].contains("eventually") || FORMULAS[number].contains("always");
+                let last = Timestamp::from_nanos(recording[recording.len() - 1].0);
+                let until = |mut changes: Vec<Change>| {
+                    changes.retain(|change| change.0 < last || from == last);
+                    changes
+                };
+                let wanted = since(&of(&expected, format!("p{place}{number}_{at}"), ""), from, looks_ahead);
+                assert_eq!(
+                    until(since(&own, from, looks_ahead)),
+                    until(wanted),
+                    "{encoding}, seed {seed}, case {case}: {} for {name:?} at {}\n{recording:?}",
+                    FORMULAS[number],
+                    PLACES[place].0
+                );
+            }
+        }
+        let step = |all| of(all, "step".to_owned(), "");
+        assert_eq!(step(&found), step(&expected), "seed {seed}, case {case}");
+    }
+}
+
+fn cases() -> u64 {
+    std::env::var("RONDEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1) * 40
+}
+
+#[test]
+fn instances_agree_with_written_out_properties_in_json() {
+    agree(Encoding::Json, 11, cases(), 5);
+}
+
+#[test]
+fn instances_agree_with_written_out_properties_in_cdr() {
+    agree(Encoding::Cdr, 23, cases(), 5);
+}
+
+/// More elements than a block has rows, or a decoder has room for at first.
+#[test]
+fn instances_agree_with_many_elements() {
+    agree(Encoding::Cdr, 5, cases() / 10, 200);
+    agree(Encoding::Json, 6, cases() / 10, 200);
+}
+
+/// Thousands of names, with the limit of instances and one message.
+#[test]
+fn limit_counts_elements() {
+    let text =
+        format!("{TOPICS}@limit(1000) property p for each n in joints.name = joints.position[name == n] < 3");
+    for encoding in [Encoding::Json, Encoding::Cdr] {
+        let mut session = plan(&text, encoding).start().unwrap();
+        let names: Vec<&'static str> = (0..3000).map(|i| &*format!("joint {}", i % 2500).leak()).collect();
+        let positions = (0..2999).map(|i| f64::from(i % 5)).collect();
+        let message = Message::Joints { names, positions, efforts: Vec::new(), states: Vec::new() };
+        let payload = if encoding == Encoding::Cdr {
+            cdr(&message)
+        } else {
+            self::text(&message).1.to_string().into_bytes()
+        };
+        session.push(TopicId(0), Stamp::at(Timestamp::ZERO), &payload).unwrap();
+        session.finish();
+        assert_eq!(session.reports().count(), 1000);
+        assert_eq!(
+            session.summary().omissions,
+            [
+                "p: 500 elements did not count, as a later one of the same message has the same parameter",
+                "p: 1 message has arrays of other lengths than that of the parameter, so that values are missing or left over; \
+                 the first has 3,000 and 2,999 elements",
+                "p: 1,500 elements with a new parameter did not count, as the limit of 1,000 instances was reached; the \
+                 first parameter was [\"joint 1500\"]",
+            ]
+        );
+    }
+}
