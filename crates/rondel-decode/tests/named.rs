@@ -10,8 +10,8 @@ use rondel_decode::protobuf::Descriptors;
 use rondel_decode::schema::Library;
 use rondel_decode::{Decoder, DecoderError, Encoding, MessageType};
 use rondel_event::{
-    Block, Comparison, Condition, Field, Layout, Named, PackedTable, Path, Projection, Quantifier, Read, Segment,
-    Slot, Table, TableCell, Test, TimeUnit, Timestamp, TopicId, ValueType,
+    Block, Comparison, Condition, Field, Layout, Named, PackedTable, Path, Projection, Quantifier, Read,
+    Segment, Slot, Table, TableCell, Test, TimeUnit, Timestamp, TopicId, ValueType,
 };
 use serde_json::{Value, json};
 

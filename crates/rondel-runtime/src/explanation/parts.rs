@@ -52,8 +52,8 @@ pub(super) fn parts_of<'s>(spec: &'s Spec, property: &Property) -> Parts<'s> {
         let mut below: Vec<ExprId> = node.operands().collect();
         if let Some(is_value) = of_element(node) {
             // Each instance has its own element, which no column of a message is.
-            if is_value && !bound {
-                terms.push(id);
+            if !bound {
+                if is_value { &mut terms } else { &mut parts }.push(id);
             }
             continue;
         }

@@ -1,6 +1,6 @@
 //! Parameters that are names of the elements of an array: `for each j in joints.name = joints.position[name == j] < 3`.
 
-use rondel_event::{Named, Path, Segment, TopicId};
+use rondel_event::{Named, Path, Segment, TopicId, ValueType};
 
 use super::names::{Declared, Names};
 use super::{Checker, Local};
@@ -81,6 +81,8 @@ impl<'a> Checker<'a> {
                         matches!(steps.get(at), Some((Segment::Index(_) | Segment::FromEnd(_), _)));
                     match &**element {
                         _ if is_next_index => continue,
+                        // No name: most likely a condition on all elements is meant.
+                        SchemaType::Value(ValueType::Float) => return None,
                         SchemaType::Value(_) | SchemaType::Stamp(..) if at == steps.len() => {
                             return matches!(steps[at - 1].0, Segment::Key(_)).then_some((at, true));
                         }
