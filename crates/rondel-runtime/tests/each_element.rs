@@ -344,3 +344,64 @@ fn limit_counts_elements() {
         );
     }
 }
+
+/// How long a message with 12 joints takes: run alone, optimised, with `--ignored --nocapture`.
+#[test]
+#[ignore = "measures time"]
+fn speed() {
+    let names: Vec<&'static str> = (0..12).map(|i| &*format!("front_left_joint_{i}").leak()).collect();
+    let message = Message::Joints {
+        positions: (0..12).map(f64::from).collect(),
+        efforts: Vec::new(),
+        states: Vec::new(),
+        names: names.clone(),
+    };
+    let each = "property p for each j in joints.name = joints.position[name == j] <= 3.1".to_owned();
+    let written: String = (names.iter().enumerate())
+        .map(|(i, name)| format!("property p{i} = joints.position[name == \"{name}\"] <= 3.1\n"))
+        .collect();
+    let one = "property p = joints.number > 3".to_owned();
+    for encoding in [Encoding::Cdr, Encoding::Json] {
+        let payload = match encoding {
+            Encoding::Cdr => cdr(&message),
+            _ => text(&message).1.to_string().into_bytes(),
+        };
+        for (what, text) in [("each", &each), ("12 written out", &written), ("a number", &one)] {
+            let mut session = plan(&format!("{TOPICS}{text}"), encoding).start().unwrap();
+            let mut best = f64::INFINITY;
+            for round in 0..50 {
+                let begin = std::time::Instant::now();
+                for i in 0..2000 {
+                    let stamp = Stamp::at(Timestamp::from_nanos(round * 2000 + i));
+                    session.push(TopicId(0), stamp, &payload).unwrap();
+                }
+                best = best.min(begin.elapsed().as_secs_f64() / 2000.0 * 1e9);
+                session.reports().for_each(drop);
+            }
+            println!("{encoding} {what}: {best:.0} ns");
+        }
+    }
+}
+
+/// A message that was lost may have had an element of any name.
+#[test]
+fn lost_message_makes_instances_uncertain() {
+    let text = format!("{TOPICS}property p for each n in joints.name = joints.position[name == n] < 3");
+    let message = Message::Joints {
+        names: vec!["elbow"],
+        positions: vec![1.0],
+        efforts: Vec::new(),
+        states: Vec::new(),
+    };
+    let payload = self::text(&message).1.to_string();
+    let mut session = plan(&text, Encoding::Json).start().unwrap();
+    for (second, number) in [(0, 0), (1, 1), (2, 3)] {
+        let origin = Some(rondel_event::Origin { publisher: 1, number });
+        let stamp = Stamp { origin, ..Stamp::at(Timestamp::from_nanos(second * 1_000_000_000)) };
+        session.push(TopicId(0), stamp, payload.as_bytes()).unwrap();
+    }
+    session.finish();
+    let verdicts: Vec<Verdict> = session.reports().map(|report| report.verdict()).collect();
+    assert_eq!(verdicts.first(), Some(&Verdict::Satisfied));
+    assert_eq!(verdicts.last(), Some(&Verdict::Inconclusive), "{verdicts:?}");
+}

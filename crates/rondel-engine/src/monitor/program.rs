@@ -1,5 +1,6 @@
 //! Programs: specifications, compiled.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::OnceLock;
 
@@ -271,6 +272,15 @@ impl Program {
     /// The topics, in order of declaration, and behind them those that only the program has.
     pub fn topics(&self) -> &[Topic] {
         &self.topics
+    }
+
+    /// Topics, with those of the elements of their messages.
+    pub(crate) fn with_elements<'t>(&self, topics: &'t [TopicId]) -> Cow<'t, [TopicId]> {
+        let mut all = Cow::Borrowed(topics);
+        for plan in self.elements.iter().filter(|plan| topics.contains(&plan.parent)) {
+            all.to_mut().push(plan.topic);
+        }
+        all
     }
 
     /// Whether a property asks when events arrived: who fills blocks then sets that of each, if it is known

@@ -364,6 +364,7 @@ impl Monitor {
         self.begin_call();
         let has_begun = self.position() > 0;
         let program = std::sync::Arc::clone(&self.program);
+        let topics = &*program.with_elements(topics);
         let unbegun: Vec<u32> = if has_begun { self.unbegun() } else { Vec::new() };
         let plans = program.reaches();
         let doubts = &mut self.doubts;
@@ -422,6 +423,7 @@ impl Monitor {
 
     /// Notes that messages of these topics are seen again, of which that was not known.
     pub fn see(&mut self, topics: &[TopicId], until: SeenAgain) {
+        let topics = &*self.program.with_elements(topics);
         let plans = self.program.reaches();
         for (plan, doubt) in plans.iter().zip(&mut self.doubts.properties) {
             let Some(doubt) = doubt else { continue };
