@@ -513,7 +513,7 @@ fn tables_have_every_element_in_every_encoding() {
         let mut message = random(&mut source);
         if seed % 16 == 0 {
             // More than there is room for at first. No length of Protobuf is above 127.
-            message.names = vec!["", "wrist"].repeat(10);
+            message.names = ["", "wrist"].repeat(10);
         }
         let is_name_last = source.one_in(2);
         let (names, positions) = (message.names.len(), message.positions.len());

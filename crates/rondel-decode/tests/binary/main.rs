@@ -201,8 +201,8 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
     let found = match as_number.as_ref().unwrap_or(read) {
         Read::Number(_) => None,
         Read::Presence => Some(Found::Bool(true)),
-        // JSON has no NaN, and `some_read` asks neither for one nor for the element that decides.
-        Read::IsNan | Read::Witness(..) => return None,
+        // JSON has no NaN, and `some_read` chooses neither it nor the element that decides nor tables.
+        Read::IsNan | Read::Witness(..) | Read::Table(_) => return None,
         Read::Value(ValueType::Bool) => at.as_bool().map(Found::Bool),
         Read::Value(ValueType::Float) => at.as_f64().map(Found::Float),
         Read::Value(ValueType::String) => at.as_str().map(|text| Found::Text(text.to_owned())),
