@@ -72,9 +72,9 @@ fn drafts_of_recordings_are_satisfied() {
         if text.contains("test \"") {
             rondel(["test", &specification]).expect_status(0);
         }
-        // A property says beside itself which silence violates it, and no other property is violated.
+        // A property says beside itself what violates it, and no other property is violated.
         let violated = checked.stdout.lines().filter(|line| line.starts_with("  violated")).count();
-        assert_eq!(text.matches(" The silence above violates it.").count(), violated, "{text}");
+        assert_eq!(text.matches(" violates it.").count(), violated, "{text}");
         let again = rondel(["init", &trace, "--folder", &own]);
         again.expect_status(2).expect_stderr(&["first.rondel exists already"]);
         assert_eq!(std::fs::read_to_string(&specification).unwrap(), text);

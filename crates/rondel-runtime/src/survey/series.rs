@@ -115,6 +115,8 @@ pub(super) struct Shape {
     pub is_noisy_throughout: bool,
     /// The greatest difference of two consecutive values, if the greatest ones came again and again.
     pub step: Option<f64>,
+    /// The greatest difference of two consecutive values, also if it came once, as after a silence; outliers are left out.
+    pub greatest_step: f64,
 }
 
 impl Series {
@@ -232,6 +234,7 @@ impl Series {
             is_noise: self.turns as f64 > 0.55 * self.steps as f64 && drift == 0.0 && !wanders(&kept),
             is_noisy_throughout: self.count >= 20 && kept.iter().all(|segment| is_turning(&segment)),
             step: is_step_settled.then_some(step),
+            greatest_step: kept.iter().map(|segment| segment.step).fold(0.0, f64::max),
         })
     }
 
