@@ -83,6 +83,8 @@ struct State {
     is_dropping: bool,
     /// Whether the sink has accepted a message of which it could not publish everything.
     is_partial: bool,
+    /// Whether the sink is closed: nothing more can be published, and what comes goes into the file.
+    is_closed: bool,
     /// Whether nothing more is to be published.
     ended: bool,
 }
@@ -243,7 +245,10 @@ impl Queue {
                 match spool.step(publisher, PATIENCE, &mut payload) {
                     Step::Published => {}
                     Step::Nothing | Step::Refused => self.pause(),
-                    Step::Closed => break,
+                    Step::Closed => {
+                        self.keep_until_end(publisher, &mut payload);
+                        break;
+                    }
                 }
                 continue;
             }
@@ -294,7 +299,11 @@ impl Queue {
                     publisher.release();
                     self.pause();
                 }
-                Err(PublishError::Closed) => break,
+                Err(PublishError::Closed) => {
+                    drop(state);
+                    self.keep_until_end(publisher, &mut payload);
+                    break;
+                }
                 Err(error) => {
                     tracing::warn!(sink = %self.sink, "cannot publish a message: {error}");
                     state.memory.pop();
@@ -334,6 +343,24 @@ impl Queue {
                 // The spool has counted it as dropped.
                 self.withdrawn.fetch_add(1, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Moves messages to the file, if there is one, until the end comes. A run that is ending closes its networks while
+    /// its last messages are still evaluated.
+    fn keep_until_end(&self, publisher: &dyn Publisher, payload: &mut Vec<u8>) {
+        self.state().is_closed = true;
+        self.changed.notify_all();
+        while let Some(spool) = self.file() {
+            self.move_to_file(spool, publisher, payload);
+            let mut state = self.state();
+            if state.ended {
+                return;
+            }
+            state.is_idle = true;
+            let is_empty = |state: &mut State| state.memory.len() == 0 && !state.ended;
+            let waited = self.changed.wait_while(state, is_empty);
+            waited.unwrap_or_else(PoisonError::into_inner).is_idle = false;
         }
     }
 
@@ -388,7 +415,8 @@ impl Queue {
     /// Waits up to `limit` until nothing waits any more; from then on nothing is published from the queue. Returns
     /// whether everything was published.
     fn end(&self, limit: Duration) -> bool {
-        let waiting = |state: &mut State| self.is_used() && state.is_running && !state.ended;
+        let waiting =
+            |state: &mut State| self.is_used() && state.is_running && !state.is_closed && !state.ended;
         let waited = self.changed.wait_timeout_while(self.state(), limit, waiting);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let is_all = !self.is_used();
@@ -431,6 +459,9 @@ impl Publisher for Queued {
         }
         match self.publisher.offer(payload, FIRST) {
             Err(PublishError::Slow) => self.queue.push_refused(&self.publisher, payload),
+            Err(PublishError::Closed) if self.queue.file().is_some() => {
+                self.queue.push_refused(&self.publisher, payload)
+            }
             published => published,
         }
     }
