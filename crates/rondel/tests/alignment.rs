@@ -156,3 +156,37 @@ fn steps_number_all_messages_whatever_a_group_reads() {
         assert!(direct.contains(verdict), "{verdict:?} {direct:?}");
     }
 }
+
+/// Elements of arrays as parameters: the program has a topic for them that no network has.
+#[test]
+fn elements_of_arrays_are_parameters_with_every_policy() {
+    let folder = Folder::new();
+    folder.file(
+        "arm.rondel",
+        "topic joints { name: [string], position: [float] }\ntopic speed { v: float }\n\
+         property limits for each j in joints.name = joints.position[name == j] <= 3.1\n\
+         property slow = speed.v < 10\n",
+    );
+    let trace = folder.file(
+        "arm.jsonl",
+        "{\"topic\":\"joints\",\"stamp\":0,\"name\":[\"a\",\"b\"],\"position\":[1,2]}\n\
+         {\"topic\":\"speed\",\"stamp\":0.001,\"v\":1}\n\
+         {\"topic\":\"joints\",\"stamp\":1,\"name\":[\"b\",\"a\"],\"position\":[3.2,2]}\n\
+         {\"topic\":\"speed\",\"stamp\":1.001,\"v\":1}\n",
+    );
+    for policy in ["event_time", "approximate", "latest", "arrival"] {
+        let deployment = format!(
+            "specification: arm.rondel\nzenoh: {{}}\ntopics:\n  \
+             joints: {{ source: \"zenoh:joints\", time: stamp }}\n  \
+             speed: {{ source: \"zenoh:speed\", time: stamp }}\n\
+             alignment: {{ policy: {policy}, max_wait: 1 s }}\n"
+        );
+        let file = folder.file(&format!("{policy}.yaml"), deployment);
+        rondel(["validate", &file]).expect_status(0);
+        let checked = rondel(["check", &file, &trace]);
+        checked.expect_status(1);
+        let is_violated = |line: &&str| line.starts_with("violated") && line.contains("limits");
+        let violated: Vec<&str> = checked.stdout.lines().filter(is_violated).collect();
+        assert!(violated.len() == 1 && violated[0].contains("b\"]"), "{policy}: {}", checked.stdout);
+    }
+}

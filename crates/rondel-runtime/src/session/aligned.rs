@@ -765,7 +765,8 @@ fn union(topics: usize, groups: &[Group]) -> (Vec<Projection>, Layout) {
     let mut layout = Layout { topics, ..Layout::default() };
     let mut projections = vec![Projection::default(); topics];
     for group in groups {
-        for (topic, own) in group.specification.program.projections().iter().enumerate() {
+        // Topics of the program alone, of elements of arrays, have no messages.
+        for (topic, own) in group.specification.program.projections().iter().enumerate().take(topics) {
             for field in &own.fields {
                 let all = &mut projections[topic].fields;
                 if all.iter().any(|f| f.path == field.path && f.read == field.read) {
