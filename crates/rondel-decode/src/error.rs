@@ -41,6 +41,8 @@ pub enum MessageErrorKind {
     NoBirth(Option<u64>),
     /// More nodes, devices or metrics of Sparkplug than are kept.
     TooManyMetrics,
+    /// A payload of Sparkplug whose body is compressed.
+    Compressed,
     /// The pack is not SenML.
     Pack(PackFault),
     /// The time of the event is no time.
@@ -89,6 +91,9 @@ impl fmt::Display for MessageErrorKind {
                     "; messages are read again after the next NBIRTH or DBIRTH, which the address must match, as \
                      `spBv1.0/GROUP/+/NODE/#` does",
                 )
+            }
+            MessageErrorKind::Compressed => {
+                f.write_str("the payload is compressed, which is not read; let the node publish it uncompressed")
             }
             MessageErrorKind::TooManyMetrics => f.write_str(
                 "more than 4,096 nodes and devices, or 1,048,576 metrics, on one topic; divide it into several",

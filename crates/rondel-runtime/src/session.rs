@@ -394,8 +394,15 @@ impl Session {
         }
         let count = self.shared.counted() + 1;
         let outcome = self.shared.accounts.receive_at(topic, stamp.origin, count, &*self.shared.clock);
-        if matches!(outcome, NumberOutcome::Gap(_)) && self.blind {
-            return self.push_after_loss(topic, stamp, payload);
+        if matches!(outcome, NumberOutcome::Gap(_)) {
+            if self.numbers.is_some()
+                && let Some(decoder) = self.route.decoders_mut().and_then(|all| all.get_mut(topic.index()))
+            {
+                decoder.forget_aliases(&stamp);
+            }
+            if self.blind {
+                return self.push_after_loss(topic, stamp, payload);
+            }
         }
         self.shared.counts.received += 1;
         match outcome {

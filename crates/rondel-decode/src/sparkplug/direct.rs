@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rondel_event::{Block, Path, Projection, Read, Segment, TimeUnit, Timestamp, TopicId};
 
 use super::nodes::{Names, Place};
-use super::{SparkplugDecoder, name_of};
+use super::{SparkplugDecoder, name_of, uuid};
 use crate::error::{Fault, MessageError, Parsed};
 use crate::fields::Fields;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
@@ -113,6 +113,7 @@ impl SparkplugDecoder {
                 }
                 (1, VARINT) => write(&direct.timestamp, unsigned(reader.varint()?), start, sink)?,
                 (3, VARINT) => write(&direct.seq, unsigned(reader.varint()?), start, sink)?,
+                (4, LENGTH) => _ = uuid(&mut reader)?,
                 (number, wire) => reader.skip(wire, number, start)?,
             }
         }

@@ -243,6 +243,14 @@ impl SparkplugDecoder {
         place
     }
 
+    /// Forgets the aliases of the node whose name was set last, and of its devices, until their next births: one may have
+    /// been missed that gave them to other metrics.
+    pub fn forget_aliases(&mut self) {
+        if let Named::Metrics(place) = self.current {
+            self.nodes.forget_aliases(place);
+        }
+    }
+
     /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
     /// payload holds one.
     ///
@@ -489,9 +497,9 @@ fn others(payload: &[u8], out: &mut Vec<u8>) -> Parsed<()> {
                 put::unsigned(reader.varint()?, out);
             }
             (4, LENGTH) => {
-                let uuid = reader.part()?;
+                let uuid = uuid(&mut reader)?;
                 put::text(b"uuid", out);
-                put::text(&uuid.bytes[uuid.at..], out);
+                put::text(uuid, out);
             }
             (5, LENGTH) => {
                 let body = reader.part()?;
@@ -502,6 +510,15 @@ fn others(payload: &[u8], out: &mut Vec<u8>) -> Parsed<()> {
         }
     }
     Ok(())
+}
+
+/// Reads the member that says what the body is.
+fn uuid<'p>(reader: &mut Reader<'p>) -> Parsed<&'p [u8]> {
+    let part = reader.part()?;
+    match &part.bytes[part.at..] {
+        b"SPBV1.0_COMPRESSED" => Err(Fault::new(part.at, MessageErrorKind::Compressed)),
+        uuid => Ok(uuid),
+    }
 }
 
 /// Returns the sequence number of a message, from 0 to 255, if it has one.

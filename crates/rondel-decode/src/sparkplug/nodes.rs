@@ -220,11 +220,24 @@ impl Nodes {
         Some(metrics[at].1)
     }
 
-    /// Whether a death belongs to the last birth: a broker may publish that of an earlier connection afterwards.
+    /// Whether a death belongs to the last birth, or to a later one that was missed: a broker may publish that of an
+    /// earlier connection afterwards. Connections are numbered from 0 to 255, and then from 0 again.
     pub(super) fn is_current(&self, place: Place, session: Option<u64>) -> bool {
         match (self.of(place).and_then(|source| source.session), session) {
-            (Some(born), Some(dead)) => born == dead,
+            (Some(born), Some(dead)) => !(1..128).contains(&(born.wrapping_sub(dead) % 256)),
             _ => true,
+        }
+    }
+
+    /// Forgets the aliases of a node with its devices; the node is that of the place.
+    pub(super) fn forget_aliases(&mut self, place: Place) {
+        let Some(source) = self.of(place) else { return };
+        let node = if place.is_node { place.source } else { source.node };
+        for (at, source) in (0..).zip(&mut self.sources) {
+            if Some(at) == node || source.node == node && node.is_some() {
+                self.metrics -= source.aliases.len();
+                source.aliases = Aliases::default();
+            }
         }
     }
 

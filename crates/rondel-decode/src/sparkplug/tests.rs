@@ -184,6 +184,49 @@ fn death_makes_metrics_unknown() {
     assert_eq!(Reader::new().read(DEATH, &dead(4)), Ok([Unknown, Unknown, Unknown]));
 }
 
+/// The death of a connection whose birth was missed ends the metrics of an earlier birth as well.
+#[test]
+fn death_of_a_later_connection_makes_metrics_unknown() {
+    use Seen::{Absent, Unknown};
+    for (born, dead, is_over) in [(1, 2, true), (255, 0, true), (0, 255, false), (9, 8, false), (9, 9, true)]
+    {
+        let mut reader = Reader::new();
+        reader.read(BIRTH, &birth(born)).unwrap();
+        let read = reader.read(DEATH, &message().part(2, session(dead)).0);
+        let expected = if is_over { [Unknown, Unknown, Absent] } else { [Absent, Absent, Absent] };
+        assert_eq!(read, Ok(expected), "{born}, {dead}");
+    }
+}
+
+#[test]
+fn forgotten_aliases_are_refused_until_the_next_birth() {
+    use Seen::{Absent, Float};
+    let mut reader = Reader::new();
+    let device = "spBv1.0/plant/DDATA/press/arm";
+    let by_alias = payload(&[message().number(2, 1).float(12, 21.5)]);
+    reader.read(BIRTH, &birth(4)).unwrap();
+    let arm = payload(&[born("Far/Away", 1, 9).float(12, 1.5)]);
+    reader.read("spBv1.0/plant/DBIRTH/press/arm", &arm).unwrap();
+    assert_eq!(reader.read(device, &by_alias), Ok([Absent, Absent, Float(21.5)]));
+    reader.decoder.forget_aliases();
+    assert!(reader.read(device, &by_alias).is_err() && reader.read(DATA, &by_alias).is_err());
+    let by_name = payload(&[message().part(1, "Temp").number(4, 9).float(12, 22.5)]);
+    assert_eq!(reader.read(DATA, &by_name), Ok([Float(22.5), Absent, Absent]));
+    reader.read(BIRTH, &birth(5)).unwrap();
+    assert_eq!(reader.read(DATA, &by_alias), Ok([Float(21.5), Absent, Absent]));
+}
+
+#[test]
+fn compressed_payloads_are_refused() {
+    let mut reader = Reader::new();
+    reader.read(BIRTH, &birth(4)).unwrap();
+    let compressed = message().part(4, "SPBV1.0_COMPRESSED").part(5, [31, 139]).number(3, 1).0;
+    for name in [DATA, BIRTH] {
+        let error = reader.read(name, &compressed).unwrap_err();
+        assert!(error.contains("compressed"), "{error}");
+    }
+}
+
 #[test]
 fn commands_and_states_hold_no_metrics() {
     use Seen::{Absent, Float};

@@ -123,6 +123,16 @@ impl TopicDecoder {
         decoder.decode(payload, time, block)
     }
 
+    /// Forgets the short names that the publisher of this message has given to its values: one that gave others may have
+    /// been lost.
+    #[cold]
+    pub(super) fn forget_aliases(&mut self, stamp: &Stamp) {
+        if let (Some(names), Decoder::Sparkplug(decoder)) = (&self.names, &mut self.first.decoder) {
+            decoder.set_name(stamp.name, |id| names.name(id));
+            decoder.forget_aliases();
+        }
+    }
+
     /// Sets the first type, if it is not known yet.
     pub(super) fn learn(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
         self.first.decoder.learn(message_type)

@@ -13,8 +13,8 @@ use super::{SessionPlan, Stamp};
 use crate::names::TopicNames;
 use crate::specification::recorded_names;
 
-/// A number this far before the last one is late; one farther back is of a later round.
-const LATE: u8 = 8;
+/// The number of the first message of a node, so that none is below zero.
+const FIRST: u64 = 8;
 
 /// The numbers of all topics.
 pub(super) struct PayloadNumbers {
@@ -121,18 +121,15 @@ impl TopicNumbers {
 impl Node {
     fn origin(&mut self, number: u8, is_birth: bool) -> Origin {
         let Some((last, whole)) = self.last else {
-            self.last = Some((number, u64::from(LATE)));
-            return Origin { publisher: self.publisher, number: LATE.into() };
+            self.last = Some((number, FIRST));
+            return Origin { publisher: self.publisher, number: FIRST };
         };
-        let forward = number.wrapping_sub(last);
-        let back = last.wrapping_sub(number);
-        let whole = match is_birth {
+        let whole = match (is_birth, number.wrapping_sub(last)) {
             // What was lost before a node begins anew is not known.
-            true => whole + 1,
-            false if back < LATE => {
-                return Origin { publisher: self.publisher, number: whole.saturating_sub(back.into()) };
-            }
-            false => whole + u64::from(forward),
+            (true, _) => whole + 1,
+            // MQTT keeps the order of a node's messages, and may repeat one. A number below the last one is of a later
+            // round, or follows a birth that was missed.
+            (false, forward) => whole + u64::from(forward),
         };
         self.last = Some((number, whole));
         Origin { publisher: self.publisher, number: whole }
@@ -154,7 +151,9 @@ mod tests {
         let data = |number| (number, false);
         assert_eq!(wholes([254, 255, 0, 1].map(data)), [8, 9, 10, 11]);
         assert_eq!(wholes([254, 1].map(data)), [8, 11]);
-        assert_eq!(wholes([10, 12, 11, 12, 13].map(data)), [8, 10, 9, 10, 11]);
+        assert_eq!(wholes([10, 12, 12, 13].map(data)), [8, 10, 10, 11]);
+        // A birth was missed.
+        assert_eq!(wholes([2, 3, 1, 2].map(data)), [8, 9, 263, 264]);
         assert_eq!(wholes([10, 2].map(data)), [8, 256]);
         assert_eq!(wholes([data(10), (0, true), data(1), data(3)]), [8, 9, 10, 12]);
     }

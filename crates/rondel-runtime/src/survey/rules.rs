@@ -377,9 +377,13 @@ impl Of<'_> {
         const MARGIN: f64 = 10.0;
         let step = self.shape.step.filter(|_| !self.shape.is_noise || score > 60)?;
         let bound = rounded(MARGIN * step, MARGIN * step / 5.0, true);
-        let mut seen = format!("{} It changes by at most {} from message to message.", self.seen(), shown(step));
+        let mut seen =
+            format!("{} It changes by at most {} from message to message.", self.seen(), shown(step));
         if self.shape.greatest_step > bound {
-            seen += &format!(" A change by {}, as after a silence, violates it.", shown(self.shape.greatest_step));
+            seen += &format!(
+                " A change by {}, as after a silence, violates it.",
+                shown(self.shape.greatest_step)
+            );
         }
         Some(paired(&format!("abs(@ - prev(@)) <= {}", text(bound, self.is_whole)), seen, score))
     }
