@@ -275,7 +275,7 @@ pub(crate) fn omissions(monitor: &Monitor, spec: &Spec) -> Vec<String> {
         let unkeyed = slice.unkeyed.saturating_sub(slice.unnamed);
         if unkeyed > 0 {
             let messages = match slice.of_elements {
-                true => counted(unkeyed, "element has", "elements have"),
+                true => counted(unkeyed, "element or message has", "elements or messages have"),
                 false => counted(unkeyed, "message has", "messages have"),
             };
             sentences

@@ -345,6 +345,28 @@ fn limit_counts_elements() {
     }
 }
 
+/// Elements without a name, and messages without the array of names, have no instance, and are counted.
+#[test]
+fn elements_and_messages_without_names_are_counted() {
+    let text = format!("{TOPICS}property p for each n in joints.name = joints.position[name == n] < 3");
+    let mut session = plan(&text, Encoding::Json).start().unwrap();
+    let payloads = [
+        r#"{"name":["a",null],"position":[1,9]}"#,
+        r#"{"name":null,"position":[9]}"#,
+        r#"{"position":[9]}"#,
+        r#"{"name":[],"position":[]}"#,
+    ];
+    for (second, payload) in (0..).zip(payloads) {
+        let time = Timestamp::from_nanos(second * 1_000_000_000);
+        session.push(TopicId(0), Stamp::at(time), payload.as_bytes()).unwrap();
+    }
+    session.finish();
+    assert_eq!(
+        session.summary().omissions,
+        ["p: 3 elements or messages have no parameter, or one of another type, and did not count"]
+    );
+}
+
 /// How long a message with 12 joints takes: run alone, optimised, with `--ignored --nocapture`.
 #[test]
 #[ignore = "measures time"]

@@ -27,6 +27,11 @@ impl Instances {
         [self.refusals.beyond_limit, self.refusals.too_long]
     }
 
+    /// Counts a message whose array of elements is absent, null or of another type.
+    pub(crate) fn count_without_elements(&mut self) {
+        self.refusals.unkeyed += 1;
+    }
+
     /// Counts the elements of a message that have no instance, as a later one has their name, and parallel arrays of
     /// another length.
     pub(crate) fn count_elements(&mut self, repeated: u64, unequal: Option<[u64; 2]>) {

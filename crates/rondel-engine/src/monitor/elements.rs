@@ -142,7 +142,10 @@ impl Monitor {
         (block, row): (&Block, usize),
         room: &mut ElementRoom,
     ) {
-        let Some(mut table) = PackedTable::new(block.text(plan.packed, row)) else { return };
+        let Some(mut table) = PackedTable::new(block.text(plan.packed, row)) else {
+            self.instances[i].count_without_elements();
+            return;
+        };
         let repeated = room.find_repeated(table, plan, keys);
         let unequal = table.other.map(|other| [table.rows, other]);
         self.instances[i].count_elements(repeated, unequal);
