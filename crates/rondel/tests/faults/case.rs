@@ -112,11 +112,9 @@ impl Network {
         matches!(self, Network::Mqtt1 | Network::Mqtt2)
     }
 
-    /// How long another consumer may wait because of one that accepts nothing, in seconds.
+    /// How long a consumer that accepts nothing is waited for, in seconds.
     pub fn wait(self) -> f64 {
         match self {
-            // The lease of a consumer of the same topic: verdicts wait for it in a file, and are not dropped.
-            Network::Dds => 10.0,
             // The limit of the router.
             Network::ZenohClient => 5.0,
             _ => 3.0,
