@@ -47,7 +47,7 @@ pub struct TableDecoder {
     pub(crate) tables: Vec<Elements>,
 }
 
-/// What decoders for elements are made of.
+/// Encoding and type from which decoders for elements are made.
 #[derive(Clone, Debug)]
 struct Origin {
     encoding: Encoding,
@@ -105,7 +105,7 @@ impl TableDecoder {
         Ok(TableDecoder { messages, tables: tables.collect::<Result<_, _>>()? })
     }
 
-    /// What a count of a decoder is in all.
+    /// Sum of a counter over the decoders of messages and of elements.
     pub(crate) fn total(&self, count: impl Fn(&Decoder) -> u64) -> u64 {
         count(&self.messages) + self.tables.iter().map(|table| count(&table.decoder)).sum::<u64>()
     }

@@ -6,7 +6,7 @@
 
 use crate::{Block, Field, Path, Slot};
 
-/// What is read of a message for the instances of a `for each` over the elements of an array.
+/// Fields of a message for the instances of a `for each` over the elements of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The path of a name: that in the elements, or the elements of the array of names.

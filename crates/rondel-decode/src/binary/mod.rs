@@ -27,15 +27,38 @@ mod walk;
 
 use std::sync::Arc;
 
-use rondel_event::{Block, Path, Projection, Slot, TimeUnit, Timestamp, TopicId};
+use rondel_event::{Block, Path, Projection, Segment, Slot, TimeUnit, Timestamp, TopicId};
 
-use crate::cdr::PlanError;
+use crate::cdr::{PlanError, PlanErrorKind};
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::fields::Fields;
 use crate::sink::{NoNumber, Refused, Scalar, Sink};
 pub(crate) use json::write_json;
 use plan::Node;
 use walk::Walk;
+
+/// The largest buffer for a message written again that is kept until the next one, in bytes.
+pub(crate) const KEPT: usize = 1 << 20;
+
+/// Checks that every field begins with one of these members, the only ones of a message.
+///
+/// # Errors
+/// The fields that do not.
+pub(crate) fn check_members<'p>(
+    fields: impl Iterator<Item = &'p Path>,
+    members: &[&str],
+) -> Result<(), Vec<PlanError>> {
+    let is_other = |path: &&Path| match path.0.first() {
+        Some(Segment::Key(key)) => !members.contains(&&**key),
+        _ => true,
+    };
+    let error = |path: &Path| {
+        let known = members.iter().map(|name| Box::from(*name)).collect();
+        PlanError { path: path.to_string().into(), kind: PlanErrorKind::NoField(known) }
+    };
+    let errors: Vec<PlanError> = fields.filter(is_other).map(error).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
 
 /// The encoding of messages that describe themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

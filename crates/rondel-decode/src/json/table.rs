@@ -15,7 +15,7 @@ use crate::tables::Slots;
 pub(crate) struct TableNode {
     /// The arrays of which elements are read, those of the names first.
     arrays: Vec<Array>,
-    /// What is read outside of them, and of elements, in the order of the table.
+    /// The fields outside of the arrays, and the columns of those and of elements, in the order of the table.
     message: Node,
     of_message: Vec<Slot>,
     of_element: Vec<Slot>,
@@ -32,7 +32,7 @@ struct Array {
     slots: Vec<Slot>,
 }
 
-/// What a message has of an array.
+/// State of an array within one message.
 #[derive(Clone, Copy, Debug)]
 enum Found {
     /// Nothing.

@@ -1,8 +1,8 @@
-//! What is wrong with packs.
+//! Faults of SenML packs.
 
 use std::fmt;
 
-/// What is wrong with a record.
+/// Fault of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackFault {

@@ -18,7 +18,7 @@ mod record;
 use rondel_event::{Block, Path, Projection, Read, Segment, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
 use crate::binary::{self, BinaryDecoder, BinaryFormat};
-use crate::cdr::{PlanError, PlanErrorKind};
+use crate::cdr::PlanError;
 use crate::error::{MessageError, Parsed};
 use crate::message::Text;
 use crate::sink::NoNumber;
@@ -27,9 +27,6 @@ use record::{Times, resolve};
 
 /// The members of a message.
 const MEMBERS: [&str; 2] = ["records", "time"];
-
-/// The largest buffer that is kept between two messages, in bytes.
-const KEPT: usize = 1 << 20;
 
 /// Decodes the SenML payloads of one topic.
 #[derive(Clone, Debug)]
@@ -53,18 +50,7 @@ impl SenmlDecoder {
         time: Option<&Path>,
     ) -> Result<SenmlDecoder, Vec<PlanError>> {
         let fields = projection.fields.iter().map(|field| &field.path);
-        let is_other = |path: &&Path| match path.0.first() {
-            Some(Segment::Key(key)) => !MEMBERS.contains(&&**key),
-            _ => true,
-        };
-        let error = |path: &Path| {
-            let known = MEMBERS.iter().map(|name| Box::from(*name)).collect();
-            PlanError { path: path.to_string().into(), kind: PlanErrorKind::NoField(known) }
-        };
-        let errors: Vec<PlanError> = fields.chain(time).filter(is_other).map(error).collect();
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        binary::check_members(fields.chain(time), &MEMBERS)?;
         let is_time =
             |path: &Path| matches!(path.0.last(), Some(Segment::Key(key)) if matches!(&**key, "t" | "time"));
         let reads_times = projection.fields.iter().any(|field| {
@@ -92,7 +78,7 @@ impl SenmlDecoder {
             let of_payload = |error| MessageError { offset: 0, ..error };
             self.inner.decode(&scratch, time, block).map_err(of_payload)
         });
-        if scratch.capacity() <= KEPT {
+        if scratch.capacity() <= binary::KEPT {
             self.scratch = scratch;
         }
         result

@@ -188,7 +188,7 @@ impl<'m> Pack<'m, '_> {
             }
             Ok(())
         });
-        // What is no JSON comes before what is no SenML.
+        // Faults of JSON are reported before those of SenML.
         scanned.and_then(|()| scanner.end()).map_err(|error| match error.kind {
             crate::json::JsonErrorKind::TooDeep => Fault::new(error.offset, MessageErrorKind::TooDeep),
             _ => fault(error.offset, PackFault::NoPack),

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
 use crate::sink::{Refused, Scalar, Sink, Target};
 
-/// What is read of the messages.
+/// Targets of the values that are read.
 #[derive(Clone, Debug)]
 pub(super) struct Direct {
     topic: TopicId,

@@ -27,7 +27,7 @@ use rondel_event::{
 };
 
 use crate::binary::{self, BinaryDecoder, BinaryFormat, put};
-use crate::cdr::{PlanError, PlanErrorKind};
+use crate::cdr::PlanError;
 use crate::error::{Fault, MessageError, MessageErrorKind, Parsed};
 use crate::message::Text;
 use crate::protobuf::wire::{LENGTH, Reader, VARINT};
@@ -45,9 +45,6 @@ const SESSION: &[u8] = b"bdSeq";
 /// The members of a message.
 const MEMBERS: [&str; 5] = ["timestamp", "metrics", "seq", "uuid", "body"];
 
-/// The largest buffer that is kept between two messages, in bytes.
-const KEPT: usize = 1 << 20;
-
 /// Decodes the Sparkplug payloads of one topic.
 #[derive(Clone, Debug)]
 pub struct SparkplugDecoder {
@@ -64,7 +61,7 @@ pub struct SparkplugDecoder {
     scratch: Vec<u8>,
 }
 
-/// What is known of a name.
+/// Kind of the messages with a topic name.
 #[derive(Clone, Copy, Debug)]
 enum Named {
     /// A message of metrics.
@@ -75,7 +72,7 @@ enum Named {
     Unknown,
 }
 
-/// What is read of the messages.
+/// Metrics and members that are read.
 #[derive(Clone, Debug)]
 struct Reads {
     /// Whether any metric is.
@@ -186,18 +183,7 @@ impl SparkplugDecoder {
         time: Option<&Path>,
     ) -> Result<SparkplugDecoder, Vec<PlanError>> {
         let fields = projection.fields.iter().map(|field| &field.path);
-        let is_other = |path: &&Path| match path.0.first() {
-            Some(Segment::Key(key)) => !MEMBERS.contains(&&**key),
-            _ => true,
-        };
-        let error = |path: &Path| {
-            let known = MEMBERS.iter().map(|name| Box::from(*name)).collect();
-            PlanError { path: path.to_string().into(), kind: PlanErrorKind::NoField(known) }
-        };
-        let errors: Vec<PlanError> = fields.chain(time).filter(is_other).map(error).collect();
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        binary::check_members(fields.chain(time), &MEMBERS)?;
         let unit = TimeUnit::Milliseconds;
         let reads = Reads::new(projection, time);
         Ok(SparkplugDecoder {
@@ -274,7 +260,7 @@ impl SparkplugDecoder {
             self.mark(&ended, block);
             Ok(())
         });
-        if scratch.capacity() <= KEPT {
+        if scratch.capacity() <= binary::KEPT {
             self.scratch = scratch;
         }
         result
@@ -412,7 +398,7 @@ impl SparkplugDecoder {
         })?;
         put::close(out);
         others(payload, out)?;
-        // What a metric was before is over, also where the birth does not name it any more.
+        // Earlier values of the metrics end here, also of those that the birth does not name any more.
         let ended = self.nodes.end(place).map_or(Ended::None, Ended::Names);
         let begun = self.nodes.begin(place, session, &born, &mut self.reads.names);
         begun.map_err(|nodes::Full| Fault::new(0, MessageErrorKind::TooManyMetrics))?;

@@ -1,12 +1,12 @@
-//! What nodes and devices have said of their metrics: the names and data types of their last births.
+//! Names, aliases and data types of metrics, by the last birth of each node and device.
 
 use std::collections::HashMap;
 
 use super::address::{Address, Kind};
 
-/// So many nodes and devices of a topic are told apart.
+/// Limit of nodes and devices of a topic.
 const SOURCES: usize = 4096;
-/// So many metrics of all of them are known.
+/// Limit of the metrics of all of them together.
 const METRICS: usize = 1 << 20;
 /// The most bytes that the names of metrics and of nodes have together, each.
 const BYTES: usize = 16 << 20;
@@ -15,7 +15,7 @@ const BYTES: usize = 16 << 20;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     list: Vec<Box<[u8]>>,
-    /// The number of each name, where names are added that nobody asked for.
+    /// The number of each name, where all names are read, not only those of a specification.
     numbers: Option<HashMap<Box<[u8]>, u32>>,
     bytes: usize,
 }
@@ -86,7 +86,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Of a metric that is not read.
+    /// Stands for the name of a metric that is not read.
     const UNREAD: u32 = u32::MAX;
     const NONE: Known = Known { name: Known::UNREAD - 1, datatype: 0 };
 
@@ -145,7 +145,7 @@ impl Aliases {
 /// A node or a device.
 #[derive(Clone, Debug, Default)]
 struct Source {
-    /// Of a device, its node.
+    /// Number of the node of a device; `None` for a node.
     node: Option<u32>,
     aliases: Aliases,
     /// The metrics that are read, by the numbers of their names in ascending order, with their data types.
@@ -168,7 +168,7 @@ pub(super) struct Nodes {
     metrics: usize,
 }
 
-/// Whose messages a name is of, and which type they have.
+/// Node or device of a topic name, and the type of its messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// `None` if there are too many.

@@ -62,7 +62,7 @@ fn of(name: &str, rest: &str) -> Path {
     Path(begin.into_iter().chain(Path::keys(rest.split('.')).0).collect())
 }
 
-/// What was read in the last row.
+/// Value of a field in the last row.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Absent,
@@ -150,7 +150,7 @@ fn aliases_and_signs_come_from_births() {
     // By name, without a data type.
     let by_name = payload(&[message().part(1, "Count").number(10, 0x80)]);
     assert_eq!(reader.read(DATA, &by_name), Ok([Absent, Int(-128), Absent]));
-    // Of a metric that is not read, nothing needs to be known.
+    // A metric that is not read needs no birth.
     let other = payload(&[message().part(1, "New").number(10, 0x80)]);
     assert_eq!(reader.read(DATA, &other), Ok([Absent, Absent, Absent]));
     // Another node has aliases of its own.
@@ -180,7 +180,7 @@ fn death_makes_metrics_unknown() {
     // A birth that does not name a metric any more.
     let less = payload(&[session(6), born("Count", 1, 3).number(10, 6)]);
     assert_eq!(reader.read(BIRTH, &less), Ok([Unknown, Int(6), Absent]));
-    // Of a node without a birth, nothing is known after its death.
+    // The death of a node without a birth makes all metrics unknown.
     assert_eq!(Reader::new().read(DEATH, &dead(4)), Ok([Unknown, Unknown, Unknown]));
 }
 

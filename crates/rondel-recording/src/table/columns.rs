@@ -1,4 +1,4 @@
-//! What the columns of a table mean: times, topics and fields.
+//! Roles of the columns of a table: times, topics and fields.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -91,7 +91,7 @@ pub(super) struct Columns {
     is_field: bool,
     /// Whether the user chose the column with the times.
     pub(super) is_chosen: bool,
-    /// What the cells of each column are, if the table says it.
+    /// Form of the cells of each column, as far as the table states it.
     pub(super) forms: Vec<Form>,
 }
 
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(columns(&["x", "date"]).time, Some(TimeColumns { time: 1, date: None }));
         assert_eq!(message(&alone.layout().unwrap(), &["1", "2"]), r#"{"stamp":1,"x":2}"#);
         assert!(matches!(columns(&["a", "b"]).timeless(None), Some(Wrong::Header(_))));
-        // What is chosen decides, also where another column would be found.
+        // A chosen column takes precedence over one found by name.
         for header in [["a", "b"], ["time", "b"]] {
             assert!(matches!(columns(&header).timeless(Some("c")), Some(Wrong::Choice(_))));
         }

@@ -25,11 +25,11 @@ struct TopicNumbers {
     names: Arc<TopicNames>,
     /// The addresses, without their networks.
     addresses: Vec<String>,
-    /// Of each name the node, if its messages have numbers that count.
+    /// Node of each topic name, if its messages have numbers that count.
     places: Vec<Option<Option<Place>>>,
     nodes: Vec<Node>,
     known: HashMap<String, Option<usize>>,
-    /// What tells the numbers of this session from those before a snapshot.
+    /// Number of messages before the snapshot from which the session continues: part of the publishers' hashes.
     since: u64,
 }
 
@@ -102,7 +102,7 @@ impl TopicNumbers {
             return *known;
         }
         let whole = ["NBIRTH", "NDATA", "DBIRTH", "DDATA", "DDEATH"].iter().all(|kind| {
-            // Of a device that nobody has.
+            // A device name that no node can have.
             let device = if kind.starts_with('D') { "/\u{1}" } else { "" };
             let name = format!("spBv1.0/{group}/{kind}/{node}{device}");
             self.addresses.iter().any(|own| is_matched(own, &name))
@@ -125,7 +125,7 @@ impl Node {
             return Origin { publisher: self.publisher, number: FIRST };
         };
         let whole = match (is_birth, number.wrapping_sub(last)) {
-            // What was lost before a node begins anew is not known.
+            // The number of messages lost before a birth is unknown.
             (true, _) => whole + 1,
             // MQTT keeps the order of a node's messages, and may repeat one. A number below the last one is of a later
             // round, or follows a birth that was missed.

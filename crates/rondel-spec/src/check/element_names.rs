@@ -20,7 +20,7 @@ pub(super) struct ElementName {
 
 /// The names of elements that a path reads one of: those in the elements, or those of the array beside it.
 fn field_of_names(steps: &[(Segment, Span)], at: usize, named: &Named) -> Path {
-    // Of a parallel array the last step is the array itself.
+    // The last step of a parallel array is the array itself.
     let object = at.saturating_sub(usize::from(named.is_parallel));
     let object = steps[..object].iter().map(|(step, _)| step);
     Path(object.chain(&named.key().0).cloned().collect())

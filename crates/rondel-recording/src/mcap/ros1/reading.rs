@@ -118,7 +118,7 @@ pub(in super::super) fn index(file: &mut Pieces) -> Result<(Index, Connections),
             Ok(()) => return Ok(reading.finish()),
             Err(reason) => {
                 reading = Reading::default();
-                // Of a file that is cut off the index is not there.
+                // A bag that is cut off has no index.
                 if place < file.size() {
                     reading.index.faults.push((place, format!("the index cannot be used: {reason}")));
                 }
@@ -129,7 +129,7 @@ pub(in super::super) fn index(file: &mut Pieces) -> Result<(Index, Connections),
     Ok(reading.finish())
 }
 
-/// What was found of a bag.
+/// Contents of a bag found so far.
 #[derive(Default)]
 struct Reading {
     index: Index,
@@ -270,7 +270,7 @@ impl Reading {
                         let read = decompress(&raw, is_cut, &mut records);
                         self.look(at, &records, &mut section);
                         if read.is_err() {
-                            // What is missing may be of any topic and time.
+                            // The missing part may have messages of any topic and time.
                             (section.end, section.channels) = (u64::MAX, None);
                         }
                     }
@@ -346,7 +346,7 @@ fn chunk_section(at: u64, head: &Head) -> Section {
     }
 }
 
-/// What the index says about a chunk.
+/// Index entry of a chunk.
 struct ChunkInfo {
     place: u64,
     start: u64,
