@@ -83,6 +83,8 @@ impl<S: State> Snapshots<S> {
     /// The reason why it is not saved; messages that came after the one before are then not acknowledged.
     pub fn end(self) -> io::Result<()> {
         drop(self.end);
+        // After a snapshot that took long, the next one is waited for longer than the end of a run may take.
+        self.writer.networks.wake_held();
         // A panic of the thread has been reported.
         let _ = self.thread.join();
         self.writer.write(RELEASE)

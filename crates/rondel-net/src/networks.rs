@@ -445,6 +445,13 @@ impl Networks {
         }
     }
 
+    /// Ends a [wait](Networks::wait_held) of another thread, now or when it begins to wait.
+    pub fn wake_held(&self) {
+        if let Some((session, _)) = &self.mqtt {
+            session.wake_held();
+        }
+    }
+
     /// Calls `capture` with marks by which the next run recognises messages received so far, while none is received
     /// from a network that holds acknowledgements back. Returns its result and these acknowledgements.
     pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, mqtt::Acknowledgements) {

@@ -288,6 +288,25 @@ fn nothing_is_acknowledged_while_the_snapshot_cannot_be_written() {
     start().expect_status(2).expect_stderr(&["cannot resume from", "this is not a snapshot"]);
 }
 
+/// The thread that waits for the next snapshot is woken when the run ends.
+#[test]
+fn a_run_ends_at_once_when_its_next_snapshot_is_due_much_later() {
+    let Some(broker) = Broker::start("a_run_ends_at_once_when_its_next_snapshot_is_due_much_later") else {
+        return;
+    };
+    let folder = Folder::new();
+    let file = deployment(&folder, &broker, ("5", 1));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace("durability: exactly", "durability: { level: exactly, every: 1 min }");
+    let file = folder.file("rondel.yaml", text);
+    let mut run = monitor(&file, &folder.path("state"));
+    run.wait_stderr("ready");
+    let began = Instant::now();
+    run.terminate();
+    run.finish().expect_status(0);
+    assert!(began.elapsed() < Duration::from_secs(30), "it waits for the next snapshot");
+}
+
 #[test]
 fn settings_that_cannot_keep_the_promise_are_refused() {
     let folder = Folder::new();

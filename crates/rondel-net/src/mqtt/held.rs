@@ -59,6 +59,11 @@ impl Holding {
         drop(self.changed.wait_timeout_while(full, limit, |full| !*full));
     }
 
+    /// Ends the wait of another thread, now or when it begins to wait.
+    pub(super) fn wake(&self) {
+        self.set(true);
+    }
+
     /// Sets whether the broker may soon stop sending.
     fn set(&self, is_nearly_full: bool) {
         *self.nearly_full.lock().unwrap_or_else(PoisonError::into_inner) = is_nearly_full;
@@ -322,6 +327,20 @@ mod tests {
         held.push(packet::PUBACK, 1);
         held.release(9, &mut out);
         assert_eq!(out[4..], [packet::PUBACK, 2, 0, 2, packet::PUBACK, 2, 0, 1]);
+    }
+
+    #[test]
+    fn a_wait_ends_when_it_is_woken() {
+        let shared = Arc::<Holding>::default();
+        let limit = Duration::from_secs(60);
+        let waiting = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            let began = Instant::now();
+            waiting.wait(limit);
+            began.elapsed()
+        });
+        shared.wake();
+        assert!(thread.join().unwrap() < limit);
     }
 
     #[test]

@@ -302,6 +302,13 @@ impl Session {
         lock(&self.incoming).clone().iter().any(waits)
     }
 
+    /// Ends a [wait](Session::wait_held) of another thread, now or when it begins to wait.
+    pub fn wake_held(&self) {
+        if let Some(holding) = &self.holding {
+            holding.wake();
+        }
+    }
+
     /// Calls `capture` with the marks of all messages received so far, while none is received. Returns its result,
     /// and the acknowledgements of these messages, to be [released](Session::release) once it is durable.
     pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, Acknowledgements) {
