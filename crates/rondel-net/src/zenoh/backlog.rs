@@ -1,32 +1,35 @@
 //! Connections on which nothing moves.
 //!
-//! A call that publishes blocks once a neighbour has taken nothing for so long that the buffers of its connection are
-//! full, and nothing ends it before the session's wait. So before they are full it is looked how many bytes wait in the
-//! socket: the kernel says so (on Linux). If that has not changed for a moment, the neighbour takes nothing, and whoever
-//! must not wait does not publish. Zenoh's own queue has room for two batches of 64 KiB behind the socket, which is
-//! looked at every 16 KiB.
+//! A call that publishes blocks once the buffers of a connection are full, and only the session's timeout ends it. There
+//! are two: the socket's, and behind it Zenoh's queue of some batches. So the number of bytes that wait in the socket,
+//! which the kernel reports (on Linux), is read every 16 KiB. While it does not change, what is published goes into the
+//! queue; once that is nearly full and a good part of the socket's buffer too, a publisher that must not wait does not
+//! publish. Time is no measure: on a busy machine neither the neighbour nor Zenoh's own thread may run for some
+//! milliseconds, and each message that is refused costs a hand-over to another thread.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use ::zenoh::Wait;
 use ::zenoh::sample::SampleKind;
 
 /// Bytes after which the sockets are looked at.
 const EVERY: usize = 16 << 10;
-/// How long the bytes that wait in a socket must not have changed.
-const STANDS: Duration = Duration::from_millis(1);
+/// Part of a socket's buffer that must be full. The size of the buffer includes the kernel's own records, so that it is
+/// never reached by the bytes alone.
+const FULL: usize = 4;
 /// Limit of connections that are looked at.
 const CONNECTIONS: usize = 1024;
 
 /// The connections of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Backlog {
+    /// Bytes that Zenoh's queue can take while a socket sends nothing.
+    room: usize,
     /// Bytes published since the last look.
     published: AtomicUsize,
-    /// Whether nothing moved at the last look on a connection.
+    /// Whether there was no room on a connection at the last look.
     is_congested: AtomicBool,
     connections: Mutex<Vec<Connection>>,
 }
@@ -36,14 +39,16 @@ struct Connection {
     own: SocketAddr,
     other: SocketAddr,
     socket: socket::Number,
-    /// The bytes that waited at the last look, and since when it is so.
-    waiting: (usize, Instant),
+    /// Bytes that waited in the socket at the last look.
+    waiting: usize,
+    /// Bytes published since that number changed.
+    queued: usize,
 }
 
 impl Backlog {
-    /// Follows the connections of a session.
-    pub(super) fn start(session: &::zenoh::Session) -> Result<Arc<Backlog>, ::zenoh::Error> {
-        let backlog = Arc::<Backlog>::default();
+    /// Follows the connections of a session whose queue has room for so many bytes.
+    pub(super) fn start(session: &::zenoh::Session, queue: usize) -> Result<Arc<Backlog>, ::zenoh::Error> {
+        let backlog = Arc::new(Backlog::new(queue));
         let followed = Arc::clone(&backlog);
         session
             .info()
@@ -62,6 +67,13 @@ impl Backlog {
         Ok(backlog)
     }
 
+    fn new(queue: usize) -> Backlog {
+        // What is published between two looks comes on top, before and after.
+        let room = queue.saturating_sub(2 * EVERY);
+        let (published, is_congested, connections) = Default::default();
+        Backlog { room, published, is_congested, connections }
+    }
+
     fn connections(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,33 +86,39 @@ impl Backlog {
             && connections.len() < CONNECTIONS
             && let Some(socket) = socket::find(own, other)
         {
-            connections.push(Connection { own, other, socket, waiting: (0, Instant::now()) });
+            connections.push(Connection { own, other, socket, waiting: 0, queued: 0 });
         }
     }
 
-    /// Whether so many bytes can be published without waiting for a neighbour that takes nothing.
+    /// Whether so many bytes can be published without waiting for a neighbour that reads nothing.
     #[inline]
     pub(super) fn admits(&self, bytes: usize) -> bool {
         let published = self.published.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        (published < EVERY && !self.is_congested.load(Ordering::Relaxed)) || self.look()
+        (published < EVERY && !self.is_congested.load(Ordering::Relaxed)) || self.look(bytes)
     }
 
     #[cold]
-    fn look(&self) -> bool {
-        self.published.store(0, Ordering::Relaxed);
-        let now = Instant::now();
+    fn look(&self, bytes: usize) -> bool {
+        let mut connections = self.connections();
+        let published = self.published.swap(0, Ordering::Relaxed);
         let mut is_congested = false;
-        for Connection { own, other, socket, waiting } in &mut *self.connections() {
+        for Connection { own, other, socket, waiting, queued } in &mut *connections {
             let count = socket::waiting(*socket, *own, *other).unwrap_or(0);
-            if count == 0 || count != waiting.0 {
-                *waiting = (count, now);
+            if count == 0 || count != *waiting {
+                (*waiting, *queued) = (count, 0);
             }
-            is_congested |= count > 0 && now.duration_since(waiting.1) >= STANDS;
+            *queued += published;
+            is_congested |= count > 0
+                && *queued > self.room
+                && socket::capacity(*socket, *own, *other).is_none_or(|capacity| count >= capacity / FULL);
         }
-        if is_congested && !self.is_congested.load(Ordering::Relaxed) {
+        if is_congested {
+            // The message is not published.
+            connections.iter_mut().for_each(|connection| connection.queued -= bytes.min(connection.queued));
+        }
+        if self.is_congested.swap(is_congested, Ordering::Relaxed) != is_congested && is_congested {
             tracing::debug!("a Zenoh neighbour takes nothing");
         }
-        self.is_congested.store(is_congested, Ordering::Relaxed);
         !is_congested
     }
 }
@@ -145,6 +163,14 @@ mod socket {
         numbers.find(|number| with(*number, own, other, || Some(())).is_some())
     }
 
+    /// Returns the size of the buffer of a socket in bytes, which the kernel may change.
+    pub(super) fn capacity(number: Number, own: SocketAddr, other: SocketAddr) -> Option<usize> {
+        with(number, own, other, || {
+            // SAFETY: as above.
+            SockRef::from(&unsafe { BorrowedFd::borrow_raw(number) }).send_buffer_size().ok()
+        })
+    }
+
     /// Returns the bytes that wait in a socket to be sent and acknowledged, if it is still that of the connection.
     pub(super) fn waiting(number: Number, own: SocketAddr, other: SocketAddr) -> Option<usize> {
         with(number, own, other, || {
@@ -169,6 +195,10 @@ mod socket {
     pub(super) fn waiting((): Number, _: SocketAddr, _: SocketAddr) -> Option<usize> {
         None
     }
+
+    pub(super) fn capacity((): Number, _: SocketAddr, _: SocketAddr) -> Option<usize> {
+        None
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -184,7 +214,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut own = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut other, _) = listener.accept().unwrap();
-        let backlog = Backlog::default();
+        let backlog = Backlog::new(6 * EVERY);
         backlog.changed(own.local_addr().unwrap(), own.peer_addr().unwrap(), true);
         assert_eq!(backlog.connections().len(), 1);
         // It reads: everything is admitted.
@@ -194,12 +224,15 @@ mod tests {
             own.write_all(&bytes).unwrap();
             other.read_exact(&mut bytes).unwrap();
         }
+        // It does not read for a while, and the socket has room.
+        own.write_all(&bytes).unwrap();
+        assert!((0..10).all(|_| backlog.admits(EVERY)));
         own.set_nonblocking(true).unwrap();
         while own.write(&bytes).is_ok() {}
-        backlog.look();
-        std::thread::sleep(STANDS * 2);
-        assert!(!backlog.admits(EVERY));
-        let waits = backlog.connections()[0].waiting.0;
+        // It has not: what is published now stays in the queue.
+        assert_eq!((0..10).filter(|_| backlog.admits(EVERY)).count(), 4);
+        assert!(!backlog.admits(1));
+        let waits = backlog.connections()[0].waiting;
         other.set_nonblocking(true).unwrap();
         while other.read(&mut bytes).is_ok() {
             std::thread::yield_now();

@@ -150,7 +150,7 @@ impl Session {
     /// [`OpenError`]; [`OpenError::Unreachable`] only as a client.
     pub fn open(settings: &Settings) -> Result<Session, OpenError> {
         let config = settings.config()?;
-        let block_limit = super::settings::block_limit(&config);
+        let (block_limit, queue) = (super::settings::block_limit(&config), super::settings::queue(&config));
         let client = settings.is_client();
         let session = ::zenoh::open(config).wait().map_err(|e| {
             let reason = super::reason(e);
@@ -187,7 +187,7 @@ impl Session {
         let kept = settings.resend.unwrap_or(super::RESEND);
         let shelf = Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)).map_err(thread)?;
         watch.tick(&shelf);
-        let backlog = Backlog::start(&session).map_err(|e| OpenError::Network(super::reason(e)))?;
+        let backlog = Backlog::start(&session, queue).map_err(|e| OpenError::Network(super::reason(e)))?;
         let listeners = actual(settings.listeners(), &session);
         let (connect, asker) = (settings.connect.clone(), Asker::start().map_err(thread)?);
         Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog, asker })

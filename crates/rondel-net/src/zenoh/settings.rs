@@ -100,6 +100,20 @@ const BLOCK_LIMIT: Duration = Duration::from_secs(5);
 /// The name of the limit in Zenoh's configuration, where it is in microseconds.
 const BLOCK: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
 
+/// The name of the number of batches that wait for each connection, in Zenoh's configuration.
+const BATCHES: &str = "transport/link/tx/queue/size/data";
+/// Batches of 64 KiB that may wait for each connection: on a busy machine, a neighbour that does not run for some
+/// milliseconds does not hold up the publisher. Zenoh's own default is 2.
+const QUEUE: usize = 8;
+/// The size of a batch in Zenoh's configuration.
+const BATCH: &str = "transport/link/tx/batch_size";
+
+/// Returns the bytes that Zenoh's queue of a connection can take.
+pub(super) fn queue(config: &Config) -> usize {
+    let number = |key: &str| config.get_json(key).ok()?.trim().parse::<usize>().ok();
+    number(BATCHES).zip(number(BATCH)).map_or(0, |(batches, size)| batches.saturating_mul(size))
+}
+
 /// Returns the time that a publisher may block on one message.
 pub(super) fn block_limit(config: &Config) -> Duration {
     let micros = config.get_json(BLOCK).ok().and_then(|text| text.trim().parse().ok());
@@ -191,12 +205,14 @@ impl Settings {
             // Shorter than Zenoh's own delays of 1 s to 4 s.
             set("connect/retry", "{ period_init_ms: 100, period_max_ms: 1000, period_increase_factor: 2 }")?;
         }
-        // A value in the file that differs from Zenoh's default is intended.
-        if config.get_json(BLOCK).ok() == Config::default().get_json(BLOCK).ok() {
-            let micros = self.block_limit().as_micros().to_string();
-            config
-                .insert_json5(BLOCK, &micros)
-                .map_err(|e| OpenError::Setting { key: BLOCK, reason: super::reason(e) })?;
+        let block = self.block_limit().as_micros().to_string();
+        for (key, value) in [(BLOCK, block), (BATCHES, QUEUE.to_string())] {
+            // A value in the file that differs from Zenoh's default is intended.
+            if config.get_json(key).ok() == Config::default().get_json(key).ok() {
+                config
+                    .insert_json5(key, &value)
+                    .map_err(|e| OpenError::Setting { key, reason: super::reason(e) })?;
+            }
         }
         Ok((config, exposure))
     }
