@@ -143,15 +143,11 @@ impl Settings {
             Some(_) => "<Tracing><Category>discovery</Category><OutputFile>stderr</OutputFile></Tracing>",
             None => "",
         };
-        // With security one instance receives and publishes (see `Domain::open`). Its publishers wait for acknowledgements
-        // only when this much has none, as they may have to wait for a subscription whose cache is full.
-        let patient = match self.security {
-            Some(_) => {
-                "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>16 MB</WhcHigh>\
-                 <WhcHighInit>16 MB</WhcHighInit></Watermarks>"
-            }
-            None => "",
-        };
+        // Unacknowledged samples for which a writer does not wait, 500 kB by default: one reader that is silent holds up the
+        // others only when its lease has not expired by then. With security one instance receives and publishes (see
+        // `Domain::open`); there a subscription whose cache is full holds up acknowledgements of others.
+        let patient = "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>24 MB</WhcHigh>\
+                       <WhcHighInit>24 MB</WhcHighInit></Watermarks>";
         // By default one reader gets 200 samples every 100 ms when it asks for samples again.
         let again = "<NackDelay>10 ms</NackDelay><MaxQueuedRexmitMessages>4000</MaxQueuedRexmitMessages>\
                      <MaxQueuedRexmitBytes>8 MB</MaxQueuedRexmitBytes>";
