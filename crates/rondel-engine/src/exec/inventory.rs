@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::exec::section::{Margin, Moments, Section};
+use crate::exec::section::{Margin, Section, TimePoints};
 use crate::exec::state::{LISTS, List};
-use crate::ir::found::NOBODYS;
+use crate::ir::found::UNIDENTIFIED;
 use crate::ir::instruction::Instruction as I;
 use crate::ir::wire::Wire;
 
@@ -30,7 +30,7 @@ impl Inventory {
         }
         // An instruction may have two places in a list, and nodes that say the same are distinguished by their order.
         own.lists.iter_mut().chain([&mut own.inner]).for_each(|list| distinguish(list));
-        if section.moments == Moments::Dense {
+        if section.time_points == TimePoints::Dense {
             own.add_registers(section);
         }
         own
@@ -39,8 +39,8 @@ impl Inventory {
     /// Names nothing that a section keeps.
     pub(crate) fn blank(section: &Section) -> Inventory {
         Inventory {
-            inner: vec![NOBODYS; section.inner.len()],
-            lists: section.initial.sizes().map(|size| vec![NOBODYS; size]),
+            inner: vec![UNIDENTIFIED; section.inner.len()],
+            lists: section.initial.sizes().map(|size| vec![UNIDENTIFIED; size]),
             ..Inventory::default()
         }
     }
@@ -48,7 +48,7 @@ impl Inventory {
     /// Adds what is still read of the last row of a block: of the span after it.
     fn add_registers(&mut self, section: &Section) {
         let formulas = section.formulas.iter().map(|truth| truth.after);
-        let formulas = formulas.flat_map(|rails| [rails.certain, rails.possible]);
+        let formulas = formulas.flat_map(|bounds| [bounds.certain, bounds.possible]);
         let premises = section.premises.iter().map(|premise| premise.certain.after);
         let words: BTreeSet<usize> = formulas.chain(premises).map(Wire::word).collect();
         let identity = |word: usize| Some((word as u32, *section.identities.get(word)?));
@@ -75,7 +75,7 @@ impl Inventory {
         let lists = self.lists.iter().zip(&other.lists).chain([(&self.inner, &other.inner)]);
         lists.into_iter().all(|(own, other)| {
             let other: HashSet<&u64> = other.iter().collect();
-            own.iter().all(|identity| *identity == NOBODYS || other.contains(identity))
+            own.iter().all(|identity| *identity == UNIDENTIFIED || other.contains(identity))
         })
     }
 
@@ -163,7 +163,7 @@ impl I {
 /// Makes equal identities of a list different, by their order.
 fn distinguish(list: &mut [u64]) {
     let mut seen: HashMap<u64, u64> = HashMap::new();
-    for identity in list.iter_mut().filter(|identity| **identity != NOBODYS) {
+    for identity in list.iter_mut().filter(|identity| **identity != UNIDENTIFIED) {
         let count = seen.entry(*identity).or_default();
         *count += 1;
         *identity = identity.wrapping_add((*count - 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -246,14 +246,15 @@ impl Origins {
     pub(crate) fn of(&self, properties: &[u32]) -> Vec<u64> {
         properties
             .iter()
-            .map(|property| self.get(*property).map_or(NOBODYS, |of| u64::from(of) + 1))
+            .map(|property| self.get(*property).map_or(UNIDENTIFIED, |of| u64::from(of) + 1))
             .collect()
     }
 
     /// The same of properties that look ahead.
     pub(crate) fn of_ahead(&self, properties: &[(u32, u64)]) -> Vec<u64> {
-        let of =
-            |(property, ahead): &(u32, u64)| self.get(*property).map_or(NOBODYS, |of| number(of, *ahead));
+        let of = |(property, ahead): &(u32, u64)| {
+            self.get(*property).map_or(UNIDENTIFIED, |of| number(of, *ahead))
+        };
         properties.iter().map(of).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use rondel_event::Value;
 
-use crate::exec::section::{Deadline, Moments, Section};
+use crate::exec::section::{Deadline, Section, TimePoints};
 use crate::exec::state::State;
 use crate::ir::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineState};
@@ -61,7 +61,7 @@ impl Section {
             let timed = |plan: &MachinePlan| {
                 plan.leaving.iter().flatten().any(|transition| transition.after.is_some())
             };
-            self.moments == Moments::Dense
+            self.time_points == TimePoints::Dense
                 && match deadline {
                     Deadline::Machine(machine) => self.machines.get(*machine as usize).is_some_and(timed),
                     _ => true,

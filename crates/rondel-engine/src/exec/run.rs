@@ -10,7 +10,7 @@ use crate::exec::values;
 use crate::ir::instruction::Instruction;
 use crate::ir::node::ChainColumn;
 use crate::linear::LineRows;
-use crate::machine::{MachineMoment, MachineRows, MachineState};
+use crate::machine::{MachineRows, MachineState, MachineStep};
 use crate::ops::columns;
 use crate::ops::columns::Columns;
 use crate::ops::delay::Delay;
@@ -20,7 +20,7 @@ use crate::ops::rows::RowView;
 use crate::ops::scalar::ScalarReading;
 use crate::ops::shift;
 use crate::ops::since::{self, TimedSince};
-use crate::ops::timed::{self, RowTimes, TruthSides};
+use crate::ops::timed::{self, RowTimes, TruthHalves};
 use crate::ops::words;
 use crate::relation::source::Reading;
 use crate::relation::state::RelationState;
@@ -201,10 +201,10 @@ impl<'a> Frame<'a> {
     /// The instructions that take longer than a call.
     #[inline(never)]
     fn longer(&mut self, instruction: &Instruction) -> Rows {
-        let moments = self.step.view.moments;
+        let row_times = self.step.view.row_times;
         match *instruction {
             Instruction::Together => {
-                let RowTimes { times, before } = moments;
+                let RowTimes { times, before } = row_times;
                 let mut before = before;
                 let mut out = 0;
                 for (row, &time) in times.iter().enumerate() {
@@ -214,50 +214,50 @@ impl<'a> Frame<'a> {
                 out
             }
             Instruction::TimedRecently { q, q_after, state, second } => {
-                let q = TruthSides { at: q.read(self.words), after: q_after.read(self.words) };
-                let out = self.timed_recently[state as usize].step(q, moments);
+                let q = TruthHalves { at: q.read(self.words), after: q_after.read(self.words) };
+                let out = self.timed_recently[state as usize].step(q, row_times);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::TimedSince { operands, state, second } => {
                 let [p, q] = self.step.section.operands[operands as usize]
-                    .map(|x| TruthSides { at: x.at.read(self.words), after: x.after.read(self.words) });
-                let out = self.timed_since[state as usize].step(p, q, moments);
+                    .map(|x| TruthHalves { at: x.at.read(self.words), after: x.after.read(self.words) });
+                let out = self.timed_since[state as usize].step(p, q, row_times);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::LookAhead { operands, state } => {
                 let [p, q] = self.step.section.operands[operands as usize]
-                    .map(|x| TruthSides { at: x.at.read(self.words), after: x.after.read(self.words) });
-                self.ranges[state as usize].extend(p, q, moments);
+                    .map(|x| TruthHalves { at: x.at.read(self.words), after: x.after.read(self.words) });
+                self.ranges[state as usize].extend(p, q, row_times);
                 0
             }
             Instruction::LookedAhead { state, second } => {
-                let out = self.ranges[state as usize].read(moments.times);
+                let out = self.ranges[state as usize].read(row_times.times);
                 self.seconds[second as usize] = out.after;
                 out.at
             }
             Instruction::Lasting { x, state, second } => self.lasting(x, state, second),
             Instruction::Chain { chain, column, state, out } => self.chain(chain, column, state, out),
-            Instruction::Line { line, sign, side, state } => self.line(line, sign, side, state),
+            Instruction::Line { line, sign, half, state } => self.line(line, sign, half, state),
             Instruction::After { second } => self.seconds[second as usize],
             Instruction::Machine { machine, out } => self.machine(machine, out),
             Instruction::MachineAfter { machine, out } => {
                 self.machine_rows[machine as usize].after(self.columns, out)
             }
-            Instruction::MachineInt { machine, variable, side, out } => {
-                self.machine_rows[machine as usize].int(variable, side, self.columns, out)
+            Instruction::MachineInt { machine, variable, half, out } => {
+                self.machine_rows[machine as usize].int(variable, half, self.columns, out)
             }
-            Instruction::MachineFloat { machine, variable, side, out } => {
-                self.machine_rows[machine as usize].float(variable, side, self.columns, out)
+            Instruction::MachineFloat { machine, variable, half, out } => {
+                self.machine_rows[machine as usize].float(variable, half, self.columns, out)
             }
-            Instruction::MachineText { machine, variable, side, buffer, out } => {
+            Instruction::MachineText { machine, variable, half, buffer, out } => {
                 let texts = &mut self.columns.texts[out as usize];
                 let buffers = &mut self.values.buffers;
-                self.machine_rows[machine as usize].text(variable, side, buffer, buffers, texts)
+                self.machine_rows[machine as usize].text(variable, half, buffer, buffers, texts)
             }
-            Instruction::MachineTruth { machine, variable, side, value } => {
-                self.machine_rows[machine as usize].truth(variable, side, value)
+            Instruction::MachineTruth { machine, variable, half, value } => {
+                self.machine_rows[machine as usize].truth(variable, half, value)
             }
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::ByValue { number, second } => {
@@ -273,11 +273,11 @@ impl<'a> Frame<'a> {
     /// The truth of a quantified formula.
     fn quantified(&mut self, relation: u32, second: u32) -> Rows {
         let Step { section, view, .. } = self.step;
-        let RowView { block, start, events, len, position, moments, .. } = view;
+        let RowView { block, start, events, len, position, row_times, .. } = view;
         let (words, columns, buffers) = (&*self.words, &*self.columns, &*self.values.buffers);
         let reading = Reading { words, columns, block, start, events, buffers };
         let state = &mut self.relations[relation as usize];
-        let out = section.relations[relation as usize].step(state, &reading, len, position, moments);
+        let out = section.relations[relation as usize].step(state, &reading, len, position, row_times);
         self.seconds[second as usize] = out.after;
         out.at
     }
@@ -287,8 +287,8 @@ impl<'a> Frame<'a> {
         let Lasting { known, span } = self.step.section.lasting[state as usize];
         let known = known.read(self.words);
         let until = &mut self.lasting[state as usize];
-        let mut out = TruthSides::default();
-        for (row, &time) in self.step.view.moments.times.iter().enumerate() {
+        let mut out = TruthHalves::default();
+        for (row, &time) in self.step.view.row_times.times.iter().enumerate() {
             let (from, place) = (self.columns.ints[x as usize][row], timed::instant(time));
             let is_known = known >> row & 1 == 1;
             *until = if is_known { timed::later(timed::instant(from), span) } else { timed::NEVER };
@@ -300,7 +300,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Where a line has a sign. Between the rows of the block it goes on as after the one before.
-    fn line(&mut self, line: u32, sign: u8, side: u8, state: u32) -> Rows {
+    fn line(&mut self, line: u32, sign: u8, half: u8, state: u32) -> Rows {
         let Step { lines, view: RowView { events, len, .. }, .. } = self.step;
         // Moments that time alone brings have none.
         let LineRows { at, after } = lines.get(line as usize).copied().unwrap_or_default();
@@ -308,7 +308,7 @@ impl<'a> Frame<'a> {
         let sign = usize::from(sign);
         let out = since::since(!events, self.step.view.of_events(after[sign]) & events, *bit);
         *bit = words::last(out, len);
-        if side == 1 { out } else { self.step.view.of_events(at[sign]) & events | out & !events }
+        if half == 1 { out } else { self.step.view.of_events(at[sign]) & events | out & !events }
     }
 
     /// A column of a chain.
@@ -332,16 +332,16 @@ impl<'a> Frame<'a> {
     /// Takes a machine through the rows.
     #[inline(never)]
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
-        let Step { section, view: RowView { block, position, moments, .. }, .. } = self.step;
-        let RowTimes { times, mut before } = moments;
+        let Step { section, view: RowView { block, position, row_times, .. }, .. } = self.step;
+        let RowTimes { times, mut before } = row_times;
         let reading =
             ScalarReading { words: self.words, columns: self.columns, block, buffers: &self.values.buffers };
         let rows = &mut self.machine_rows[machine as usize];
         for (row, &time) in times.iter().enumerate() {
             let is_event = self.step.view.events >> row & 1 == 1;
             let position = position.saturating_add(row as u64);
-            let moment = MachineMoment { row, is_event, time, before, position };
-            self.machines[machine as usize].step(&section.machines[machine as usize], &reading, moment, rows);
+            let step = MachineStep { row, is_event, time, before, position };
+            self.machines[machine as usize].step(&section.machines[machine as usize], &reading, step, rows);
             before = time;
         }
         self.columns.ints[out as usize] = *rows.states[0];

@@ -13,7 +13,7 @@ use crate::future::{Future, RobustFuture};
 use crate::ir::instruction::Instruction;
 use crate::ir::premise::Premise;
 use crate::ir::truth::Truth;
-use crate::ir::wire::{Sides, Wire};
+use crate::ir::wire::{Halves, Wire};
 use crate::linear::LinearPlan;
 use crate::machine::MachinePlan;
 use crate::ops::window::WindowOperands;
@@ -21,7 +21,7 @@ use crate::relation::source::Relation;
 
 /// What the moments of a section are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moments {
+pub(crate) enum TimePoints {
     /// The events, as they are in the blocks.
     Events,
     /// The events, and the times in between at which something changes by itself.
@@ -32,7 +32,7 @@ pub(crate) enum Moments {
 /// once.
 #[derive(Debug)]
 pub(crate) struct Section {
-    pub(crate) moments: Moments,
+    pub(crate) time_points: TimePoints,
     /// Where it compares numbers that run straight between messages.
     pub(crate) linear: Option<Box<LinearPlan>>,
     /// The properties, by their positions in the specification.
@@ -59,7 +59,7 @@ pub(crate) struct Section {
     /// The regular expressions.
     pub(crate) patterns: Vec<Regex>,
     /// The operands of the timed `since`.
-    pub(crate) operands: Vec<[Sides; 2]>,
+    pub(crate) operands: Vec<[Halves; 2]>,
     /// What the operators that last are known by.
     pub(crate) lasting: Vec<Lasting>,
     pub(crate) machines: Vec<MachinePlan>,
@@ -199,8 +199,8 @@ impl Margin {
                 Verdict::Violated => Some(f64::NEG_INFINITY),
                 Verdict::Inconclusive => None,
             },
-            Margin::Levels(sides) => {
-                let [least, greatest] = levels(sides);
+            Margin::Levels(halves) => {
+                let [least, greatest] = levels(halves);
                 // Adding zero makes a negative zero a positive one.
                 (least == greatest).then_some(least + 0.0)
             }

@@ -12,13 +12,13 @@ use crate::exec::inner::Inner;
 use crate::exec::report::Outcome;
 use crate::exec::run::{Frame, Step};
 use crate::exec::section::{self, Deadline, Margin, Section};
-use crate::exec::settled::{Settled, can_settle, settle};
+use crate::exec::settled::{Specialised, can_specialise, specialise};
 use crate::exec::state::{Registers, State, ValueState};
 use crate::exec::terms::{self, RowValue};
 use crate::exec::values;
 use crate::future::{Delayed, Levels, Pending};
-use crate::ir::premise::Untried;
-use crate::ir::truth::{Rails, Truth};
+use crate::ir::premise::Unexercised;
+use crate::ir::truth::{Truth, TruthBounds};
 use crate::linear::LineRows;
 use crate::machine::leap::{self, Request};
 use crate::machine::{MachinePlan, MachineState};
@@ -62,12 +62,12 @@ pub(crate) struct Serial {
     /// The instances of the quantified formulas that are evaluated by value.
     inner: Vec<Box<dyn Inner>>,
     /// What is left of the section now that its fields are known; none where all of it is evaluated.
-    pub(crate) settled: Option<Arc<Settled>>,
+    pub(crate) specialised: Option<Arc<Specialised>>,
     /// After how many blocks it is settled next, and how many more after the time after that; 0 is never.
     settles: [u64; 2],
     /// The fields that were believed to be known, and then were not.
-    doubted: Vec<Slot>,
-    pub(crate) untried: Untried,
+    refuted: Vec<Slot>,
+    pub(crate) unexercised: Unexercised,
     /// What machines have brought by themselves since the last event.
     pub(crate) by_itself: ByItself,
     /// The values of terms in the rows that were evaluated last.
@@ -129,10 +129,10 @@ impl Serial {
                 .map(|future| Delayed::new(&future.plan, Pending::LIMIT))
                 .collect(),
             inner: section.inner.iter().map(|plan| plan.start(no_block)).collect(),
-            settled: None,
-            settles: if can_settle(section) { [Serial::SETTLES; 2] } else { [0; 2] },
-            doubted: Vec::new(),
-            untried: Untried::all(section.premises.len()),
+            specialised: None,
+            settles: if can_specialise(section) { [Serial::SETTLES; 2] } else { [0; 2] },
+            refuted: Vec::new(),
+            unexercised: Unexercised::all(section.premises.len()),
             by_itself: ByItself::default(),
             terms: Vec::new(),
         };
@@ -162,10 +162,10 @@ impl Serial {
 
     /// Settles the section if it is time to, and takes it back if a block does not hold to it.
     #[inline]
-    fn settle(&mut self, section: &Section, block: &Block) {
-        if let Some(settled) = self.settled.take_if(|settled| !settled.holds_in(block)) {
-            settled.complete(&mut self.state);
-            settled.doubt(block, &mut self.doubted);
+    fn specialise(&mut self, section: &Section, block: &Block) {
+        if let Some(specialised) = self.specialised.take_if(|specialised| !specialised.holds_in(block)) {
+            specialised.complete(&mut self.state);
+            specialised.note_refuted(block, &mut self.refuted);
             self.settles = [Serial::SETTLES; 2];
         } else if self.settles[0] > 0 {
             self.settles[0] -= 1;
@@ -177,19 +177,19 @@ impl Serial {
 
     #[cold]
     fn settle_now(&mut self, section: &Section, block: &Block) {
-        if let Some(settled) = self.settled.take() {
-            settled.complete(&mut self.state);
+        if let Some(specialised) = self.specialised.take() {
+            specialised.complete(&mut self.state);
         }
-        let settled = settle(section, &mut self.state, &self.doubted);
+        let specialised = specialise(section, &mut self.state, &self.refuted);
         self.settles = [self.settles[1].saturating_mul(4); 2];
-        if settled.holds_in(block) {
-            if !settled.is_partial {
+        if specialised.holds_in(block) {
+            if !specialised.is_partial {
                 self.settles = [0; 2];
             }
-            self.settled = Some(Arc::new(settled));
+            self.specialised = Some(Arc::new(specialised));
         } else {
-            settled.complete(&mut self.state);
-            settled.doubt(block, &mut self.doubted);
+            specialised.complete(&mut self.state);
+            specialised.note_refuted(block, &mut self.refuted);
         }
     }
 
@@ -201,10 +201,10 @@ impl Serial {
     /// Evaluates all instructions in these rows.
     pub(crate) fn run(&mut self, section: &Section, rowed: Rowed<'_>) {
         let Rowed { block, start, len, events, times, chains, lines } = rowed;
-        self.settle(section, block);
-        let instructions = match &self.settled {
+        self.specialise(section, block);
+        let instructions = match &self.specialised {
             None => &section.instructions[section.constant..],
-            Some(settled) => &settled.instructions,
+            Some(specialised) => &specialised.instructions,
         };
         let view = RowView {
             block,
@@ -220,7 +220,7 @@ impl Serial {
             .run(instructions, section.constant);
         if !section.terms.is_empty() {
             let texts = (block, &self.state.values.buffers[..]);
-            let has_spans = section.moments == section::Moments::Dense;
+            let has_spans = section.time_points == section::TimePoints::Dense;
             self.terms.clear();
             let registers = (&self.registers.words[..], &self.registers.columns);
             terms::note((&section.terms, has_spans), registers, texts, view.rows, &mut self.terms);
@@ -230,7 +230,7 @@ impl Serial {
         for &instruction in &section.keeps_text {
             values::keep_text(instruction, view, &self.registers.columns, &mut self.state.values);
         }
-        if !self.untried.is_empty() {
+        if !self.unexercised.is_empty() {
             self.look_for_premises(section, len, times);
         }
         self.position = self.position.saturating_add(len.into());
@@ -243,9 +243,9 @@ impl Serial {
     /// Looks for the premises at the rows that were evaluated last, and on the spans before the last of them.
     #[cold]
     fn look_for_premises(&mut self, section: &Section, len: u32, times: &[i64]) {
-        let after = match section.moments {
-            section::Moments::Events => 0,
-            section::Moments::Dense => times
+        let after = match section.time_points {
+            section::TimePoints::Events => 0,
+            section::TimePoints::Dense => times
                 .windows(2)
                 .enumerate()
                 .fold(0, |rows, (row, pair)| rows | Rows::from(pair[0] < pair[1]) << row),
@@ -263,15 +263,15 @@ impl Serial {
     }
 
     fn look_at(&mut self, section: &Section, rows: [Rows; 2]) {
-        let (words, settled) = (&self.registers.words, &self.settled);
-        let found = |wire| settled.as_ref().map_or(wire, |settled| settled.wire(wire));
-        self.untried.look(&section.premises, rows, |wire| found(wire).read(words));
+        let (words, specialised) = (&self.registers.words, &self.specialised);
+        let found = |wire| specialised.as_ref().map_or(wire, |specialised| specialised.wire(wire));
+        self.unexercised.look(&section.premises, rows, |wire| found(wire).read(words));
     }
 
     /// There is time after the last moment.
     #[inline(always)]
     pub(crate) fn time_passes(&mut self, section: &Section) {
-        if !self.untried.is_empty() {
+        if !self.unexercised.is_empty() {
             self.look_in_span(section);
         }
     }
@@ -288,9 +288,10 @@ impl Serial {
     ) {
         let rows = words::low(len.into());
         let words = &self.registers.words[..];
-        let formulas = self.settled.as_ref().map_or(&section.formulas, |settled| &settled.formulas);
+        let formulas =
+            self.specialised.as_ref().map_or(&section.formulas, |specialised| &specialised.formulas);
         for (formula, (truth, last)) in formulas.iter().zip(&mut self.last).enumerate() {
-            let Rails { certain, possible } = truth.at;
+            let TruthBounds { certain, possible } = truth.at;
             let satisfied = certain.read(words) & rows;
             let moved = satisfied ^ (satisfied << 1 | last[0]);
             // Most have one truth: of those the other word is far away, and violated from the second row on where
@@ -322,8 +323,8 @@ impl Serial {
     ) -> [Outcome; 2] {
         let rows = words::low(len.into());
         let truth = section.formulas[property];
-        let now = self.sides(truth.at, rows);
-        let after = self.sides(truth.after, rows);
+        let now = self.halves(truth.at, rows);
+        let after = self.halves(truth.after, rows);
         let (last, last_after) = (&mut self.last[property], &mut self.last_after[property]);
         let before = |now: Rows, after: Rows, last: u64, last_after: u64| {
             together & (now << 1 | last) | !together & (after << 1 | last_after)
@@ -381,12 +382,12 @@ impl Serial {
     }
 
     /// The rails of a truth at the rows that were evaluated last.
-    pub(crate) fn words(&self, Rails { certain, possible }: Rails) -> [Rows; 2] {
+    pub(crate) fn words(&self, TruthBounds { certain, possible }: TruthBounds) -> [Rows; 2] {
         [certain.read(&self.registers.words), possible.read(&self.registers.words)]
     }
 
     #[inline(always)]
-    fn sides(&self, Rails { certain, possible }: Rails, rows: Rows) -> (Rows, Rows) {
+    fn halves(&self, TruthBounds { certain, possible }: TruthBounds, rows: Rows) -> (Rows, Rows) {
         let words = &self.registers.words;
         (certain.read(words) & rows, !possible.read(words) & rows)
     }
@@ -399,20 +400,20 @@ impl Serial {
         section: &Section,
         property: usize,
         row: usize,
-        side: usize,
+        half: usize,
         verdict: Verdict,
     ) -> Option<f64> {
-        section.robust[property]?.robustness(verdict, |sides| {
+        section.robust[property]?.robustness(verdict, |halves| {
             let floats = &self.registers.columns.floats;
-            sides[side].map(|column| floats[column as usize][row])
+            halves[half].map(|column| floats[column as usize][row])
         })
     }
 
     /// The least robustness of a property in the rows that were evaluated last, so many from the first: of those in which it
     /// has levels that are known.
     pub(crate) fn least_level(&self, section: &Section, property: usize, rows: usize) -> Option<f64> {
-        let Margin::Levels([sides, _]) = section.robust[property]? else { return None };
-        let columns = sides.map(|column| &self.registers.columns.floats[column as usize]);
+        let Margin::Levels([halves, _]) = section.robust[property]? else { return None };
+        let columns = halves.map(|column| &self.registers.columns.floats[column as usize]);
         let (mut lowest, mut is_known) = (f64::INFINITY, false);
         for (least, greatest) in columns[0].iter().zip(columns[1]).take(rows) {
             let knows = least == greatest;
@@ -440,8 +441,8 @@ impl Serial {
 
     /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that
     /// follows (side 1).
-    pub(crate) fn levels(&self, past: &(Truth, Margin), row: usize, side: usize) -> Levels {
-        levels(&self.registers, past, row, side)
+    pub(crate) fn levels(&self, past: &(Truth, Margin), row: usize, half: usize) -> Levels {
+        levels(&self.registers, past, row, half)
     }
 
     /// The row that was evaluated last.
@@ -513,8 +514,8 @@ impl Serial {
     }
 
     /// Adds the moments after the last one, up to `until`, that looking ahead has shown.
-    pub(crate) fn moments(&self, until: i64, out: &mut Vec<i64>) {
-        self.state.ranges.iter().for_each(|ranges| ranges.moments(self.time, until, out));
+    pub(crate) fn change_times(&self, until: i64, out: &mut Vec<i64>) {
+        self.state.ranges.iter().for_each(|ranges| ranges.change_times(self.time, until, out));
     }
 
     /// How many samples there was no room for.
@@ -542,15 +543,15 @@ pub(crate) fn levels(
     registers: &Registers,
     (truth, margin): &(Truth, Margin),
     row: usize,
-    side: usize,
+    half: usize,
 ) -> Levels {
-    let rails = if side == 0 { truth.at } else { truth.after };
-    let truth = [rails.certain, rails.possible].map(|wire| wire.read(&registers.words) >> row & 1 == 1);
+    let bounds = if half == 0 { truth.at } else { truth.after };
+    let truth = [bounds.certain, bounds.possible].map(|wire| wire.read(&registers.words) >> row & 1 == 1);
     match margin {
         Margin::Truth => Levels::of_truth(truth),
-        Margin::Levels(sides) => {
+        Margin::Levels(halves) => {
             let floats = &registers.columns.floats;
-            Levels::new(truth, sides[side].map(|column| floats[column as usize][row]))
+            Levels::new(truth, halves[half].map(|column| floats[column as usize][row]))
         }
     }
 }

@@ -15,15 +15,15 @@ use std::collections::HashMap;
 
 use rondel_event::{Block, Rows, Slot};
 
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::exec::state::State;
 use crate::ir::instruction::Instruction;
-use crate::ir::truth::{Rails, Truth};
+use crate::ir::truth::{Truth, TruthBounds};
 use crate::ir::wire::{NodeId, Wire};
 
 /// The part of a section that is left.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct Specialised {
     /// They compute the words after the constants, and have the columns and the state that they have in the section.
     pub(crate) instructions: Vec<Instruction>,
     /// The formulas of the properties.
@@ -31,16 +31,16 @@ pub(crate) struct Settled {
     /// For every instruction of the section, where its word is found.
     words: Vec<Wire>,
     /// The fields that are believed to be known from here on.
-    believed: Vec<Slot>,
+    assumed: Vec<Slot>,
     /// What remembers as another does.
-    followers: Vec<Follower>,
+    mirrors: Vec<Mirror>,
     /// Whether settling again later may leave less.
     pub(crate) is_partial: bool,
 }
 
 /// A state that is as another one of the same kind.
 #[derive(Clone, Copy, Debug)]
-enum Follower {
+enum Mirror {
     Bit {
         state: u32,
         of: u32,
@@ -60,28 +60,26 @@ enum Follower {
     },
 }
 
-impl Settled {
+impl Specialised {
     /// Whether no message of a block brings a field without its value that is believed to have one.
     #[inline]
     pub(crate) fn holds_in(&self, block: &Block) -> bool {
-        self.believed.iter().all(|&slot| block.invalid(slot) == 0)
+        self.assumed.iter().all(|&slot| block.invalid(slot) == 0)
     }
 
     /// Adds the fields that a block brings without their values.
-    pub(crate) fn doubt(&self, block: &Block, doubted: &mut Vec<Slot>) {
-        doubted.extend(self.believed.iter().filter(|&&slot| block.invalid(slot) != 0));
+    pub(crate) fn note_refuted(&self, block: &Block, refuted: &mut Vec<Slot>) {
+        refuted.extend(self.assumed.iter().filter(|&&slot| block.invalid(slot) != 0));
     }
 
     /// Completes the state of the section that it is left of.
     pub(crate) fn complete(&self, state: &mut State) {
-        for &follower in &self.followers {
-            match follower {
-                Follower::Bit { state: i, of } => state.bits[i as usize] = state.bits[of as usize],
-                Follower::NotBit { state: i, of } => state.bits[i as usize] = 1 - state.bits[of as usize],
-                Follower::Recently { state: i, of } => {
-                    state.recently[i as usize] = state.recently[of as usize]
-                }
-                Follower::Delay { state: i, of } => {
+        for &mirror in &self.mirrors {
+            match mirror {
+                Mirror::Bit { state: i, of } => state.bits[i as usize] = state.bits[of as usize],
+                Mirror::NotBit { state: i, of } => state.bits[i as usize] = 1 - state.bits[of as usize],
+                Mirror::Recently { state: i, of } => state.recently[i as usize] = state.recently[of as usize],
+                Mirror::Delay { state: i, of } => {
                     state.delays[i as usize] = state.delays[of as usize].clone()
                 }
             }
@@ -100,8 +98,8 @@ impl Settled {
 }
 
 /// Whether a section can be settled: everything that reads its words is known here.
-pub(crate) fn can_settle(section: &Section) -> bool {
-    section.moments == Moments::Events
+pub(crate) fn can_specialise(section: &Section) -> bool {
+    section.time_points == TimePoints::Events
         && !section.looks_ahead()
         && section.terms.is_empty()
         && section.instructions[section.constant..].iter().all(|instruction| {
@@ -178,47 +176,48 @@ enum Does {
 }
 
 /// What is left of a section with this state, between two blocks. Queues that are as others are forgotten.
-pub(crate) fn settle(section: &Section, state: &mut State, doubted: &[Slot]) -> Settled {
-    let mut settling = Settling {
+pub(crate) fn specialise(section: &Section, state: &mut State, refuted: &[Slot]) -> Specialised {
+    let mut specialiser = Specialiser {
         first: section.constant as u32,
-        left: Settled {
+        left: Specialised {
             instructions: Vec::new(),
             formulas: Vec::new(),
             words: (0..section.constant as u32).map(|place| Wire::of(NodeId(place))).collect(),
-            believed: Vec::new(),
-            followers: Vec::new(),
+            assumed: Vec::new(),
+            mirrors: Vec::new(),
             is_partial: false,
         },
         done: HashMap::new(),
         truths: HashMap::new(),
     };
     for &instruction in &section.instructions[section.constant..] {
-        let wire = settling.instruction(instruction, state, doubted);
-        settling.left.words.push(wire);
+        let wire = specialiser.instruction(instruction, state, refuted);
+        specialiser.left.words.push(wire);
     }
-    let mut left = settling.left;
-    let rails = |Rails { certain, possible }: Rails| Rails {
+    let mut left = specialiser.left;
+    let bounds = |TruthBounds { certain, possible }: TruthBounds| TruthBounds {
         certain: certain.through(&left.words),
         possible: possible.through(&left.words),
     };
     let formulas = section.formulas.iter();
-    left.formulas = formulas.map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+    left.formulas =
+        formulas.map(|truth| Truth { at: bounds(truth.at), after: bounds(truth.after) }).collect();
     left
 }
 
-struct Settling {
+struct Specialiser {
     /// The first word that is not constant.
     first: u32,
-    left: Settled,
+    left: Specialised,
     /// For what is done, the word of the first that does it, and its state.
     done: HashMap<Does, (Wire, u32)>,
     /// The same for the fields of truths, with the value that is asked for.
     truths: HashMap<u32, (Wire, u32, bool)>,
 }
 
-impl Settling {
+impl Specialiser {
     /// Where the word of an instruction is found.
-    fn instruction(&mut self, instruction: Instruction, state: &mut State, doubted: &[Slot]) -> Wire {
+    fn instruction(&mut self, instruction: Instruction, state: &mut State, refuted: &[Slot]) -> Wire {
         let to = |wire: Wire| wire.through(&self.left.words);
         match instruction {
             Instruction::And { a, b } => {
@@ -240,7 +239,7 @@ impl Settling {
                 let does = Does::Since(p, q);
                 let same = |of: u32| state.bits[of as usize] == bit;
                 match self.same(does, same) {
-                    Some((wire, of)) => self.follow(wire, Follower::Bit { state: i, of }),
+                    Some((wire, of)) => self.follow(wire, Mirror::Bit { state: i, of }),
                     None => self.leave(does, i, Instruction::Since { p, q, state: i }),
                 }
             }
@@ -254,7 +253,7 @@ impl Settling {
                 let does = Does::Shift(x, by);
                 let same = |of: u32| state.bits[of as usize] == history;
                 match self.same(does, same) {
-                    Some((wire, of)) => self.follow(wire, Follower::Bit { state: i, of }),
+                    Some((wire, of)) => self.follow(wire, Mirror::Bit { state: i, of }),
                     None => self.leave(does, i, Instruction::Shift { x, by, state: i }),
                 }
             }
@@ -269,7 +268,7 @@ impl Settling {
                 let does = Does::Recently(x, recently.span);
                 let same = |of: u32| state.recently[of as usize].left == recently.left;
                 match self.same(does, same) {
-                    Some((wire, of)) => self.follow(wire, Follower::Recently { state: i, of }),
+                    Some((wire, of)) => self.follow(wire, Mirror::Recently { state: i, of }),
                     None => self.leave(does, i, Instruction::Recently { x, state: i }),
                 }
             }
@@ -286,7 +285,7 @@ impl Settling {
                 match self.same(does, same) {
                     Some((wire, of)) => {
                         state.delays[i as usize].clear();
-                        self.follow(wire, Follower::Delay { state: i, of })
+                        self.follow(wire, Mirror::Delay { state: i, of })
                     }
                     None => self.leave(does, i, Instruction::Delay { x, forget, state: i }),
                 }
@@ -296,10 +295,10 @@ impl Settling {
                 let bits = &state.bits;
                 match self.truths.get(&column) {
                     // Of what is known one of the two is true.
-                    Some(&(wire, of, other)) if other != value && !doubted.contains(&slot) => {
+                    Some(&(wire, of, other)) if other != value && !refuted.contains(&slot) => {
                         if bits[i as usize] != bits[of as usize] {
-                            self.left.believed.push(slot);
-                            return self.follow(!wire, Follower::NotBit { state: i, of });
+                            self.left.assumed.push(slot);
+                            return self.follow(!wire, Mirror::NotBit { state: i, of });
                         }
                         self.left.is_partial = true;
                         self.add(instruction)
@@ -329,9 +328,9 @@ impl Settling {
                 // All others are left as they are: whether it can be settled has been asked.
                 let wire = self.add(moved(instruction, to).unwrap_or(instruction));
                 match known {
-                    Some((slot, known)) if !doubted.contains(&slot) => {
+                    Some((slot, known)) if !refuted.contains(&slot) => {
                         if known == 1 {
-                            self.left.believed.push(slot);
+                            self.left.assumed.push(slot);
                             return Wire::TRUE;
                         }
                         self.left.is_partial = true;
@@ -364,8 +363,8 @@ impl Settling {
         is_same.then_some(same)
     }
 
-    fn follow(&mut self, wire: Wire, follower: Follower) -> Wire {
-        self.left.followers.push(follower);
+    fn follow(&mut self, wire: Wire, mirror: Mirror) -> Wire {
+        self.left.mirrors.push(mirror);
         wire
     }
 }
@@ -411,7 +410,7 @@ mod tests {
                 lines: &[],
             };
             serial.run(section, rowed);
-            serial.settled.as_ref().map(|settled| settled.instructions.len())
+            serial.specialised.as_ref().map(|specialised| specialised.instructions.len())
         };
         let all = section.instructions.len() - section.constant;
         assert_eq!(left(0, Rows::MAX), None, "before it is time");
@@ -420,11 +419,11 @@ mod tests {
         for _ in 0..20 {
             assert!(left(1 << 7, Rows::MAX).unwrap() <= all / 2 + 2);
         }
-        let settled = left(1, Rows::MAX).unwrap();
-        assert!(settled < all / 2, "{settled} of {all}");
+        let specialised = left(1, Rows::MAX).unwrap();
+        assert!(specialised < all / 2, "{specialised} of {all}");
         assert_eq!(left(1, !8), None, "a field without its value");
         for _ in 0..100 {
-            assert!(left(1, Rows::MAX).is_none_or(|left| left > settled), "not believed again");
+            assert!(left(1, Rows::MAX).is_none_or(|left| left > specialised), "not assumed again");
         }
     }
 }

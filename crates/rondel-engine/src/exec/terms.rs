@@ -12,7 +12,7 @@ pub(crate) struct NotedTerm {
     pub(crate) property: u32,
     pub(crate) value_type: ValueType,
     /// At the rows and on the spans that follow them its column, and where that is known.
-    pub(crate) sides: [(u32, Wire); 2],
+    pub(crate) halves: [(u32, Wire); 2],
 }
 
 /// The value of a term at a row.
@@ -36,7 +36,7 @@ pub(crate) fn note(
     rows: Rows,
     out: &mut Vec<RowValue>,
 ) {
-    for &NotedTerm { property, value_type, sides } in terms {
+    for &NotedTerm { property, value_type, halves } in terms {
         let value = |column: u32, row: usize| {
             let column = column as usize;
             match value_type {
@@ -51,14 +51,14 @@ pub(crate) fn note(
                 ValueType::Bool => None,
             }
         };
-        let known = sides.map(|(_, known)| known.read(words));
+        let known = halves.map(|(_, known)| known.read(words));
         let mut rest = rows;
         while rest != 0 {
             let row = rest.trailing_zeros() as usize;
             rest &= rest - 1;
-            for (side, (column, _)) in sides.into_iter().enumerate().take(1 + usize::from(has_spans)) {
-                let value = if known[side] >> row & 1 == 1 { value(column, row) } else { None };
-                out.push(RowValue { property, row: row as u8, after: side == 1, value });
+            for (half, (column, _)) in halves.into_iter().enumerate().take(1 + usize::from(has_spans)) {
+                let value = if known[half] >> row & 1 == 1 { value(column, row) } else { None };
+                out.push(RowValue { property, row: row as u8, after: half == 1, value });
             }
         }
     }

@@ -86,7 +86,7 @@ pub(crate) fn evaluate(
         }
 
         Instruction::Time { out } => {
-            for (out, &time) in ints[out as usize].iter_mut().zip(view.moments.times) {
+            for (out, &time) in ints[out as usize].iter_mut().zip(view.row_times.times) {
                 *out = time;
             }
             Rows::MAX
@@ -251,11 +251,11 @@ pub(crate) fn evaluate(
         Instruction::RobustDense { operands, state, second, out } => {
             let (before, out) = split(floats, out);
             let [p, q] =
-                section.robust_operands[operands as usize].map(|sides| sides.map(|x| &before[x as usize]));
+                section.robust_operands[operands as usize].map(|halves| halves.map(|x| &before[x as usize]));
             let second = &mut seconds[second as usize];
             let since = &mut values.robust_dense[state as usize];
-            for (i, &time) in view.moments.times.iter().enumerate() {
-                [out[i], second[i]] = since.moment(time, p.map(|p| p[i]), q.map(|q| q[i]));
+            for (i, &time) in view.row_times.times.iter().enumerate() {
+                [out[i], second[i]] = since.step(time, p.map(|p| p[i]), q.map(|q| q[i]));
             }
             Rows::MAX
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// The identity of what is none of a node's: constants, and what is written anew for every block.
-pub(crate) const NOBODYS: u64 = 0;
+pub(crate) const UNIDENTIFIED: u64 = 0;
 /// The identity of a node that is false under an assumption.
 pub(crate) const ALWAYS_FALSE: u64 = 1;
 /// The identity of a node that is true under an assumption.
@@ -19,7 +19,7 @@ impl Found {
     /// Looks for `own` identities among those of another list.
     pub(crate) fn new(own: &[u64], other: &[u64]) -> Found {
         let at: HashMap<u64, usize> =
-            other.iter().copied().zip(0..).filter(|(identity, _)| *identity != NOBODYS).collect();
+            other.iter().copied().zip(0..).filter(|(identity, _)| *identity != UNIDENTIFIED).collect();
         Found { places: own.iter().map(|identity| at.get(identity).copied()).collect() }
     }
 

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use hashbrown::HashTable;
 
 use crate::ir::node::Node;
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::wire::{Halves, NodeId, Wire};
 
 /// Nodes, each only once, operands before the nodes that use them.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Graph {
             return self.since(p, q);
         }
         // There is truth only at the rows: nothing comes from the spans between them.
-        let (p, q) = (Sides { at: p, after: Wire::TRUE }, Sides { at: q, after: Wire::FALSE });
+        let (p, q) = (Halves { at: p, after: Wire::TRUE }, Halves { at: q, after: Wire::FALSE });
         if lower > 0 {
             return self.wire(Node::TimedSince { p, q, lower, upper });
         }
@@ -152,19 +152,19 @@ impl Graph {
     }
 
     /// The same at every time.
-    pub(crate) fn dense_since(&mut self, p: Sides, q: Sides, lower: u64, upper: Option<u64>) -> Sides {
-        if q == Sides::FALSE || upper.is_some_and(|upper| upper < lower) {
-            return Sides::FALSE;
+    pub(crate) fn dense_since(&mut self, p: Halves, q: Halves, lower: u64, upper: Option<u64>) -> Halves {
+        if q == Halves::FALSE || upper.is_some_and(|upper| upper < lower) {
+            return Halves::FALSE;
         }
         if lower > 0 {
-            return self.both_sides(Node::TimedSince { p, q, lower, upper });
+            return self.both_halves(Node::TimedSince { p, q, lower, upper });
         }
         match upper {
-            Some(span) if p == Sides::TRUE => self.both_sides(Node::TimedRecently { q, span, open: false }),
+            Some(span) if p == Halves::TRUE => self.both_halves(Node::TimedRecently { q, span, open: false }),
             Some(span) => {
-                let recently = self.both_sides(Node::TimedRecently { q, span, open: false });
+                let recently = self.both_halves(Node::TimedRecently { q, span, open: false });
                 let held = self.dense_since_ever(p, q);
-                Sides { at: self.and(held.at, recently.at), after: self.and(held.after, recently.after) }
+                Halves { at: self.and(held.at, recently.at), after: self.and(held.after, recently.after) }
             }
             None => self.dense_since_ever(p, q),
         }
@@ -176,8 +176,8 @@ impl Graph {
     ///
     /// `at = q or p and (empty or p') and at_before, or p and not empty and q'`,
     /// `after = q_after or p_after and at`.
-    fn dense_since_ever(&mut self, p: Sides, q: Sides) -> Sides {
-        let at = if p == Sides::TRUE && (q.after == q.at || q.after == Wire::FALSE) {
+    fn dense_since_ever(&mut self, p: Halves, q: Halves) -> Halves {
+        let at = if p == Halves::TRUE && (q.after == q.at || q.after == Wire::FALSE) {
             // Whatever held on a span held at its row.
             self.ever(q.at)
         } else {
@@ -192,11 +192,11 @@ impl Graph {
             self.since(holds, witness)
         };
         let lasts = self.and(p.after, at);
-        Sides { at, after: self.or(q.after, lasts) }
+        Halves { at, after: self.or(q.after, lasts) }
     }
 
     /// Just before: on the span that ends here, or at the row before if there is no time in between.
-    pub(crate) fn dense_previously(&mut self, x: Sides) -> Sides {
+    pub(crate) fn dense_previously(&mut self, x: Halves) -> Halves {
         let (row, span) = (self.previously(x.at), self.previously(x.after));
         let at = if row == span {
             row
@@ -205,21 +205,21 @@ impl Graph {
             let (row, span) = (self.and(empty, row), self.and(!empty, span));
             self.or(row, span)
         };
-        Sides { at, after: x.after }
+        Halves { at, after: x.after }
     }
 
     /// Less than `span` ago there was a row of the clock; at rows and on the spans that follow them.
-    pub(crate) fn fresh(&mut self, clock: Wire, span: u64) -> Sides {
+    pub(crate) fn fresh(&mut self, clock: Wire, span: u64) -> Halves {
         if clock == Wire::FALSE || span == 0 {
-            return Sides::FALSE;
+            return Halves::FALSE;
         }
-        let q = Sides { at: clock, after: Wire::FALSE };
-        self.both_sides(Node::TimedRecently { q, span, open: true })
+        let q = Halves { at: clock, after: Wire::FALSE };
+        self.both_halves(Node::TimedRecently { q, span, open: true })
     }
 
-    fn both_sides(&mut self, node: Node) -> Sides {
+    fn both_halves(&mut self, node: Node) -> Halves {
         let node = self.add(node);
-        Sides { at: Wire::of(node), after: self.wire(Node::After(node)) }
+        Halves { at: Wire::of(node), after: self.wire(Node::After(node)) }
     }
 }
 

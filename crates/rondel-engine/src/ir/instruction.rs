@@ -27,7 +27,7 @@ pub(crate) enum Instruction {
     Line {
         line: u32,
         sign: u8,
-        side: u8,
+        half: u8,
         state: u32,
     },
     And {
@@ -170,26 +170,26 @@ pub(crate) enum Instruction {
     MachineInt {
         machine: u32,
         variable: u32,
-        side: u8,
+        half: u8,
         out: u32,
     },
     MachineFloat {
         machine: u32,
         variable: u32,
-        side: u8,
+        half: u8,
         out: u32,
     },
     MachineText {
         machine: u32,
         variable: u32,
-        side: u8,
+        half: u8,
         buffer: u32,
         out: u32,
     },
     MachineTruth {
         machine: u32,
         variable: u32,
-        side: u8,
+        half: u8,
         value: bool,
     },
     Latency {

@@ -3,7 +3,7 @@
 use rondel_event::{TopicId, ValueType};
 use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::wire::{Halves, NodeId, Wire};
 
 /// What properties ask of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ pub(crate) enum Node {
     Line {
         line: u32,
         sign: u8,
-        side: u8,
+        half: u8,
     },
     And(Wire, Wire),
     /// The first operand since the second, unbounded.
@@ -107,15 +107,15 @@ pub(crate) enum Node {
     Together,
     /// The first operand has held, or holds, for at most so long ago; the second is its other side.
     TimedRecently {
-        q: Sides,
+        q: Halves,
         span: u64,
         /// Just so long ago does not count any more.
         open: bool,
     },
     /// `p since[lower, upper] q`, with a lower bound above 0.
     TimedSince {
-        p: Sides,
-        q: Sides,
+        p: Halves,
+        q: Halves,
         lower: u64,
         upper: Option<u64>,
     },
@@ -161,14 +161,14 @@ pub(crate) enum Node {
     MachineValue {
         machine: NodeId,
         variable: u32,
-        side: u8,
+        half: u8,
         kind: Kind,
     },
     /// Where a boolean variable of a machine has this value.
     MachineTruth {
         machine: NodeId,
         variable: u32,
-        side: u8,
+        half: u8,
         value: bool,
     },
     /// A quantified formula, by its number; it has these operands, and reads these fields.
@@ -352,7 +352,7 @@ impl Node {
     /// The same node with operands that are elsewhere.
     pub(crate) fn moved(&self, wire: impl Fn(Wire) -> Wire, id: impl Fn(NodeId) -> NodeId) -> Node {
         let mut node = self.clone();
-        let sides = |Sides { at, after }: Sides| Sides { at: wire(at), after: wire(after) };
+        let halves = |Halves { at, after }: Halves| Halves { at: wire(at), after: wire(after) };
         match &mut node {
             Node::False
             | Node::On(_)
@@ -372,8 +372,8 @@ impl Node {
                 (*x, *y) = (wire(*x), wire(*y));
             }
             Node::Shift(x, _) | Node::Recently(x, _) => *x = wire(*x),
-            Node::TimedRecently { q, .. } => *q = sides(*q),
-            Node::TimedSince { p, q, .. } => (*p, *q) = (sides(*p), sides(*q)),
+            Node::TimedRecently { q, .. } => *q = halves(*q),
+            Node::TimedSince { p, q, .. } => (*p, *q) = (halves(*p), halves(*q)),
             Node::Lasting { from, known, .. } => (*from, *known) = (id(*from), wire(*known)),
             Node::After(x)
             | Node::AfterFloat(x)

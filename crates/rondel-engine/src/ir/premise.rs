@@ -4,7 +4,7 @@
 use rondel_event::Rows;
 use serde::{Deserialize, Serialize};
 
-use crate::ir::wire::{Sides, Wire};
+use crate::ir::wire::{Halves, Wire};
 
 /// The premise of an implication.
 #[derive(Clone, Copy, Debug)]
@@ -14,17 +14,17 @@ pub(crate) struct Premise {
     /// Its place among the premises of the property.
     pub(crate) number: u32,
     /// Where it is certainly true.
-    pub(crate) certain: Sides,
+    pub(crate) certain: Halves,
 }
 
 /// The premises of a section that were not certainly true so far, by their places.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Untried(Vec<u32>);
+pub(crate) struct Unexercised(Vec<u32>);
 
-impl Untried {
+impl Unexercised {
     /// All premises of a section with so many.
-    pub(crate) fn all(count: usize) -> Untried {
-        Untried((0..count as u32).collect())
+    pub(crate) fn all(count: usize) -> Unexercised {
+        Unexercised((0..count as u32).collect())
     }
 
     #[inline(always)]
@@ -48,17 +48,17 @@ impl Untried {
 
     /// The same of the premises of another section: those of `own`, each by its property and number there, that are
     /// missing here, or were not tried.
-    pub(crate) fn moved(&self, own: &[(u32, u32)], before: &[(u32, u32)]) -> Untried {
+    pub(crate) fn moved(&self, own: &[(u32, u32)], before: &[(u32, u32)]) -> Unexercised {
         let was_tried = |premise: &(u32, u32)| {
             let at = before.iter().position(|other| other == premise);
             at.is_some_and(|at| !self.0.contains(&(at as u32)))
         };
         let left = (0..).zip(own).filter(|(_, premise)| !was_tried(premise));
-        Untried(left.map(|(at, _)| at).collect())
+        Unexercised(left.map(|(at, _)| at).collect())
     }
 
     /// Takes over what was saved; false if there are not so many premises.
-    pub(crate) fn restore(&mut self, saved: Untried, count: usize) -> bool {
+    pub(crate) fn restore(&mut self, saved: Unexercised, count: usize) -> bool {
         let fits = saved.0.is_sorted() && saved.0.last().is_none_or(|&last| (last as usize) < count);
         *self = saved;
         fits

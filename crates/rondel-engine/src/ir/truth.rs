@@ -1,22 +1,22 @@
 //! Truths of three values as pairs of wires.
 
-use crate::ir::wire::{Sides, Wire};
+use crate::ir::wire::{Halves, Wire};
 
 /// A three-valued truth: where it is certainly true, and where possibly. The two are equal if it is
 /// never unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rails {
+pub(crate) struct TruthBounds {
     pub(crate) certain: Wire,
     pub(crate) possible: Wire,
 }
 
-impl Rails {
-    pub(crate) fn both(wire: Wire) -> Rails {
-        Rails { certain: wire, possible: wire }
+impl TruthBounds {
+    pub(crate) fn both(wire: Wire) -> TruthBounds {
+        TruthBounds { certain: wire, possible: wire }
     }
 
-    pub(crate) fn not(self) -> Rails {
-        Rails { certain: !self.possible, possible: !self.certain }
+    pub(crate) fn not(self) -> TruthBounds {
+        TruthBounds { certain: !self.possible, possible: !self.certain }
     }
 }
 
@@ -24,31 +24,31 @@ impl Rails {
 /// the two are the same, and the second is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Truth {
-    pub(crate) at: Rails,
-    pub(crate) after: Rails,
+    pub(crate) at: TruthBounds,
+    pub(crate) after: TruthBounds,
 }
 
 impl Truth {
-    pub(crate) fn lasting(rails: Rails) -> Truth {
-        Truth { at: rails, after: rails }
+    pub(crate) fn lasting(bounds: TruthBounds) -> Truth {
+        Truth { at: bounds, after: bounds }
     }
 
     pub(crate) fn not(self) -> Truth {
         Truth { at: self.at.not(), after: self.after.not() }
     }
 
-    pub(crate) fn certain(self) -> Sides {
-        Sides { at: self.at.certain, after: self.after.certain }
+    pub(crate) fn certain(self) -> Halves {
+        Halves { at: self.at.certain, after: self.after.certain }
     }
 
-    pub(crate) fn possible(self) -> Sides {
-        Sides { at: self.at.possible, after: self.after.possible }
+    pub(crate) fn possible(self) -> Halves {
+        Halves { at: self.at.possible, after: self.after.possible }
     }
 
-    pub(crate) fn of(certain: Sides, possible: Sides) -> Truth {
+    pub(crate) fn of(certain: Halves, possible: Halves) -> Truth {
         Truth {
-            at: Rails { certain: certain.at, possible: possible.at },
-            after: Rails { certain: certain.after, possible: possible.after },
+            at: TruthBounds { certain: certain.at, possible: possible.at },
+            after: TruthBounds { certain: certain.after, possible: possible.after },
         }
     }
 }

@@ -84,20 +84,20 @@ impl Not for Wire {
 
 /// A truth at the rows, and on the open spans that follow them up to the next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Sides {
+pub(crate) struct Halves {
     pub(crate) at: Wire,
     pub(crate) after: Wire,
 }
 
-impl Sides {
-    pub(crate) const FALSE: Sides = Sides { at: Wire::FALSE, after: Wire::FALSE };
-    pub(crate) const TRUE: Sides = Sides { at: Wire::TRUE, after: Wire::TRUE };
+impl Halves {
+    pub(crate) const FALSE: Halves = Halves { at: Wire::FALSE, after: Wire::FALSE };
+    pub(crate) const TRUE: Halves = Halves { at: Wire::TRUE, after: Wire::TRUE };
 }
 
-impl Not for Sides {
-    type Output = Sides;
+impl Not for Halves {
+    type Output = Halves;
 
-    fn not(self) -> Sides {
-        Sides { at: !self.at, after: !self.after }
+    fn not(self) -> Halves {
+        Halves { at: !self.at, after: !self.after }
     }
 }

@@ -5,10 +5,10 @@ use rondel_event::{Rows, Verdict};
 use rondel_spec::TimeModel;
 
 use crate::exec::report::Outcome;
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::future::Future;
 use crate::future::{Decision, Levels, Range, Room, Scratch};
-use crate::ir::truth::{Rails, Truth};
+use crate::ir::truth::{Truth, TruthBounds};
 use crate::ir::wire::Wire;
 use crate::keyed::batch::{Batch, write};
 use crate::keyed::keys::for_each;
@@ -57,7 +57,12 @@ impl Ahead {
     }
 
     /// What the formula says if nothing is known of the future, and where that is certain.
-    fn at_once(&mut self, future: &Future, words: &[Rows], side: impl Fn(&Truth) -> Rails) -> (Range, Rows) {
+    fn at_once(
+        &mut self,
+        future: &Future,
+        words: &[Rows],
+        side: impl Fn(&Truth) -> TruthBounds,
+    ) -> (Range, Rows) {
         let Some(root) = future.plan.skeletons.last() else { return (Range::PENDING, 0) };
         let past = |i: usize| {
             let past = root.pasts.get(i).and_then(|&i| future.pasts.get(i as usize));
@@ -114,7 +119,7 @@ impl Batch<'_> {
         let Table { layout, sides, .. } = &mut *self.table;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
         let (words, ahead) = (&self.registers.words, &mut *self.ahead);
-        let dense = section.moments == Moments::Dense;
+        let dense = section.time_points == TimePoints::Dense;
         let width = if dense { 4 } else { 2 };
         let first = layout.places.verdicts as usize + width * section.properties.len();
         let outcomes = outcomes.iter_mut().skip(section.properties.len());
@@ -151,7 +156,7 @@ impl Batch<'_> {
                     let word = layout.places.relations[relation as usize] as usize;
                     Some((given, relations.asking(relation as usize, records[word][row])?))
                 });
-                let bit = |rails: Rails| {
+                let bit = |rails: TruthBounds| {
                     let rail = |wire: Wire| (wire.read(words) >> row & 1) as u8;
                     rail(rails.certain) | rail(rails.possible) << 1
                 };
@@ -190,7 +195,7 @@ impl Batch<'_> {
         let Table { layout, sides, .. } = &mut *self.table;
         let Lanes { records, bits, .. } = &mut *self.lanes;
         let ahead = &mut *self.ahead;
-        let dense = section.moments == Moments::Dense;
+        let dense = section.time_points == TimePoints::Dense;
         let width = if dense { 4 } else { 2 };
         let first = layout.places.verdicts as usize + width * section.properties.len();
         let all = section.futures.iter().zip(bits[first..].chunks_exact_mut(width));

@@ -8,8 +8,8 @@ use crate::exec::run::Step;
 use crate::exec::section::{self, Deadline, Section};
 use crate::exec::state::Registers;
 use crate::exec::terms::{self, RowValue};
-use crate::ir::premise::Untried;
-use crate::ir::truth::Rails;
+use crate::ir::premise::Unexercised;
+use crate::ir::truth::TruthBounds;
 use crate::keyed::ahead::Ahead;
 use crate::keyed::keys::{KeyPlan, Keys, for_each};
 use crate::keyed::lanes::{Lanes, Words};
@@ -43,7 +43,7 @@ pub(crate) struct Batch<'a> {
     /// For every property, if any is asked for its robustness, the least and the greatest that it can be.
     pub(crate) margins: &'a mut [Measured],
     pub(crate) ahead: &'a mut Ahead,
-    pub(crate) untried: &'a mut Untried,
+    pub(crate) untried: &'a mut Unexercised,
     /// The values of terms.
     pub(crate) terms: &'a mut Vec<RowValue>,
 }
@@ -63,10 +63,11 @@ impl Batch<'_> {
         }
         self.lanes.gather(self.table, rows);
         let times = if self.times.is_empty() { self.times } else { &self.times[..len as usize] };
-        let moments = RowTimes { times, before: 0 };
+        let row_times = RowTimes { times, before: 0 };
         // To what has no state the rows are those of the block.
         let all = Rows::MAX;
-        let view = RowView { block: self.block, start: 0, events: all, len, rows: all, position: 0, moments };
+        let view =
+            RowView { block: self.block, start: 0, events: all, len, rows: all, position: 0, row_times };
         let mut frame = ParallelFrame {
             step: Step { section, view, chains: &[], lines: &[] },
             rows,
@@ -90,7 +91,7 @@ impl Batch<'_> {
             frame.words[i] = frame.evaluate(instruction);
         }
         if !section.terms.is_empty() {
-            let has_spans = section.moments == section::Moments::Dense;
+            let has_spans = section.time_points == section::TimePoints::Dense;
             let texts = (self.block, &frame.sides.values.buffers[..]);
             terms::note((&section.terms, has_spans), (frame.words, frame.columns), texts, rows, self.terms);
         }
@@ -130,8 +131,8 @@ impl Batch<'_> {
     fn judge(&mut self, outcomes: &mut [Outcome]) {
         let rows = self.rows;
         let words = &self.registers.words;
-        let sides = |rails: Rails| [rails.certain.read(words), !rails.possible.read(words)];
-        let dense = self.section.moments == section::Moments::Dense;
+        let sides = |rails: TruthBounds| [rails.certain.read(words), !rails.possible.read(words)];
+        let dense = self.section.time_points == section::TimePoints::Dense;
         let verdicts = self.table.layout.places.verdicts as usize;
         let last = self.lanes.bits[verdicts..].chunks_exact_mut(if dense { 4 } else { 2 });
         let formulas = &self.section.formulas[..self.section.properties.len()];
@@ -167,7 +168,7 @@ impl Batch<'_> {
             return;
         }
         self.lanes.gather(self.table, self.rows);
-        if self.section.moments == section::Moments::Dense {
+        if self.section.time_points == section::TimePoints::Dense {
             let verdicts = self.table.layout.places.verdicts as usize;
             let last = self.lanes.bits[verdicts..].chunks_exact_mut(4);
             for (last, outcome) in last.zip(outcomes) {
@@ -217,8 +218,8 @@ impl Batch<'_> {
 
     /// Whether nothing is different because of time alone, but that there is a span after a moment.
     fn is_timeless(&self) -> bool {
-        let Section { moments, deadlines, futures, robust_futures, .. } = self.section;
-        *moments == section::Moments::Dense
+        let Section { time_points, deadlines, futures, robust_futures, .. } = self.section;
+        *time_points == section::TimePoints::Dense
             && deadlines.is_empty()
             && futures.is_empty()
             && robust_futures.is_empty()
@@ -232,7 +233,7 @@ impl Batch<'_> {
         let verdicts = places.verdicts as usize;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
         let KeyedSides { pools, relations, pending, delayed, .. } = &self.table.sides;
-        let dense = self.section.moments == section::Moments::Dense;
+        let dense = self.section.time_points == section::TimePoints::Dense;
         let count = if dense { 4 * self.section.all_properties().count() } else { 0 };
         let last = &bits[verdicts..verdicts + count];
         let spans =

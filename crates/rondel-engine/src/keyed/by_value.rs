@@ -118,7 +118,7 @@ impl Inner for Divided {
 
     /// Certainly where some value makes the formula what it must be: no other than that of the message does.
     fn step(&mut self, view: RowView<'_>, words: &[Rows]) -> [Rows; 2] {
-        let RowView { block, start, events, len, position, moments, .. } = view;
+        let RowView { block, start, events, len, position, row_times, .. } = view;
         let events = events & low(len.into());
         if events == 0 {
             return [0, 0];
@@ -132,7 +132,7 @@ impl Inner for Divided {
             for_each(events, |moment| {
                 times[row] = match by_value.model {
                     TimeModel::Steps => position.saturating_add(moment as u64).min(FARTHEST) as i64,
-                    TimeModel::Points | TimeModel::Dense => moments.times.get(moment).copied().unwrap_or(0),
+                    TimeModel::Points | TimeModel::Dense => row_times.times.get(moment).copied().unwrap_or(0),
                 };
                 row += 1;
             });

@@ -1,7 +1,7 @@
 //! Properties that look ahead, and whose robustness is asked for. Nothing of them is said at once: an instance has
 //! something [delayed](crate::future::Delayed) until all that it has seen is decided.
 
-use crate::exec::section::Moments;
+use crate::exec::section::TimePoints;
 use crate::exec::serial::levels;
 use crate::keyed::ahead::{EVENT, put, verdict};
 use crate::keyed::batch::Batch;
@@ -18,7 +18,7 @@ impl Batch<'_> {
         let Table { layout, sides, .. } = &mut *self.table;
         let Lanes { records, bits, instances, .. } = &mut *self.lanes;
         let ahead = &mut *self.ahead;
-        let dense = section.moments == Moments::Dense;
+        let dense = section.time_points == TimePoints::Dense;
         let width = if dense { 4 } else { 2 };
         let all = section.robust_futures.iter().zip(bits[first..].chunks_exact_mut(width));
         for (k, (future, last)) in all.enumerate() {
@@ -60,7 +60,7 @@ impl Batch<'_> {
         let Table { layout, sides, .. } = &mut *self.table;
         let Lanes { records, bits, .. } = &mut *self.lanes;
         let ahead = &mut *self.ahead;
-        let dense = section.moments == Moments::Dense;
+        let dense = section.time_points == TimePoints::Dense;
         let all =
             section.robust_futures.iter().zip(bits[first..].chunks_exact_mut(if dense { 4 } else { 2 }));
         for (k, (future, last)) in all.enumerate() {
@@ -81,7 +81,7 @@ impl Batch<'_> {
 
     /// The first of the bits with their last verdicts, which come after all others.
     fn first_verdict_of_delayed(&self) -> usize {
-        let width = if self.section.moments == Moments::Dense { 4 } else { 2 };
+        let width = if self.section.time_points == TimePoints::Dense { 4 } else { 2 };
         let before = self.section.properties.len() + self.section.futures.len();
         self.table.layout.places.verdicts as usize + width * before
     }

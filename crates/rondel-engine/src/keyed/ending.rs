@@ -3,7 +3,7 @@
 use rondel_event::{Block, Rows};
 
 use crate::exec::report::Outcome;
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::keyed::keys::for_each;
 use crate::keyed::plan::Sliced;
 use crate::keyed::record::BITS;
@@ -30,7 +30,7 @@ impl Instances {
         {
             let words = &self.registers.words;
             ended = until.at.certain.read(words) & rows;
-            if sliced.section.moments == Moments::Dense {
+            if sliced.section.time_points == TimePoints::Dense {
                 ended |= until.after.certain.read(words) & rows;
             }
             for_each(ended, |row| {
@@ -47,7 +47,7 @@ impl Instances {
         let Instances { table, lanes, unfinished, .. } = self;
         let record = table.record(lanes.instances[row]);
         let places = &table.layout.places;
-        let sides = if section.moments == Moments::Dense { 4 } else { 2 };
+        let sides = if section.time_points == TimePoints::Dense { 4 } else { 2 };
         let bit = |bit: usize| record[BITS + bit / 64] >> (bit % 64) & 1;
         let last = |property: u32| {
             let i = section.all_properties().position(|other| other == property)?;

@@ -41,12 +41,12 @@ use std::sync::Arc;
 use rondel_event::{Block, Rows, Verdict};
 
 use crate::exec::report::Outcome;
-use crate::exec::section::{Margin, Moments, Section};
+use crate::exec::section::{Margin, Section, TimePoints};
 use crate::exec::serial::Serial;
 use crate::exec::state::Registers;
 use crate::exec::terms::RowValue;
 use crate::future::{Delayed, Pending};
-use crate::ir::premise::Untried;
+use crate::ir::premise::Unexercised;
 use crate::keyed::ahead::{Ahead, Told};
 use crate::keyed::batch::Batch;
 use crate::keyed::by_itself::KeyedByItself;
@@ -104,7 +104,7 @@ pub(crate) struct Instances {
     since_full_look: u64,
     refusals: Refusals,
     room: MemoryRoom,
-    untried: Untried,
+    untried: Unexercised,
     /// How often a machine was not followed.
     leaps: u64,
     /// The values of terms at the moments that have not been told yet.
@@ -229,7 +229,7 @@ impl Instances {
             since_full_look: 0,
             refusals: Refusals::default(),
             room: MemoryRoom::default(),
-            untried: Untried::all(section.premises.len()),
+            untried: Unexercised::all(section.premises.len()),
             leaps: 0,
             terms: Vec::new(),
             plan: Arc::clone(plan),
@@ -281,7 +281,7 @@ impl Instances {
     /// Lets time pass, and tells what changes by itself before `time`. Of events that show so there are the
     /// times.
     pub(crate) fn advance(&mut self, sliced: &Sliced, time: i64, times: &[i64], tell: Tell<'_>) {
-        let dense = sliced.section.moments == Moments::Dense;
+        let dense = sliced.section.time_points == TimePoints::Dense;
         let mut by_itself = KeyedByItself::new(self.live());
         self.now = self.now.max(time);
         while self.next_change().is_some_and(|due| due < time) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exec::inventory::{Inventory, Origins, Outline};
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::exec::state::List;
 use crate::ir::found::Found;
 use crate::ir::instruction::Instruction;
@@ -40,7 +40,7 @@ impl SlicedOutline {
             words: layout.words as u32,
             places: layout.places,
             texts: KeyedSides::first_text(section.initial.values.buffers.len(), plan.keys.types.len()),
-            width: if section.moments == Moments::Dense { 4 } else { 2 },
+            width: if section.time_points == TimePoints::Dense { 4 } else { 2 },
         }
     }
 

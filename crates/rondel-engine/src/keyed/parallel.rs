@@ -92,12 +92,12 @@ impl ParallelFrame<'_> {
             Instruction::HeldInt { column, state, out } => {
                 let at = self.layout.places.held_ints[state as usize];
                 let kept = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
-                held::hold_lanes(&mut self.columns.ints[out as usize], block.ints(column), kept, rows, len)
+                held::hold_gathered(&mut self.columns.ints[out as usize], block.ints(column), kept, rows, len)
             }
             Instruction::HeldFloat { column, state, out } => {
                 let at = self.layout.places.held_floats[state as usize];
                 let kept = (&mut self.records[at.word as usize], &mut self.bits[at.known as usize]);
-                held::hold_lanes(
+                held::hold_gathered(
                     &mut self.columns.floats[out as usize],
                     block.floats(column),
                     kept,
@@ -118,18 +118,18 @@ impl ParallelFrame<'_> {
                     };
                 }
                 let known = self.layout.places.known_texts[state as usize] as usize;
-                since::since_lanes(!present, valid, &mut self.bits[known])
+                since::since_gathered(!present, valid, &mut self.bits[known])
             }
             Instruction::LatchInt { x, clock, state, out } => {
                 let state = pair(self.records, self.layout.places.latched_ints[state as usize]);
                 let (before, out) = split(&mut self.columns.ints, out);
-                held::latch_lanes(out, &before[x as usize], clock.read(self.words), state, len);
+                held::latch_gathered(out, &before[x as usize], clock.read(self.words), state, len);
                 Rows::MAX
             }
             Instruction::LatchFloat { x, clock, state, out } => {
                 let state = pair(self.records, self.layout.places.latched_floats[state as usize]);
                 let (before, out) = split(&mut self.columns.floats, out);
-                held::latch_lanes(out, &before[x as usize], clock.read(self.words), state, len);
+                held::latch_gathered(out, &before[x as usize], clock.read(self.words), state, len);
                 Rows::MAX
             }
             Instruction::LatchText { clock, buffer, out, .. } => {
@@ -146,7 +146,7 @@ impl ParallelFrame<'_> {
             Instruction::SampledInt { x, clock, state, out } => {
                 let kept = &mut self.records[self.layout.places.sampled[state as usize] as usize];
                 let (before, out) = split(&mut self.columns.ints, out);
-                held::sample_lanes(out, &before[x as usize], clock.read(self.words), kept, len);
+                held::sample_gathered(out, &before[x as usize], clock.read(self.words), kept, len);
                 Rows::MAX
             }
             Instruction::Window { window, out } => self.window(window, out),
@@ -156,7 +156,7 @@ impl ParallelFrame<'_> {
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
             Instruction::Together => self.together(),
             Instruction::TimedRecently { q, q_after, state, second } => {
-                let q = timed::TruthSides { at: q.read(self.words), after: q_after.read(self.words) };
+                let q = timed::TruthHalves { at: q.read(self.words), after: q_after.read(self.words) };
                 let out = self.timed_recently(q, state);
                 self.seconds[second as usize] = out.after;
                 out.at
@@ -171,19 +171,19 @@ impl ParallelFrame<'_> {
             Instruction::MachineAfter { machine, out } => {
                 self.machine_rows[machine as usize].after(self.columns, out)
             }
-            Instruction::MachineInt { machine, variable, side, out } => {
-                self.machine_rows[machine as usize].int(variable, side, self.columns, out)
+            Instruction::MachineInt { machine, variable, half, out } => {
+                self.machine_rows[machine as usize].int(variable, half, self.columns, out)
             }
-            Instruction::MachineFloat { machine, variable, side, out } => {
-                self.machine_rows[machine as usize].float(variable, side, self.columns, out)
+            Instruction::MachineFloat { machine, variable, half, out } => {
+                self.machine_rows[machine as usize].float(variable, half, self.columns, out)
             }
-            Instruction::MachineText { machine, variable, side, buffer, out } => {
+            Instruction::MachineText { machine, variable, half, buffer, out } => {
                 let texts = &mut self.columns.texts[out as usize];
                 let buffers = &mut self.sides.values.buffers;
-                self.machine_rows[machine as usize].text(variable, side, buffer, buffers, texts)
+                self.machine_rows[machine as usize].text(variable, half, buffer, buffers, texts)
             }
-            Instruction::MachineTruth { machine, variable, side, value } => {
-                self.machine_rows[machine as usize].truth(variable, side, value)
+            Instruction::MachineTruth { machine, variable, half, value } => {
+                self.machine_rows[machine as usize].truth(variable, half, value)
             }
             Instruction::KeyBool { key, value } => {
                 let mut out = 0;
@@ -223,7 +223,7 @@ impl ParallelFrame<'_> {
     #[inline(always)]
     fn since(&mut self, state: u32, p: Rows, q: Rows) -> Rows {
         match self.layout.places.truths[state as usize] {
-            Truths::Bits(bit) => since::since_lanes(p, q, &mut self.bits[bit as usize]),
+            Truths::Bits(bit) => since::since_gathered(p, q, &mut self.bits[bit as usize]),
             // A since has a bit.
             Truths::Word(_) => 0,
         }
@@ -232,7 +232,7 @@ impl ParallelFrame<'_> {
     #[inline(always)]
     fn shift(&mut self, x: Rows, by: u32, state: u32) -> Rows {
         match self.layout.places.truths[state as usize] {
-            Truths::Bits(bit) => shift::shift_lanes(x, &mut self.bits[bit as usize..(bit + by) as usize]),
+            Truths::Bits(bit) => shift::shift_gathered(x, &mut self.bits[bit as usize..(bit + by) as usize]),
             Truths::Word(word) => {
                 shift::shift_words(x, by, &mut self.records[word as usize][..self.step.view.len as usize])
             }
@@ -256,43 +256,43 @@ impl ParallelFrame<'_> {
 
     fn together(&self) -> Rows {
         let Some(word) = self.layout.places.time else { return 0 };
-        let (before, times) = (&self.records[word as usize], self.step.view.moments.times);
+        let (before, times) = (&self.records[word as usize], self.step.view.row_times.times);
         rows_where(self.step.view.len, |i| times[i] == before[i] as i64)
     }
 
-    fn timed_recently(&mut self, q: timed::TruthSides, state: u32) -> timed::TruthSides {
+    fn timed_recently(&mut self, q: timed::TruthHalves, state: u32) -> timed::TruthHalves {
         let at = self.layout.places.timed_recently[state as usize];
         let recently = &self.step.section.initial.timed_recently[state as usize];
         let open = &mut self.bits[at.open as usize];
         let columns = [at.until, self.layout.places.time.unwrap_or_default()].map(|word| word as usize);
         // Whatever asks for times has a word with the last.
         let Ok([until, before]) = self.records.get_disjoint_mut(columns) else {
-            return timed::TruthSides::default();
+            return timed::TruthHalves::default();
         };
-        recently.step_lanes(q, (until, open), self.step.view.moments.times, before)
+        recently.step_gathered(q, (until, open), self.step.view.row_times.times, before)
     }
 
-    fn timed_since(&mut self, operands: u32, state: u32) -> timed::TruthSides {
-        let [p, q] = self.step.section.operands[operands as usize].map(|sides| timed::TruthSides {
+    fn timed_since(&mut self, operands: u32, state: u32) -> timed::TruthHalves {
+        let [p, q] = self.step.section.operands[operands as usize].map(|sides| timed::TruthHalves {
             at: sides.at.read(self.words),
             after: sides.after.read(self.words),
         });
         let word = self.layout.places.pools.timed_since[state as usize] as usize;
         let initial = &self.step.section.initial.timed_since[state as usize];
-        let Some(time) = self.layout.places.time else { return timed::TruthSides::default() };
-        let mut out = timed::TruthSides::default();
+        let Some(time) = self.layout.places.time else { return timed::TruthHalves::default() };
+        let mut out = timed::TruthHalves::default();
         for_each(self.rows, |row| {
-            let of = |sides: timed::TruthSides| timed::TruthSides {
+            let of = |sides: timed::TruthHalves| timed::TruthHalves {
                 at: sides.at >> row & 1,
                 after: sides.after >> row & 1,
             };
             let (p, q) = (of(p), of(q));
             let before = self.records[time as usize][row] as i64;
-            let moments = RowTimes { times: &self.step.view.moments.times[row..=row], before };
+            let row_times = RowTimes { times: &self.step.view.row_times.times[row..=row], before };
             let reference = &mut self.records[word][row];
-            let begins = q != timed::TruthSides::default();
+            let begins = q != timed::TruthHalves::default();
             let pool = &mut self.sides.pools.timed_since;
-            let holds = pool.step(reference, (initial, begins), |since| since.step(p, q, moments));
+            let holds = pool.step(reference, (initial, begins), |since| since.step(p, q, row_times));
             out.at |= (holds.at & 1) << row;
             out.after |= (holds.after & 1) << row;
         });
@@ -302,7 +302,7 @@ impl ParallelFrame<'_> {
     fn recently(&mut self, q: Rows, state: u32) -> Rows {
         let span = self.step.section.initial.recently[state as usize].span;
         let left = &mut self.records[self.layout.places.recently[state as usize] as usize];
-        once::recently_lanes(q, span, &mut left[..self.step.view.len as usize])
+        once::recently_gathered(q, span, &mut left[..self.step.view.len as usize])
     }
 
     fn delay(&mut self, x: Rows, forget: Rows, state: u32) -> Rows {
@@ -336,8 +336,8 @@ impl ParallelFrame<'_> {
             let position = self.records[POSITION][row];
             let (stamps, now) = match timed {
                 true => (
-                    Stamps::Times(&self.step.view.moments.times[row..=row]),
-                    self.step.view.moments.times[row],
+                    Stamps::Times(&self.step.view.row_times.times[row..=row]),
+                    self.step.view.row_times.times[row],
                 ),
                 false => (Stamps::Positions(position), position.min(i64::MAX as u64) as i64),
             };
@@ -375,7 +375,7 @@ impl ParallelFrame<'_> {
 
     /// Takes the machines of the instances to their next moments.
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
-        let Step { section, view: RowView { block, moments, .. }, .. } = self.step;
+        let Step { section, view: RowView { block, row_times, .. }, .. } = self.step;
         let rows = self.rows;
         let word = self.layout.places.pools.machines[machine as usize] as usize;
         let (plan, written) = (&section.machines[machine as usize], &mut self.machine_rows[machine as usize]);
@@ -385,10 +385,10 @@ impl ParallelFrame<'_> {
         let before = self.layout.places.time.map_or(POSITION, |time| time as usize);
         for_each(rows, |row| {
             if let Some(state) = pools.machines.get_mut(self.records[word][row]) {
-                let (time, before) = (moments.times[row], self.records[before][row] as i64);
+                let (time, before) = (row_times.times[row], self.records[before][row] as i64);
                 let (position, is_event) = (self.records[POSITION][row], self.events);
-                let moment = machine::MachineMoment { row, time, before, position, is_event };
-                state.step(plan, &reading, moment, written);
+                let step = machine::MachineStep { row, time, before, position, is_event };
+                state.step(plan, &reading, step, written);
             }
         });
         self.columns.ints[out as usize] = *written.states[0];

@@ -4,7 +4,7 @@
 use rondel_spec::TimeModel;
 use serde::{Deserialize, Serialize};
 
-use crate::exec::section::{Margin, Moments, Section};
+use crate::exec::section::{Margin, Section, TimePoints};
 use crate::exec::state::State;
 use crate::ir::instruction::Instruction;
 use crate::keyed::pools::PoolWords;
@@ -115,7 +115,7 @@ impl Layout {
         layout.places.timed_recently =
             state.timed_recently.iter().map(|_| RecentAt { until: 0, open: layout.bit(1) }).collect();
         let remembered = layout.bits;
-        let dense = section.moments == Moments::Dense;
+        let dense = section.time_points == TimePoints::Dense;
         let sides = if dense { 2 } else { 1 };
         layout.places.verdicts = layout.bit(2 * sides * section.all_properties().count() as u32);
         layout.bit_words = layout.bits.div_ceil(64);

@@ -10,7 +10,7 @@ use crate::keyed::parallel::ParallelFrame;
 use crate::keyed::pools::Pool;
 use crate::keyed::record::POSITION;
 use crate::keyed::table::TEMPLATE;
-use crate::ops::timed::TruthSides;
+use crate::ops::timed::TruthHalves;
 use crate::relation::asking::Asking;
 use crate::relation::source::{Reading, Relation};
 use crate::relation::state::RelationState;
@@ -142,7 +142,7 @@ impl ParallelFrame<'_> {
         // To a formula the rows are those of the block.
         let reading =
             Reading { words, columns, block: self.step.view.block, start: 0, events: Rows::MAX, buffers };
-        let mut out = TruthSides::default();
+        let mut out = TruthHalves::default();
         for_each(self.rows, |row| {
             let reference = &mut self.records[word][row];
             if *reference == 0 {
@@ -153,7 +153,7 @@ impl ParallelFrame<'_> {
                 *reference = relations.pools[k].add(state);
             }
             let Some(state) = relations.pools[k].get_mut(*reference) else { return };
-            let time = self.step.view.moments.times.get(row).copied().unwrap_or(0);
+            let time = self.step.view.row_times.times.get(row).copied().unwrap_or(0);
             let [at, after] = of.row(state, &reading, row, (self.records[POSITION][row], time));
             out.at |= Rows::from(at) << row;
             out.after |= Rows::from(after) << row;

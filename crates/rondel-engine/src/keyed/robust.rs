@@ -49,8 +49,8 @@ impl ParallelFrame<'_> {
                     if let Some(since) = pool.get_or_add(&mut self.records[word][row], initial) {
                         let (before, out) = split(&mut self.columns.floats, out);
                         let [p, q] = operands.map(|sides| sides.map(|x| before[x as usize][row]));
-                        let time = self.step.view.moments.times[row];
-                        [out[row], self.columns.seconds[second as usize][row]] = since.moment(time, p, q);
+                        let time = self.step.view.row_times.times[row];
+                        [out[row], self.columns.seconds[second as usize][row]] = since.step(time, p, q);
                     }
                 });
             }
@@ -63,7 +63,7 @@ impl ParallelFrame<'_> {
     /// What ages are counted from in a row.
     fn stamp(&self, timed: bool, row: usize) -> i64 {
         let position = self.records[POSITION][row].min(i64::MAX as u64) as i64;
-        if timed { self.step.view.moments.times[row] } else { position }
+        if timed { self.step.view.row_times.times[row] } else { position }
     }
 }
 

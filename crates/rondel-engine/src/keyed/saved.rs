@@ -6,7 +6,7 @@ use rondel_event::Value;
 use serde::{Deserialize, Serialize};
 
 use crate::exec::section::Section;
-use crate::ir::premise::Untried;
+use crate::ir::premise::Unexercised;
 use crate::keyed::Instances;
 use crate::keyed::room::Refusals;
 use crate::keyed::table::SavedTable;
@@ -28,7 +28,7 @@ pub(crate) struct SavedInstances {
     /// When to look at which instance. Their records say so too, but not where one was to be looked at sooner: that
     /// makes no difference to what is found, but to when somebody is asked for the time.
     pub(super) changes: Vec<(i64, u32)>,
-    pub(super) untried: Untried,
+    pub(super) untried: Unexercised,
 }
 
 impl Instances {

@@ -7,7 +7,7 @@ use super::plan::Sliced;
 use super::record::BITS;
 use super::table::TEMPLATE;
 use crate::exec::report::SliceStatus;
-use crate::exec::section::Moments;
+use crate::exec::section::TimePoints;
 use crate::machine::{MachinePlan, MachineState};
 
 impl Instances {
@@ -76,7 +76,7 @@ impl Instances {
 
     /// Adds for every property how many instances are inconclusive.
     pub(crate) fn waiting(&self, sliced: &Sliced, waiting: &mut [u64]) {
-        let sides = if sliced.section.moments == Moments::Dense { 4 } else { 2 };
+        let sides = if sliced.section.time_points == TimePoints::Dense { 4 } else { 2 };
         let first = self.table.layout.places.verdicts as usize;
         for number in (TEMPLATE + 1..self.table.used()).filter(|&number| self.table.is_live(number)) {
             let record = self.table.record(number);

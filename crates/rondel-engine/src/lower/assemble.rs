@@ -1,4 +1,4 @@
-//! From the nodes of a graph to the instructions, the state and the registers of a section.
+//! Assembly of a section: from the nodes of a graph to instructions, state and registers.
 
 mod instructions;
 
@@ -10,7 +10,7 @@ use rondel_spec::Spec;
 
 use crate::exec::inner::InnerPlan;
 use crate::exec::section::{Deadline, Lasting};
-use crate::exec::section::{Margin, Moments, Section};
+use crate::exec::section::{Margin, Section, TimePoints};
 use crate::exec::state::{RegisterPlan, State};
 use crate::exec::terms::NotedTerm;
 use crate::future::RobustFuture;
@@ -19,8 +19,8 @@ use crate::ir::instruction::Instruction;
 use crate::ir::node::Node;
 use crate::ir::premise::Premise;
 use crate::ir::schedule::{Schedule, schedule};
-use crate::ir::truth::{Rails, Truth};
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::truth::{Truth, TruthBounds};
+use crate::ir::wire::{Halves, NodeId, Wire};
 use crate::lower::assume::identities_assuming;
 use crate::lower::identity::{Names, hash, identities};
 use crate::lower::translate::{FieldRead, Robustness, Sources, TermSource, Translation};
@@ -28,77 +28,84 @@ use crate::machine::MachinePlan;
 use crate::ops::window::WindowOperands;
 use crate::relation::source::Relation;
 
-/// The nodes that a section runs: its graph, and what of it is needed, in order.
+/// The nodes of a section in evaluation order.
 pub(crate) struct Ordered {
     translation: Translation,
-    moments: Moments,
+    time_points: TimePoints,
     schedule: Schedule,
-    /// The timed operators that are looked ahead of, and the order of what they need.
+    /// Timed operators that are evaluated ahead of the block ([`ranges`](crate::ops::ranges)), and the
+    /// schedule of their operands.
     ahead: Vec<NodeId>,
     scout: Schedule,
-    /// For every node of the graph what it is known by in other programs.
+    /// The identity of every node of the graph.
     identities: Vec<u64>,
 }
 
 impl Ordered {
-    /// The nodes of a section, of properties of a specification, which compares these straight lines. Where its rows
-    /// follow each other, some operators can be looked ahead of.
+    /// Schedules the nodes of a section. `follow`: the rows of the section belong to one instance and follow
+    /// each other, so that some timed operators can be evaluated ahead. `lines` are the identities of its
+    /// linear forms.
     pub(crate) fn new(
         translation: Translation,
-        moments: Moments,
+        time_points: TimePoints,
         follow: bool,
         (spec, lines): (&Spec, &[u64]),
     ) -> Ordered {
         let names = Names { spec, fields: &translation.fields, sources: &translation.sources, lines };
         let identities = identities(&translation.graph, &names);
-        Ordered::known(translation, moments, follow, identities)
+        Ordered::known(translation, time_points, follow, identities)
     }
 
-    /// The nodes of a section in dense time, with the identities that they have where the topics from this one on have no
-    /// messages: see [`assume`](crate::lower::assume).
+    /// Schedules the nodes of a section in dense time. Identities are computed as if topics from `first` on
+    /// had no messages: see [`assume`](crate::lower::assume).
     pub(crate) fn assuming(translation: Translation, spec: &Spec, first: TopicId) -> Ordered {
         let names = Names { spec, fields: &translation.fields, sources: &translation.sources, lines: &[] };
         let identities = identities_assuming(&translation.graph, &names, first);
-        Ordered::known(translation, Moments::Dense, true, identities)
+        Ordered::known(translation, TimePoints::Dense, true, identities)
     }
 
-    fn known(translation: Translation, moments: Moments, follow: bool, identities: Vec<u64>) -> Ordered {
-        let wires = |rails: Rails| [rails.certain.node(), rails.possible.node()];
+    fn known(
+        translation: Translation,
+        time_points: TimePoints,
+        follow: bool,
+        identities: Vec<u64>,
+    ) -> Ordered {
+        let wires = |bounds: TruthBounds| [bounds.certain.node(), bounds.possible.node()];
         let pasts = translation.futures.iter().flat_map(|future| &future.pasts);
         let robust_pasts = || translation.robust_futures.iter().flat_map(|future| &future.pasts);
         let pasts = pasts.chain(robust_pasts().map(|(truth, _)| truth));
         let outputs = translation.formulas.iter().chain(pasts).flat_map(|truth| {
-            // What is not asked for between events is not computed there.
-            let after = if moments == Moments::Dense { truth.after } else { truth.at };
+            // The half after an event is computed only in dense time.
+            let after = if time_points == TimePoints::Dense { truth.after } else { truth.at };
             wires(truth.at).into_iter().chain(wires(after))
         });
         let robust = translation.robust.iter().flatten().chain(robust_pasts().map(|(_, robust)| robust));
         let levels = robust.flat_map(|robustness| match robustness {
             Robustness::Truth(_) => Vec::new(),
-            Robustness::Levels { at, after } => match moments {
-                Moments::Events => at.to_vec(),
-                Moments::Dense => [*at, *after].concat(),
+            Robustness::Levels { at, after } => match time_points {
+                TimePoints::Events => at.to_vec(),
+                TimePoints::Dense => [*at, *after].concat(),
             },
         });
         let premises = translation.premises.iter().flat_map(|Premise { certain, .. }| {
-            let after = if moments == Moments::Dense { certain.after } else { certain.at };
+            let after = if time_points == TimePoints::Dense { certain.after } else { certain.at };
             [certain.at.node(), after.node()]
         });
-        let terms = translation.terms.iter().flat_map(|TermSource { sides: [at, after], .. }| {
-            let after = if moments == Moments::Dense { after } else { at };
+        let terms = translation.terms.iter().flat_map(|TermSource { halves: [at, after], .. }| {
+            let after = if time_points == TimePoints::Dense { after } else { at };
             [at.0, at.1.node(), after.0, after.1.node()]
         });
         let outputs = outputs.chain(levels).chain(premises).chain(terms);
         let graph = &translation.graph;
         let all = schedule(graph, outputs.clone(), &[]);
-        let is_dense = moments == Moments::Dense;
+        let is_dense = time_points == TimePoints::Dense;
         let ahead = if is_dense && follow { looked_ahead(graph, &all.order) } else { Vec::new() };
         let schedule_all = if ahead.is_empty() { all } else { schedule(graph, outputs, &ahead) };
         let scout = schedule(graph, ahead.iter().copied(), &[]);
-        Ordered { schedule: schedule_all, scout, ahead, translation, moments, identities }
+        Ordered { schedule: schedule_all, scout, ahead, translation, time_points, identities }
     }
 
-    /// The fields that are read, and the nodes.
+    /// The fields that the graph can read.
     pub(crate) fn fields(&self) -> &[FieldRead] {
         &self.translation.fields
     }
@@ -108,9 +115,9 @@ impl Ordered {
         order.map(|id| &self.translation.graph.nodes()[id.index()])
     }
 
-    /// The section, given the columns of the fields.
+    /// The section. `slots` holds the column of each field.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
-        let Ordered { translation, moments, schedule, ahead, scout, identities } = self;
+        let Ordered { translation, time_points, schedule, ahead, scout, identities } = self;
         let Translation { graph, sources, mut formulas, mut robust, mut futures, robust_futures, .. } =
             translation;
         let (plain, premises, terms) = (formulas.len(), translation.premises, translation.terms);
@@ -129,7 +136,7 @@ impl Ordered {
                 (&graph, &sources, &identities),
                 outputs,
                 scout,
-                moments,
+                time_points,
                 Vec::new(),
                 slots,
                 AheadStep::Writes(&ahead),
@@ -140,7 +147,7 @@ impl Ordered {
             (&graph, &sources, &identities),
             outputs,
             schedule,
-            moments,
+            time_points,
             properties,
             slots,
             AheadStep::Reads(&ahead),
@@ -166,15 +173,16 @@ impl Ordered {
     }
 }
 
-/// What a property that looks ahead is known by in other programs: its plan and what it reads.
+/// The identity of a property with future operators: hash of its plan and of the identities of its past
+/// operands.
 fn identity_ahead(plan: &impl Debug, pasts: &[Truth], identities: &[u64]) -> u64 {
     let of = |wire: Wire| (identities.get(wire.node().index()), wire.flip());
-    let rails = |rails: Rails| [of(rails.certain), of(rails.possible)];
-    let pasts: Vec<_> = pasts.iter().map(|past| [rails(past.at), rails(past.after)]).collect();
+    let bounds = |bounds: TruthBounds| [of(bounds.certain), of(bounds.possible)];
+    let pasts: Vec<_> = pasts.iter().map(|past| [bounds(past.at), bounds(past.after)]).collect();
     hash((format!("{plan:?}"), pasts))
 }
 
-/// The same of one whose robustness is asked for.
+/// The identity of a property with future operators and robustness.
 fn robust_identity(future: &RobustFuture<Robustness>, identities: &[u64]) -> u64 {
     let pasts: Vec<Truth> = future.pasts.iter().map(|(truth, _)| *truth).collect();
     let columns = |nodes: [NodeId; 2]| nodes.map(|node| identities.get(node.index()));
@@ -187,7 +195,8 @@ fn robust_identity(future: &RobustFuture<Robustness>, identities: &[u64]) -> u64
     hash((identity_ahead(&future.plan, &pasts, identities), levels))
 }
 
-/// The timed operators whose truth between events is asked for, and whose operands change at events only; in order.
+/// Timed operators whose half between events is read and whose operands change at events only, in order of
+/// their numbers.
 fn looked_ahead(graph: &Graph, order: &[NodeId]) -> Vec<NodeId> {
     let nodes = graph.nodes();
     let mut by_events = vec![false; nodes.len()];
@@ -201,28 +210,28 @@ fn looked_ahead(graph: &Graph, order: &[NodeId]) -> Vec<NodeId> {
         nodes[of.index()].for_each_operand(|operand| only &= by_events[operand.index()]);
         only
     };
-    let asked =
+    let read_between =
         order.iter().filter_map(|id| if let Node::After(of) = nodes[id.index()] { Some(of) } else { None });
-    let mut ahead: Vec<NodeId> = asked.filter(is_ahead).collect();
+    let mut ahead: Vec<NodeId> = read_between.filter(is_ahead).collect();
     ahead.sort_unstable();
     ahead
 }
 
-/// Nodes on their way to instructions.
+/// Builder of a section.
 struct Assembly<'a> {
     graph: &'a Graph,
     sources: &'a Sources,
     slots: &'a [Option<Slot>],
     ahead: AheadStep<'a>,
-    /// For every node its instruction, once it has one.
+    /// Index of the instruction of every node, once it is assembled.
     place: Vec<u32>,
-    /// For every node with a column its number.
+    /// Index of the column of every node that has one.
     column: Vec<u32>,
     instructions: Vec<Instruction>,
     ints: Vec<i64>,
     floats: Vec<f64>,
     patterns: Vec<Regex>,
-    operands: Vec<[Sides; 2]>,
+    operands: Vec<[Halves; 2]>,
     lasting: Vec<Lasting>,
     machines: Vec<MachinePlan>,
     windows: Vec<WindowOperands>,
@@ -235,21 +244,21 @@ struct Assembly<'a> {
     registers: RegisterPlan,
 }
 
-/// What is done with the operators that are looked ahead of, by their places in the list.
+/// The role of a section for the operators that are evaluated ahead; their states have the order of the list.
 #[derive(Clone, Copy)]
 enum AheadStep<'a> {
     Writes(&'a [NodeId]),
     Reads(&'a [NodeId]),
 }
 
-/// The outputs of a section: formulas, their robustness, premises and terms.
+/// Outputs of a section: formulas, their robustness, premises, and terms.
 type Outputs<'a> = (&'a [Truth], &'a [Option<Robustness>], Vec<Premise>, &'a [TermSource]);
 
 fn section(
     (graph, sources, identities): (&Graph, &Sources, &[u64]),
     (formulas, robust, mut premises, terms): Outputs<'_>,
     Schedule { order, constant }: Schedule,
-    moments: Moments,
+    time_points: TimePoints,
     properties: Vec<u32>,
     slots: &[Option<Slot>],
     ahead: AheadStep<'_>,
@@ -281,12 +290,15 @@ fn section(
         assembly.assemble(id);
     }
     let place = |wire: Wire| wire.moved_to(NodeId(assembly.place[wire.node().index()]));
-    let rails = |rails: Rails| Rails { certain: place(rails.certain), possible: place(rails.possible) };
+    let bounds = |bounds: TruthBounds| TruthBounds {
+        certain: place(bounds.certain),
+        possible: place(bounds.possible),
+    };
     let formulas =
-        formulas.iter().map(|truth| Truth { at: rails(truth.at), after: rails(truth.after) }).collect();
+        formulas.iter().map(|truth| Truth { at: bounds(truth.at), after: bounds(truth.after) }).collect();
     for Premise { certain, .. } in &mut premises {
-        let after = if moments == Moments::Dense { certain.after } else { certain.at };
-        *certain = Sides { at: place(certain.at), after: place(after) };
+        let after = if time_points == TimePoints::Dense { certain.after } else { certain.at };
+        *certain = Halves { at: place(certain.at), after: place(after) };
     }
     let columns = |nodes: [NodeId; 2]| nodes.map(|node| assembly.column[node.index()]);
     let robust = robust.iter().map(|robustness| match (*robustness)? {
@@ -295,10 +307,10 @@ fn section(
     });
     let robust: Vec<_> = robust.collect();
     let has_levels = robust.iter().any(|margin| matches!(margin, Some(Margin::Levels(_))));
-    let term = |TermSource { property, value_type, sides: [at, after] }: &TermSource| {
-        let after = if moments == Moments::Dense { after } else { at };
-        let sides = [at, after].map(|(node, known)| (assembly.column[node.index()], place(*known)));
-        NotedTerm { property: *property, value_type: *value_type, sides }
+    let term = |TermSource { property, value_type, halves: [at, after] }: &TermSource| {
+        let after = if time_points == TimePoints::Dense { after } else { at };
+        let halves = [at, after].map(|(node, known)| (assembly.column[node.index()], place(*known)));
+        NotedTerm { property: *property, value_type: *value_type, halves }
     };
     let terms = terms.iter().map(term).collect();
     let is_keeper =
@@ -317,12 +329,12 @@ fn section(
         _ => false,
     };
     Section {
-        moments,
+        time_points,
         properties,
         formulas,
         constant,
         keeps_text: assembly.instructions.iter().rev().filter(is_keeper).copied().collect(),
-        reads_time: moments == Moments::Dense || assembly.instructions.iter().any(reads_time),
+        reads_time: time_points == TimePoints::Dense || assembly.instructions.iter().any(reads_time),
         instructions: assembly.instructions,
         identities: order.iter().map(|id| identities.get(id.index()).copied().unwrap_or(0)).collect(),
         ahead_identities: Default::default(),

@@ -1,18 +1,19 @@
-//! A graph simplified by an assumption: some topics have no messages, and their boolean fields are false.
+//! Identities under an assumption: some topics have no messages, and their boolean fields are false.
 //!
-//! A rewritten formula that reads such topics beside those of the original then has nodes that
-//! compute what nodes of the original compute, and with the [identities](super::identity) of those it finds their state.
+//! A rewritten formula that reads such topics in addition to those of the original contains nodes that
+//! compute the same as nodes of the original. With equal [identities](super::identity), their state is found
+//! in a snapshot of the original.
 
 use rondel_event::TopicId;
 
-use crate::ir::found::{ALWAYS_FALSE, ALWAYS_TRUE, NOBODYS};
+use crate::ir::found::{ALWAYS_FALSE, ALWAYS_TRUE, UNIDENTIFIED};
 use crate::ir::graph::Graph;
 use crate::ir::node::{FieldId, Node};
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::wire::{Halves, NodeId, Wire};
 use crate::lower::identity::{Names, identities};
 
-/// The identity of each node of a graph, under the assumption that the topics from this one on have no messages and that
-/// their boolean fields are false.
+/// The identity of each node of a graph, assuming that topics from `first` on have no messages and that their
+/// boolean fields are false.
 pub(crate) fn identities_assuming(graph: &Graph, names: &Names<'_>, first: TopicId) -> Vec<u64> {
     let is_false = |field: FieldId| names.fields.get(field as usize).is_some_and(|read| read.topic >= first);
     let (simplified, wires) = simplified(graph, first, is_false);
@@ -20,12 +21,12 @@ pub(crate) fn identities_assuming(graph: &Graph, names: &Names<'_>, first: Topic
     let identity = |wire: &Wire| match *wire {
         Wire::FALSE => ALWAYS_FALSE,
         Wire::TRUE => ALWAYS_TRUE,
-        wire => known.get(wire.node().index()).copied().unwrap_or(NOBODYS),
+        wire => known.get(wire.node().index()).copied().unwrap_or(UNIDENTIFIED),
     };
     wires.iter().map(identity).collect()
 }
 
-/// The simplified graph, and for each node of the original its wire there.
+/// The simplified graph, and the wire there for each node of the original.
 fn simplified(graph: &Graph, first: TopicId, is_false: impl Fn(FieldId) -> bool) -> (Graph, Vec<Wire>) {
     let (mut out, mut wires) = (Graph::new(), Vec::with_capacity(graph.nodes().len()));
     for node in graph.nodes() {
@@ -41,11 +42,11 @@ fn simplified(graph: &Graph, first: TopicId, is_false: impl Fn(FieldId) -> bool)
             }
             Node::And(a, b) => out.and(a.through(&wires), b.through(&wires)),
             Node::Since(p, q) => out.since(p.through(&wires), q.through(&wires)),
-            // False only before the first row, and there has been one.
+            // `previously true` is false only before the first row, which has passed.
             Node::Shift(x, 1) if x.through(&wires) == Wire::TRUE => Wire::TRUE,
             Node::Shift(x, by) => out.delayed(x.through(&wires), Wire::FALSE, u64::from(by)),
             Node::TimedRecently { q, .. } | Node::TimedSince { q, .. }
-                if sides(q, &wires) == Sides::FALSE =>
+                if halves(q, &wires) == Halves::FALSE =>
             {
                 Wire::FALSE
             }
@@ -57,8 +58,8 @@ fn simplified(graph: &Graph, first: TopicId, is_false: impl Fn(FieldId) -> bool)
     (out, wires)
 }
 
-fn sides(Sides { at, after }: Sides, wires: &[Wire]) -> Sides {
-    Sides { at: at.through(wires), after: after.through(wires) }
+fn halves(Halves { at, after }: Halves, wires: &[Wire]) -> Halves {
+    Halves { at: at.through(wires), after: after.through(wires) }
 }
 
 fn id(node: NodeId, wires: &[Wire]) -> NodeId {

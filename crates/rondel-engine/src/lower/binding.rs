@@ -7,16 +7,16 @@ use rondel_event::{Field, Layout, Path, Projection, Quantifier, Read, Slot, Topi
 use crate::ir::node::Node;
 use crate::lower::translate::FieldRead;
 
-/// Which columns of a block the fields have, in all sections.
+/// The columns of a block that hold the fields of all sections.
 pub(crate) struct Binding {
     pub(crate) layout: Layout,
     pub(crate) projections: Vec<Projection>,
-    /// For every place in the messages of a topic what is read there, by the position in the projection.
+    /// Per topic and path: indexes of its reads in the projection of the topic.
     places: HashMap<(TopicId, Path), Vec<usize>>,
 }
 
 impl Binding {
-    /// No slot yet, of so many topics.
+    /// A binding without columns for this number of topics.
     pub(crate) fn new(topics: usize) -> Binding {
         Binding {
             layout: Layout { topics, ..Layout::default() },
@@ -25,7 +25,7 @@ impl Binding {
         }
     }
 
-    /// Gives a column to every field that a node reads, and says which.
+    /// Assigns a column to every field that a node reads. Returns the columns by the number of the field.
     pub(crate) fn bind<'a>(
         &mut self,
         fields: &[FieldRead],
@@ -44,7 +44,7 @@ impl Binding {
                 }
             }
         }
-        // A field that is read has its presence beside its values.
+        // The presence of a field is a mask beside its values, so it needs no column of its own.
         for node in nodes {
             if let Node::Carried(field) = *node {
                 let read = &fields[field as usize];

@@ -1,4 +1,4 @@
-//! Which properties are divided by key together.
+//! Groups of properties that share the instances of a `for each`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rondel_event::{Read, Slot, TopicEvent, TopicId, ValueType};
 use rondel_spec::{Property, Slice, Spec, TimeModel};
 
 use crate::CompileError;
-use crate::exec::section::Moments;
+use crate::exec::section::TimePoints;
 use crate::keyed::key_tests::decided;
 use crate::keyed::keys::KeyPlan;
 use crate::keyed::plan::{SlicePlan, Sliced};
@@ -17,25 +17,25 @@ use crate::lower::error;
 use crate::lower::quantifier::Quantifier;
 use crate::lower::translate::{FieldRead, Translator};
 
-/// Properties with the same keys, that see the same events, and have the same moments. What else there is
-/// does not change what a property sees, and so not what it says.
+/// Properties with the same parameters, time points and visible events. What a property sees must not depend
+/// on other properties, so that those with different topics get different sections.
 pub(crate) struct Division<'a> {
     slice: &'a Slice,
-    moments: Moments,
-    /// When they began.
+    time_points: TimePoints,
+    /// Generation of the properties: later ones started with an edit of the specification.
     generation: u32,
-    /// The topics without keys that they read.
+    /// Topics without parameters that the properties read.
     shared: Vec<TopicId>,
     properties: Vec<u32>,
 }
 
-/// Puts the properties that are divided by key together.
+/// Groups the properties that have parameters.
 ///
 /// # Errors
-/// [`CompileError`] when a slice is none.
+/// [`CompileError`] if the parameters of a slice are invalid.
 pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
     let mut divisions: Vec<Division<'_>> = Vec::new();
-    // Nodes that refer to what does not stand before them are reported when they are translated.
+    // Invalid operands are reported by the translator.
     let is_sound = spec.nodes.iter().all(|node| node.operands().all(|o| o.index() < spec.nodes.len()));
     let whole_events = |root| if is_sound { spec.whole_events(root) } else { Vec::new() };
     for (i, property) in (0..).zip(&spec.properties) {
@@ -54,24 +54,24 @@ pub(crate) fn divide(spec: &Spec) -> Result<Vec<Division<'_>>, CompileError> {
         let is_keyed = |topic: &TopicId| slice.keys[0].fields.iter().any(|(keyed, _)| keyed == topic);
         let whole: Vec<TopicId> = roots.into_iter().flatten().flat_map(whole_events).collect();
         shared.retain(|topic| !is_keyed(topic) || whole.contains(topic));
-        let moments = match property.time {
-            TimeModel::Steps | TimeModel::Points => Moments::Events,
-            TimeModel::Dense => Moments::Dense,
+        let time_points = match property.time {
+            TimeModel::Steps | TimeModel::Points => TimePoints::Events,
+            TimeModel::Dense => TimePoints::Dense,
         };
         let generation = property.generation;
         let is_same = |other: &&mut Division<'_>| {
-            (other.slice, other.moments, other.generation) == (slice, moments, generation)
+            (other.slice, other.time_points, other.generation) == (slice, time_points, generation)
                 && other.shared == shared
         };
         match divisions.iter_mut().find(is_same) {
             Some(division) => division.properties.push(i),
-            None => divisions.push(Division { slice, moments, generation, shared, properties: vec![i] }),
+            None => divisions.push(Division { slice, time_points, generation, shared, properties: vec![i] }),
         }
     }
     Ok(divisions)
 }
 
-/// Whether all keys have the same topics of the specification, each once, and a type that is counted by.
+/// Whether all parameters have the same topics of the specification, each once, and a type with equality.
 fn is_valid(slice: &Slice, spec: &Spec) -> bool {
     let Some(first) = slice.keys.first() else { return false };
     let mut topics: Vec<TopicId> = first.fields.iter().map(|(topic, _)| *topic).collect();
@@ -86,7 +86,8 @@ fn is_valid(slice: &Slice, spec: &Spec) -> bool {
 }
 
 impl Division<'_> {
-    /// Compiles it, with properties that may be terms if `terms`, and adds how the formulas with quantifiers in it are evaluated.
+    /// Compiles the section of the instances and appends the evaluation of its quantified formulas to
+    /// `quantifiers`. With `terms`, properties may be terms.
     ///
     /// # Errors
     /// As [`Program::compile`](crate::Program::compile).
@@ -96,12 +97,12 @@ impl Division<'_> {
         binding: &mut Binding,
         quantifiers: &mut Vec<Quantifier>,
     ) -> Result<Sliced, CompileError> {
-        let Division { slice, moments, shared, properties, .. } = self;
+        let Division { slice, time_points, shared, properties, .. } = self;
         let node = spec.properties[properties[0] as usize].formula;
         let unsupported = |what| CompileError::Unsupported { node, what };
         let types: Vec<ValueType> = slice.keys.iter().map(|key| key.value_type).collect();
         let fields = &slice.keys[0].fields;
-        // The condition that ends an instance is translated as one more property.
+        // The condition that ends an instance is translated as an additional property.
         let mut spec = spec.clone();
         let first = spec.properties[properties[0] as usize].time;
         let until = spec.properties.len() as u32;
@@ -113,7 +114,7 @@ impl Division<'_> {
         }
         let mut translator =
             Translator::divided(&spec, &types, fields.len() + shared.len()).with_terms(terms);
-        // Formulas are in the order in which they are added.
+        // `ordered` lists the properties in the order of their formulas in the section.
         let mut ordered = Vec::new();
         for time in [TimeModel::Steps, TimeModel::Points, TimeModel::Dense] {
             let is_of = |p: &u32| spec.properties[*p as usize].time == time;
@@ -128,13 +129,14 @@ impl Division<'_> {
         if translation.futures.iter().any(|future| future.property == until) {
             return Err(unsupported(error::KEYED_FUTURE_END));
         }
-        let nodes = Ordered::new(translation, moments, false, (&spec, &[]));
+        let nodes = Ordered::new(translation, time_points, false, (&spec, &[]));
         let slots = binding.bind(nodes.fields(), nodes.nodes());
         let section = nodes.assemble(ordered, &slots);
         let topics = fields.iter().map(|(topic, _)| (*topic, slots_of(slice, *topic, binding))).collect();
         let limit = slice.limit.unwrap_or(DEFAULT_LIMIT);
-        let of_one = fields.iter().map(|(topic, _)| *topic).filter(|topic| spec.events_of(*topic).is_some());
-        let events = of_one.map(|topic| (topic, told_by(topic, binding))).collect();
+        let with_instances =
+            fields.iter().map(|(topic, _)| *topic).filter(|topic| spec.events_of(*topic).is_some());
+        let events = with_instances.map(|topic| (topic, instance_event_slots(topic, binding))).collect();
         let elements = fields.iter().map(|(topic, _)| *topic).filter(|topic| spec.is_of_elements(*topic));
         let elements = elements.collect();
         let plan = SlicePlan { keys: KeyPlan { types, topics }, shared, events, limit, elements };
@@ -142,13 +144,15 @@ impl Division<'_> {
     }
 }
 
-/// Where a block says that an event of a topic is one of an instance.
-fn told_by(topic: TopicId, binding: &mut Binding) -> Vec<Slot> {
-    let of_one = TopicEvent::ALL.into_iter().filter(|event| event.has_key());
-    of_one.map(|event| binding.slot(&FieldRead { topic, path: event.path(), read: Read::Presence })).collect()
+/// Boolean columns that are present when a topic event (such as a missed deadline) concerns a single instance.
+fn instance_event_slots(topic: TopicId, binding: &mut Binding) -> Vec<Slot> {
+    let of_instances = TopicEvent::ALL.into_iter().filter(|event| event.has_key());
+    with_instances
+        .map(|event| binding.slot(&FieldRead { topic, path: event.path(), read: Read::Presence }))
+        .collect()
 }
 
-/// Where the keys of a topic are in a block.
+/// Columns of the parameters in messages of a topic.
 fn slots_of(slice: &Slice, topic: TopicId, binding: &mut Binding) -> Vec<Slot> {
     let here = slice.keys.iter().filter_map(|key| {
         let (topic, path) = key.fields.iter().find(|(keyed, _)| *keyed == topic)?;

@@ -1,9 +1,10 @@
 //! `for each` over the elements of an array, as one over messages.
 //!
-//! A message with several elements belongs to the instances of all of them. Here each topic with such a parameter gets a
-//! further topic that carries its messages element by element: of one message as many as it has elements, each with the
-//! name of one. The properties read that one, and so each sees, as with every other `for each`, messages with one value of
-//! its parameter. Decoders pack the elements of a message into a [`Table`], and the monitor [unpacks](crate::monitor) it.
+//! A message with several elements belongs to the instances of all of them. Here each topic with such a
+//! parameter gets a further topic that carries its messages element by element: of one message as many as it
+//! has elements, each with the name of one. The properties read that one, and so each sees, as with every
+//! other `for each`, messages with one value of its parameter. Decoders pack the elements of a message into a
+//! [`Table`], and the monitor [unpacks](crate::monitor) it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 use rondel_event::{TopicId, ValueType};
 use rondel_spec::{Code, Diagnostic, ExprId, Spec, VariableId};
 
-/// The reason why a [`Spec`] cannot be compiled. [`CompileError::diagnose`] turns it into a diagnostic; an error
-/// without one comes from code that built an invalid [`Spec`], since the front ends report mistakes in a text.
+/// The reason why a [`Spec`] cannot be compiled. [`CompileError::diagnose`] turns it into a diagnostic; an
+/// error without one comes from code that built an invalid [`Spec`], since the front ends report mistakes in
+/// a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -41,7 +42,7 @@ pub enum CompileError {
         variable: Option<VariableId>,
         /// The reason.
         why: &'static str,
-        /// What to write instead.
+        /// The suggested change of the specification.
         help: &'static str,
     },
     /// An operand has a type that the node does not accept.
@@ -95,8 +96,8 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// The diagnostic for the text that the specification was parsed from; none for an error in code that built
-    /// the specification.
+    /// The diagnostic for the text that the specification was parsed from; none for an error in code that
+    /// built the specification.
     ///
     /// ```
     /// use rondel_engine::Program;
@@ -134,7 +135,7 @@ fn advice(what: &str) -> Option<&'static str> {
             "apply it to fields of messages, or store its operand in a variable of the machine"
         }
         KEYED_FUTURE_END => "use a condition on the past in `until`",
-        NOT_STRAIGHT => "remove `@interpolate(linear)`, or split the property",
+        NOT_PIECEWISE_LINEAR => "remove `@interpolate(linear)`, or split the property",
         FUTURE_INSIDE => "put the future operator outside, under `and`, `or`, `not` or `->`",
         TOO_MANY_FUTURES | MACHINE_DEPTH => "split the formula into several properties",
         _ => return None,
@@ -148,7 +149,7 @@ pub(crate) const MACHINE_CYCLE: &str = "a machine that depends on itself";
 pub(crate) const MACHINE_TIME: &str = "a machine with another time model than the property";
 pub(crate) const MACHINE_OPERATOR: &str = "a temporal operator on a variable of the same machine in a guard";
 pub(crate) const MACHINE_DEPTH: &str = "a machine expression that is nested so deeply";
-pub(crate) const NOT_STRAIGHT: &str =
+pub(crate) const NOT_PIECEWISE_LINEAR: &str =
     "an expression that is not piecewise linear in a property with linear interpolation";
 pub(crate) const KEYED_FUTURE_END: &str = "a future operator in the `until` of a `for each`";
 pub(crate) const FUTURE_INSIDE: &str = "a future operator inside this operator";

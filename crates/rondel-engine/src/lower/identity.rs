@@ -1,5 +1,5 @@
-//! Identities of nodes: hashes of what they compute, and with it of what they remember. Equal in two graphs where a node
-//! is the same, whatever numbers it, its operands, its fields and its topics have there.
+//! Identities of nodes: stable hashes of the computation of a node, and thus of its state. They do not depend
+//! on the numbers of nodes, fields and topics, so that equal nodes of two programs have equal identities.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,12 +8,12 @@ use rondel_spec::{BinaryOp, ChainId, MachineId, Spec};
 
 use crate::ir::graph::Graph;
 use crate::ir::node::{ComparisonKind, Node};
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::wire::{Halves, NodeId, Wire};
 use crate::linear::Form;
 use crate::lower::translate::{FieldRead, Sources};
 use crate::relation::plan::RelationPlan;
 
-/// A hash that is saved.
+/// A stable hash: the same in every run, so that it can be saved.
 pub(crate) fn hash(value: impl Hash) -> u64 {
     let mut hasher = StableHasher::default();
     value.hash(&mut hasher);
@@ -25,12 +25,12 @@ pub(crate) fn of_topic(spec: &Spec, topic: TopicId) -> u64 {
     hash(spec.topics.get(topic.index()).map(|topic| &topic.name))
 }
 
-/// The identity of something that is read from messages.
+/// The identity of a field: its topic, path and kind of read.
 pub(crate) fn of_field(spec: &Spec, FieldRead { topic, path, read }: &FieldRead) -> u64 {
     hash((of_topic(spec, *topic), path, format!("{read:?}")))
 }
 
-/// The identities of straight lines.
+/// The identities of linear forms.
 pub(crate) fn of_lines(lines: &[Form], fields: &[u64]) -> Vec<u64> {
     let of = |line: &Form| {
         let mut terms: Vec<(u64, u64)> = line
@@ -44,13 +44,13 @@ pub(crate) fn of_lines(lines: &[Form], fields: &[u64]) -> Vec<u64> {
     lines.iter().map(of).collect()
 }
 
-/// What the nodes of a graph refer to by numbers.
+/// The tables that nodes of a graph refer to by number.
 pub(crate) struct Names<'a> {
     pub(crate) spec: &'a Spec,
-    /// The fields that are read.
+    /// The fields.
     pub(crate) fields: &'a [FieldRead],
     pub(crate) sources: &'a Sources,
-    /// The identities of the straight lines.
+    /// The identities of the linear forms.
     pub(crate) lines: &'a [u64],
 }
 
@@ -80,15 +80,15 @@ impl Identifier<'_> {
         (self.id(wire.node()), wire.flip() != 0)
     }
 
-    fn sides(&self, sides: Sides) -> [(u64, bool); 2] {
-        [self.wire(sides.at), self.wire(sides.after)]
+    fn halves(&self, halves: Halves) -> [(u64, bool); 2] {
+        [self.wire(halves.at), self.wire(halves.after)]
     }
 
     fn field(&self, field: u32) -> u64 {
         self.fields.get(field as usize).copied().unwrap_or(0)
     }
 
-    /// Operands whose order follows from their numbers only.
+    /// The identities of operands in canonical order; for nodes that number their operands arbitrarily.
     fn unordered(&self, operands: &[NodeId]) -> Vec<u64> {
         let mut all: Vec<u64> = operands.iter().map(|operand| self.id(*operand)).collect();
         all.sort_unstable();
@@ -104,7 +104,7 @@ impl Identifier<'_> {
             Node::Carried(field) => hash((sort, self.field(field))),
             Node::HeldBool(field, value) => hash((sort, self.field(field), value)),
             Node::Held(kind, field) => hash((sort, kind, self.field(field))),
-            Node::Line { line, sign, side } => hash((sort, lines.get(line as usize), sign, side)),
+            Node::Line { line, sign, half } => hash((sort, lines.get(line as usize), sign, half)),
             Node::And(a, b) => {
                 let mut both = [self.wire(a), self.wire(b)];
                 both.sort_unstable();
@@ -114,9 +114,9 @@ impl Identifier<'_> {
             Node::Shift(x, by) => hash((sort, self.wire(x), by)),
             Node::Recently(x, span) => hash((sort, self.wire(x), span)),
             Node::Delay { of, forget, by } => hash((sort, self.wire(of), self.wire(forget), by)),
-            Node::TimedRecently { q, span, open } => hash((sort, self.sides(q), span, open)),
+            Node::TimedRecently { q, span, open } => hash((sort, self.halves(q), span, open)),
             Node::TimedSince { p, q, lower, upper } => {
-                hash((sort, self.sides(p), self.sides(q), lower, upper))
+                hash((sort, self.halves(p), self.halves(q), lower, upper))
             }
             Node::Lasting { from, known, span, open } => {
                 hash((sort, self.id(from), self.wire(known), span, open))
@@ -158,11 +158,11 @@ impl Identifier<'_> {
                 let own = at.map(|at| spec.machine_identity(MachineId(at as u32)));
                 hash((sort, own, self.unordered(operands)))
             }
-            Node::MachineValue { machine, variable, side, kind } => {
-                hash((sort, self.id(machine), variable, side, kind))
+            Node::MachineValue { machine, variable, half, kind } => {
+                hash((sort, self.id(machine), variable, half, kind))
             }
-            Node::MachineTruth { machine, variable, side, value } => {
-                hash((sort, self.id(machine), variable, side, value))
+            Node::MachineTruth { machine, variable, half, value } => {
+                hash((sort, self.id(machine), variable, half, value))
             }
             Node::Quantified { relation, ref operands, ref fields } => {
                 let relation = sources.relation(relation);
@@ -174,7 +174,7 @@ impl Identifier<'_> {
                 let source = sources.by_value(number);
                 let fields: Vec<u64> = fields.iter().map(|field| self.field(*field)).collect();
                 let topics: Vec<u64> = source.topics.iter().map(|topic| of_topic(spec, *topic)).collect();
-                // In their order: the instances know the inputs by their numbers.
+                // In their own order: instances refer to inputs by number.
                 let inputs: Vec<_> = source.inputs.iter().map(|wire| self.wire(*wire)).collect();
                 let own = (source.section.layout(), &source.types, topics, source.positive, source.model);
                 hash((sort, own, inputs, fields))
@@ -195,8 +195,8 @@ impl Identifier<'_> {
     }
 }
 
-/// What the state of a plan is made of, beside the formula: how it is cut into parts. Variables, topics and the nodes of
-/// the specification have other numbers in another one.
+/// A hash of the layout of a plan's state: its division into parts. The numbers of variables, topics and
+/// nodes are left out, as they differ between specifications.
 fn shape(plan: &RelationPlan) -> u64 {
     let mut hasher = StableHasher::default();
     for part in &plan.parts {
@@ -209,7 +209,7 @@ fn shape(plan: &RelationPlan) -> u64 {
     hasher.finish()
 }
 
-/// A text without the addresses of functions, which are others in every run.
+/// A debug text without addresses of functions, which change with every run.
 fn without_addresses(text: &str) -> String {
     let mut parts = text.split("0x");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! From a specification to sections: translation into a graph, and assembly of its nodes into instructions.
+//! Compilation of a specification: translation into a graph, and assembly of its nodes into sections.
 
 pub(crate) mod assemble;
 pub(crate) mod assume;

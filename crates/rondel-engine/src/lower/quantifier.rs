@@ -1,27 +1,27 @@
-//! What is said of how formulas with quantifiers are evaluated.
+//! The evaluation that was chosen for each quantified formula.
 
 use rondel_event::{Path, TopicId};
 use rondel_spec::{ExprId, VariableId};
 
-/// How a formula with quantifiers is evaluated: see [`Program::quantifiers`](crate::Program::quantifiers).
+/// The evaluation of a quantified formula: see [`Program::quantifiers`](crate::Program::quantifiers).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantifier {
     /// The formula.
     pub node: ExprId,
-    /// How.
+    /// The evaluation chosen for it.
     pub evaluation: Evaluation,
 }
 
-/// A way to evaluate a formula with quantifiers.
+/// A strategy for the evaluation of quantified formulas.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evaluation {
-    /// By value, as a property that is divided by key: for each variable where the messages have it.
+    /// By value, like instances of `for each`. Lists the fields that bind each variable.
     ByValue(Vec<(VariableId, Vec<(TopicId, Path)>)>),
-    /// By relations: tables of the values that still count.
+    /// By relations: tables of the tuples that can still affect a verdict.
     Relations {
-        /// The part of the formula because of which it is not by value.
+        /// The subformula that prevents evaluation by value.
         node: ExprId,
-        /// What is about it.
+        /// The reason.
         why: &'static str,
     },
 }

@@ -94,8 +94,8 @@ impl MachineState {
         let leap = self.leap.as_ref()?;
         let place = &leap.place;
         if now < place.entered {
-            let stays = |side| place.guards(plan, &leap.through, reading, (row, side));
-            self.is_lost = (0..2).any(|side| stays(side).as_ref() != Some(&leap.guards));
+            let stays = |half| place.guards(plan, &leap.through, reading, (row, half));
+            self.is_lost = (0..2).any(|half| stays(half).as_ref() != Some(&leap.guards));
             return Some([false; 2]);
         }
         let is_now = now == place.entered;
@@ -114,17 +114,17 @@ impl MachineState {
         let own = self.place.variables.len().saturating_sub(plan.kept.len());
         self.forgot = self.place.variables.iter().take(own).any(Option::is_none);
         let place = instant(now);
-        let sides = if plan.dense { 2 } else { 1 };
-        let is_open = |side: i64| {
+        let halves = if plan.dense { 2 } else { 1 };
+        let is_open = |half: i64| {
             let mut leaving = plan.leaving[self.place.state as usize].iter();
             leaving.any(|t| {
-                let guard = t.guard.as_ref().filter(|_| self.place.is_in_time(t, place + side));
+                let guard = t.guard.as_ref().filter(|_| self.place.is_in_time(t, place + half));
                 guard.is_some_and(|guard| {
-                    guard.truth(reading, row, side as usize, &self.place.variables).is_none()
+                    guard.truth(reading, row, half as usize, &self.place.variables).is_none()
                 })
             })
         };
-        self.is_lost = self.forgot && (0..sides).any(is_open);
+        self.is_lost = self.forgot && (0..halves).any(is_open);
         self.is_lost
     }
 
@@ -220,12 +220,12 @@ impl Place {
         plan: &MachinePlan,
         through: &[u32],
         reading: &ScalarReading<'_>,
-        (row, side): (usize, usize),
+        (row, half): (usize, usize),
     ) -> Option<Vec<bool>> {
         let leaving = through.iter().filter_map(|state| plan.leaving.get(*state as usize)).flatten();
         let guards = leaving.filter_map(|transition| Some((transition, transition.guard.as_ref()?)));
         let truths = guards.map(|(transition, guard)| {
-            let truth = guard.truth(reading, row, side, &self.variables)?;
+            let truth = guard.truth(reading, row, half, &self.variables)?;
             (!truth || transition.after.is_some()).then_some(truth)
         });
         truths.collect()

@@ -172,15 +172,15 @@ impl MachineRows {
     }
 
     /// Writes that nothing is known on a side of a row.
-    fn write_unknown(&mut self, side: usize, row: usize) {
-        self.states[side][row] = UNKNOWN;
-        set(&mut self.ambiguous[side], row, false);
-        self.variables.iter_mut().for_each(|rows| rows[side].write(row, None));
+    fn write_unknown(&mut self, half: usize, row: usize) {
+        self.states[half][row] = UNKNOWN;
+        set(&mut self.ambiguous[half], row, false);
+        self.variables.iter_mut().for_each(|rows| rows[half].write(row, None));
     }
 
     /// Says that somebody asks for the text of a variable.
-    pub(crate) fn write_text(&mut self, variable: u32, side: u8) {
-        self.variables[variable as usize][side as usize].texts.resize(Block::CAPACITY, Vec::new());
+    pub(crate) fn write_text(&mut self, variable: u32, half: u8) {
+        self.variables[variable as usize][half as usize].texts.resize(Block::CAPACITY, Vec::new());
     }
 }
 
@@ -193,15 +193,15 @@ impl MachineRows {
     }
 
     /// A variable that is a number or a time, and where it is known.
-    pub(crate) fn int(&self, variable: u32, side: u8, columns: &mut Columns, out: u32) -> Rows {
-        let rows = &self.variables[variable as usize][side as usize];
+    pub(crate) fn int(&self, variable: u32, half: u8, columns: &mut Columns, out: u32) -> Rows {
+        let rows = &self.variables[variable as usize][half as usize];
         columns.ints[out as usize] = *rows.ints;
         rows.known
     }
 
     /// The same of a floating-point number.
-    pub(crate) fn float(&self, variable: u32, side: u8, columns: &mut Columns, out: u32) -> Rows {
-        let rows = &self.variables[variable as usize][side as usize];
+    pub(crate) fn float(&self, variable: u32, half: u8, columns: &mut Columns, out: u32) -> Rows {
+        let rows = &self.variables[variable as usize][half as usize];
         columns.floats[out as usize] = *rows.floats;
         rows.known
     }
@@ -210,12 +210,12 @@ impl MachineRows {
     pub(crate) fn text(
         &self,
         variable: u32,
-        side: u8,
+        half: u8,
         first: u32,
         buffers: &mut [Vec<u8>],
         out: &mut TextColumn,
     ) -> Rows {
-        let rows = &self.variables[variable as usize][side as usize];
+        let rows = &self.variables[variable as usize][half as usize];
         for (((i, text), buffer), out) in
             (first..).zip(&rows.texts).zip(&mut buffers[first as usize..]).zip(out)
         {
@@ -226,15 +226,15 @@ impl MachineRows {
     }
 
     /// Where a boolean has this value.
-    pub(crate) fn truth(&self, variable: u32, side: u8, value: bool) -> Rows {
-        let rows = &self.variables[variable as usize][side as usize];
+    pub(crate) fn truth(&self, variable: u32, half: u8, value: bool) -> Rows {
+        let rows = &self.variables[variable as usize][half as usize];
         rows.known & if value { rows.truths } else { !rows.truths }
     }
 }
 
 /// The moment at which a machine is asked.
 #[derive(Clone, Copy)]
-pub(crate) struct MachineMoment {
+pub(crate) struct MachineStep {
     pub(crate) row: usize,
     /// Whether it is an event, and not brought by time alone.
     pub(crate) is_event: bool,
@@ -277,10 +277,10 @@ impl MachineState {
         &mut self,
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
-        moment: MachineMoment,
+        step: MachineStep,
         rows: &mut MachineRows,
     ) {
-        let MachineMoment { row, is_event, time, before, position } = moment;
+        let MachineStep { row, is_event, time, before, position } = step;
         let now = if plan.steps { i64::try_from(position).unwrap_or(i64::MAX) } else { time };
         if !self.begun {
             self.begun = true;
@@ -451,12 +451,12 @@ impl Place {
         transition: &TransitionPlan,
         reading: &ScalarReading<'_>,
         row: usize,
-        side: usize,
+        half: usize,
         place: i64,
     ) -> bool {
         self.is_in_time(transition, place)
             && match &transition.guard {
-                Some(guard) => guard.truth(reading, row, side, &self.variables) == Some(true),
+                Some(guard) => guard.truth(reading, row, half, &self.variables) == Some(true),
                 None => true,
             }
     }
@@ -475,7 +475,7 @@ impl Place {
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
         row: usize,
-        side: usize,
+        half: usize,
         place: i64,
         is_meant: impl Fn(usize) -> bool,
     ) -> Possible {
@@ -484,7 +484,7 @@ impl Place {
         }
         let leaving = plan.leaving[self.state as usize].iter().enumerate();
         let mut possible =
-            leaving.filter(|(i, t)| self.is_possible(t, reading, row, side, place) && is_meant(*i));
+            leaving.filter(|(i, t)| self.is_possible(t, reading, row, half, place) && is_meant(*i));
         match (possible.next(), possible.next()) {
             (None, _) => Possible::None,
             (Some((i, _)), None) => Possible::One(i),
@@ -499,13 +499,13 @@ impl Place {
         found: Possible,
         reading: &ScalarReading<'_>,
         row: usize,
-        side: usize,
+        half: usize,
         now: i64,
     ) {
         match found {
             Possible::None => {}
             Possible::One(i) => {
-                self.enter(&plan.leaving[self.state as usize][i], reading, row, side, now);
+                self.enter(&plan.leaving[self.state as usize][i], reading, row, half, now);
             }
             Possible::Two(first, second) => self.ambiguous = Some((first, second)),
         }
@@ -516,13 +516,13 @@ impl Place {
         transition: &TransitionPlan,
         reading: &ScalarReading<'_>,
         row: usize,
-        side: usize,
+        half: usize,
         now: i64,
     ) {
         if !transition.assignments.is_empty() {
             let before = self.variables.clone();
             for (variable, value) in &transition.assignments {
-                self.variables[*variable as usize] = value.value(reading, row, side, &before);
+                self.variables[*variable as usize] = value.value(reading, row, half, &before);
             }
         }
         (self.state, self.entered) = (transition.to, now);

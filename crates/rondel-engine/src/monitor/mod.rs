@@ -30,7 +30,7 @@ pub use term_values::TermValue;
 use crate::chain::{ChainRows, ChainState};
 use crate::exec::report::Outcome;
 use crate::exec::report::{Report, ReportKeys};
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::exec::serial::{ByItself, SavedSerial, Serial};
 use crate::future::{Decision, Levels, Room, Scratch};
 use crate::keyed::plan::Sliced;
@@ -261,17 +261,18 @@ impl Monitor {
             chain.step(plan, block, &self.times[..len], rows);
         }
         for (i, section) in program.sections.iter().enumerate() {
-            match section.moments {
-                Moments::Dense if section.linear.is_some() => self.linear_events(i, section, block),
-                Moments::Events => self.events(i, section, block),
-                Moments::Dense => self.dense(i, section, block),
+            match section.time_points {
+                TimePoints::Dense if section.linear.is_some() => self.linear_events(i, section, block),
+                TimePoints::Events => self.events(i, section, block),
+                TimePoints::Dense => self.dense(i, section, block),
             }
         }
         for i in 0..program.sliced.len() {
             self.divided(i, &program.sliced[i], Some(block), self.time);
         }
         // Those of a single section of events come in order, unless an event concerns all instances.
-        let mixes = |s: &Section| s.moments == Moments::Dense || s.looks_ahead() || s.has_obligations();
+        let mixes =
+            |s: &Section| s.time_points == TimePoints::Dense || s.looks_ahead() || s.has_obligations();
         let shares = |sliced: &Sliced| !sliced.plan.shared.is_empty();
         let is_ordered = match (&program.sections[..], &program.sliced[..]) {
             ([], []) => true,
@@ -330,7 +331,7 @@ impl Monitor {
                     self.linear_until(i, section, now);
                     continue;
                 }
-                if section.moments == Moments::Dense {
+                if section.time_points == TimePoints::Dense {
                     while let Some(due) = self.sections[i].next_change(section).filter(|&due| due < now) {
                         self.alone(i, section, (due, now), 0);
                     }

@@ -26,7 +26,7 @@ impl Grid {
         self.next_event.clear();
         self.between.clear();
         if let Some(&last) = times.last() {
-            serial.moments(last, &mut self.between);
+            serial.change_times(last, &mut self.between);
         }
         self.between.sort_unstable();
         self.between.dedup();

@@ -10,7 +10,7 @@ use rondel_spec::{Chain, Finality, Property, Spec, TimeModel, Topic};
 use crate::CompileError;
 use crate::chain::ChainPlan;
 use crate::exec::memory::Memory;
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::ir::instruction::Instruction;
 use crate::keyed::plan::Sliced;
 use crate::linear::LinearPlan;
@@ -107,8 +107,8 @@ impl Program {
         let lagging: HashSet<u32> = straight.values().flatten().copied().collect();
         let generations: BTreeSet<u32> = spec.properties.iter().map(|property| property.generation).collect();
         let models = [
-            (Moments::Events, &[TimeModel::Steps, TimeModel::Points][..]),
-            (Moments::Dense, &[TimeModel::Dense]),
+            (TimePoints::Events, &[TimeModel::Steps, TimeModel::Points][..]),
+            (TimePoints::Dense, &[TimeModel::Dense]),
         ];
         let parts = models.into_iter().flat_map(|part| generations.iter().map(move |at| (part, *at)));
         for ((moments, models), generation) in parts {
@@ -143,7 +143,7 @@ impl Program {
             let field_identities: Vec<u64> = reads.clone().map(|read| of_field(spec, read)).collect();
             let line_identities = of_lines(&lines, &field_identities);
             let fields = reads.map(|read| binding.slot(read)).collect();
-            let ordered = Ordered::new(translation, Moments::Dense, true, (spec, &line_identities));
+            let ordered = Ordered::new(translation, TimePoints::Dense, true, (spec, &line_identities));
             let slots = binding.bind(ordered.fields(), ordered.nodes());
             let mut section = ordered.assemble(properties, &slots);
             let (slots, topics) = section.reads();

@@ -6,7 +6,7 @@ use rondel_spec::TimeModel;
 use super::Monitor;
 use crate::chain::{ChainPlan, ChainStatus};
 use crate::exec::report::{Report, SliceStatus};
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::exec::serial::Serial;
 use crate::future::{Delayed, Pending};
 use crate::keyed::Instances;
@@ -78,7 +78,7 @@ impl Monitor {
     /// position in the specification, and the place among its [premises](rondel_spec::Property::premises).
     pub fn untried(&self) -> impl Iterator<Item = (u32, u32)> {
         let sections = self.program.sections.iter().zip(&self.sections);
-        let whole = sections.flat_map(|(section, serial)| serial.untried.of(&section.premises));
+        let whole = sections.flat_map(|(section, serial)| serial.unexercised.of(&section.premises));
         let divided = self.program.sliced.iter().zip(&self.instances);
         whole.chain(divided.flat_map(|(sliced, instances)| instances.untried(sliced)))
     }
@@ -116,12 +116,12 @@ impl Monitor {
             }
             let waiting = linear.as_ref().and_then(|linear| linear.first());
             // Where there is truth at events only, what is measured between them is seen at the next.
-            let past = match section.moments {
-                Moments::Events => None,
-                Moments::Dense if serial.has_span() || self.asked && moves(section, serial) => {
+            let past = match section.time_points {
+                TimePoints::Events => None,
+                TimePoints::Dense if serial.has_span() || self.asked && moves(section, serial) => {
                     Some(serial.time)
                 }
-                Moments::Dense => serial.next_change(section),
+                TimePoints::Dense => serial.next_change(section),
             };
             let futures = section.futures.iter().zip(&serial.pending);
             let pending = futures.filter_map(|(future, pending)| pending.deadline(&future.plan));

@@ -2,9 +2,9 @@
 //!
 //! | | state | kernel over rows of one instance | over a row each of many |
 //! |---|---|---|---|
-//! | the last value of a field | [`Held`] | [`hold`] | [`hold_lanes`] |
-//! | the value before | [`Latched`] | [`latch`] | [`latch_lanes`] |
-//! | the value at the last tick | the value | [`sample`] | [`sample_lanes`] |
+//! | the last value of a field | [`Held`] | [`hold`] | [`hold_gathered`] |
+//! | the value before | [`Latched`] | [`latch`] | [`latch_gathered`] |
+//! | the value at the last tick | the value | [`sample`] | [`sample_gathered`] |
 //!
 //! The saved form of each is the state itself; texts are kept in [`texts`](crate::ops::texts). Nothing of it changes by
 //! itself.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ops::columns::{FEW, Values};
 use crate::ops::rows::RowView;
-use crate::ops::since::{since, since_lanes};
+use crate::ops::since::{since, since_gathered};
 use crate::ops::words;
 
 /// A value that an instance keeps as a word.
@@ -119,7 +119,7 @@ pub(crate) fn hold<T: Copy>(
 /// [`hold`], where every row is of another instance, of which `kept` has the value, and `known` whether there is one.
 /// (What is not known is kept as zero: it is as if it had never been.)
 #[inline(always)]
-pub(crate) fn hold_lanes<T: Word>(
+pub(crate) fn hold_gathered<T: Word>(
     out: &mut Values<T>,
     column: &Column<T>,
     (kept, known): (&mut Values<u64>, &mut Rows),
@@ -127,7 +127,7 @@ pub(crate) fn hold_lanes<T: Word>(
     len: u32,
 ) -> Rows {
     let valid = column.valid & column.present & rows;
-    let known = since_lanes(!column.present, valid, known);
+    let known = since_gathered(!column.present, valid, known);
     for i in 0..len as usize {
         out[i] = if valid >> i & 1 == 1 { column.values[i] } else { T::of_word(kept[i]) };
         kept[i] = if known >> i & 1 == 1 { out[i].to_word() } else { 0 };
@@ -165,7 +165,7 @@ pub(crate) fn latch<T: Copy>(
 
 /// [`latch`], where every row is of another instance, of which `now` and `next` have the state.
 #[inline(always)]
-pub(crate) fn latch_lanes<T: Word>(
+pub(crate) fn latch_gathered<T: Word>(
     out: &mut Values<T>,
     x: &Values<T>,
     clock: Rows,
@@ -192,7 +192,7 @@ pub(crate) fn sample<T: Copy>(out: &mut Values<T>, x: &Values<T>, clock: Rows, h
 
 /// [`sample`], where every row is of another instance, of which `kept` has the value.
 #[inline(always)]
-pub(crate) fn sample_lanes<T: Word>(
+pub(crate) fn sample_gathered<T: Word>(
     out: &mut Values<T>,
     x: &Values<T>,
     clock: Rows,

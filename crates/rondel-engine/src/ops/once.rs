@@ -2,8 +2,8 @@
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time, or [`recently_lanes`], a row each of many instances |
-//! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], or [`TimedRecently::step_lanes`], a row at a time |
+//! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time, or [`recently_gathered`], a row each of many instances |
+//! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], or [`TimedRecently::step_gathered`], a row at a time |
 //! | its robustness, in steps and points | the greatest within the bounds: [`Robust`] | [`Robust::row`], as of a maximum over a window |
 //!
 //! The saved form of each is the state itself, of a fixed size. A lower bound is a [`Delay`](crate::ops::delay::Delay)
@@ -16,7 +16,7 @@ use rondel_event::Rows;
 use crate::ops::columns::{Values, rows_where};
 use crate::ops::extreme::Greatest;
 use crate::ops::stamps::Stamps;
-use crate::ops::timed::{ALWAYS, NEVER, RowTimes, TruthSides, distance, instant, later, moment_of};
+use crate::ops::timed::{ALWAYS, NEVER, RowTimes, TruthHalves, distance, instant, later, time_of};
 use crate::ops::varying::Varying;
 use crate::ops::words::low;
 
@@ -47,7 +47,7 @@ impl Recently {
 
 /// `once[0, span] q`, where every row is of another instance, of which `left` has for how many more rows it holds.
 #[inline(always)]
-pub(crate) fn recently_lanes(q: Rows, span: u64, left: &mut [u64]) -> Rows {
+pub(crate) fn recently_gathered(q: Rows, span: u64, left: &mut [u64]) -> Rows {
     let out = q | rows_where(left.len() as u32, |i| left[i] != 0);
     for (i, left) in left.iter_mut().enumerate() {
         *left = if q >> i & 1 == 1 { span } else { left.saturating_sub(1) };
@@ -99,9 +99,9 @@ impl TimedRecently {
         (Some(self.until).filter(|until| *until != NEVER), self.open)
     }
 
-    pub(crate) fn step(&mut self, q: TruthSides, moments: RowTimes<'_>) -> TruthSides {
-        let RowTimes { times, mut before } = moments;
-        let mut out = TruthSides::default();
+    pub(crate) fn step(&mut self, q: TruthHalves, row_times: RowTimes<'_>) -> TruthHalves {
+        let RowTimes { times, mut before } = row_times;
+        let mut out = TruthHalves::default();
         let rows = crate::ops::words::low(times.len() as u64);
         if (q.at | q.after) & rows == 0 && !self.open && self.until < instant(times[0]) {
             return out;
@@ -125,13 +125,13 @@ impl TimedRecently {
     /// The same, where every row is of another instance, of which `until` and `open` have the state, and `before` the time
     /// of the row before; of this one only the span is asked for.
     #[inline(always)]
-    pub(crate) fn step_lanes(
+    pub(crate) fn step_gathered(
         &self,
-        q: TruthSides,
+        q: TruthHalves,
         (until, open): (&mut Values<u64>, &mut Rows),
         times: &[i64],
         before: &Values<u64>,
-    ) -> TruthSides {
+    ) -> TruthHalves {
         let span = self.span;
         let open = std::mem::replace(open, q.after);
         // Mostly there is none that was open.
@@ -143,7 +143,7 @@ impl TimedRecently {
                 *until = if closes { (*until as i64).max(end) as u64 } else { *until };
             }
         }
-        let mut out = TruthSides { at: 0, after: q.after };
+        let mut out = TruthHalves { at: 0, after: q.after };
         for (row, (until, &time)) in until.iter_mut().zip(times).enumerate() {
             let place = instant(time);
             let last = *until as i64;
@@ -164,7 +164,7 @@ impl TimedRecently {
 /// When a truth that counts until a place changes by itself after the row at `now`.
 pub(crate) fn next_change(until: i64, open: bool, now: i64) -> Option<i64> {
     let lasts = !open && until > instant(now) && until != ALWAYS;
-    lasts.then(|| moment_of(until + 1))
+    lasts.then(|| time_of(until + 1))
 }
 
 /// The robustness of `once[a,b] q`: the greatest within the bounds.

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use rondel_event::Rows;
 
 use crate::ops::once::TimedRecently;
-use crate::ops::timed::{RowTimes, TruthSides, distance, instant, later, moment_of};
+use crate::ops::timed::{RowTimes, TruthHalves, distance, instant, later, time_of};
 use crate::ops::words::low;
 
 /// After all places.
@@ -51,7 +51,12 @@ impl Ranges {
     }
 
     /// Takes in the operands at some events. What has been read is let go by [`Ranges::read`].
-    pub(crate) fn extend(&mut self, p: TruthSides, q: TruthSides, RowTimes { times, before }: RowTimes<'_>) {
+    pub(crate) fn extend(
+        &mut self,
+        p: TruthHalves,
+        q: TruthHalves,
+        RowTimes { times, before }: RowTimes<'_>,
+    ) {
         let rows = low(times.len() as u64);
         // Nothing happens where `p` holds and `q` does not.
         let mut matters = (q.at | q.after | !p.at | !p.after) & rows;
@@ -113,8 +118,8 @@ impl Ranges {
     }
 
     /// The truth at some moments, and after them. What lies before them is let go.
-    pub(crate) fn read(&mut self, times: &[i64]) -> TruthSides {
-        let mut out = TruthSides::default();
+    pub(crate) fn read(&mut self, times: &[i64]) -> TruthHalves {
+        let mut out = TruthHalves::default();
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
             // What holds at this instant may be asked for again: the next moment can be of the same time.
@@ -140,15 +145,15 @@ impl Ranges {
     }
 
     /// Adds the moments after `last` and up to `until` at which it changes.
-    pub(crate) fn moments(&self, last: i64, until: i64, out: &mut Vec<i64>) {
+    pub(crate) fn change_times(&self, last: i64, until: i64, out: &mut Vec<i64>) {
         let mut add = |place: i64| {
-            let time = moment_of(place);
+            let time = time_of(place);
             if place != ALWAYS && last < time && time <= until {
                 out.push(time);
             }
         };
         for &(first, last) in &self.queue {
-            if moment_of(first) > until {
+            if time_of(first) > until {
                 break;
             }
             add(first);
@@ -175,7 +180,7 @@ impl Ranges {
             [first, end]
         });
         let mut places = ends.chain([open]).filter(|&place| place != ALWAYS);
-        places.find(|&place| moment_of(place) > last).map(moment_of)
+        places.find(|&place| time_of(place) > last).map(time_of)
     }
 
     /// From which place on it holds anew because `q` goes on to hold: not if it has held up to there.

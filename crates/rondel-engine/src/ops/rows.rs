@@ -18,7 +18,7 @@ pub(crate) struct RowView<'a> {
     pub(crate) rows: Rows,
     /// The number of the first row.
     pub(crate) position: u64,
-    pub(crate) moments: RowTimes<'a>,
+    pub(crate) row_times: RowTimes<'a>,
 }
 
 impl<'a> RowView<'a> {
@@ -39,6 +39,6 @@ impl<'a> RowView<'a> {
     /// Where its rows are in time, or in steps.
     #[inline(always)]
     pub(crate) fn stamps(&self, timed: bool) -> Stamps<'a> {
-        if timed { Stamps::Times(self.moments.times) } else { Stamps::Positions(self.position) }
+        if timed { Stamps::Times(self.row_times.times) } else { Stamps::Positions(self.position) }
     }
 }

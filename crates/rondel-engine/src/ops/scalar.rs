@@ -48,13 +48,13 @@ impl Scalar {
         &self,
         reading: &ScalarReading<'_>,
         row: usize,
-        side: usize,
+        half: usize,
         variables: &[Option<Value>],
     ) -> Option<bool> {
-        let truth = |x: &Scalar| x.truth(reading, row, side, variables);
+        let truth = |x: &Scalar| x.truth(reading, row, half, variables);
         match self {
-            Scalar::Truth(rails) => {
-                let [certain, possible] = rails[side].map(|wire| wire.read(reading.words) >> row & 1 == 1);
+            Scalar::Truth(bounds) => {
+                let [certain, possible] = bounds[half].map(|wire| wire.read(reading.words) >> row & 1 == 1);
                 if certain { Some(true) } else { (!possible).then_some(false) }
             }
             Scalar::Not(x) => truth(x).map(|x| !x),
@@ -67,7 +67,7 @@ impl Scalar {
                 (x, y) => x.and(y),
             },
             Scalar::Definitely(x) => Some(truth(x) == Some(true)),
-            _ => match self.value(reading, row, side, variables)? {
+            _ => match self.value(reading, row, half, variables)? {
                 Value::Bool(truth) => Some(truth),
                 _ => None,
             },
@@ -79,13 +79,13 @@ impl Scalar {
         &self,
         reading: &ScalarReading<'_>,
         row: usize,
-        side: usize,
+        half: usize,
         variables: &[Option<Value>],
     ) -> Option<Value> {
-        let value = |x: &Scalar| x.value(reading, row, side, variables);
+        let value = |x: &Scalar| x.value(reading, row, half, variables);
         match self {
-            Scalar::Column(value_type, sides) => {
-                let (column, known) = sides[side];
+            Scalar::Column(value_type, halves) => {
+                let (column, known) = halves[half];
                 (known.read(reading.words) >> row & 1 == 1).then_some(())?;
                 reading.column(*value_type, column as usize, row)
             }
@@ -114,11 +114,11 @@ impl Scalar {
             },
             Scalar::If(parts) => {
                 let [condition, yes, no] = &**parts;
-                let chosen = if condition.truth(reading, row, side, variables)? { yes } else { no };
+                let chosen = if condition.truth(reading, row, half, variables)? { yes } else { no };
                 value(chosen)
             }
             Scalar::Truth(_) | Scalar::Not(_) | Scalar::And(_) | Scalar::Or(_) | Scalar::Definitely(_) => {
-                self.truth(reading, row, side, variables).map(Value::Bool)
+                self.truth(reading, row, half, variables).map(Value::Bool)
             }
         }
     }
@@ -164,9 +164,9 @@ impl Scalar {
     /// Calls `f` with every node whose register it reads.
     pub(crate) fn for_each_register(&self, f: &mut impl FnMut(NodeId)) {
         match self {
-            Scalar::Truth(rails) => rails.iter().flatten().for_each(|wire| f(wire.node())),
-            Scalar::Column(_, sides) => {
-                for (node, known) in sides {
+            Scalar::Truth(bounds) => bounds.iter().flatten().for_each(|wire| f(wire.node())),
+            Scalar::Column(_, halves) => {
+                for (node, known) in halves {
                     f(NodeId(*node));
                     f(known.node());
                 }
@@ -190,9 +190,9 @@ impl Scalar {
     /// Replaces the wires and nodes of a graph by registers.
     pub(crate) fn place(&mut self, wire: &impl Fn(Wire) -> Wire, column: &impl Fn(NodeId) -> u32) {
         match self {
-            Scalar::Truth(rails) => rails.iter_mut().flatten().for_each(|x| *x = wire(*x)),
-            Scalar::Column(_, sides) => {
-                for (node, known) in sides {
+            Scalar::Truth(bounds) => bounds.iter_mut().flatten().for_each(|x| *x = wire(*x)),
+            Scalar::Column(_, halves) => {
+                for (node, known) in halves {
                     (*node, *known) = (column(NodeId(*node)), wire(*known));
                 }
             }

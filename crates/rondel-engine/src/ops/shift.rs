@@ -3,7 +3,7 @@
 //! | | state | kernel |
 //! |---|---|---|
 //! | rows of one instance | the last 64 rows, the latest in the highest bit | [`shift`] and [`remember`], 64 rows at a time |
-//! | a row each of many instances, a few rows ago | for each row ago the instances where it held | [`shift_lanes`] |
+//! | a row each of many instances, a few rows ago | for each row ago the instances where it held | [`shift_gathered`] |
 //! | the same, longer ago | of each instance the rows, the latest in the lowest bit | [`shift_words`] |
 //!
 //! The saved form of each is the state itself. What is longer ago is a [`Delay`](crate::ops::delay::Delay).
@@ -30,7 +30,7 @@ pub(crate) fn remember(history: u64, x: Rows, len: u32) -> u64 {
 /// `x` as it was so many rows earlier as `history` has words, where every bit is of another instance. The first word has
 /// the row before.
 #[inline(always)]
-pub(crate) fn shift_lanes(x: Rows, history: &mut [Rows]) -> Rows {
+pub(crate) fn shift_gathered(x: Rows, history: &mut [Rows]) -> Rows {
     let Some(last) = history.len().checked_sub(1) else { return x };
     let out = history[last];
     history.copy_within(..last, 1);
@@ -79,7 +79,7 @@ mod tests {
             let (mut few, mut words, mut alone) = (vec![0; by as usize], [0; 64], [0; 64]);
             for x in samples() {
                 let out = shift_words(x, by, &mut words);
-                assert_eq!(shift_lanes(x, &mut few), out, "{by}");
+                assert_eq!(shift_gathered(x, &mut few), out, "{by}");
                 for (i, history) in alone.iter_mut().enumerate() {
                     let own = x >> i & 1;
                     assert_eq!(out >> i & 1, shift(own, by, *history) & 1, "{by} {i}");

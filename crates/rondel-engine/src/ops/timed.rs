@@ -33,13 +33,13 @@ pub(crate) fn later(place: i64, distance: i64) -> i64 {
 /// The time of the first moment at which something is different at `place`: the instant itself, or
 /// the one that the open span begins with.
 #[inline(always)]
-pub(crate) fn moment_of(place: i64) -> i64 {
+pub(crate) fn time_of(place: i64) -> i64 {
     place.div_euclid(2)
 }
 
 /// The two sides of a truth at some rows: at the instants, and on the spans that follow them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TruthSides {
+pub(crate) struct TruthHalves {
     pub(crate) at: Rows,
     pub(crate) after: Rows,
 }

@@ -10,7 +10,7 @@ use super::term::{Cell, Source, float_cell};
 use crate::ir::node::FieldId;
 use crate::ir::wire::{NodeId, Wire};
 use crate::ops::columns::Columns;
-use crate::ops::timed::{RowTimes, TruthSides};
+use crate::ops::timed::{RowTimes, TruthHalves};
 use crate::ops::words::low;
 
 /// A closed quantified formula on the way to a program: wires and nodes are those of the graph.
@@ -79,8 +79,8 @@ impl Relation {
         len: u32,
         position: u64,
         moments: RowTimes<'_>,
-    ) -> TruthSides {
-        let mut out = TruthSides::default();
+    ) -> TruthHalves {
+        let mut out = TruthHalves::default();
         if let Some(asking) = state.asking_mut() {
             asking.begin();
         }

@@ -8,7 +8,7 @@ use crate::exec::section::Section;
 use crate::exec::state::{Registers, State};
 use crate::future::{Delayed, Pending};
 use crate::ir::found::take;
-use crate::ir::premise::Untried;
+use crate::ir::premise::Unexercised;
 
 /// What of a [`Serial`] goes into a snapshot.
 #[derive(Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) struct SavedSerial {
     words: Vec<u64>,
     ints: Vec<i64>,
     floats: Vec<f64>,
-    untried: Untried,
+    unexercised: Unexercised,
 }
 
 impl SavedSerial {
@@ -55,7 +55,7 @@ impl SavedSerial {
             own.state.take(of, &other.state, names);
             (own.position, own.time) = (other.position, other.time);
         }
-        self.untried = other.untried.moved(&from.of_premises(premises), &others.premises);
+        self.unexercised = other.unexercised.moved(&from.of_premises(premises), &others.premises);
         (self.position, self.time) = (other.position, other.time);
     }
 }
@@ -65,11 +65,11 @@ impl Serial {
         let row = self.last_row();
         let (mut state, words) = (self.state.clone(), &self.registers.words);
         // What has settled is nothing that the events say: it is not saved.
-        let words = match &self.settled {
+        let words = match &self.specialised {
             None => words.iter().map(|word| word >> row & 1).collect(),
-            Some(settled) => {
-                settled.complete(&mut state);
-                settled.words(words).map(|word| word >> row & 1).collect()
+            Some(specialised) => {
+                specialised.complete(&mut state);
+                specialised.words(words).map(|word| word >> row & 1).collect()
             }
         };
         SavedSerial {
@@ -86,14 +86,14 @@ impl Serial {
             levels: self.levels.clone(),
             ints: self.registers.columns.ints.iter().map(|column| column[row]).collect(),
             floats: self.registers.columns.floats.iter().map(|column| column[row]).collect(),
-            untried: self.untried.clone(),
+            unexercised: self.unexercised.clone(),
         }
     }
 
     /// Takes over what was saved; false if it does not belong to this section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
         let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
-        let SavedSerial { levels, words, ints, floats, inner, untried, .. } = saved;
+        let SavedSerial { levels, words, ints, floats, inner, unexercised, .. } = saved;
         let scouts = match (&mut self.scout, &section.scout, scout) {
             (None, None, None) => true,
             (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
@@ -114,7 +114,7 @@ impl Serial {
                 == (own_words.len(), columns.ints.len(), columns.floats.len())
             && inner.len() == self.inner.len()
             && self.inner.iter_mut().zip(inner).all(|(own, saved)| own.restore(&saved))
-            && self.untried.restore(untried, section.premises.len());
+            && self.unexercised.restore(unexercised, section.premises.len());
         if !fits {
             return false;
         }
@@ -127,7 +127,7 @@ impl Serial {
         (self.state, self.pending, self.delayed) = (state, pending, delayed);
         (self.position, self.time) = (position, time);
         (self.last, self.last_after, self.last_row, self.levels) = (last, last_after, 0, levels);
-        self.settled = None;
+        self.specialised = None;
         true
     }
 }

@@ -1,4 +1,4 @@
-//! What each node becomes: its instruction, its state, and its registers.
+//! Instruction, state and registers of each kind of node.
 
 use rondel_event::{Block, Slot, TopicId};
 use rondel_spec::{Kernel, TimeModel, pattern as compiled};
@@ -7,7 +7,7 @@ use super::{AheadStep, Assembly};
 use crate::exec::section::{Deadline, Lasting};
 use crate::ir::instruction::Instruction;
 use crate::ir::node::{ComparisonKind, Constant, FieldId, Kind, Node, RobustReach};
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::wire::{Halves, NodeId, Wire};
 use crate::lower::translate::MachineSource;
 use crate::machine::{MachineRows, MachineState};
 use crate::ops::delay::Delay;
@@ -19,29 +19,29 @@ use crate::ops::timed::{NEVER, distance};
 use crate::ops::window::{LIMIT, Window, WindowOperands};
 use crate::relation::state::RelationState;
 
-/// A timed operator as ranges, and its operands.
-fn ranges_of(node: &Node) -> Option<(Ranges, [Sides; 2])> {
+/// The ranges of a timed operator, and its operands.
+fn ranges_of(node: &Node) -> Option<(Ranges, [Halves; 2])> {
     match *node {
-        Node::TimedRecently { q, span, open } => Some((Ranges::recently(span, open), [Sides::TRUE, q])),
+        Node::TimedRecently { q, span, open } => Some((Ranges::recently(span, open), [Halves::TRUE, q])),
         Node::TimedSince { p, q, lower, upper } => Some((Ranges::new(lower, upper), [p, q])),
         _ => None,
     }
 }
 
-/// Adds to a list and says where.
+/// Appends to a list. Returns the index of the new element.
 fn push<T>(list: &mut Vec<T>, value: T) -> u32 {
     list.push(value);
     list.len() as u32 - 1
 }
 
-/// Counts one more and says which it is.
+/// Increments a counter. Returns the value before.
 fn add(count: &mut u32) -> u32 {
     *count += 1;
     *count - 1
 }
 
 impl Assembly<'_> {
-    /// Adds what a node becomes.
+    /// Assembles a node.
     pub(super) fn assemble(&mut self, id: NodeId) {
         let node = &self.graph.nodes()[id.index()];
         if let Some(kind) = node.kind() {
@@ -59,12 +59,12 @@ impl Assembly<'_> {
         add(&mut self.registers.words);
     }
 
-    /// The instruction of an operator that is looked ahead of.
+    /// The instruction of an operator that is evaluated ahead; none for other nodes.
     fn look_ahead(&mut self, id: NodeId) -> Option<Instruction> {
         let (AheadStep::Writes(list) | AheadStep::Reads(list)) = self.ahead;
         let state = list.binary_search(&id).ok()? as u32;
         if let AheadStep::Reads(_) = self.ahead {
-            // Both sides have the ranges in the order of the list.
+            // The section ahead and this one number the ranges in the order of the list.
             let ranges = &mut self.state.ranges;
             ranges.resize_with(list.len(), || Ranges::new(0, None));
             ranges[state as usize] = ranges_of(&self.graph.nodes()[id.index()])?.0;
@@ -73,7 +73,7 @@ impl Assembly<'_> {
         let (_, operands) = ranges_of(&self.graph.nodes()[id.index()])?;
         let place = &self.place;
         let wire = |wire: Wire| wire.moved_to(NodeId(place[wire.node().index()]));
-        let operands = operands.map(|x| Sides { at: wire(x.at), after: wire(x.after) });
+        let operands = operands.map(|x| Halves { at: wire(x.at), after: wire(x.after) });
         Some(Instruction::LookAhead { operands: push(&mut self.operands, operands), state })
     }
 
@@ -85,13 +85,13 @@ impl Assembly<'_> {
         let slot = |field: FieldId| self.slots.get(field as usize).copied().flatten();
         let source = |field: FieldId| match slot(field) {
             Some(Slot::Bool(i) | Slot::Int(i) | Slot::Float(i) | Slot::String(i)) => i,
-            // Every field that a node reads is bound.
+            // Cannot happen: every field that a node reads is bound.
             None => 0,
         };
         let instructions = &self.instructions;
         let machine = |of: NodeId| match instructions[place[of.index()] as usize] {
             I::Machine { machine, .. } => machine,
-            // These nodes are made of machines only.
+            // Cannot happen: these nodes have machines as operands.
             _ => 0,
         };
         match *node {
@@ -101,7 +101,7 @@ impl Assembly<'_> {
             Node::HeldBool(field, value) => {
                 I::HeldBool { column: source(field), value, state: push(&mut state.bits, 0) }
             }
-            Node::Line { line, sign, side } => I::Line { line, sign, side, state: push(&mut state.bits, 0) },
+            Node::Line { line, sign, half } => I::Line { line, sign, half, state: push(&mut state.bits, 0) },
             Node::And(a, b) => I::And { a: wire(a), b: wire(b) },
             Node::Since(p, q) => I::Since { p: wire(p), q: wire(q), state: push(&mut state.bits, 0) },
             Node::Shift(x, by) => I::Shift { x: wire(x), by: by as u8, state: push(&mut state.bits, 0) },
@@ -124,22 +124,23 @@ impl Assembly<'_> {
                 }
             }
             Node::TimedSince { p, q, lower, upper } => {
-                let sides = |sides: Sides| Sides { at: wire(sides.at), after: wire(sides.after) };
-                let operands = push(&mut self.operands, [sides(p), sides(q)]);
+                let halves = |halves: Halves| Halves { at: wire(halves.at), after: wire(halves.after) };
+                let operands = push(&mut self.operands, [halves(p), halves(q)]);
                 let state = push(&mut state.timed_since, TimedSince::new(lower, upper));
                 I::TimedSince { operands, state, second: add(&mut registers.seconds) }
             }
             Node::After(of) => {
-                // That somebody asks for its truth between events is why its changes matter.
+                // A node `After` exists if the truth between events is read; only then a change between
+                // events is a time point.
                 let (second, deadline) = match self.instructions[place[of.index()] as usize] {
                     I::TimedRecently { state, second, .. } => (second, Deadline::Recently(state)),
                     I::TimedSince { state, second, .. } => (second, Deadline::Since(state)),
                     I::Lasting { state, second, .. } => (second, Deadline::Lasting(state)),
-                    // Its deadlines are there in any case.
+                    // Its deadlines have been added with the node.
                     I::Quantified { second, .. } => return I::After { second },
-                    // Its changes are known before.
+                    // Its changes are known before the block is evaluated.
                     I::LookedAhead { second, .. } => return I::After { second },
-                    // No other node has two sides.
+                    // No other node has two halves.
                     _ => return I::False,
                 };
                 let soonest = match self.graph.nodes()[of.index()] {
@@ -181,22 +182,22 @@ impl Assembly<'_> {
                 I::Machine { machine, out }
             }
             Node::MachineAfter(of) => I::MachineAfter { machine: machine(of), out },
-            Node::MachineValue { machine: of, variable, side, kind } => {
+            Node::MachineValue { machine: of, variable, half, kind } => {
                 let machine = machine(of);
                 match kind {
-                    Kind::Float => I::MachineFloat { machine, variable, side, out },
-                    Kind::Int => I::MachineInt { machine, variable, side, out },
+                    Kind::Float => I::MachineFloat { machine, variable, half, out },
+                    Kind::Int => I::MachineInt { machine, variable, half, out },
                     Kind::Text => {
-                        registers.machines[machine as usize].write_text(variable, side);
+                        registers.machines[machine as usize].write_text(variable, half);
                         let buffers = &mut state.values.buffers;
                         let buffer = buffers.len() as u32;
                         buffers.resize(buffers.len() + Block::CAPACITY, Vec::new());
-                        I::MachineText { machine, variable, side, buffer, out }
+                        I::MachineText { machine, variable, half, buffer, out }
                     }
                 }
             }
-            Node::MachineTruth { machine: of, variable, side, value } => {
-                I::MachineTruth { machine: machine(of), variable, side, value }
+            Node::MachineTruth { machine: of, variable, half, value } => {
+                I::MachineTruth { machine: machine(of), variable, half, value }
             }
             Node::Latency => I::Latency { out },
             Node::Sampled(x, clock) => {
@@ -237,7 +238,7 @@ impl Assembly<'_> {
             }
             Node::AfterFloat(of) => match self.instructions[place[of.index()] as usize] {
                 I::RobustDense { second, .. } => I::AfterFloat { second, out },
-                // No other column has two sides.
+                // No other column has two halves.
                 _ => I::False,
             },
             Node::Quantified { relation, ref fields, .. } => {
@@ -248,7 +249,7 @@ impl Assembly<'_> {
                 let (dense, soonest) = (relation.model == TimeModel::Dense, relation.plan.soonest());
                 let relation = push(&mut self.relations, relation);
                 if dense {
-                    // What it keeps changes by itself, also where nobody asks for its truth between events.
+                    // Its tables expire with time, also if its truth between events is never read.
                     self.deadlines.push(Deadline::Relation(relation));
                     self.shortest = self.shortest.min(soonest);
                 }
@@ -261,7 +262,7 @@ impl Assembly<'_> {
             }
             Node::ByValuePossibly(of) => match self.instructions[place[of.index()] as usize] {
                 I::ByValue { second, .. } => I::After { second },
-                // No other node has this one.
+                // No other node has this half.
                 _ => I::False,
             },
             Node::Outer(input) => I::Outer { input },
@@ -291,7 +292,7 @@ impl Assembly<'_> {
                 I::ConstantText { buffer, out }
             }
             Node::ToFloat(x) => I::ToFloat { x: column(x), out },
-            // Text has no arithmetic.
+            // There is no arithmetic on texts.
             Node::Unary(Kind::Float, op, x) => I::UnaryFloat { op, x: column(x), out },
             Node::Unary(_, op, x) => I::UnaryInt { op, x: column(x), out },
             Node::Binary(Kind::Float, op, a, b) => I::BinaryFloat { op, a: column(a), b: column(b), out },
@@ -315,7 +316,7 @@ impl Assembly<'_> {
                         });
                         match pattern {
                             Some(pattern) => I::Matches { x: a, pattern: push(&mut self.patterns, pattern) },
-                            // Translation has compiled it before.
+                            // Cannot happen: the translator has compiled it before.
                             None => I::False,
                         }
                     }

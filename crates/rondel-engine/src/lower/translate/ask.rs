@@ -1,5 +1,5 @@
-//! Quantified formulas that look ahead: what of them can be taken out of the quantifier is, and the rest is asked
-//! of tuples.
+//! Quantified formulas with future operators. Conjuncts without variables move out of the quantifier; the
+//! rest becomes an obligation of each tuple that satisfies the conjuncts about the present and past.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use crate::relation::literal::{Conjunct, DIVIDE, Literal, Refusal};
 use crate::relation::plan::{Rail, RelationPlan};
 use crate::relation::safe::Compiler;
 
-/// A formula that looks ahead, as it is put together.
+/// A formula with future operators under construction.
 pub(super) struct Draft<'b> {
-    /// For every node whether it looks ahead.
+    /// For every node whether it contains a future operator.
     pub(super) ahead: &'b [bool],
-    /// The nodes without variables that are there.
+    /// Index in `nodes` of each translated node without variables.
     pub(super) place: HashMap<ExprId, u32>,
     pub(super) nodes: Vec<Formula>,
     pub(super) pasts: Vec<(ExprId, Truth)>,
-    /// The numbers of what is asked of tuples.
+    /// Numbers of the obligations of tuples.
     pub(super) givens: Vec<u32>,
 }
 
@@ -37,11 +37,11 @@ impl Draft<'_> {
     }
 }
 
-/// So deeply what is taken out of a quantifier may be nested.
+/// Limit of the recursion into nested quantified formulas.
 const DEEPEST: usize = 200;
 
 impl Translator<'_> {
-    /// A closed quantified formula that looks ahead.
+    /// Translates a closed quantified formula with future operators.
     pub(super) fn quantified_ahead(
         &mut self,
         id: ExprId,
@@ -57,8 +57,8 @@ impl Translator<'_> {
         }
     }
 
-    /// Some values of all variables meet all of these formulas and negations. `is_own` is whether that is asked at the time
-    /// point of the whole itself: then they are named if it is violated.
+    /// Translates `exists` over a conjunction of literals. `is_own`: the conjunction is evaluated at the time
+    /// point of the whole formula, so that a violation can name the values.
     fn some(
         &mut self,
         (whole, is_own): (ExprId, bool),
@@ -80,18 +80,19 @@ impl Translator<'_> {
                 (Expr::And(x, y), true) | (Expr::Or(x, y), false) => {
                     open.extend([(*y, positive), (*x, positive)]);
                 }
-                // No other variable has its name.
+                // Variables have unique names.
                 (Expr::Exists(_, x), true) | (Expr::ForAll(_, x), false) => open.push((*x, positive)),
                 _ if rest.contains(&(id, positive)) => {}
                 _ => rest.push((id, positive)),
             }
         }
         if rest.len() > 1 && rest.iter().any(|(id, _)| draft.looks(*id)) {
-            // What is known at once is asked of the tuples too: those that do not meet it have no part in it.
+            // Conjuncts about the present and past stay with the tuples: only tuples that satisfy them get an
+            // obligation.
             let (ahead, known): (Vec<_>, Vec<_>) = closed.into_iter().partition(|(id, _)| draft.looks(*id));
             (closed, rest) = (ahead, [known, rest].concat());
         }
-        // Values that meet the rest do not violate by themselves.
+        // The violation then also depends on the conjuncts outside of the quantifier, so no values are named.
         let is_own = is_own && closed.is_empty();
         let mut all: Vec<u32> = Vec::new();
         for (id, positive) in closed {
@@ -103,7 +104,7 @@ impl Translator<'_> {
             [(id, positive)] if draft.looks(id) => {
                 all.push(self.one((whole, is_own), (id, positive), draft, depth + 1)?);
             }
-            _ => all.push(self.asked((whole, is_own), &rest, draft)?),
+            _ => all.push(self.obligation((whole, is_own), &rest, draft)?),
         }
         let mut root = None;
         for one in all {
@@ -112,7 +113,7 @@ impl Translator<'_> {
         root.ok_or(not_monitorable(Refusal::of(whole, "it is empty", DIVIDE)))
     }
 
-    /// A single formula that looks ahead, or its negation: the quantifier goes inside.
+    /// Translates a single literal with a future operator by moving the quantifier inside.
     fn one(
         &mut self,
         (whole, is_own): (ExprId, bool),
@@ -150,32 +151,33 @@ impl Translator<'_> {
                 let x = self.some((whole, false), &[(x, positive)], draft, depth)?;
                 Ok(draft.add(Formula::Next(x)))
             }
-            _ => self.asked((whole, is_own), &[(id, positive)], draft),
+            _ => self.obligation((whole, is_own), &[(id, positive)], draft),
         }
     }
 
-    /// A formula without variables.
+    /// The translated node without variables.
     fn closed(&mut self, whole: ExprId, id: ExprId, draft: &mut Draft<'_>) -> Result<u32, CompileError> {
         draft.place.get(&id).copied().ok_or(CompileError::ForwardReference { node: whole, operand: id })
     }
 
-    /// What is asked of tuples, or is known at once.
-    fn asked(
+    /// Translates a conjunction to an obligation of tuples, or to a past truth if it has no future operator.
+    fn obligation(
         &mut self,
         (whole, is_own): (ExprId, bool),
         literals: &[(ExprId, bool)],
         draft: &mut Draft<'_>,
     ) -> Result<u32, CompileError> {
         let looks = literals.iter().any(|(id, _)| draft.looks(*id));
-        let number = self.asks;
+        let number = self.obligations;
         if looks {
-            self.asks += 1;
+            self.obligations += 1;
             let plan =
                 self.with_compiler(whole, |compiler| compiler.ask(whole, literals, draft.ahead, number))?;
             let plan = if is_own { with_names(&self.scope(), plan) } else { plan };
-            let sides = self.planned(whole, plan)?;
-            // It is always evaluated; what it says is told otherwise.
-            draft.pasts.push((whole, Truth::of(sides, sides)));
+            let halves = self.planned(whole, plan)?;
+            // Evaluated at every time point, although its resolutions are delivered through `givens` and not
+            // as a truth.
+            draft.pasts.push((whole, Truth::of(halves, halves)));
             draft.givens.push(number);
             return Ok(draft.add(Formula::Given(number)));
         }
@@ -193,7 +195,7 @@ impl Translator<'_> {
         Ok(draft.add(Formula::Past(draft.pasts.len() as u32 - 1)))
     }
 
-    /// A plan that is made by a compiler.
+    /// Runs the compiler of relations, and returns its plan.
     fn with_compiler(
         &mut self,
         whole: ExprId,

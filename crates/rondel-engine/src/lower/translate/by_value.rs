@@ -1,25 +1,29 @@
-//! Which quantified formulas are evaluated by value, as slices, and how they become that.
+//! Evaluation of quantified formulas by value: which formulas allow it, and their translation into inner
+//! instances.
 //!
-//! `forall x. p` is false at a moment where `p` is for *some* value: relations keep all values that count, for any
-//! of them can matter at any moment. By value it is enough to look at one value for each message, if
+//! `forall x. p` is false at a time point if `p` is false for *some* value. Relations therefore keep every
+//! value that can still matter. By value, one value per message suffices, under three conditions:
 //!
-//! 1. every atom binds all variables, each topic always in the same fields: a message then speaks of one
-//!    combination of values, and is no message to any other;
-//! 2. at a moment with no message of its own (*untouched*) `p` is true for every value, whatever was before
-//!    ([`Idle::Always`]; `exists` is the same of `not p`): so what `forall` says there is what `p` says of the one value
-//!    that is touched, if there is one, and values that were never seen need no thought;
-//! 3. at a moment with a message of its own an instance that has seen only those says of `p` what the definition
-//!    says, which looks at all moments.
+//! 1. Every atom binds all variables, each topic always in the same fields. A message then concerns one
+//!    combination of values and no other.
+//! 2. At time points without a message for a combination (*untouched* for it), `p` is true whatever was before
+//!    ([`Idle::Always`]; `exists` is the same of `not p`). The truth of `forall` is then that of `p` for the one
+//!    touched combination, if there is one. Combinations that never occurred need no instance.
+//! 3. At time points with a message for it, an instance that receives only its own messages computes the same
+//!    truth of `p` as the definition, which looks at all time points.
 //!
-//! The third is an induction over the formula. An atom is its topic. What has no variables is evaluated outside, for
-//! all events, and read at the moment (so a field is held as ever). Operators without time look at this moment
-//! only. `once q` looks at others: where `q` is false at all untouched moments ([`Idle::Never`]) its witnesses are
-//! moments that the instance has seen, and their distance is that of times, or of positions, which the instance is
-//! told in place of times. `p since q` looks also at `p` in between: that has to be true wherever it is untouched.
-//! So has the operand of `historically`. In dense time the spans between events are untouched moments. What an
-//! operator without bounds says lasts from one touched moment over all untouched ones up to the next
-//! ([`Idle::Lasts`]), and was false before the first: therefore it can be asked for as `previously`, or by another
-//! `once`. What has bounds can change at any moment, and can be asked for at touched moments only.
+//! Condition 3 follows by induction over the formula:
+//!
+//! - An atom depends on its topic. Subformulas without variables are evaluated outside, over all events, and read
+//!   at the time point. Operators without time depend on the current time point only.
+//! - `once q` depends on earlier time points. If `q` is false at untouched ones ([`Idle::Never`]), all its
+//!   witnesses are touched, and their distance is a difference of times, or of positions, which the instance
+//!   receives as times.
+//! - `p since q` also depends on `p` in between, so that `p` must be true at all untouched time points. So must
+//!   the operand of `historically`. In dense time, the intervals between events are untouched.
+//! - The truth of an unbounded operator persists from a touched time point to the next ([`Idle::Lasts`]) and is
+//!   false before the first. It can be read by `previously` or another `once`. The truth of a bounded operator
+//!   can change at any time point, so it can be read at touched ones only.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,9 +31,9 @@ use std::sync::Arc;
 use rondel_event::{Path, Read, TopicId, Value, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, TimeModel, VariableId};
 
-use super::{Meaning, Rails, Translator, Truth};
+use super::{Meaning, Translator, Truth, TruthBounds};
 use crate::CompileError;
-use crate::exec::section::Moments;
+use crate::exec::section::TimePoints;
 use crate::ir::node::Node;
 use crate::ir::wire::Wire;
 use crate::keyed::by_value::ByValueSource;
@@ -37,44 +41,44 @@ use crate::lower::assemble::Ordered;
 use crate::lower::quantifier::{Evaluation, Quantifier};
 use crate::relation::literal::Scope;
 
-/// What a formula is at moments without a message of its values.
+/// The truth of a formula at time points that are untouched for its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Idle {
     /// False.
     Never,
     /// True.
     Always,
-    /// What it was at the last moment with such a message; before the first, false or true.
+    /// The truth at the last touched time point; the argument is the truth before the first.
     Lasts(bool),
-    /// Anything.
+    /// Any truth.
     Other,
 }
 
-/// Why a formula is not evaluated by value.
+/// The node that prevents evaluation by value, and the reason.
 type Reason = (ExprId, &'static str);
 
 /// A quantified formula that can be evaluated by value.
 pub(super) struct ByValueFormula {
     variables: Vec<VariableId>,
-    /// For each topic where it has the variables, in their order.
+    /// Per topic the paths of the variables, in the order of `variables`.
     topics: Vec<(TopicId, Vec<Path>)>,
-    /// What stands behind the quantifiers.
+    /// The formula inside of the quantifiers.
     body: ExprId,
-    /// Whether it must hold for some value, or must fail.
+    /// True if the body must hold for some value, false if it must fail for some.
     positive: bool,
-    /// Whether the whole says that there is no such value.
+    /// True if the whole formula denies that such a value exists.
     negated: bool,
-    /// The parts of the body with variables and the constants, in order.
+    /// Nodes of the body with variables, and constants, in order of their numbers.
     nodes: Vec<ExprId>,
-    /// The truths without variables.
+    /// Truths without variables, evaluated outside.
     inputs: Vec<ExprId>,
 }
 
-/// Finds out whether a quantified formula can be evaluated by value.
+/// Search for a violation of the conditions above.
 struct Search<'a> {
     scope: &'a Scope<'a>,
     division: ByValueFormula,
-    /// Which node without variables is a truth.
+    /// Whether a node without variables is a boolean.
     is_truth: &'a dyn Fn(ExprId) -> bool,
     idle: HashMap<ExprId, Idle>,
 }
@@ -132,7 +136,7 @@ impl<'a> Search<'a> {
         self.idle.get(&node).copied().unwrap_or(Idle::Other)
     }
 
-    /// Goes through all parts of the body, operands first.
+    /// Visits all nodes of the body, operands first.
     fn body(&mut self, body: ExprId) -> Result<(), Reason> {
         let nodes = &self.scope.spec.nodes;
         let mut seen = BTreeSet::from([body]);
@@ -170,7 +174,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What a part with variables is at untouched moments.
+    /// The truth of a node with variables at untouched time points.
     fn part(&mut self, id: ExprId, expr: &Expr) -> Result<Idle, Reason> {
         use Idle::{Always, Lasts, Never, Other};
         let of = |x: &ExprId| self.idle_of(*x);
@@ -211,7 +215,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// An atom: the message has all variables, where other messages of its topic have them.
+    /// Visits an atom: it must bind all variables, in the fields where other atoms of the topic bind them.
     fn bind(
         &mut self,
         id: ExprId,
@@ -256,7 +260,7 @@ fn both(x: Idle, y: Idle) -> Idle {
         (Idle::Never, _) | (_, Idle::Never) => Idle::Never,
         (Idle::Always, Idle::Always) => Idle::Always,
         (Idle::Lasts(x), Idle::Lasts(y)) => Idle::Lasts(x && y),
-        // What is always true at untouched moments need not be at the touched one before.
+        // True at untouched time points does not imply true at the last touched one.
         _ => Idle::Other,
     }
 }
@@ -270,13 +274,14 @@ fn once(bounds: Bounds, x: Idle) -> Option<Idle> {
 }
 
 impl Translator<'_> {
-    /// How a quantified formula is evaluated that does not look ahead; it can be by relations.
+    /// The evaluation by value of a quantified formula without future operators, if possible. Otherwise
+    /// relations can evaluate it.
     pub(super) fn division(&mut self, id: ExprId) -> Option<ByValueFormula> {
         let scope = self.scope();
         let done = &self.done;
         let is_truth = |node: ExprId| matches!(done.get(node.index()), Some(Some((Meaning::Truth(_), _))));
         let found = match self.by_relations[id.index()] {
-            // That would be instances of instances.
+            // Instances of instances are not supported.
             _ if !self.keys.is_empty() => Err((id, "the property already has `for each`")),
             true => Err((id, "`@plan(relations)` is set")),
             false => Search::run(&scope, id, &is_truth),
@@ -303,7 +308,7 @@ impl Translator<'_> {
             let Some(Some((Meaning::Truth(truth), _))) = self.done.get(input.index()).copied() else {
                 return Err(CompileError::ForwardReference { node: body, operand: input });
             };
-            // At the events themselves: nothing is asked for between them.
+            // Inputs are read at events only, so that the half between events is not needed.
             let mut outer = |wire: Wire| match wire {
                 Wire::FALSE | Wire::TRUE => wire,
                 _ => {
@@ -315,8 +320,8 @@ impl Translator<'_> {
                     inner.graph.wire(Node::Outer(number as u32))
                 }
             };
-            let rails = Rails { certain: outer(truth.at.certain), possible: outer(truth.at.possible) };
-            inner.done[input.index()] = Some((Meaning::Truth(Truth::lasting(rails)), 0));
+            let bounds = TruthBounds { certain: outer(truth.at.certain), possible: outer(truth.at.possible) };
+            inner.done[input.index()] = Some((Meaning::Truth(Truth::lasting(bounds)), 0));
         }
         for node in nodes {
             let done = inner.expr(node, &self.spec.nodes[node.index()])?;
@@ -331,7 +336,7 @@ impl Translator<'_> {
         inner.formulas.push(truth);
         inner.robust.push(None);
         let section =
-            Ordered::new(inner.finish(), Moments::Events, false, (self.spec, &[])).assemble(vec![0], &[]);
+            Ordered::new(inner.finish(), TimePoints::Events, false, (self.spec, &[])).assemble(vec![0], &[]);
         let mut fields = Vec::new();
         for (topic, paths) in &topics {
             for (path, &value_type) in paths.iter().zip(&types) {
@@ -350,9 +355,9 @@ impl Translator<'_> {
                 model: self.model,
             },
         );
-        // Between events no value is touched.
-        let nothing = Rails::both(Wire::FALSE);
-        let at = Rails { certain, possible };
+        // Between events all values are untouched.
+        let nothing = TruthBounds::both(Wire::FALSE);
+        let at = TruthBounds { certain, possible };
         let after = if self.model == TimeModel::Dense { nothing } else { at };
         let some = Truth { at, after };
         Ok(if negated { some.not() } else { some })
@@ -360,7 +365,7 @@ impl Translator<'_> {
 }
 
 impl ByValueFormula {
-    /// Where the messages have each variable.
+    /// The fields that bind each variable.
     fn places(&self) -> Vec<(VariableId, Vec<(TopicId, Path)>)> {
         let of = |(i, variable): (usize, &VariableId)| {
             let places =

@@ -1,14 +1,14 @@
-//! What is measured of chains.
+//! Measurements of chains.
 
 use rondel_event::{Comparison, Value, ValueType};
 use rondel_spec::{BinaryOp, ChainId, ChainMeasure, Expr, ExprId, TimeModel};
 
 use super::measured::mirrored;
-use super::{Column, Rails, Translator, Truth, ValueColumns};
+use super::{Column, Translator, Truth, TruthBounds, ValueColumns};
 use crate::CompileError;
 use crate::ir::node::ChainColumn;
 use crate::ir::node::{Constant, Kind, Node};
-use crate::ir::wire::{Sides, Wire};
+use crate::ir::wire::{Halves, Wire};
 
 impl Translator<'_> {
     fn chain_column(
@@ -28,7 +28,7 @@ impl Translator<'_> {
         Ok(Column { node, known: Wire::of(node) })
     }
 
-    /// A measurement of a chain, as it is at the last row.
+    /// A measurement of a chain, as of the last row.
     pub(super) fn chain(
         &mut self,
         id: ExprId,
@@ -45,13 +45,13 @@ impl Translator<'_> {
         if measure == ChainMeasure::Reaction {
             let zero = self.graph.add(Node::Constant(Constant::Int(0)));
             let zero = Column { node: zero, known: Wire::TRUE };
-            since = self.select(Rails::both(column.known), since, zero, ValueType::Duration);
+            since = self.select(TruthBounds::both(column.known), since, zero, ValueType::Duration);
         }
         Ok(ValueColumns::lasting(since, ValueType::Duration))
     }
 
-    /// A comparison of the age or the reaction time of a chain with a constant, if it is one: exact at every
-    /// time.
+    /// The comparison of an age or a reaction time of a chain with a constant, exact at every time; none for
+    /// other operands.
     pub(super) fn compare_chain(
         &mut self,
         comparison: Comparison,
@@ -74,7 +74,7 @@ impl Translator<'_> {
         }
         let column = self.chain_column(x, chain, of)?;
         let (known, is_zero) = match measure {
-            // Where nothing waits it is zero.
+            // The reaction time is zero while nothing waits.
             ChainMeasure::Reaction => (Wire::TRUE, !column.known),
             _ => (column.known, Wire::FALSE),
         };
@@ -89,12 +89,12 @@ impl Translator<'_> {
                         TimeModel::Dense => self.graph.wire(Node::After(node)),
                         TimeModel::Steps | TimeModel::Points => at,
                     };
-                    Sides { at, after }
+                    Halves { at, after }
                 }
-                _ => Sides::FALSE,
+                _ => Halves::FALSE,
             };
             let zero = if zero_is_less { is_zero } else { Wire::FALSE };
-            Sides { at: self.graph.or(lasts.at, zero), after: self.graph.or(lasts.after, zero) }
+            Halves { at: self.graph.or(lasts.at, zero), after: self.graph.or(lasts.after, zero) }
         };
         let (less, less_or_equal) = (within(true), within(false));
         Ok(Some(self.compared(comparison, less, less_or_equal, known)))

@@ -1,4 +1,4 @@
-//! Formulas that look ahead: what of them is past becomes wires, the rest a plan.
+//! Translation of properties with future operators: subformulas about the past become wires, the rest a plan.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,15 +12,15 @@ use crate::CompileError;
 use crate::future::{DelayedPlan, Formula, Future, Plan, RobustFuture};
 use crate::lower::error;
 
-/// A formula that looks ahead, cut where it does not.
+/// A formula with future operators, cut at its past subformulas.
 struct Cut {
     nodes: Vec<Formula>,
     pasts: Vec<(ExprId, Truth)>,
-    /// The numbers of what is asked of tuples.
+    /// Numbers of the obligations of tuples.
     givens: Vec<u32>,
 }
 
-/// For every node whether it looks ahead.
+/// For every node whether it contains a future operator.
 pub(super) fn look_ahead(nodes: &[Expr]) -> Vec<bool> {
     let mut ahead = Vec::with_capacity(nodes.len());
     for expr in nodes {
@@ -32,7 +32,7 @@ pub(super) fn look_ahead(nodes: &[Expr]) -> Vec<bool> {
 }
 
 impl Translator<'_> {
-    /// A property whose formula looks ahead; all that does not has been translated.
+    /// Plans a property with future operators. Its past subformulas have been translated.
     pub(super) fn plan(
         &mut self,
         property: u32,
@@ -46,7 +46,7 @@ impl Translator<'_> {
         Ok(Future { property, plan, pasts, givens: givens.into_iter().map(|number| (number, 0)).collect() })
     }
 
-    /// The same of one whose robustness is asked for.
+    /// Plans a property with future operators and robustness.
     pub(super) fn robust_plan(
         &mut self,
         property: u32,
@@ -64,8 +64,8 @@ impl Translator<'_> {
     }
 
     fn cut(&mut self, formula: ExprId, ahead: &[bool]) -> Result<Cut, CompileError> {
-        // The nodes of it that look ahead, and those that they have as operands, these first: in an order that follows
-        // from the formula alone, so that the plan is the same in every specification.
+        // The nodes with future operators, and their operands before them. The order follows from the formula
+        // alone, so that the plan is the same in every specification.
         let (mut needed, mut seen) = (Vec::new(), HashSet::new());
         let mut open = vec![(formula, false)];
         while let Some((id, is_ready)) = open.pop() {
@@ -74,8 +74,8 @@ impl Translator<'_> {
             } else if seen.insert(id) {
                 open.push((id, true));
                 if id == formula || ahead.get(id.index()).is_some_and(|&ahead| ahead) {
-                    // Of a quantified formula what has no variables.
-                    let operands = self.asked_for(id, &self.spec.nodes[id.index()])?;
+                    // A quantified formula contributes the nodes without variables.
+                    let operands = self.required_operands(id, &self.spec.nodes[id.index()])?;
                     let operands = operands.into_iter().rev().filter(|operand| operand.0 < id.0);
                     open.extend(operands.map(|operand| (operand, false)));
                 }
@@ -95,7 +95,7 @@ impl Translator<'_> {
             let node = if ahead[id.index()] {
                 self.node(id, place, &operands, nodes)?
             } else {
-                // What is not a truth can be no operand of what looks ahead; that one says so.
+                // An operand that is not boolean is reported by the node that has it.
                 let Ok(truth) = operands.truth(id) else { continue };
                 pasts.push((id, truth));
                 Formula::Past(pasts.len() as u32 - 1)
@@ -120,7 +120,7 @@ impl Translator<'_> {
     ) -> Result<Formula, CompileError> {
         let at = |operand: &ExprId| match place.get(operand) {
             Some(&at) => Ok(at),
-            // It was left out because it is no truth, or it is not there: say what it is.
+            // The operand is not boolean or does not exist; `truth` returns the error.
             None => operands
                 .truth(*operand)
                 .and(Err(CompileError::ForwardReference { node: id, operand: *operand })),

@@ -1,37 +1,37 @@
-//! Comparisons of numbers that run straight between messages: differences that are compared with zero.
+//! Comparisons of linearly interpolated numbers, as differences that are compared with zero.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rondel_event::{Comparison, Path, Read, TopicId, Value, ValueType};
 use rondel_spec::{BinaryOp, Expr, ExprId, Spec, TimeModel, UnaryOp};
 
-use super::{FieldId, Rails, Translator, Truth};
+use super::{FieldId, Translator, Truth, TruthBounds};
 use crate::CompileError;
 use crate::ir::node::Node;
-use crate::ir::wire::{Sides, Wire};
+use crate::ir::wire::{Halves, Wire};
 use crate::linear::Form;
 use crate::lower::error;
 
-/// So many lines a comparison may be made of, and so many fields each of them.
+/// Limits: linear forms per comparison, and fields per linear form.
 const LINES: usize = 32;
 const TERMS: usize = 256;
 
-/// What a section compares with zero.
+/// The linear forms that a section compares with zero.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// The fields that run straight, by their numbers.
+    /// Numbers of the interpolated fields.
     pub(crate) fields: Vec<FieldId>,
     pub(crate) lines: Vec<Form>,
-    /// The lines that each comparison is made of, by their numbers.
+    /// Indexes of the linear forms of each comparison.
     compared: HashMap<ExprId, BTreeSet<u32>>,
-    /// What the numbers are.
-    bends: HashMap<ExprId, Bend>,
-    /// For every node whether a field that runs straight is in it.
-    straight: Vec<bool>,
+    /// The piecewise-linear value of each numeric node.
+    expressions: HashMap<ExprId, PiecewiseLinear>,
+    /// For every node whether it depends on an interpolated field.
+    interpolated: Vec<bool>,
 }
 
 impl Lines {
-    /// The fields that the lines are of, and the lines: not all that is read is compared so.
+    /// The fields and linear forms that comparisons use.
     pub(crate) fn used(mut self) -> (Vec<FieldId>, Vec<Form>) {
         let terms = self.lines.iter().flat_map(|line| &line.terms);
         let used: BTreeSet<u32> = terms.map(|(field, _)| *field).collect();
@@ -44,79 +44,86 @@ impl Lines {
     }
 }
 
-/// A number that runs straight, with bends.
+/// A continuous, piecewise-linear function of interpolated fields.
 #[derive(Clone, Debug)]
-enum Bend {
+enum PiecewiseLinear {
     Line(Form),
-    Greater(Box<[Bend; 2]>),
-    Less(Box<[Bend; 2]>),
+    Greater(Box<[PiecewiseLinear; 2]>),
+    Less(Box<[PiecewiseLinear; 2]>),
 }
 
-impl Bend {
-    fn constant(constant: f64) -> Bend {
-        Bend::Line(Form { constant, terms: Vec::new() })
+impl PiecewiseLinear {
+    fn constant(constant: f64) -> PiecewiseLinear {
+        PiecewiseLinear::Line(Form { constant, terms: Vec::new() })
     }
 
     fn lines(&self) -> usize {
         match self {
-            Bend::Line(_) => 1,
-            Bend::Greater(both) | Bend::Less(both) => both.iter().map(Bend::lines).sum(),
+            PiecewiseLinear::Line(_) => 1,
+            PiecewiseLinear::Greater(both) | PiecewiseLinear::Less(both) => {
+                both.iter().map(PiecewiseLinear::lines).sum()
+            }
         }
     }
 
-    /// Itself, if it is small enough.
-    fn small(self) -> Option<Bend> {
+    /// Itself within the limit of linear forms; none beyond.
+    fn small(self) -> Option<PiecewiseLinear> {
         (self.lines() <= LINES).then_some(self)
     }
 
-    fn map(&self, f: &dyn Fn(&Form) -> Bend) -> Bend {
-        let both = |both: &[Bend; 2]| Box::new(both.each_ref().map(|bend| bend.map(f)));
+    fn map(&self, f: &dyn Fn(&Form) -> PiecewiseLinear) -> PiecewiseLinear {
+        let both = |both: &[PiecewiseLinear; 2]| Box::new(both.each_ref().map(|piecewise| piecewise.map(f)));
         match self {
-            Bend::Line(form) => f(form),
-            Bend::Greater(x) => Bend::Greater(both(x)),
-            Bend::Less(x) => Bend::Less(both(x)),
+            PiecewiseLinear::Line(form) => f(form),
+            PiecewiseLinear::Greater(x) => PiecewiseLinear::Greater(both(x)),
+            PiecewiseLinear::Less(x) => PiecewiseLinear::Less(both(x)),
         }
     }
 
-    fn plus(&self, other: &Bend) -> Option<Bend> {
+    fn plus(&self, other: &PiecewiseLinear) -> Option<PiecewiseLinear> {
         if self.lines() * other.lines() > LINES {
             return None;
         }
-        Some(self.map(&|x| other.map(&|y| Bend::Line(x.plus(y)))))
+        Some(self.map(&|x| other.map(&|y| PiecewiseLinear::Line(x.plus(y)))))
     }
 
-    fn times(&self, factor: f64) -> Bend {
-        let both = |both: &[Bend; 2]| Box::new(both.each_ref().map(|bend| bend.times(factor)));
+    fn times(&self, factor: f64) -> PiecewiseLinear {
+        let both =
+            |both: &[PiecewiseLinear; 2]| Box::new(both.each_ref().map(|piecewise| piecewise.times(factor)));
         match self {
-            Bend::Line(form) => Bend::Line(form.times(factor)),
-            Bend::Greater(x) if factor < 0.0 => Bend::Less(both(x)),
-            Bend::Less(x) if factor < 0.0 => Bend::Greater(both(x)),
-            Bend::Greater(x) => Bend::Greater(both(x)),
-            Bend::Less(x) => Bend::Less(both(x)),
+            PiecewiseLinear::Line(form) => PiecewiseLinear::Line(form.times(factor)),
+            PiecewiseLinear::Greater(x) if factor < 0.0 => PiecewiseLinear::Less(both(x)),
+            PiecewiseLinear::Less(x) if factor < 0.0 => PiecewiseLinear::Greater(both(x)),
+            PiecewiseLinear::Greater(x) => PiecewiseLinear::Greater(both(x)),
+            PiecewiseLinear::Less(x) => PiecewiseLinear::Less(both(x)),
         }
     }
 
     fn number(&self) -> Option<f64> {
         match self {
-            Bend::Line(Form { constant, terms }) if terms.is_empty() => Some(*constant),
+            PiecewiseLinear::Line(Form { constant, terms }) if terms.is_empty() => Some(*constant),
             _ => None,
         }
     }
 
-    /// The numbers of its lines.
+    /// Adds the indexes of its linear forms.
     fn numbers(&self, lines: &[Form], out: &mut BTreeSet<u32>) {
         match self {
-            Bend::Line(form) => {
+            PiecewiseLinear::Line(form) => {
                 out.extend(lines.iter().position(|line| line == form).map(|number| number as u32));
             }
-            Bend::Greater(both) | Bend::Less(both) => both.iter().for_each(|bend| bend.numbers(lines, out)),
+            PiecewiseLinear::Greater(both) | PiecewiseLinear::Less(both) => {
+                both.iter().for_each(|piecewise| piecewise.numbers(lines, out))
+            }
         }
     }
 
     fn fields(&self, out: &mut BTreeSet<u32>) {
         match self {
-            Bend::Line(form) => out.extend(form.terms.iter().map(|(field, _)| *field)),
-            Bend::Greater(both) | Bend::Less(both) => both.iter().for_each(|bend| bend.fields(out)),
+            PiecewiseLinear::Line(form) => out.extend(form.terms.iter().map(|(field, _)| *field)),
+            PiecewiseLinear::Greater(both) | PiecewiseLinear::Less(both) => {
+                both.iter().for_each(|piecewise| piecewise.fields(out))
+            }
         }
     }
 }
@@ -136,24 +143,25 @@ impl Form {
     }
 }
 
-/// What a number is asked for.
+/// The relation to zero that a comparison needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Relation {
     Below,
     AtMost,
 }
 
 impl Translator<'_> {
-    /// For properties whose numbers run straight.
+    /// A translator for properties with linear interpolation.
     pub(crate) fn linear(spec: &rondel_spec::Spec) -> Translator<'_> {
-        let straight = straight(spec);
-        Translator { linear: Some(Lines { straight, ..Lines::default() }), ..Translator::new(spec) }
+        let interpolated = interpolated(spec);
+        Translator { linear: Some(Lines { interpolated, ..Lines::default() }), ..Translator::new(spec) }
     }
 
-    /// Takes in a node, whose operands have been.
-    pub(super) fn run_straight(&mut self, id: ExprId, expr: &Expr) -> Result<(), CompileError> {
-        let Some(Lines { straight, .. }) = &self.linear else { return Ok(()) };
-        let is_straight = |x: &ExprId| straight.get(x.index()).is_some_and(|straight| *straight);
+    /// Records the piecewise-linear value of a node. Its operands have been visited.
+    pub(super) fn interpolate(&mut self, id: ExprId, expr: &Expr) -> Result<(), CompileError> {
+        let Some(Lines { interpolated, .. }) = &self.linear else { return Ok(()) };
+        let is_interpolated =
+            |x: &ExprId| interpolated.get(x.index()).is_some_and(|interpolated| *interpolated);
         let refused = match expr {
             Expr::Window { .. }
             | Expr::Age(_)
@@ -166,20 +174,21 @@ impl Translator<'_> {
             | Expr::InState(..)
             | Expr::Ambiguous(_)
             | Expr::MachineVariable(..) => true,
-            Expr::Prev(x) => is_straight(x) && !matches!(self.spec.nodes[x.index()], Expr::Field { .. }),
+            Expr::Prev(x) => is_interpolated(x) && !matches!(self.spec.nodes[x.index()], Expr::Field { .. }),
             _ => false,
         };
         if refused {
-            return Err(CompileError::Unsupported { node: id, what: error::NOT_STRAIGHT });
+            return Err(CompileError::Unsupported { node: id, what: error::NOT_PIECEWISE_LINEAR });
         }
-        let bend = self.bend(expr);
-        if let (Some(lines), Some(bend)) = (&mut self.linear, bend.and_then(Bend::small)) {
-            lines.bends.insert(id, bend);
+        let piecewise = self.piecewise(expr);
+        if let (Some(lines), Some(piecewise)) = (&mut self.linear, piecewise.and_then(PiecewiseLinear::small))
+        {
+            lines.expressions.insert(id, piecewise);
         }
         Ok(())
     }
 
-    fn bend(&mut self, expr: &Expr) -> Option<Bend> {
+    fn piecewise(&mut self, expr: &Expr) -> Option<PiecewiseLinear> {
         if let Expr::Field { topic, path, value_type: value_type @ (ValueType::Int | ValueType::Float) } =
             expr
         {
@@ -190,18 +199,18 @@ impl Translator<'_> {
                 fields.push(field);
                 fields.len() - 1
             });
-            return Some(Bend::Line(Form { constant: 0.0, terms: vec![(number as u32, 1.0)] }));
+            return Some(PiecewiseLinear::Line(Form { constant: 0.0, terms: vec![(number as u32, 1.0)] }));
         }
-        let bends = &self.linear.as_ref()?.bends;
-        let of = |x: &ExprId| bends.get(x);
+        let expressions = &self.linear.as_ref()?.expressions;
+        let of = |x: &ExprId| expressions.get(x);
         match expr {
-            Expr::Literal(Value::Int(x)) => Some(Bend::constant(*x as f64)),
-            Expr::Literal(Value::Float(x)) => Some(Bend::constant(*x)),
+            Expr::Literal(Value::Int(x)) => Some(PiecewiseLinear::constant(*x as f64)),
+            Expr::Literal(Value::Float(x)) => Some(PiecewiseLinear::constant(*x)),
             Expr::ToFloat(x) => of(x).cloned(),
             Expr::Unary(UnaryOp::Negate, x) => Some(of(x)?.times(-1.0)),
             Expr::Unary(UnaryOp::Abs, x) => {
                 let x = of(x)?;
-                Some(Bend::Greater(Box::new([x.clone(), x.times(-1.0)])))
+                Some(PiecewiseLinear::Greater(Box::new([x.clone(), x.times(-1.0)])))
             }
             Expr::Binary(op, x, y) => {
                 let (x, y) = (of(x)?, of(y)?);
@@ -213,8 +222,8 @@ impl Translator<'_> {
                         (_, factor) => Some(x.times(factor?)),
                     },
                     BinaryOp::Divide => Some(x.times(1.0 / y.number()?)),
-                    BinaryOp::Max => Some(Bend::Greater(Box::new([x.clone(), y.clone()]))),
-                    BinaryOp::Min => Some(Bend::Less(Box::new([x.clone(), y.clone()]))),
+                    BinaryOp::Max => Some(PiecewiseLinear::Greater(Box::new([x.clone(), y.clone()]))),
+                    BinaryOp::Min => Some(PiecewiseLinear::Less(Box::new([x.clone(), y.clone()]))),
                     BinaryOp::Remainder => None,
                 }
             }
@@ -222,48 +231,49 @@ impl Translator<'_> {
         }
     }
 
-    /// A comparison of numbers that run straight; none if it is of something else.
-    pub(super) fn compare_straight(
+    /// The comparison of interpolated numbers; none for other operands.
+    pub(super) fn compare_interpolated(
         &mut self,
         id: ExprId,
         comparison: Comparison,
         x: ExprId,
         y: ExprId,
     ) -> Result<Option<Truth>, CompileError> {
-        let Some(Lines { straight, bends, .. }) = &self.linear else { return Ok(None) };
+        let Some(Lines { interpolated, expressions, .. }) = &self.linear else { return Ok(None) };
         let is_number = |x: ExprId| {
             matches!(
                 self.spec.value_type(x),
                 ValueType::Int | ValueType::Float | ValueType::Duration | ValueType::Time
             )
         };
-        if !is_straight(straight, x) && !is_straight(straight, y) || !is_number(x) {
+        if !is_interpolated(interpolated, x) && !is_interpolated(interpolated, y) || !is_number(x) {
             return Ok(None);
         }
-        // That a message brought another value is no matter of what was in between.
+        // Whether a message changed a value does not depend on interpolation between messages.
         if is_change(self.spec, &self.spec.nodes[id.index()]) {
             return Ok(None);
         }
-        let difference = bends.get(&x).zip(bends.get(&y)).and_then(|(x, y)| x.plus(&y.times(-1.0)));
+        let difference =
+            expressions.get(&x).zip(expressions.get(&y)).and_then(|(x, y)| x.plus(&y.times(-1.0)));
         let mut fields = BTreeSet::new();
-        let mut difference = difference.and_then(Bend::small).filter(|difference| {
+        let mut difference = difference.and_then(PiecewiseLinear::small).filter(|difference| {
             difference.fields(&mut fields);
             fields.len() <= TERMS
         });
         if let Some(difference) = &mut difference {
-            // What makes the whole unknown does so to each line.
+            // A linear form with all fields and factors of zero is unknown wherever one of the operands is.
             let terms: Vec<(u32, f64)> = fields.iter().map(|field| (*field, 0.0)).collect();
             let all = Form { constant: 0.0, terms };
-            *difference = difference.map(&|line| Bend::Line(line.plus(&all)));
+            *difference = difference.map(&|line| PiecewiseLinear::Line(line.plus(&all)));
         }
         let Some(difference) = difference else {
-            return Err(CompileError::Unsupported { node: id, what: error::NOT_STRAIGHT });
+            return Err(CompileError::Unsupported { node: id, what: error::NOT_PIECEWISE_LINEAR });
         };
         let truth = match comparison {
-            Comparison::Less => self.bounded(&difference, Wanted::Below),
-            Comparison::LessOrEqual => self.bounded(&difference, Wanted::AtMost),
-            Comparison::Greater => self.bounded(&difference, Wanted::AtMost).not(),
-            Comparison::GreaterOrEqual => self.bounded(&difference, Wanted::Below).not(),
+            Comparison::Less => self.bounded(&difference, Relation::Below),
+            Comparison::LessOrEqual => self.bounded(&difference, Relation::AtMost),
+            Comparison::Greater => self.bounded(&difference, Relation::AtMost).not(),
+            Comparison::GreaterOrEqual => self.bounded(&difference, Relation::Below).not(),
             Comparison::Equal => self.is_zero(&difference),
             Comparison::NotEqual => self.is_zero(&difference).not(),
         };
@@ -277,37 +287,38 @@ impl Translator<'_> {
         Ok(Some(truth))
     }
 
-    /// Whether something is certainly true. What nobody knows because the next number is missing stays unknown: it is
-    /// not what was never there.
+    /// Where a formula is certainly true. Truths that are unknown because the next message is missing stay
+    /// unknown, unlike those of fields that never had a value.
     pub(super) fn definitely(&mut self, id: ExprId, x: Truth) -> Truth {
         let compared = self.linear.as_ref().and_then(|lines| lines.compared.get(&id)).cloned();
-        let mut side = |side: u8, rails: Rails| {
+        let mut half = |half: u8, bounds: TruthBounds| {
             let mut open = Wire::FALSE;
             for &line in compared.iter().flatten() {
-                let is = self.graph.wire(Node::Line { line, sign: 3, side });
+                let is = self.graph.wire(Node::Line { line, sign: 3, half });
                 open = self.graph.or(open, is);
             }
-            let open = self.graph.and(rails.possible, open);
-            Rails { certain: rails.certain, possible: self.graph.or(rails.certain, open) }
+            let open = self.graph.and(bounds.possible, open);
+            TruthBounds { certain: bounds.certain, possible: self.graph.or(bounds.certain, open) }
         };
-        Truth { at: side(0, x.at), after: side(1, x.after) }
+        Truth { at: half(0, x.at), after: half(1, x.after) }
     }
 
-    fn is_zero(&mut self, bend: &Bend) -> Truth {
-        if let Bend::Line(form) = bend {
+    fn is_zero(&mut self, piecewise: &PiecewiseLinear) -> Truth {
+        if let PiecewiseLinear::Line(form) = piecewise {
             return self.signs(form, [1]);
         }
-        let (at_most, below) = (self.bounded(bend, Wanted::AtMost), self.bounded(bend, Wanted::Below));
+        let (at_most, below) =
+            (self.bounded(piecewise, Relation::AtMost), self.bounded(piecewise, Relation::Below));
         self.both(at_most, below.not())
     }
 
-    fn bounded(&mut self, bend: &Bend, asked: Wanted) -> Truth {
-        match bend {
-            Bend::Line(form) if asked == Wanted::Below => self.signs(form, [0]),
-            Bend::Line(form) => self.signs(form, [0, 1]),
-            Bend::Greater(both) | Bend::Less(both) => {
-                let [x, y] = both.each_ref().map(|bend| self.bounded(bend, asked));
-                if matches!(bend, Bend::Greater(_)) {
+    fn bounded(&mut self, piecewise: &PiecewiseLinear, wanted: Relation) -> Truth {
+        match piecewise {
+            PiecewiseLinear::Line(form) if wanted == Relation::Below => self.signs(form, [0]),
+            PiecewiseLinear::Line(form) => self.signs(form, [0, 1]),
+            PiecewiseLinear::Greater(both) | PiecewiseLinear::Less(both) => {
+                let [x, y] = both.each_ref().map(|piecewise| self.bounded(piecewise, wanted));
+                if matches!(piecewise, PiecewiseLinear::Greater(_)) {
                     self.both(x, y)
                 } else {
                     self.both(x.not(), y.not()).not()
@@ -317,68 +328,68 @@ impl Translator<'_> {
     }
 
     fn both(&mut self, x: Truth, y: Truth) -> Truth {
-        self.by_rail([x, y], |graph, [a, b]| Sides {
+        self.by_bound([x, y], |graph, [a, b]| Halves {
             at: graph.and(a.at, b.at),
             after: graph.and(a.after, b.after),
         })
     }
 
-    /// Whether a line has one of these signs.
+    /// The truth that a linear form has one of these signs.
     fn signs<const N: usize>(&mut self, form: &Form, signs: [u8; N]) -> Truth {
         let Some(Lines { lines, .. }) = &mut self.linear else {
-            return Truth::lasting(Rails::both(Wire::FALSE));
+            return Truth::lasting(TruthBounds::both(Wire::FALSE));
         };
         let line = lines.iter().position(|known| known == form).unwrap_or_else(|| {
             lines.push(form.clone());
             lines.len() - 1
         });
-        let mut side = |side: u8| {
-            let mut rails = Rails { certain: Wire::FALSE, possible: Wire::TRUE };
+        let mut half = |half: u8| {
+            let mut bounds = TruthBounds { certain: Wire::FALSE, possible: Wire::TRUE };
             for sign in 0..3 {
-                let is = self.graph.wire(Node::Line { line: line as u32, sign, side });
+                let is = self.graph.wire(Node::Line { line: line as u32, sign, half });
                 if signs.contains(&sign) {
-                    rails.certain = self.graph.or(rails.certain, is);
+                    bounds.certain = self.graph.or(bounds.certain, is);
                 } else {
-                    rails.possible = self.graph.and(rails.possible, !is);
+                    bounds.possible = self.graph.and(bounds.possible, !is);
                 }
             }
-            rails
+            bounds
         };
-        Truth { at: side(0), after: side(1) }
+        Truth { at: half(0), after: half(1) }
     }
 }
 
-fn is_straight(straight: &[bool], x: ExprId) -> bool {
-    straight.get(x.index()).is_some_and(|straight| *straight)
+fn is_interpolated(interpolated: &[bool], x: ExprId) -> bool {
+    interpolated.get(x.index()).is_some_and(|interpolated| *interpolated)
 }
 
-/// For every node whether a number from a message is in it.
-fn straight(spec: &Spec) -> Vec<bool> {
-    let mut straight: Vec<bool> = Vec::with_capacity(spec.nodes.len());
+/// For every node whether it depends on a number of a message.
+fn interpolated(spec: &Spec) -> Vec<bool> {
+    let mut interpolated: Vec<bool> = Vec::with_capacity(spec.nodes.len());
     for expr in &spec.nodes {
         let own = matches!(expr, Expr::Field { value_type: ValueType::Int | ValueType::Float, .. });
-        straight.push(own || expr.operands().any(|operand| is_straight(&straight, operand)));
+        interpolated.push(own || expr.operands().any(|operand| is_interpolated(&interpolated, operand)));
     }
-    straight
+    interpolated
 }
 
-/// Whether it asks if a field is another than before the last message.
+/// Whether a node compares a field with its value before the last message.
 fn is_change(spec: &Spec, expr: &Expr) -> bool {
     let Expr::Compare(Comparison::NotEqual, x, before) = expr else { return false };
     let node = |id: &ExprId| spec.nodes.get(id.index());
     matches!(node(before), Some(Expr::Prev(y)) if x == y) && matches!(node(x), Some(Expr::Field { .. }))
 }
 
-/// Properties that wait for the same fields, by those fields.
+/// Properties with equal interpolated fields, by generation and those fields.
 pub(crate) type Groups = BTreeMap<(u32, Vec<(TopicId, Path)>), Vec<u32>>;
 
-/// The undivided dense properties that compare numbers that run straight.
+/// The dense properties without parameters that compare interpolated numbers.
 pub(crate) fn groups(spec: &Spec) -> Result<Groups, CompileError> {
     let mut groups = Groups::new();
     for (i, property) in (0..).zip(&spec.properties).filter(|(_, property)| property.linear) {
         let node = property.formula;
         if property.time != TimeModel::Dense || property.slice.is_some() || property.robust {
-            return Err(CompileError::Unsupported { node, what: error::NOT_STRAIGHT });
+            return Err(CompileError::Unsupported { node, what: error::NOT_PIECEWISE_LINEAR });
         }
         let fields = fields_of(spec, node);
         if !fields.is_empty() {
@@ -388,7 +399,7 @@ pub(crate) fn groups(spec: &Spec) -> Result<Groups, CompileError> {
     Ok(groups)
 }
 
-/// The fields that a formula waits for: those that run straight, in comparisons.
+/// The interpolated fields in comparisons of a formula: evaluation waits for their next messages.
 fn fields_of(spec: &Spec, formula: ExprId) -> Vec<(TopicId, Path)> {
     let mut fields = BTreeSet::new();
     let mut seen = HashSet::from([formula]);

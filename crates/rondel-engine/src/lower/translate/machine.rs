@@ -1,4 +1,4 @@
-//! Machines: their guards become wires and columns as far as they do not ask for the machine's own data.
+//! Translation of machines: parts of guards that do not read the machine's own data become wires and columns.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use rondel_event::{Value, ValueType};
 use rondel_spec::{Expr, ExprId, Kernel, Machine, MachineId, TimeModel, pattern};
 
 use super::values::kind;
-use super::{Column, Meaning, Rails, Translator, Truth, ValueColumns};
+use super::{Column, Meaning, Translator, Truth, TruthBounds, ValueColumns};
 use crate::CompileError;
 use crate::ir::node::{ComparisonKind, Constant, Node};
 use crate::ir::wire::{NodeId, Wire};
@@ -15,7 +15,7 @@ use crate::machine::leap::{UNKNOWN, heartbeats, repeats};
 use crate::machine::{MachinePlan, TransitionPlan};
 use crate::ops::scalar::Scalar;
 
-/// A machine on the way to a program: wires and nodes are those of the graph.
+/// A machine before assembly: wires and columns are nodes of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineSource {
     pub(crate) plan: MachinePlan,
@@ -23,7 +23,7 @@ pub(crate) struct MachineSource {
     pub(crate) variables: Vec<Value>,
 }
 
-/// How deeply expressions over the data of a machine may nest.
+/// Limit of the nesting of expressions over the data of a machine.
 const DEEPEST: usize = 500;
 
 impl Translator<'_> {
@@ -49,19 +49,19 @@ impl Translator<'_> {
             let all: Vec<Wire> = states.iter().map(|&state| is(state.into())).collect();
             let unknown = if may_be_unknown { is(UNKNOWN) } else { Wire::FALSE };
             let certain = all.into_iter().fold(Wire::FALSE, |any, is| self.graph.or(any, is));
-            Rails { certain, possible: self.graph.or(certain, unknown) }
+            TruthBounds { certain, possible: self.graph.or(certain, unknown) }
         });
-        Ok(Meaning::Truth(self.sided(at, after)))
+        Ok(Meaning::Truth(self.truth_of_halves(at, after)))
     }
 
-    /// The truth that two transitions were possible at once.
+    /// The truth that two transitions were enabled at once.
     pub(super) fn ambiguous(&mut self, id: ExprId, machine: MachineId) -> Result<Meaning, CompileError> {
         let node = self.machine(id, machine)?;
         let after = self.graph.wire(Node::MachineAfter(node));
-        Ok(Meaning::Truth(self.sided(Rails::both(Wire::of(node)), Rails::both(after))))
+        Ok(Meaning::Truth(self.truth_of_halves(TruthBounds::both(Wire::of(node)), TruthBounds::both(after))))
     }
 
-    /// The value of a variable before the transition of the moment.
+    /// The value of a variable before the transition of the time point.
     pub(super) fn machine_variable(
         &mut self,
         id: ExprId,
@@ -71,30 +71,30 @@ impl Translator<'_> {
     ) -> Result<Meaning, CompileError> {
         let node = self.machine(id, machine)?;
         if value_type == ValueType::Bool {
-            let [at, after] = [0, 1].map(|side| {
+            let [at, after] = [0, 1].map(|half| {
                 let mut is =
-                    |value| self.graph.wire(Node::MachineTruth { machine: node, variable, side, value });
-                Rails { certain: is(true), possible: !is(false) }
+                    |value| self.graph.wire(Node::MachineTruth { machine: node, variable, half, value });
+                TruthBounds { certain: is(true), possible: !is(false) }
             });
-            return Ok(Meaning::Truth(self.sided(at, after)));
+            return Ok(Meaning::Truth(self.truth_of_halves(at, after)));
         }
         let kind = kind(value_type);
-        let [at, after] = [0, 1].map(|side| {
-            let node = self.graph.add(Node::MachineValue { machine: node, variable, side, kind });
+        let [at, after] = [0, 1].map(|half| {
+            let node = self.graph.add(Node::MachineValue { machine: node, variable, half, kind });
             Column { node, known: Wire::of(node) }
         });
         let after = if self.model == TimeModel::Dense { after } else { at };
         Ok(Meaning::Values(ValueColumns { at, after, value_type }))
     }
 
-    fn sided(&self, at: Rails, after: Rails) -> Truth {
+    fn truth_of_halves(&self, at: TruthBounds, after: TruthBounds) -> Truth {
         if self.model == TimeModel::Dense { Truth { at, after } } else { Truth { at, after: at } }
     }
 
-    /// The node of a machine, with everything that its guards mention.
+    /// The node of a machine, with everything that its guards refer to.
     fn machine(&mut self, id: ExprId, machine: MachineId) -> Result<NodeId, CompileError> {
         if let Some(known) = self.machines.get(&machine) {
-            // While it is being translated there is none: it refers to itself, by way of another one.
+            // None while it is being translated: the machine depends on itself by way of another one.
             return known.ok_or(CompileError::Unsupported { node: id, what: error::MACHINE_CYCLE });
         }
         let Some(declared) = self.spec.machines.get(machine.0 as usize) else {
@@ -131,7 +131,8 @@ impl Translator<'_> {
                 return Err(CompileError::Unsupported { node: id, what: "a state that is not declared" });
             }
             if self.model == TimeModel::Points && plan.runs_out() {
-                // There is no truth between events: what it assigns is as of the event before.
+                // Events are the only time points: an expiry between them assigns the values of the event
+                // before.
                 let first = declared.variables.len() as u32;
                 plan.assignments.iter_mut().for_each(|(_, value)| value.keep(first, &mut kept));
             }
@@ -172,7 +173,7 @@ impl Translator<'_> {
         self.sources.add_machine(&mut self.graph, MachineSource { plan, initial, variables }, operands)
     }
 
-    /// An expression over the data of a machine. What does not mention that is a register.
+    /// An expression over the data of a machine. Subexpressions without that data become registers.
     fn scalar(
         &mut self,
         id: ExprId,
@@ -232,7 +233,7 @@ impl Translator<'_> {
         })
     }
 
-    /// Whether an expression asks for data or the state of this machine.
+    /// Whether an expression refers to data or the state of this machine.
     fn mentions(&self, machine: MachineId, expr: ExprId) -> bool {
         let mut seen = BTreeSet::from([expr]);
         let mut open = vec![expr];
@@ -250,14 +251,16 @@ impl Translator<'_> {
         false
     }
 
-    /// Translates a node and its operands, if that has not been done.
+    /// Translates a node and its operands, unless that has been done.
     fn ensure(&mut self, id: ExprId, expr: ExprId) -> Result<(), CompileError> {
         let mut needed = BTreeSet::from([expr]);
         let mut open = vec![expr];
         while let Some(id) = open.pop() {
             let Some(node) = self.spec.nodes.get(id.index()) else { continue };
-            let asked_for = self.asked_for(id, node)?;
-            open.extend(asked_for.into_iter().filter(|operand| *operand < id && needed.insert(*operand)));
+            let required_operands = self.required_operands(id, node)?;
+            open.extend(
+                required_operands.into_iter().filter(|operand| *operand < id && needed.insert(*operand)),
+            );
         }
         for needed in needed {
             if self.done.get(needed.index()).is_some_and(Option::is_none) {

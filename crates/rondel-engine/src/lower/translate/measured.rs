@@ -1,4 +1,4 @@
-//! What is measured over windows, and over the messages of a topic.
+//! Measurements over windows and over the messages of a topic.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel, UnaryOp};
 use super::{Column, Meaning, Operands, Translator, Truth, ValueColumns, values};
 use crate::CompileError;
 use crate::ir::node::{ComparisonKind, Constant, Kind, Measure, Node};
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::wire::{Halves, NodeId, Wire};
 
 impl Translator<'_> {
     pub(super) fn window(
@@ -116,7 +116,8 @@ impl Translator<'_> {
         Ok(ValueColumns::lasting(column, value_type))
     }
 
-    /// The samples at which an operand is not NaN: neither itself, nor a field that it reads, which then has no value.
+    /// The samples at which an operand is a number. A float field that is NaN has no value, so that both
+    /// cases are excluded.
     fn numbers(&mut self, samples: Wire, x: ExprId, operands: &Operands<'_>) -> Result<Wire, CompileError> {
         let mut numbers = samples;
         let column = operands.measurable(x)?;
@@ -136,7 +137,7 @@ impl Translator<'_> {
         Ok(numbers)
     }
 
-    /// The fields of floats that an expression reads.
+    /// The float fields that an expression reads.
     fn floats_below(&self, x: ExprId) -> Vec<(TopicId, Path)> {
         let (mut fields, mut open, mut seen) = (Vec::new(), vec![x], HashSet::new());
         while let Some(id) = open.pop() {
@@ -162,7 +163,7 @@ impl Translator<'_> {
         samples: Wire,
         over: u64,
     ) -> Column {
-        // A count has no operand; node 0 is always there.
+        // A count has no operand: node 0 exists in every graph.
         let Column { node: x, known } = x.unwrap_or(Column { node: NodeId(0), known: Wire::TRUE });
         let timed = self.model != TimeModel::Steps;
         let node = self.graph.add(Node::Window { measure, kind, x, samples, known, over, timed });
@@ -183,7 +184,7 @@ impl Translator<'_> {
         self.binary_column(BinaryOp::Divide, Kind::Float, x, y)
     }
 
-    /// What the rows of a topic had last; at each of them it may be unknown.
+    /// A value held from the last message of a topic; unknown if it was unknown at that message.
     fn sampled(&mut self, topic: TopicId, x: Column) -> Result<ValueColumns, CompileError> {
         let set = self.topic_set(ExprId(0), topic)?;
         let clock = self.clock(set);
@@ -196,7 +197,7 @@ impl Translator<'_> {
         Column { node: self.graph.add(Node::Time), known: Wire::TRUE }
     }
 
-    /// The time since the last message of a topic, as it is at the last row.
+    /// The time since the last message of a topic, as of the last row.
     pub(super) fn age(&mut self, topic: TopicId) -> Result<ValueColumns, CompileError> {
         let time = self.time();
         let last = self.sampled(topic, time)?;
@@ -204,7 +205,7 @@ impl Translator<'_> {
         Ok(ValueColumns::lasting(age, ValueType::Duration))
     }
 
-    /// A comparison of an age with a constant, if it is one: exact at every time.
+    /// The comparison of an age with a constant, exact at every time; none for other operands.
     pub(super) fn compare_age(
         &mut self,
         comparison: Comparison,
@@ -226,21 +227,21 @@ impl Translator<'_> {
         let less = self.graph.fresh(clock, u64::try_from(constant).unwrap_or(0));
         let less_or_equal = match u64::try_from(constant) {
             Ok(constant) => self.within(clock, constant),
-            Err(_) => Sides::FALSE,
+            Err(_) => Halves::FALSE,
         };
         let known = self.graph.ever(clock);
         Ok(Some(self.compared(comparison, less, less_or_equal, known)))
     }
 
-    /// A comparison of something with a constant, where it is known what is less, and what at most that.
+    /// A comparison with a constant, from the truths of `<` and `<=`.
     pub(super) fn compared(
         &mut self,
         comparison: Comparison,
-        less: Sides,
-        less_or_equal: Sides,
+        less: Halves,
+        less_or_equal: Halves,
         known: Wire,
     ) -> Truth {
-        let mut side = |less: Wire, less_or_equal: Wire| {
+        let mut half = |less: Wire, less_or_equal: Wire| {
             let equal = self.graph.and(less_or_equal, !less);
             let holds = match comparison {
                 Comparison::Less => less,
@@ -252,30 +253,30 @@ impl Translator<'_> {
             };
             self.truth_where_known(holds, known)
         };
-        let at = side(less.at, less_or_equal.at);
-        Truth { at, after: side(less.after, less_or_equal.after) }
+        let at = half(less.at, less_or_equal.at);
+        Truth { at, after: half(less.after, less_or_equal.after) }
     }
 
-    /// At most `span` ago there was a row of the clock.
-    fn within(&mut self, clock: Wire, span: u64) -> Sides {
+    /// The truth that the clock had a row at most `span` ago.
+    fn within(&mut self, clock: Wire, span: u64) -> Halves {
         let Truth { at, after } = self.update(clock);
-        let on = Sides { at: at.certain, after: after.certain };
+        let on = Halves { at: at.certain, after: after.certain };
         match self.model {
-            TimeModel::Dense => self.graph.dense_since(Sides::TRUE, on, 0, Some(span)),
-            // The bound is one of time in steps too.
+            TimeModel::Dense => self.graph.dense_since(Halves::TRUE, on, 0, Some(span)),
+            // Ages are compared with durations, in discrete time too.
             TimeModel::Steps | TimeModel::Points => {
                 super::lasting(self.graph.points_since(Wire::TRUE, clock, 0, Some(span)))
             }
         }
     }
 
-    /// The time between the source and the arrival of the last message of a topic.
+    /// The latency of the last message of a topic: from its source time to its arrival.
     pub(super) fn latency(&mut self, topic: TopicId) -> Result<ValueColumns, CompileError> {
         let node = self.graph.add(Node::Latency);
         self.sampled(topic, Column { node, known: Wire::of(node) })
     }
 
-    /// How much the last two periods of a topic differ.
+    /// The jitter of a topic: the difference between its last two periods.
     pub(super) fn jitter(&mut self, topic: TopicId) -> Result<ValueColumns, CompileError> {
         let set = self.topic_set(ExprId(0), topic)?;
         let time = self.time();
@@ -285,7 +286,7 @@ impl Translator<'_> {
         Ok(self.unary(UnaryOp::Abs, step))
     }
 
-    /// How much a value differs from what it was before.
+    /// The difference between a value and the one before.
     fn step_of(&mut self, x: ValueColumns, set: super::SetId) -> ValueColumns {
         let Meaning::Values(before) = self.prev(Meaning::Values(x), set) else { return x };
         let step = self.binary_column(BinaryOp::Subtract, Kind::Int, x.at, before.at);

@@ -1,6 +1,6 @@
-//! From the nodes of a specification to the graph: types become kinds of columns, Kleene's three
-//! values two rails, truth between events a second side, and the operators of the language the few of
-//! the graph.
+//! Translation of specification nodes into the graph. Types become kinds of columns, three-valued truth
+//! becomes a lower and an upper truth, dense time adds a half between events, and the operators of the
+//! language become the few of the graph.
 
 mod ask;
 mod by_value;
@@ -27,8 +27,8 @@ use crate::future::{Future, RobustFuture};
 use crate::ir::graph::Graph;
 use crate::ir::node::{ComparisonKind, FieldId, Node};
 use crate::ir::premise::Premise;
-use crate::ir::truth::{Rails, Truth};
-use crate::ir::wire::{NodeId, Sides, Wire};
+use crate::ir::truth::{Truth, TruthBounds};
+use crate::ir::wire::{Halves, NodeId, Wire};
 use crate::lower::error;
 use crate::lower::quantifier::Quantifier;
 use crate::relation::literal::Scope;
@@ -41,24 +41,24 @@ use operands::Operands;
 pub(crate) use robust::Robustness;
 pub(crate) use sources::Sources;
 
-/// Properties of a specification as a graph.
+/// The graph of a set of properties.
 pub(crate) struct Translation {
     pub(crate) graph: Graph,
-    /// What some of its nodes stand for.
+    /// Machines, relations and inner formulas that nodes refer to by number.
     pub(crate) sources: Sources,
-    /// What the graph reads from messages. Not all of it need be used.
+    /// Fields that the graph can read; some may be unused.
     pub(crate) fields: Vec<FieldRead>,
-    /// The formula of every property that was asked for, in that order.
+    /// The formulas of the requested properties, in their order.
     pub(crate) formulas: Vec<Truth>,
-    /// The robustness of each, where it is asked for.
+    /// The robustness of each formula, if requested.
     pub(crate) robust: Vec<Option<Robustness>>,
-    /// The properties that look ahead.
+    /// The properties with future operators.
     pub(crate) futures: Vec<Future>,
-    /// Those whose robustness is asked for.
+    /// The properties with future operators and robustness.
     pub(crate) robust_futures: Vec<RobustFuture<Robustness>>,
-    /// How formulas with quantifiers are evaluated.
+    /// The evaluation of each quantified formula.
     pub(crate) quantifiers: Vec<Quantifier>,
-    /// What it compares of numbers that run straight, if they do.
+    /// The interpolated fields and linear forms, with linear interpolation.
     pub(crate) linear: Option<Lines>,
     /// The premises of the properties.
     pub(crate) premises: Vec<Premise>,
@@ -66,31 +66,31 @@ pub(crate) struct Translation {
     pub(crate) terms: Vec<TermSource>,
 }
 
-/// A term among the properties, whose values are noted.
+/// A property that is a term: its values are recorded instead of verdicts.
 #[derive(Clone, Copy)]
 pub(crate) struct TermSource {
-    /// Its position among the properties.
+    /// Index of the property.
     pub(crate) property: u32,
     pub(crate) value_type: ValueType,
-    /// At the rows and on the spans that follow them the column, and where it is known.
-    pub(crate) sides: [(NodeId, Wire); 2],
+    /// Column and known rows of each half.
+    pub(crate) halves: [(NodeId, Wire); 2],
 }
 
-/// Something read from the messages of a topic.
+/// A read of a field: topic, path and kind.
 pub(crate) struct FieldRead {
     pub(crate) topic: TopicId,
     pub(crate) path: Path,
     pub(crate) read: Read,
 }
 
-/// A column, and where its values are known.
+/// A column, and the rows in which its values are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Column {
     node: NodeId,
     known: Wire,
 }
 
-/// Values at the rows, and on the spans that follow them.
+/// Values of both halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ValueColumns {
     at: Column,
@@ -104,7 +104,7 @@ impl ValueColumns {
     }
 }
 
-/// What a node of the specification has become.
+/// The translation of a node.
 #[derive(Clone, Copy)]
 enum Meaning {
     Truth(Truth),
@@ -130,47 +130,47 @@ impl Meaning {
     }
 }
 
-/// A set of topics that a node mentions: an index into the table of sets. Set 0 is empty.
+/// Index of a set of topics that a node refers to. Set 0 is empty.
 type SetId = usize;
 
-/// Builds one graph from properties, whatever their model of time.
+/// Builder of one graph from properties of all time models.
 pub(crate) struct Translator<'a> {
     spec: &'a Spec,
-    /// How many topics there are that it sees events of.
+    /// Number of topics whose events the section receives.
     topics: usize,
-    /// The types of the keys of its slice.
+    /// The types of the parameters of its slice.
     keys: &'a [ValueType],
-    /// The model of what is being translated.
+    /// The time model of the current translation.
     model: TimeModel,
     graph: Graph,
     sources: Sources,
     fields: Vec<FieldRead>,
     fields_at: HashMap<(TopicId, Path), Vec<FieldId>>,
-    /// For every node what it has become in this model, if it has been asked for.
+    /// The translation of every node in the current time model, once it is needed.
     done: Vec<Option<(Meaning, SetId)>>,
     formulas: Vec<Truth>,
     robust: Vec<Option<Robustness>>,
-    /// For every node its robustness in this model, if it has been asked for.
+    /// The robustness of nodes in the current time model, once it is needed.
     margins: HashMap<ExprId, Robustness>,
-    /// The variables of all nodes, if there are any.
+    /// The scopes of variables, once a quantifier is found.
     scope: Option<Rc<Scope<'a>>>,
-    /// For every node whether a relation in it may keep every value ever seen.
+    /// For every node the retention policy of relations in it.
     keep: Vec<Keep>,
-    /// For every node whether a quantifier in it is to be evaluated by relations in any case.
+    /// For every node whether a quantifier in it must be evaluated by relations.
     by_relations: Vec<bool>,
     quantifiers: Vec<Quantifier>,
-    /// The variables that are keys, in what is evaluated by value.
+    /// The variables that are the parameters of inner instances.
     variables: Vec<VariableId>,
     futures: Vec<Future>,
     robust_futures: Vec<RobustFuture<Robustness>>,
     premises: Vec<Premise>,
-    /// The terms among the properties; none where a property must be a formula.
+    /// Properties that are terms; none if every property must be a formula.
     terms: Option<Vec<TermSource>>,
-    /// Where numbers run straight between messages.
+    /// Set with linear interpolation.
     linear: Option<Lines>,
-    /// How many quantified formulas are asked of tuples because they look ahead.
-    asks: u32,
-    /// The machines in this model; none while one is being translated.
+    /// Number of obligations of tuples so far.
+    obligations: u32,
+    /// The machines in the current time model; none while one is being translated.
     machines: HashMap<MachineId, Option<NodeId>>,
     sets: Vec<Vec<TopicId>>,
     set_index: HashMap<Vec<TopicId>, SetId>,
@@ -202,7 +202,7 @@ impl<'a> Translator<'a> {
             premises: Vec::new(),
             terms: None,
             linear: None,
-            asks: 0,
+            obligations: 0,
             machines: HashMap::new(),
             sets: vec![Vec::new()],
             set_index: HashMap::from([(Vec::new(), 0)]),
@@ -210,18 +210,18 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// For what has these keys and sees so many topics.
+    /// A translator for instances with these parameters that receive events of this number of topics.
     pub(crate) fn divided(spec: &'a Spec, keys: &'a [ValueType], topics: usize) -> Translator<'a> {
         Translator { topics, keys, ..Translator::new(spec) }
     }
 
-    /// Lets properties be terms.
+    /// Accepts terms as properties.
     pub(crate) fn with_terms(self, are_allowed: bool) -> Translator<'a> {
         Translator { terms: are_allowed.then(Vec::new), ..self }
     }
 
-    /// Adds the properties at these positions, all of which have the model `model`, and gives those of them
-    /// that do not look ahead.
+    /// Adds the properties with these indexes, all of time model `model`. Returns those without future
+    /// operators.
     ///
     /// # Errors
     /// As [`Program::compile`](crate::Program::compile).
@@ -250,7 +250,7 @@ impl<'a> Translator<'a> {
                 }
                 None => return Err(CompileError::UnknownFormula { property: name.clone(), formula }),
             }
-            // Nearly always part of the formula.
+            // A premise is nearly always a subformula of its property.
             for premise in &property.premises {
                 if let Some(needed) = needed.get_mut(premise.index()) {
                     *needed = true;
@@ -259,7 +259,8 @@ impl<'a> Translator<'a> {
                 }
             }
         }
-        // What is unknown because a value was forgotten must not be taken for false.
+        // A truth that is unknown because tuples were evicted must not become false in an operator that
+        // conflates the two.
         let mut collapses = vec![false; spec.nodes.len()];
         for (i, expr) in spec.nodes.iter().enumerate().rev() {
             if needed[i] {
@@ -267,8 +268,8 @@ impl<'a> Translator<'a> {
                 if collapses[i] && self.keep[i] != Keep::All {
                     self.keep[i] = Keep::Strict;
                 }
-                for operand in self.asked_for(ExprId(i as u32), expr)? {
-                    // A node that is not there, or not before this one, is reported when this one is translated.
+                for operand in self.required_operands(ExprId(i as u32), expr)? {
+                    // Invalid operands are reported when their node is translated.
                     if let Some(needed) = needed.get_mut(operand.index()) {
                         *needed = true;
                         self.keep[operand.index()] = self.keep[operand.index()].max(self.keep[i]);
@@ -281,7 +282,7 @@ impl<'a> Translator<'a> {
         let ahead = look_ahead(&spec.nodes);
         for (i, expr) in spec.nodes.iter().enumerate() {
             if needed[i] {
-                self.run_straight(ExprId(i as u32), expr)?;
+                self.interpolate(ExprId(i as u32), expr)?;
             }
             if needed[i] && !ahead[i] {
                 self.done[i] = Some(self.expr(ExprId(i as u32), expr)?);
@@ -311,15 +312,15 @@ impl<'a> Translator<'a> {
                 Some((Meaning::Values(ValueColumns { at, after, value_type }), _))
                     if self.terms.is_some() =>
                 {
-                    let sides = [at, after].map(|Column { node, known }| (node, known));
-                    let term = TermSource { property: position, value_type, sides };
+                    let halves = [at, after].map(|Column { node, known }| (node, known));
+                    let term = TermSource { property: position, value_type, halves };
                     self.terms.iter_mut().for_each(|terms| terms.push(term));
                 }
                 Some((Meaning::Values(values), _)) => {
                     let (property, found) = (property.name.clone(), values.value_type);
                     return Err(CompileError::NotAFormula { property, found });
                 }
-                // Every formula is needed, and so has been translated.
+                // Cannot happen: every formula is marked as needed.
                 None => {}
             }
         }
@@ -359,7 +360,7 @@ impl<'a> Translator<'a> {
     fn expr(&mut self, id: ExprId, expr: &Expr) -> Result<(Meaning, SetId), CompileError> {
         let meaning = match expr {
             Expr::Exists(..) | Expr::ForAll(..) => self.quantified(id)?,
-            // These have no operands, but translate others.
+            // These nodes have no operands, but translate other nodes.
             Expr::InState(machine, states) => self.in_state(id, *machine, states)?,
             Expr::Ambiguous(machine) => self.ambiguous(id, *machine)?,
             Expr::MachineVariable(machine, variable, value_type) => {
@@ -427,7 +428,7 @@ impl<'a> Translator<'a> {
                 let carried = self.graph.wire(Node::Carried(field));
                 Meaning::Truth(self.update(carried))
             }
-            // By value, a message that has the values is one of theirs.
+            // Inside of an instance by value, every message of the topic has the values.
             Expr::Bind { topic, .. } if self.variables.is_empty() => {
                 return Err(CompileError::Unsupported { node: id, what: "this operator" });
             }
@@ -452,7 +453,7 @@ impl<'a> Translator<'a> {
                     let expected = "a number or time";
                     return Err(CompileError::WrongType { node: id, expected, found: value_type });
                 }
-                if let Some(truth) = self.compare_straight(id, *comparison, *x, *y)? {
+                if let Some(truth) = self.compare_interpolated(id, *comparison, *x, *y)? {
                     return Ok(Meaning::Truth(truth));
                 }
                 let (left, right) = (operand.meaning(*x)?, operand.meaning(*y)?);
@@ -502,14 +503,14 @@ impl<'a> Translator<'a> {
             Expr::Not(x) => Meaning::Truth(operand.truth(*x)?.not()),
             Expr::And(x, y) => {
                 let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
-                Meaning::Truth(self.by_rail([x, y], |graph, [a, b]| Sides {
+                Meaning::Truth(self.by_bound([x, y], |graph, [a, b]| Halves {
                     at: graph.and(a.at, b.at),
                     after: graph.and(a.after, b.after),
                 }))
             }
             Expr::Or(x, y) => {
                 let (x, y) = (operand.truth(*x)?, operand.truth(*y)?);
-                Meaning::Truth(self.by_rail([x, y], |graph, [a, b]| Sides {
+                Meaning::Truth(self.by_bound([x, y], |graph, [a, b]| Halves {
                     at: graph.or(a.at, b.at),
                     after: graph.or(a.after, b.after),
                 }))
@@ -596,12 +597,12 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// What has no truth between rows.
-fn lasting(wire: Wire) -> Sides {
-    Sides { at: wire, after: wire }
+/// Both halves equal, for time models without truth between events.
+fn lasting(wire: Wire) -> Halves {
+    Halves { at: wire, after: wire }
 }
 
-/// The type of an argument, for messages.
+/// The name of an argument's type in messages.
 fn named(value_type: ValueType) -> &'static str {
     if value_type == ValueType::Float { "float" } else { "string" }
 }

@@ -4,7 +4,7 @@ use rondel_spec::ExprId;
 use super::{Meaning, SetId, Truth, ValueColumns};
 use crate::CompileError;
 
-/// The operands of one node, with the checks that they are there and of the right type.
+/// The operands of a node, with checks of existence and type.
 pub(super) struct Operands<'a> {
     pub(super) id: ExprId,
     pub(super) done: &'a [Option<(Meaning, SetId)>],
@@ -18,7 +18,7 @@ impl Operands<'_> {
         }
     }
 
-    /// The topics that an operand mentions.
+    /// The topics that an operand refers to.
     pub(super) fn set(&self, operand: ExprId) -> SetId {
         self.done.get(operand.index()).copied().flatten().map_or(0, |(_, set)| set)
     }
@@ -40,7 +40,7 @@ impl Operands<'_> {
         self.values(operand, &[ValueType::Int, ValueType::Float, ValueType::Duration], "a number")
     }
 
-    /// What a window measures.
+    /// The values of a window's operand.
     pub(super) fn measurable(&self, operand: ExprId) -> Result<ValueColumns, CompileError> {
         use ValueType::{Duration, Float, Int, Time};
         self.values(operand, &[Int, Float, Duration, Time], "a number")

@@ -1,25 +1,25 @@
-//! Operators of the past in the graph.
+//! Past operators.
 
 use rondel_spec::{Bounds, TimeModel};
 
 use super::{Column, Meaning, SetId, Translator, ValueColumns, lasting, values};
 use crate::ir::graph::Graph;
 use crate::ir::node::Node;
-use crate::ir::truth::{Rails, Truth};
-use crate::ir::wire::{Sides, Wire};
+use crate::ir::truth::{Truth, TruthBounds};
+use crate::ir::wire::{Halves, Wire};
 
 impl Translator<'_> {
-    /// What is true only at its row.
+    /// A truth at rows only: false between events in dense time.
     pub(super) fn update(&self, wire: Wire) -> Truth {
         let after = if self.model == TimeModel::Dense { Wire::FALSE } else { wire };
-        Truth { at: Rails::both(wire), after: Rails::both(after) }
+        Truth { at: TruthBounds::both(wire), after: TruthBounds::both(after) }
     }
 
-    /// A monotone operator: on each rail alone, and only once if there is but one.
-    pub(super) fn by_rail<const N: usize>(
+    /// Applies a monotone operator to the lower and the upper truth, or once if they are equal.
+    pub(super) fn by_bound<const N: usize>(
         &mut self,
         operands: [Truth; N],
-        mut operator: impl FnMut(&mut Graph, [Sides; N]) -> Sides,
+        mut operator: impl FnMut(&mut Graph, [Halves; N]) -> Halves,
     ) -> Truth {
         let certain = operator(&mut self.graph, operands.map(Truth::certain));
         let possible = operator(&mut self.graph, operands.map(Truth::possible));
@@ -28,32 +28,32 @@ impl Translator<'_> {
 
     pub(super) fn previously(&mut self, x: Truth) -> Truth {
         let model = self.model;
-        self.by_rail([x], |graph, [x]| match model {
+        self.by_bound([x], |graph, [x]| match model {
             TimeModel::Dense => graph.dense_previously(x),
             TimeModel::Steps | TimeModel::Points => lasting(graph.previously(x.at)),
         })
     }
 
     pub(super) fn once(&mut self, bounds: Bounds, x: Truth) -> Truth {
-        self.since(bounds, Truth::lasting(Rails::both(Wire::TRUE)), x)
+        self.since(bounds, Truth::lasting(TruthBounds::both(Wire::TRUE)), x)
     }
 
     pub(super) fn since(&mut self, Bounds { lower, upper }: Bounds, p: Truth, q: Truth) -> Truth {
         let model = self.model;
-        self.by_rail([p, q], |graph, [p, q]| match model {
+        self.by_bound([p, q], |graph, [p, q]| match model {
             TimeModel::Steps => lasting(graph.bounded_since(p.at, q.at, lower, upper)),
             TimeModel::Points => lasting(graph.points_since(p.at, q.at, lower, upper)),
             TimeModel::Dense => graph.dense_since(p, q, lower, upper),
         })
     }
 
-    /// The value just before the most recent message of a set of topics.
+    /// The value just before the latest message of a set of topics.
     pub(super) fn prev(&mut self, meaning: Meaning, set: SetId) -> Meaning {
         if set == 0 {
             return meaning;
         }
         let clock = self.clock(set);
-        // From the second message on there is a value before the most recent one.
+        // Unknown before the second message.
         let any = self.graph.ever(clock);
         let not_first = self.graph.previously(any);
         let tick = self.graph.and(clock, not_first);
@@ -61,9 +61,9 @@ impl Translator<'_> {
             Meaning::Truth(truth) => {
                 let before = self.previously(truth);
                 let certain = self.latch(tick, clock, before.at.certain);
-                // Nothing stands for "not impossible" before the first row either.
+                // The upper truth is latched as its complement, since state before the first row is false.
                 let impossible = self.latch(tick, clock, !before.at.possible);
-                Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }))
+                Meaning::Truth(Truth::lasting(TruthBounds { certain, possible: !impossible }))
             }
             Meaning::Values(ValueColumns { at, after, value_type }) => {
                 let kind = values::kind(value_type);
@@ -76,25 +76,25 @@ impl Translator<'_> {
                 if row == span || self.model != TimeModel::Dense {
                     return Meaning::Values(ValueColumns::lasting(row, value_type));
                 }
-                // Whether there was time between that message and the row before.
+                // Whether that message and the row before had the same time.
                 let together = self.graph.wire(Node::Together);
                 let empty = self.latch(tick, clock, together);
-                let column = self.select(Rails::both(empty), row, span, value_type);
+                let column = self.select(TruthBounds::both(empty), row, span, value_type);
                 Meaning::Values(ValueColumns::lasting(column, value_type))
             }
         }
     }
 
-    /// What is taken at a tick lasts until the clock ticks again, which takes anew.
+    /// The truth at a tick, held until the next tick of the clock.
     pub(super) fn latch(&mut self, tick: Wire, clock: Wire, before: Wire) -> Wire {
         let taken = self.graph.and(tick, before);
         self.graph.since(!clock, taken)
     }
 
-    /// The rows of a set of topics. Every event that is seen comes on some topic that is seen.
+    /// The rows with a message of a set of topics; constantly true if it contains all topics of the section.
     pub(super) fn clock(&mut self, set: SetId) -> Wire {
         let topics = &self.sets[set];
-        // In the dense model there are rows without an event.
+        // Dense time has rows without an event.
         if topics.len() == self.topics && self.model != TimeModel::Dense {
             return Wire::TRUE;
         }

@@ -1,4 +1,5 @@
-//! Quantified formulas: what has variables becomes the plan of a relation, the rest wires and columns.
+//! Translation of quantified formulas: subformulas with variables become a relation plan, the rest wires and
+//! columns.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use rondel_spec::{Expr, ExprId, TimeModel, VariableId};
 use super::{Meaning, Translator, Truth};
 use crate::CompileError;
 use crate::ir::node::Node;
-use crate::ir::wire::Sides;
+use crate::ir::wire::Halves;
 use crate::relation::literal::{Refusal, Scope};
 use crate::relation::plan::{Rail, RelationPlan};
 use crate::relation::safe::Compiler;
@@ -22,9 +23,9 @@ impl<'a> Translator<'a> {
         Rc::clone(self.scope.get_or_insert_with(|| Rc::new(Scope::new(spec))))
     }
 
-    /// What the translation of a node asks for: its operands, or, of a quantifier, the nodes without
-    /// variables that its body mentions.
-    pub(super) fn asked_for(&mut self, id: ExprId, expr: &Expr) -> Result<Vec<ExprId>, CompileError> {
+    /// Nodes that must be translated before a node: its operands, or the nodes without variables that the
+    /// body of a quantifier refers to.
+    pub(super) fn required_operands(&mut self, id: ExprId, expr: &Expr) -> Result<Vec<ExprId>, CompileError> {
         if !matches!(expr, Expr::Exists(..) | Expr::ForAll(..)) {
             return Ok(expr.operands().collect());
         }
@@ -51,7 +52,7 @@ impl<'a> Translator<'a> {
         Ok(inputs)
     }
 
-    /// Whether what is unknown in the operands of a node is unknown in it, or does not matter.
+    /// Whether the node is unknown where an operand is unknown, except where the operand does not affect it.
     pub(super) fn keeps_unknown(&mut self, id: ExprId, expr: &Expr) -> bool {
         match expr {
             Expr::Not(_)
@@ -79,7 +80,7 @@ impl<'a> Translator<'a> {
                 }
                 true
             }
-            // An operand that is no truth has no quantifier that it could be unknown because of.
+            // An operand that is not boolean contains no quantifier that could make it unknown.
             _ => false,
         }
     }
@@ -100,14 +101,14 @@ impl<'a> Translator<'a> {
         let plan =
             |rail| Compiler::compile(&scope, id, rail, model, keep, &two_valued).map_err(not_monitorable);
         let (certain, possible) = (plan(Rail::Certain)?, plan(Rail::Possible)?);
-        // By value nothing is forgotten.
+        // Evaluation by value evicts nothing, so it is preferred wherever the plan would not evict either.
         if !certain.forgets()
             && let Some(division) = self.division(id)
         {
             return Ok(Meaning::Truth(self.by_value(division)?));
         }
         let one = certain == possible;
-        // Whether the formula is certainly false, or what it denies certainly true, is what a violation rests on.
+        // A violation rests on the formula being certainly false, or its negated body being certainly true.
         let names = |plan| with_names(&scope, plan);
         let is_negated = certain.negated;
         let (certain, possible) = match (one, is_negated) {
@@ -121,7 +122,7 @@ impl<'a> Translator<'a> {
     }
 
     /// The truth of a plan.
-    pub(super) fn planned(&mut self, id: ExprId, plan: RelationPlan) -> Result<Sides, CompileError> {
+    pub(super) fn planned(&mut self, id: ExprId, plan: RelationPlan) -> Result<Halves, CompileError> {
         let fields = plan.fields.iter();
         let fields = fields.map(|read| (read.topic, read.path.clone(), Read::Value(read.value_type)));
         let fields: Vec<_> = fields.collect();
@@ -135,10 +136,10 @@ impl<'a> Translator<'a> {
         let mut truths = Vec::new();
         for truth in &plan.truths {
             match meaning(truth.node)? {
-                Meaning::Truth(Truth { at, after }) => truths.push([at, after].map(|rails| {
+                Meaning::Truth(Truth { at, after }) => truths.push([at, after].map(|bounds| {
                     let wire = match truth.rail {
-                        Rail::Certain => rails.certain,
-                        Rail::Possible => rails.possible,
+                        Rail::Certain => bounds.certain,
+                        Rail::Possible => bounds.possible,
                     };
                     if truth.negated { !wire } else { wire }
                 })),
@@ -152,7 +153,7 @@ impl<'a> Translator<'a> {
         for node in &plan.values {
             values.push(match meaning(*node)? {
                 Meaning::Truth(Truth { at, after }) => {
-                    Input::Truth([at, after].map(|rails| [rails.certain, rails.possible]))
+                    Input::Truth([at, after].map(|bounds| [bounds.certain, bounds.possible]))
                 }
                 Meaning::Values(values) => Input::Column(
                     values.value_type,
@@ -169,12 +170,12 @@ impl<'a> Translator<'a> {
         let dense = self.model == TimeModel::Dense;
         let at = self.sources.add_relation(&mut self.graph, relation, operands.into());
         let after = if dense { self.graph.wire(Node::After(at.node())) } else { at };
-        Ok(Sides { at, after })
+        Ok(Halves { at, after })
     }
 }
 
 impl Scope<'_> {
-    /// Whether a variable has the same type here as everywhere.
+    /// Checks that a variable has the same type in this node as everywhere.
     fn check(&self, node: ExprId) -> Result<(), CompileError> {
         let same = |variable, right: ValueType| match self.type_of(variable) {
             Some(left) if left != right => Err(CompileError::MixedTypes { node, left, right }),
@@ -194,7 +195,7 @@ pub(super) fn not_monitorable(Refusal { node, variable, why, help }: Refusal) ->
     CompileError::NotMonitorable { node, variable, why, help }
 }
 
-/// A plan that names the values because of which it holds.
+/// A plan that records the values that satisfy it.
 pub(super) fn with_names(scope: &Scope<'_>, plan: RelationPlan) -> RelationPlan {
     let typed = |variable: &VariableId| Some((*variable, scope.type_of(*variable)?));
     let variables = plan.roots.iter().flat_map(|root| &plan.parts[root.part.index()].variables);

@@ -1,15 +1,15 @@
-//! The robustness of formulas: by how much they hold.
+//! Robustness of formulas: the distance from the closest change of the verdict.
 //!
-//! It is an interval, from the least to the greatest that it can be whatever the unknown values are: as
-//! with the two rails of a truth, each end depends on that end of the operands alone, and negation swaps
-//! them. Where the two are equal the robustness is known.
+//! It is an interval from the least to the greatest robustness under any values of unknown fields. As with
+//! lower and upper truth, each end depends only on the same end of the operands, and negation swaps them. The
+//! robustness is known where both ends are equal.
 
 use std::collections::BTreeSet;
 
 use rondel_event::{Comparison, ValueType};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, TimeModel, UnaryOp};
 
-use super::{Column, Meaning, Rails, Translator, Truth, ValueColumns, values};
+use super::{Column, Meaning, Translator, Truth, TruthBounds, ValueColumns, values};
 use crate::CompileError;
 use crate::ir::node::{Constant, Kind, Node, RobustReach};
 use crate::ir::wire::{NodeId, Wire};
@@ -19,14 +19,13 @@ use crate::ops::window::LIMIT;
 /// The robustness of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Robustness {
-    /// It is infinite, with the sign of the truth: the formula has no numbers.
+    /// Infinite, with the sign of the truth, as the formula compares no numbers.
     Truth(Truth),
-    /// At the rows and on the spans that follow them the columns of the least and of the greatest that
-    /// it can be.
+    /// Columns of the least and the greatest robustness, in each half.
     Levels { at: [NodeId; 2], after: [NodeId; 2] },
 }
 
-/// On both sides the columns of the least and of the greatest.
+/// Columns of the least and the greatest robustness, per half.
 type LevelColumns = [[NodeId; 2]; 2];
 
 impl Translator<'_> {
@@ -46,7 +45,7 @@ impl Translator<'_> {
         Ok(self.margin(formula))
     }
 
-    /// The operands whose robustness that of a node is made of.
+    /// The operands whose robustness determines that of a node.
     fn parts(&self, id: ExprId) -> Vec<ExprId> {
         let truths = |x: ExprId| matches!(self.meaning_of(x), Some(Meaning::Truth(_)));
         match &self.spec.nodes[id.index()] {
@@ -68,8 +67,8 @@ impl Translator<'_> {
     fn truth_of(&self, id: ExprId) -> Truth {
         match self.meaning_of(id) {
             Some(Meaning::Truth(truth)) => truth,
-            // Only of truths is this asked.
-            _ => Truth::lasting(Rails::both(Wire::FALSE)),
+            // Cannot happen: only booleans have robustness.
+            _ => Truth::lasting(TruthBounds::both(Wire::FALSE)),
         }
     }
 
@@ -114,7 +113,7 @@ impl Translator<'_> {
             (Expr::Since(bounds, ..), [p, q]) => self.margin_since(*bounds, *p, *q),
             (Expr::If(condition, ..), [x, y]) => self.margin_choice(self.truth_of(*condition), *x, *y),
             (Expr::Compare(comparison, ..), [x, y]) => {
-                // Both or neither.
+                // Equality of truths: both are true or both are false.
                 let (not_x, not_y) = (self.negated(*x), self.negated(*y));
                 let left = self.joined(BinaryOp::Max, not_x, *y);
                 let right = self.joined(BinaryOp::Max, *x, not_y);
@@ -126,7 +125,7 @@ impl Translator<'_> {
         Ok(Robustness::Levels { at: levels[0], after: levels[1] })
     }
 
-    /// How far two values are from where their comparison changes; of times in seconds.
+    /// The distance of two values from where their comparison changes; for times in seconds.
     fn margin_of_comparison(
         &mut self,
         comparison: Comparison,
@@ -173,7 +172,7 @@ impl Translator<'_> {
             Robustness::Truth(Truth { at, after }) => {
                 let [low, high] = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
                 [at, after]
-                    .map(|rails| [rails.certain, rails.possible].map(|rail| self.pick(rail, high, low)))
+                    .map(|bounds| [bounds.certain, bounds.possible].map(|bound| self.pick(rail, high, low)))
             }
         }
     }
@@ -211,9 +210,9 @@ impl Translator<'_> {
         x.map(|[least, greatest]| [self.negative(greatest), self.negative(least)])
     }
 
-    /// The lesser or the greater of two, in every place.
+    /// The minimum or maximum of two robustness intervals, end by end.
     fn joined(&mut self, op: BinaryOp, x: LevelColumns, y: LevelColumns) -> LevelColumns {
-        [0, 1].map(|side| [0, 1].map(|end| self.extreme(op, x[side][end], y[side][end])))
+        [0, 1].map(|half| [0, 1].map(|end| self.extreme(op, x[half][end], y[half][end])))
     }
 
     fn extreme(&mut self, op: BinaryOp, x: NodeId, y: NodeId) -> NodeId {
@@ -249,7 +248,7 @@ impl Translator<'_> {
         }
         let timed = self.model != TimeModel::Steps;
         let limit = LIMIT as u64;
-        // How many values there are to keep is known only in steps.
+        // Only in discrete time is the number of values to keep known in advance.
         let always_known = lower == 0 && upper.is_none()
             || !timed && upper.is_none_or(|upper| upper < limit) && lower < limit;
         let [[at, after], [at_end, after_end]] = [0, 1].map(|end| {
@@ -261,7 +260,7 @@ impl Translator<'_> {
             let bounds = RobustReach { lower, upper, timed, unknown: unknown.to_bits() };
             let [p, q] = [p, q].map(|x| [x[0][end], x[1][end]]);
             let unbounded = lower == 0 && upper.is_none();
-            // What lasts until the next row is seen at its row.
+            // A value that persists until the next row counts at that row.
             let rows_are_enough = unbounded && p == [always; 2] && q[0] == q[1];
             if self.model == TimeModel::Dense && !rows_are_enough {
                 let at = self.graph.add(Node::RobustDense { p, q, bounds });
@@ -278,7 +277,7 @@ impl Translator<'_> {
         [[at, at_end], [after, after_end]]
     }
 
-    /// Just before; the first time as if violated.
+    /// The robustness just before; minus infinity at the first time point.
     fn margin_before(&mut self, x: LevelColumns) -> LevelColumns {
         let not_first = self.graph.previously(Wire::TRUE);
         let low = self.level(f64::NEG_INFINITY);
@@ -299,10 +298,10 @@ impl Translator<'_> {
 
     fn margin_choice(&mut self, condition: Truth, x: LevelColumns, y: LevelColumns) -> LevelColumns {
         let unknown = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
-        [(condition.at, 0), (condition.after, 1)].map(|(condition, side)| {
+        [(condition.at, 0), (condition.after, 1)].map(|(condition, half)| {
             [0, 1].map(|end| {
-                let otherwise = self.pick(!condition.possible, y[side][end], unknown[end]);
-                self.pick(condition.certain, x[side][end], otherwise)
+                let otherwise = self.pick(!condition.possible, y[half][end], unknown[end]);
+                self.pick(condition.certain, x[half][end], otherwise)
             })
         })
     }

@@ -1,4 +1,4 @@
-//! What the nodes of machines and of quantified formulas stand for. The graph has their numbers only.
+//! Machines, relations and inner formulas, which nodes of the graph refer to by number.
 
 use crate::ir::graph::Graph;
 use crate::ir::node::Node;
@@ -8,7 +8,7 @@ use crate::relation::source::Relation;
 
 use super::MachineSource;
 
-/// Machines, relations, and formulas that are evaluated by value: each by the number that its node has.
+/// The machines, relations and formulas evaluated by value.
 #[derive(Default)]
 pub(crate) struct Sources {
     machines: Vec<MachineSource>,
@@ -32,7 +32,7 @@ impl Sources {
         &self.by_value[number as usize]
     }
 
-    /// Adds a machine with these operands. No two are the same: they have names.
+    /// Adds a machine. Names are unique, so that no two are equal.
     pub(super) fn add_machine(
         &mut self,
         graph: &mut Graph,
@@ -43,7 +43,7 @@ impl Sources {
         graph.add(Node::Machine { machine: self.machines.len() as u32 - 1, operands })
     }
 
-    /// Adds a quantified formula with these operands, unless there is one like it.
+    /// Adds a quantified formula, or finds an equal one.
     pub(super) fn add_relation(
         &mut self,
         graph: &mut Graph,
@@ -59,8 +59,8 @@ impl Sources {
         graph.wire(Node::Quantified { relation: number as u32, operands, fields })
     }
 
-    /// Adds a quantified formula that is evaluated by value: where some value certainly makes it hold, and where one
-    /// possibly does. There is one for each node of the specification.
+    /// Adds a quantified formula that is evaluated by value, once per node of the specification. Returns its
+    /// lower and upper truth.
     pub(super) fn add_by_value(&mut self, graph: &mut Graph, source: ByValueSource) -> [Wire; 2] {
         let mut operands: Vec<NodeId> = source.inputs.iter().map(|wire| wire.node()).collect();
         operands.sort_unstable();

@@ -1,9 +1,9 @@
-//! Constants, fields, arithmetic and comparisons. Each works in a row by itself, and so on either side alone.
+//! Constants, fields, arithmetic and comparisons. All are pointwise, so each half is computed on its own.
 
 use rondel_event::{Comparison, Value, ValueType};
 use rondel_spec::{BinaryOp, ExprId, FunctionId, UnaryOp, binary_type};
 
-use super::{Column, Meaning, Rails, Translator, Truth, ValueColumns};
+use super::{Column, Meaning, Translator, Truth, TruthBounds, ValueColumns};
 use crate::CompileError;
 use crate::ir::node::{ComparisonKind, Constant, FieldId, Kind, Node};
 use crate::ir::wire::Wire;
@@ -21,8 +21,8 @@ pub(super) fn kind(value_type: ValueType) -> Kind {
 impl Translator<'_> {
     pub(super) fn literal(&mut self, value: &Value) -> Meaning {
         let constant = match value {
-            Value::Bool(true) => return Meaning::Truth(Truth::lasting(Rails::both(Wire::TRUE))),
-            Value::Bool(false) => return Meaning::Truth(Truth::lasting(Rails::both(Wire::FALSE))),
+            Value::Bool(true) => return Meaning::Truth(Truth::lasting(TruthBounds::both(Wire::TRUE))),
+            Value::Bool(false) => return Meaning::Truth(Truth::lasting(TruthBounds::both(Wire::FALSE))),
             Value::Int(x) | Value::Time(x) | Value::Duration(x) => Constant::Int(*x),
             Value::Float(x) => Constant::Float(x.to_bits()),
             Value::String(x) => Constant::Text(x.clone()),
@@ -35,7 +35,7 @@ impl Translator<'_> {
         if value_type == ValueType::Bool {
             let certain = self.graph.wire(Node::HeldBool(field, true));
             let impossible = self.graph.wire(Node::HeldBool(field, false));
-            return Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }));
+            return Meaning::Truth(Truth::lasting(TruthBounds { certain, possible: !impossible }));
         }
         let node = self.graph.add(Node::Held(kind(value_type), field));
         Meaning::Values(ValueColumns::lasting(Column { node, known: Wire::of(node) }, value_type))
@@ -45,13 +45,13 @@ impl Translator<'_> {
         if value_type == ValueType::Bool {
             let certain = self.graph.wire(Node::KeyBool(key, true));
             let impossible = self.graph.wire(Node::KeyBool(key, false));
-            return Meaning::Truth(Truth::lasting(Rails { certain, possible: !impossible }));
+            return Meaning::Truth(Truth::lasting(TruthBounds { certain, possible: !impossible }));
         }
         let node = self.graph.add(Node::Key(kind(value_type), key));
         Meaning::Values(ValueColumns::lasting(Column { node, known: Wire::of(node) }, value_type))
     }
 
-    /// The same on both sides.
+    /// Applies `f` to both halves.
     fn each(
         &mut self,
         x: ValueColumns,
@@ -87,7 +87,7 @@ impl Translator<'_> {
         let (Meaning::Values(mut x), Meaning::Values(mut y)) = (left, right) else { return Err(mixed) };
         let value_type = binary_type(op, x.value_type, y.value_type).ok_or(mixed)?;
         if value_type == ValueType::Float {
-            // Of durations the quotient is a number.
+            // The quotient of durations is a float.
             if x.value_type != ValueType::Float {
                 (x, y) = (self.widened(x), self.widened(y));
             }
@@ -104,19 +104,19 @@ impl Translator<'_> {
         Column { node, known: self.known_result(kind, node, known) }
     }
 
-    /// A function of the table of functions.
+    /// A call of a built-in function.
     pub(super) fn function(
         &mut self,
         function: FunctionId,
         x: ValueColumns,
         y: Option<ValueColumns>,
     ) -> Meaning {
-        let side = |me: &mut Self, x: Column, y: Option<Column>| {
+        let half = |me: &mut Self, x: Column, y: Option<Column>| {
             let node = me.graph.add(Node::Call(function, x.node, y.map(|y| y.node)));
             (node, y.map_or(x.known, |y| me.graph.and(x.known, y.known)))
         };
-        let at = side(self, x.at, y.map(|y| y.at));
-        let after = side(self, x.after, y.map(|y| y.after));
+        let at = half(self, x.at, y.map(|y| y.at));
+        let after = half(self, x.after, y.map(|y| y.after));
         let value_type = function.result();
         if value_type == ValueType::Bool {
             let [at, after] = [at, after].map(|(node, known)| self.truth_where_known(Wire::of(node), known));
@@ -132,7 +132,8 @@ impl Translator<'_> {
         Meaning::Values(ValueColumns { at, after, value_type })
     }
 
-    /// Arithmetic on integers can fail; its word says where it did not.
+    /// The rows with a known result: integer arithmetic can fail, and the word of its node marks the rows in
+    /// which it did not.
     fn known_result(&mut self, kind: Kind, node: crate::ir::wire::NodeId, operands: Wire) -> Wire {
         match kind {
             Kind::Int => self.graph.and(operands, Wire::of(node)),
@@ -150,12 +151,18 @@ impl Translator<'_> {
                 at: self.compare_truths(comparison, x.at, y.at),
                 after: self.compare_truths(comparison, x.after, y.after),
             },
-            // Excluded by the check of types.
-            _ => Truth::lasting(Rails::both(Wire::FALSE)),
+            // Excluded by the type checker.
+            _ => Truth::lasting(TruthBounds::both(Wire::FALSE)),
         }
     }
 
-    fn compare_columns(&mut self, comparison: Comparison, of: ValueType, x: Column, y: Column) -> Rails {
+    fn compare_columns(
+        &mut self,
+        comparison: Comparison,
+        of: ValueType,
+        x: Column,
+        y: Column,
+    ) -> TruthBounds {
         let (equal, less) = match of {
             ValueType::Float => (ComparisonKind::FloatEqual, ComparisonKind::FloatLess),
             ValueType::String => (ComparisonKind::TextEqual, ComparisonKind::TextEqual),
@@ -177,39 +184,39 @@ impl Translator<'_> {
         }
     }
 
-    /// A relation or its complement, unknown where an operand is.
+    /// A comparison or its complement, unknown where an operand is.
     pub(super) fn relation(
         &mut self,
         relation: ComparisonKind,
         complement: bool,
         x: Column,
         y: Column,
-    ) -> Rails {
+    ) -> TruthBounds {
         let holds = self.graph.wire(Node::Compare(relation, x.node, y.node));
         let holds = if complement { !holds } else { holds };
         let known = self.graph.and(x.known, y.known);
         self.truth_where_known(holds, known)
     }
 
-    pub(super) fn truth_where_known(&mut self, holds: Wire, known: Wire) -> Rails {
+    pub(super) fn truth_where_known(&mut self, holds: Wire, known: Wire) -> TruthBounds {
         let certain = self.graph.and(holds, known);
         let possible = self.graph.or(holds, !known);
-        Rails { certain, possible }
+        TruthBounds { certain, possible }
     }
 
-    fn compare_truths(&mut self, comparison: Comparison, x: Rails, y: Rails) -> Rails {
+    fn compare_truths(&mut self, comparison: Comparison, x: TruthBounds, y: TruthBounds) -> TruthBounds {
         let graph = &mut self.graph;
         let both_true = graph.and(x.certain, y.certain);
         let both_false = graph.and(!x.possible, !y.possible);
         let equal = graph.or(both_true, both_false);
         if x.certain == x.possible && y.certain == y.possible {
-            let truth = Rails::both(equal);
+            let truth = TruthBounds::both(equal);
             return if comparison == Comparison::Equal { truth } else { truth.not() };
         }
         let only_x = graph.and(x.certain, !y.possible);
         let only_y = graph.and(!x.possible, y.certain);
         let unequal = graph.or(only_x, only_y);
-        let truth = Rails { certain: equal, possible: !unequal };
+        let truth = TruthBounds { certain: equal, possible: !unequal };
         if comparison == Comparison::Equal { truth } else { truth.not() }
     }
 
@@ -217,8 +224,8 @@ impl Translator<'_> {
     pub(super) fn choose(&mut self, condition: Truth, x: Meaning, y: Meaning) -> Meaning {
         match (x, y) {
             (Meaning::Truth(x), Meaning::Truth(y)) => Meaning::Truth(Truth {
-                at: self.choose_rails(condition.at, x.at, y.at),
-                after: self.choose_rails(condition.after, x.after, y.after),
+                at: self.choose_bounds(condition.at, x.at, y.at),
+                after: self.choose_bounds(condition.after, x.after, y.after),
             }),
             (Meaning::Values(x), Meaning::Values(y)) => {
                 let value_type = x.value_type;
@@ -228,21 +235,27 @@ impl Translator<'_> {
                     value_type,
                 })
             }
-            // Excluded by the check of types.
+            // Excluded by the type checker.
             (x, _) => x,
         }
     }
 
-    fn choose_rails(&mut self, condition: Rails, x: Rails, y: Rails) -> Rails {
-        // Certainly true and certainly false are found alike; the rest is unknown.
+    fn choose_bounds(&mut self, condition: TruthBounds, x: TruthBounds, y: TruthBounds) -> TruthBounds {
+        // Computed where certainly true and where certainly false; the rest is unknown.
         let certain = self.choose_wire(condition, x.certain, y.certain);
         let impossible = self.choose_wire(condition, !x.possible, !y.possible);
         let two_valued =
             condition.certain == condition.possible && x.certain == x.possible && y.certain == y.possible;
-        if two_valued { Rails::both(certain) } else { Rails { certain, possible: !impossible } }
+        if two_valued { TruthBounds::both(certain) } else { TruthBounds { certain, possible: !impossible } }
     }
 
-    pub(super) fn select(&mut self, condition: Rails, x: Column, y: Column, value_type: ValueType) -> Column {
+    pub(super) fn select(
+        &mut self,
+        condition: TruthBounds,
+        x: Column,
+        y: Column,
+        value_type: ValueType,
+    ) -> Column {
         let known = self.choose_wire(condition, x.known, y.known);
         let node = match condition.certain {
             Wire::TRUE => x.node,
@@ -253,7 +266,7 @@ impl Translator<'_> {
     }
 
     /// `x` where the condition is certainly true, `y` where it is certainly false, else false.
-    fn choose_wire(&mut self, condition: Rails, x: Wire, y: Wire) -> Wire {
+    fn choose_wire(&mut self, condition: TruthBounds, x: Wire, y: Wire) -> Wire {
         let then = self.graph.and(condition.certain, x);
         let otherwise = self.graph.and(!condition.possible, y);
         self.graph.or(then, otherwise)

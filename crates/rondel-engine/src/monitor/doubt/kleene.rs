@@ -13,7 +13,7 @@ use super::fresh::copy;
 use super::partial::{Counter, Partial, counter_path, held_path, lost_path, rewrite};
 use super::state::End;
 use crate::exec::report::Report;
-use crate::exec::section::{Moments, Section};
+use crate::exec::section::{Section, TimePoints};
 use crate::exec::serial::{Serial, Transfer};
 use crate::monitor::program::Program;
 use crate::monitor::{FARTHEST, Monitor, Snapshot, at, before};
@@ -122,7 +122,7 @@ fn section_of(program: &Program, property: u32) -> Option<&Section> {
 /// Where the section of a property is.
 pub(super) fn place_of(program: &Program, property: u32) -> Option<usize> {
     let is_its = |section: &Section| {
-        section.moments == Moments::Dense
+        section.time_points == TimePoints::Dense
             && section.linear.is_none()
             && section.properties.contains(&property)
     };

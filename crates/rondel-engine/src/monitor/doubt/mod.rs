@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exec::inventory::Origins;
 use crate::exec::report::{Report, Withheld};
-use crate::exec::section::Moments;
+use crate::exec::section::TimePoints;
 use crate::monitor::Monitor;
 use crate::monitor::program::Program;
 use exact::BeforeSpan;
@@ -490,7 +490,7 @@ impl Monitor {
         let program = std::sync::Arc::clone(&self.program);
         let plans = program.reaches();
         for (section, serial) in program.sections.iter().zip(&self.sections) {
-            if section.moments != Moments::Dense || section.linear.is_some() {
+            if section.time_points != TimePoints::Dense || section.linear.is_some() {
                 continue;
             }
             for (formula, &property) in section.properties.iter().enumerate() {

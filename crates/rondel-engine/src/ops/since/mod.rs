@@ -2,7 +2,7 @@
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | without bounds, all models of time | the truth at the last row: one bit | [`since`], 64 rows at a time, or [`since_lanes`], 64 instances |
+//! | without bounds, all models of time | the truth at the last row: one bit | [`since`], 64 rows at a time, or [`since_gathered`], 64 instances |
 //! | with bounds, in points and dense time | the places at which it will hold if `p` goes on: [`TimedSince`] | [`TimedSince::step`], a row at a time |
 //! | its robustness | the best witnesses: [`robust`] | [`robust::SinceRows`] at rows, [`robust::DenseSince`] at every real time |
 //!
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use rondel_event::Rows;
 
-use crate::ops::timed::{ALWAYS, RowTimes, TruthSides, distance, instant, later, moment_of};
+use crate::ops::timed::{ALWAYS, RowTimes, TruthHalves, distance, instant, later, time_of};
 use crate::ops::varying::Varying;
 
 /// `p since q`, where `carry` (0 or 1) is its truth before the first row.
@@ -35,7 +35,7 @@ pub(crate) fn since(p: Rows, q: Rows, carry: u64) -> Rows {
 
 /// [`since`], where every row is of another instance, of which `carry` has its truth at the row before and then at this.
 #[inline(always)]
-pub(crate) fn since_lanes(p: Rows, q: Rows, carry: &mut Rows) -> Rows {
+pub(crate) fn since_gathered(p: Rows, q: Rows, carry: &mut Rows) -> Rows {
     *carry = q | p & *carry;
     *carry
 }
@@ -66,9 +66,9 @@ impl TimedSince {
         }
     }
 
-    pub(crate) fn step(&mut self, p: TruthSides, q: TruthSides, moments: RowTimes<'_>) -> TruthSides {
-        let RowTimes { times, mut before } = moments;
-        let mut out = TruthSides::default();
+    pub(crate) fn step(&mut self, p: TruthHalves, q: TruthHalves, row_times: RowTimes<'_>) -> TruthHalves {
+        let RowTimes { times, mut before } = row_times;
+        let mut out = TruthHalves::default();
         let rows = crate::ops::words::low(times.len() as u64);
         if (q.at | q.after) & rows == 0 && self.open.is_none() && self.queue.is_empty() {
             self.broken = false;
@@ -147,7 +147,7 @@ impl TimedSince {
                 Some(&(first, _)) => first.min(open),
                 None => open,
             };
-        (change != ALWAYS).then(|| moment_of(change))
+        (change != ALWAYS).then(|| time_of(change))
     }
 
     /// Whether two give the same at the time `now` and later if their operands do, where there is one.

@@ -294,7 +294,7 @@ impl DenseSince {
     }
 
     /// The robustness at a moment and just after it, from those of `p` and `q`.
-    pub(crate) fn moment(&mut self, now: i64, p: [f64; 2], q: [f64; 2]) -> [f64; 2] {
+    pub(crate) fn step(&mut self, now: i64, p: [f64; 2], q: [f64; 2]) -> [f64; 2] {
         let mut now = now;
         if let Some((last, p, q)) = self.last {
             now = now.max(last);

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::age;
 use super::stacks::{Stacks, Together};
-use super::sum::Twofold;
+use super::sum::CompensatedSum;
 
 /// The integral.
 pub(crate) type Integral = Stacks<Area>;
 
 /// The area below some samples, the unit being that of the value by a nanosecond.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Area(Twofold);
+pub(crate) struct Area(CompensatedSum);
 
 impl Together for Area {
     #[inline(always)]

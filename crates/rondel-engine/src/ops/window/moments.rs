@@ -13,16 +13,16 @@ use super::stacks::{Stacks, Together};
 
 /// The number of some samples, their mean, and the sum of the squares of their differences from it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SampleMoments {
+pub(crate) struct SampleStatistics {
     count: f64,
     mean: f64,
     squares: f64,
 }
 
 /// The standard deviation.
-pub(crate) type Deviation = Stacks<SampleMoments>;
+pub(crate) type Deviation = Stacks<SampleStatistics>;
 
-impl Together for SampleMoments {
+impl Together for SampleStatistics {
     /// Welford: with one more.
     #[inline(always)]
     fn add(&mut self, x: f64) {
@@ -34,7 +34,7 @@ impl Together for SampleMoments {
 
     /// Chan: of both together.
     #[inline(always)]
-    fn measured(self, other: SampleMoments) -> Option<f64> {
+    fn measured(self, other: SampleStatistics) -> Option<f64> {
         let count = self.count + other.count;
         if count == 0.0 {
             return None;

@@ -65,24 +65,24 @@ impl SumInt {
 }
 
 /// The sum of floats.
-pub(crate) type SumFloat = Stacks<Twofold>;
+pub(crate) type SumFloat = Stacks<CompensatedSum>;
 
 /// A sum of floats, and what rounding took from it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Twofold {
+pub(crate) struct CompensatedSum {
     sum: f64,
     rest: f64,
 }
 
-impl Twofold {
+impl CompensatedSum {
     #[inline(always)]
-    pub(super) fn plus(mut self, other: Twofold) -> f64 {
+    pub(super) fn plus(mut self, other: CompensatedSum) -> f64 {
         self.add(other.sum);
         if self.sum.is_finite() { self.sum + (self.rest + other.rest) } else { self.sum }
     }
 }
 
-impl Together for Twofold {
+impl Together for CompensatedSum {
     #[inline(always)]
     fn add(&mut self, x: f64) {
         let sum = self.sum + x;
@@ -98,7 +98,7 @@ impl Together for Twofold {
     }
 
     #[inline(always)]
-    fn measured(self, newer: Twofold) -> Option<f64> {
+    fn measured(self, newer: CompensatedSum) -> Option<f64> {
         Some(self.plus(newer))
     }
 }

@@ -242,7 +242,7 @@ fn found(program: &Arc<Program>, trace: &[Message], cuts: &[usize], end: i64) ->
 }
 
 fn program_is_dense(program: &Program) -> bool {
-    program.sections.iter().any(|section| section.moments == crate::exec::section::Moments::Dense)
+    program.sections.iter().any(|section| section.time_points == crate::exec::section::TimePoints::Dense)
 }
 
 /// The program of a formula that may look ahead, if it can be monitored, and for every node whether it looks ahead.

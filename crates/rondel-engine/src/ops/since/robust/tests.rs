@@ -93,7 +93,7 @@ proptest! {
                 now += later;
                 here = true;
                 pieces.push((2 * time, p[0], q[0]));
-                let [at, after] = since.moment(time, p, q);
+                let [at, after] = since.step(time, p, q);
                 prop_assert_eq!(at, on_grid(&pieces, pieces.len() - 1, bounds), "at {}", time);
                 levels = Some((p[1], q[1]));
                 held = after;
@@ -103,7 +103,7 @@ proptest! {
                 pieces.push((2 * time, p, q));
                 let expected = on_grid(&pieces, pieces.len() - 1, bounds);
                 if since.next_change() == Some(time) {
-                    let [at, after] = since.moment(time, [p; 2], [q; 2]);
+                    let [at, after] = since.step(time, [p; 2], [q; 2]);
                     prop_assert_eq!(at, expected, "deadline at {}", time);
                     held = after;
                 } else {
@@ -133,11 +133,11 @@ fn what_there_is_no_room_for_is_unknown() {
 fn what_lasts_has_no_deadlines() {
     for (lower, upper) in [(0, Some(2)), (1, Some(3)), (3, Some(3)), (2, None)] {
         let mut since = DenseSince::new(lower, upper, f64::NAN, 10);
-        since.moment(0, [5.0; 2], [1.0; 2]);
-        since.moment(4, [3.0, 6.0], [2.0, 4.0]);
+        since.step(0, [5.0; 2], [1.0; 2]);
+        since.step(4, [3.0, 6.0], [2.0, 4.0]);
         let mut count = 0;
         while let Some(due) = since.next_change().filter(|_| count < 20) {
-            since.moment(due, [6.0; 2], [4.0; 2]);
+            since.step(due, [6.0; 2], [4.0; 2]);
             count += 1;
         }
         assert!(count < 5, "{count} with {lower} and {upper:?}");
@@ -154,10 +154,10 @@ fn a_long_gap_costs_no_more_than_a_short_one() {
             let mut moments = 0;
             for (message, at) in [(0, [3.0, infinite]), (10, [p, q]), (1_000_000, [p, q])] {
                 while let Some(due) = since.next_change().filter(|&due| due < message && moments < 100) {
-                    since.moment(due, [p; 2], [q; 2]);
+                    since.step(due, [p; 2], [q; 2]);
                     moments += 1;
                 }
-                since.moment(message, [at[0]; 2], [at[1]; 2]);
+                since.step(message, [at[0]; 2], [at[1]; 2]);
             }
             assert!(moments < 12, "{moments} with {lower}, {upper:?}, {p}, {q}");
         }
@@ -168,7 +168,7 @@ fn a_long_gap_costs_no_more_than_a_short_one() {
 fn moments_of_others_add_no_pieces() {
     let mut since = DenseSince::new(1_000_000, None, f64::NAN, 1000);
     for time in 0..100 {
-        since.moment(time, [1.0; 2], [f64::INFINITY; 2]);
+        since.step(time, [1.0; 2], [f64::INFINITY; 2]);
         assert!(since.waiting.len() <= 2 && since.least.list.len() <= 2);
     }
 }
@@ -179,7 +179,7 @@ fn the_ends_of_time_are_no_panic() {
         let mut dense = DenseSince::new(lower, upper, f64::NAN, 10);
         let mut rows = SinceRows::new(lower, upper, f64::NAN, 10);
         for time in [i64::MIN, -1, 5, 3, i64::MAX] {
-            dense.moment(time, [1.0; 2], [2.0; 2]);
+            dense.step(time, [1.0; 2], [2.0; 2]);
             rows.row(time, 1.0, 2.0);
             dense.next_change();
         }
