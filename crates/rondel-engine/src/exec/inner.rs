@@ -1,6 +1,7 @@
-//! Formulas of a section that have instances of their own.
+//! Formulas with instances of their own inside of a section.
 //!
-//! Such instances are sections again, driven by what stands above the interpreter; it knows them by these traits only.
+//! Instances are sections again, run by [`keyed`](crate::keyed), which is above the interpreter: hence these
+//! traits.
 
 use std::fmt::Debug;
 
@@ -8,31 +9,30 @@ use rondel_event::{Block, Rows};
 
 use crate::ops::rows::RowView;
 
-/// A formula with instances.
+/// Plan of a formula with instances.
 pub(crate) trait InnerPlan: Debug + Send + Sync {
-    /// Its instances before the first event, given a block without any.
+    /// The instances before the first event; `no_event` is an empty block.
     fn start(&self, no_event: &Block) -> Box<dyn Inner>;
 
-    /// What an instance takes, in bytes.
+    /// Memory of an instance, in bytes.
     fn bytes(&self) -> usize;
 }
 
 /// The instances of a formula.
 pub(crate) trait Inner: Debug + Send + Sync {
-    /// The rows at which the formula certainly holds, and those at which it possibly does, given the words of the
-    /// section.
+    /// The lower and the upper truth of the formula in each row, from the words of the section.
     fn step(&mut self, view: RowView<'_>, words: &[Rows]) -> [Rows; 2];
 
-    /// How many instances there are.
+    /// Number of instances.
     fn kept(&self) -> usize;
 
-    /// All that they remember.
+    /// Serialized state.
     fn saved(&self) -> Vec<u8>;
 
-    /// Takes over what was saved, before the first event; false if it does not belong here.
+    /// Restores serialized state before the first event; false if it does not fit the formula.
     fn restore(&mut self, saved: &[u8]) -> bool;
 
-    /// A copy.
+    /// A clone.
     fn copy(&self) -> Box<dyn Inner>;
 }
 

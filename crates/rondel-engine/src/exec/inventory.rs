@@ -1,5 +1,5 @@
-//! What a section keeps, each part of it by the identity of the node that keeps it. With this a state is found again in
-//! another program, in which the same nodes have other places.
+//! State of a section by identity of its node. State can thus be found in another program, in which the same
+//! nodes have other indexes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,14 +11,14 @@ use crate::ir::found::UNIDENTIFIED;
 use crate::ir::instruction::Instruction as I;
 use crate::ir::wire::Wire;
 
-/// The identities of what a section keeps.
+/// Identities of the states of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Inventory {
     lists: [Vec<u64>; LISTS],
-    /// Of the registers that are read after their block, with their places: words, and columns of floats.
+    /// Registers that are read after their block: indexes of words and of float columns, with identities.
     pub(crate) words: Vec<(u32, u64)>,
     pub(crate) floats: Vec<(u32, u64)>,
-    /// Of the formulas with instances of their own.
+    /// Identities of the formulas with instances of their own.
     pub(crate) inner: Vec<u64>,
 }
 
@@ -28,7 +28,7 @@ impl Inventory {
         for (instruction, &identity) in section.instructions.iter().zip(&section.identities) {
             own.add(instruction, identity);
         }
-        // An instruction may have two places in a list, and nodes that say the same are distinguished by their order.
+        // An instruction may have two places in a list, and equal nodes are distinguished by their order.
         own.lists.iter_mut().chain([&mut own.inner]).for_each(|list| distinguish(list));
         if section.time_points == TimePoints::Dense {
             own.add_registers(section);
@@ -36,7 +36,7 @@ impl Inventory {
         own
     }
 
-    /// Names nothing that a section keeps.
+    /// An inventory in which no state has an identity.
     pub(crate) fn blank(section: &Section) -> Inventory {
         Inventory {
             inner: vec![UNIDENTIFIED; section.inner.len()],
@@ -45,7 +45,7 @@ impl Inventory {
         }
     }
 
-    /// Adds what is still read of the last row of a block: of the span after it.
+    /// Adds the registers of the last row that are still read afterwards: those of the interval after it.
     fn add_registers(&mut self, section: &Section) {
         let formulas = section.formulas.iter().map(|truth| truth.after);
         let formulas = formulas.flat_map(|bounds| [bounds.certain, bounds.possible]);
@@ -70,7 +70,7 @@ impl Inventory {
         &self.lists[list as usize]
     }
 
-    /// Whether another section keeps all that this one does.
+    /// Whether another section has all states of this one.
     pub(crate) fn is_within(&self, other: &Inventory) -> bool {
         let lists = self.lists.iter().zip(&other.lists).chain([(&self.inner, &other.inner)]);
         lists.into_iter().all(|(own, other)| {
@@ -88,7 +88,7 @@ impl Inventory {
         instruction.for_each_state(|list, at| self.put(list, at, identity));
     }
 
-    /// Names a place of a list.
+    /// Sets the identity of a place in a list.
     pub(crate) fn put(&mut self, list: List, at: u32, identity: u64) {
         if let Some(place) = self.lists[list as usize].get_mut(at as usize) {
             *place = identity;
@@ -97,7 +97,7 @@ impl Inventory {
 }
 
 impl I {
-    /// Calls `put` with each place in a list of states that it keeps.
+    /// Calls `put` with each list and index of a state that the instruction owns.
     pub(crate) fn for_each_state(&self, mut put: impl FnMut(List, u32)) {
         match *self {
             I::HeldBool { state, .. }
@@ -136,7 +136,7 @@ impl I {
         }
     }
 
-    /// The column of floats that it writes.
+    /// The column of floats that the instruction writes.
     fn float_column(&self) -> Option<u32> {
         match *self {
             I::MachineFloat { out, .. }
@@ -160,7 +160,7 @@ impl I {
     }
 }
 
-/// Makes equal identities of a list different, by their order.
+/// Makes equal identities of a list distinct, by their order.
 fn distinguish(list: &mut [u64]) {
     let mut seen: HashMap<u64, u64> = HashMap::new();
     for identity in list.iter_mut().filter(|identity| **identity != UNIDENTIFIED) {
@@ -170,7 +170,7 @@ fn distinguish(list: &mut [u64]) {
     }
 }
 
-/// Takes over what is named in both of two lists; names are places with identities.
+/// Copies the values whose identities occur in both lists of `(index, identity)`.
 pub(crate) fn take_named<T: Clone>(own: &mut [T], names: &[(u32, u64)], other: &[T], others: &[(u32, u64)]) {
     let others: HashMap<u64, u32> = others.iter().map(|(place, identity)| (*identity, *place)).collect();
     for (place, identity) in names {
@@ -181,13 +181,13 @@ pub(crate) fn take_named<T: Clone>(own: &mut [T], names: &[(u32, u64)], other: &
     }
 }
 
-/// What a section keeps of its nodes and of its properties.
+/// Identities of the states and properties of a section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outline {
     pub(crate) inventory: Inventory,
-    /// The properties by their positions, in the order of the section.
+    /// Indexes of the properties, in the order of the section.
     pub(crate) properties: Vec<u32>,
-    /// Those that look ahead, each with what it waits for.
+    /// The properties with future operators, and the identity of each plan.
     pub(crate) futures: Vec<(u32, u64)>,
     pub(crate) robust_futures: Vec<(u32, u64)>,
     /// The premises by property and number.
@@ -212,18 +212,18 @@ impl Outline {
         }
     }
 
-    /// All properties, by their positions.
+    /// Indexes of all properties.
     pub(crate) fn all_properties(&self) -> impl Iterator<Item = u32> + '_ {
         let ahead = self.futures.iter().chain(&self.robust_futures).map(|(property, _)| *property);
         self.properties.iter().copied().chain(ahead)
     }
 
-    /// Numbers of its properties under which they are found from another program; 0 is none.
+    /// Numbers that identify properties in another program; 0 is none.
     pub(crate) fn numbers(&self, properties: &[u32]) -> Vec<u64> {
         properties.iter().map(|property| u64::from(*property) + 1).collect()
     }
 
-    /// The same of properties that look ahead.
+    /// The same for properties with future operators.
     pub(crate) fn numbers_ahead(&self, properties: &[(u32, u64)]) -> Vec<u64> {
         properties.iter().map(|(property, identity)| number(*property, *identity)).collect()
     }
@@ -233,7 +233,7 @@ fn number(property: u32, ahead: u64) -> u64 {
     ahead.rotate_left(17).wrapping_add(u64::from(property) + 1)
 }
 
-/// For every property of a program its position in another one, if it continues from there.
+/// Index of each property in the program that it continues from, if it does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins(pub(crate) Vec<Option<u32>>);
 
@@ -242,7 +242,7 @@ impl Origins {
         self.0.get(property as usize).copied().flatten()
     }
 
-    /// The numbers of properties in the other program; see [`Outline::numbers`].
+    /// The numbers of properties in the other program: see [`Outline::numbers`].
     pub(crate) fn of(&self, properties: &[u32]) -> Vec<u64> {
         properties
             .iter()
@@ -250,7 +250,7 @@ impl Origins {
             .collect()
     }
 
-    /// The same of properties that look ahead.
+    /// The same for properties with future operators.
     pub(crate) fn of_ahead(&self, properties: &[(u32, u64)]) -> Vec<u64> {
         let of = |(property, ahead): &(u32, u64)| {
             self.get(*property).map_or(UNIDENTIFIED, |of| number(of, *ahead))

@@ -1,4 +1,4 @@
-//! How much a monitor remembers.
+//! Memory demand of a monitor.
 
 use rondel_event::Value;
 
@@ -8,29 +8,29 @@ use crate::ir::instruction::Instruction;
 use crate::machine::{MachinePlan, MachineState};
 use crate::ops::once::{Recently, TimedRecently};
 
-/// What is kept for properties that are evaluated together, from one event to the next.
+/// Memory that properties of one section keep between events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The properties, by their positions.
+    /// Indexes of the properties.
     pub properties: Vec<u32>,
-    /// Whether they are divided by key; then the rest is said of one instance.
+    /// Whether they have parameters; the other fields then refer to one instance.
     pub by_key: bool,
-    /// How many bytes are there in any case.
+    /// Fixed size, in bytes.
     pub bytes: usize,
-    /// How many texts there are beside, keys included.
+    /// Number of texts in addition, including parameters.
     pub texts: usize,
-    /// How many queues there are beside: they have something in them while it counts.
+    /// Number of queues in addition, of variable size.
     pub queues: usize,
-    /// How many formulas with quantifiers there are beside: each keeps tables of the values that count.
+    /// Number of quantified formulas in addition, each with tables of tuples.
     pub quantified: usize,
-    /// How many bytes there are beside for each value, where formulas with quantifiers are evaluated by value.
+    /// Bytes in addition per value, of quantified formulas that are evaluated by value.
     pub by_value: usize,
-    /// Whether something can change between two events, as a time runs out.
+    /// Whether a verdict can change between events, when a bound expires.
     pub changes_alone: bool,
 }
 
 impl Section {
-    /// What a monitor keeps of it.
+    /// The memory of this section in a monitor.
     pub(crate) fn memory(&self) -> Memory {
         let State { bits, recently, timed_recently, machines, values, .. } = &self.initial;
         let pairs = values.held_ints.len()
@@ -42,13 +42,13 @@ impl Section {
             + recently.len() * size_of::<Recently>()
             + timed_recently.len() * size_of::<TimedRecently>()
             + machines.iter().map(of_machine).sum::<usize>();
-        // A scout remembers the same fields once more.
+        // The section ahead keeps the same fields a second time.
         let scout = self.scout.as_ref().map_or(0, |scout| scout.memory().bytes);
         let linear = self.linear.as_ref().map_or(0, |plan| plan.bytes());
         Memory { bytes: bytes + scout + linear, ..self.memory_beside() }
     }
 
-    /// The same without the bytes that are there in any case.
+    /// The memory except its fixed size.
     pub(crate) fn memory_beside(&self) -> Memory {
         let State { delays, timed_since, ranges, relations, values, .. } = &self.initial;
         let robust = values.robust_since.len() + values.robust_dense.len() + values.robust_once.len();
@@ -86,7 +86,7 @@ impl Section {
     }
 }
 
-/// What a machine takes, in bytes.
+/// Size of a machine's state, in bytes.
 pub(crate) fn of_machine(machine: &MachineState) -> usize {
     size_of::<MachineState>() + machine.place.variables.len() * size_of::<Option<Value>>()
 }

@@ -1,4 +1,4 @@
-//! The interpreter: sections, which are lists of instructions with their state, run over rows that follow each other.
+//! The interpreter: runs the instructions of a section, with their state, over consecutive rows.
 
 pub(crate) mod inner;
 pub(crate) mod inventory;

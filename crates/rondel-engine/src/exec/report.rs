@@ -1,56 +1,57 @@
 use rondel_event::{Block, Rows, Timestamp, Value, Verdict};
 
-/// A verdict that a monitor has given.
+/// A verdict of a property at a time point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// The property, by its position.
+    /// Index of the property.
     pub property: u32,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the verdict is another than the one before it of the same property (and the same key). The
-    /// first one always counts as changed.
+    /// Whether the verdict differs from the one before of the same property (and instance). True for the
+    /// first one.
     pub changed: bool,
-    /// Whether the property is divided by key, and inconclusive here in an instance that was decided before.
+    /// Whether an instance is inconclusive here that was decided before.
     pub lapsed: bool,
-    /// The row of the event that it was given at. Otherwise time itself brought it, or it was as good as given at an event
-    /// before.
+    /// Row of the event at which the verdict was emitted; none if time alone decided it, or if it was due
+    /// before the event.
     pub row: Option<u8>,
-    /// The number of the event that it was given at, among all that the monitor took; of a verdict that time
-    /// brought, the number of the event before it.
+    /// Number of the event, among all that the monitor received, at or after which the verdict was emitted.
     pub step: u64,
-    /// Whether it was given at an event.
+    /// Whether the verdict was emitted at an event.
     pub at_event: bool,
-    /// When it became certain.
+    /// Time at which the verdict became certain.
     pub time: Timestamp,
-    /// The time that it is about, where that is another: of properties with operators of the future.
+    /// Time that the verdict refers to, if different: of properties with future operators.
     pub about: Option<Timestamp>,
-    /// In dense time, whether it is about what follows right after that time, and not about the time itself.
+    /// In dense time, whether the verdict refers to the open interval after that time instead of the time
+    /// itself.
     pub after: bool,
-    /// Where steps are counted, how many of them before the one that it was given at the one is that it is about.
+    /// In discrete time, number of steps from the one that the verdict refers to up to the one that decided
+    /// it.
     pub back: u64,
-    /// How far from being violated the property is, where that is asked for and known.
+    /// Robustness, if requested and known.
     pub robustness: Option<f64>,
-    /// Whether it is inconclusive because messages were not seen; it may have been so without that, too.
+    /// The state of withholding: an inconclusive verdict because of missed messages; it may be
+    /// well.
     pub withheld: Withheld,
-    /// The key of its instance, where the property is divided by key: see [`Monitor::key`](crate::Monitor::key).
+    /// The parameters of the instance: see [`Monitor::key`](crate::Monitor::key).
     pub key: Option<ReportKey>,
-    /// Its place among the reports of one call.
+    /// Sort key among the reports of one call.
     pub(crate) order: u32,
 }
 
-/// Whether a verdict was withheld, as messages were not seen.
+/// State of withholding: missed messages make a verdict inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
-    /// It was not.
+    /// Not withheld.
     No,
-    /// It was.
+    /// Withheld.
     Yes,
-    /// It was, from right after the last event or the time that had passed: the time of the report is the nanosecond
-    /// behind that.
+    /// Withheld from right after the last event or time on: the time of the report is one nanosecond later.
     FromNow,
 }
 
-/// Where the key of an instance is, among those of the reports of one call.
+/// Position of an instance's parameters in the [`ReportKeys`] of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportKey {
     pub(crate) start: u32,
@@ -59,75 +60,74 @@ pub struct ReportKey {
 }
 
 impl ReportKey {
-    /// Where a key has not been written yet.
+    /// Placeholder before the parameters are written.
     pub(crate) const NONE: ReportKey = ReportKey { start: 0, len: 0, slice: 0 };
 }
 
-/// The keys of the reports of one call as the words that they are compared by. Values are made of those that
-/// somebody asks for: most reports are only counted.
+/// Parameters of the reports of one call, as words. Values are built on request only, since most reports are
+/// merely counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReportKeys {
-    /// The slice that is telling.
+    /// Index of the slice that is emitting.
     pub(crate) slice: u32,
     pub(crate) words: Vec<u64>,
 }
 
 impl ReportKeys {
-    /// Adds a key, which `write` appends.
+    /// Appends the parameters that `write` adds.
     pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u64>)) -> ReportKey {
         let start = self.words.len() as u32;
         write(&mut self.words);
         ReportKey { start, len: self.words.len() as u32 - start, slice: self.slice }
     }
 
-    /// The words of a key.
+    /// The words of an instance's parameters.
     pub(crate) fn of(&self, key: ReportKey) -> &[u64] {
         self.words.get(key.start as usize..(key.start + key.len) as usize).unwrap_or(&[])
     }
 }
 
-/// A division by key: how it is at the moment.
+/// Statistics of a `for each`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceStatus<'a> {
-    /// The properties that are divided so, by their positions.
+    /// Indexes of its properties.
     pub properties: &'a [u32],
-    /// How many instances there are.
+    /// Number of instances.
     pub instances: u64,
-    /// How many bytes they take.
+    /// Memory of the instances, in bytes.
     pub bytes: usize,
-    /// How many events have been left out because they had no key, or one of another type.
+    /// Number of events dropped because a parameter was missing or had another type.
     pub unkeyed: u64,
-    /// How many of them in this run were events of instances of a topic, such as a missed deadline.
+    /// Number of these, in this run, that were topic events such as a missed deadline.
     pub unnamed: u64,
-    /// How many events have been left out because there were as many instances as allowed.
+    /// Number of events dropped because of the limit of instances.
     pub refused: u64,
-    /// The key of the first of those.
+    /// The parameters of the first event dropped because of the limit.
     pub first_refused: Option<&'a [Value]>,
-    /// The limit in bytes, if the first of those was left out because of it.
+    /// The limit in bytes, if that event was dropped because of it.
     pub full: Option<usize>,
-    /// How many events have been left out in this run because their key was longer than 64 KiB.
+    /// Number of events dropped in this run because their parameters exceed 64 KiB.
     pub too_long: u64,
-    /// Whether elements of messages are events of instances.
+    /// Whether a parameter ranges over elements of messages.
     pub of_elements: bool,
-    /// How many elements of messages have been left out in this run because a later element had their name.
+    /// Number of elements dropped in this run because a later element of the message has the same name.
     pub repeated: u64,
-    /// How many messages in this run had parallel arrays of other lengths than that of the names.
+    /// Number of messages in this run whose arrays differ in length from that of the names.
     pub unequal: u64,
-    /// The number of names, and of the elements of the other array, in the first of them.
+    /// Number of names and of elements of the other array, in the first of these messages.
     pub first_unequal: Option<[u64; 2]>,
 }
 
-/// The verdicts of one property at some rows.
+/// The verdicts of a property in some rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The rows where it is satisfied.
+    /// Rows in which the property is satisfied.
     pub(crate) satisfied: Rows,
-    /// The rows where it is violated. Rows in neither set are inconclusive.
+    /// Rows in which it is violated; it is inconclusive in all others.
     pub(crate) violated: Rows,
-    /// The rows where the verdict is another than at the moment before. At the very first it always
-    /// counts as changed.
+    /// Rows in which the verdict differs from that of the time point before. True at the first one.
     pub(crate) changed: Rows,
-    /// The rows where an instance is inconclusive that was decided at the moment before.
+    /// Rows in which an instance is inconclusive that was decided at the time point before.
     pub(crate) lapsed: Rows,
 }
 
@@ -145,9 +145,9 @@ impl Outcome {
     }
 }
 
-/// Adds a report for every property and row in `rows` where its verdict has changed, and for all that `every` has for
-/// the number of the property: in the order of the rows and, in one row, of the properties. Costs what there are properties and reports; the
-/// properties are not asked for every row again.
+/// Appends a report for each property and row whose verdict has changed or that `every` returns for the
+/// property, sorted by row, then property. Takes time proportional to the number of properties and reports,
+/// not to properties times rows.
 pub(crate) fn in_order<'a>(
     outcomes: impl Iterator<Item = (u32, &'a Outcome)> + Clone,
     every: impl Fn(u32) -> Rows,
@@ -165,8 +165,8 @@ pub(crate) fn in_order<'a>(
     if any == 0 {
         return;
     }
-    // Where there are few, or most have something to say, each is asked in every row: that writes in order, which
-    // memory likes better.
+    // With few properties, or many reports, checking each property in each row is faster: it writes in memory
+    // order.
     if count <= 8 || total * 8 > count * any.count_ones() as usize {
         while any != 0 {
             let row = any.trailing_zeros() as usize;
@@ -184,7 +184,7 @@ pub(crate) fn in_order<'a>(
             wanted &= wanted - 1;
         }
     }
-    // From counts to the places where each row begins.
+    // Turns counts into the start of each row.
     let mut end = reports.len();
     for next in &mut next {
         (*next, end) = (end, end + *next);

@@ -1,4 +1,4 @@
-//! The instructions of a section run over rows that follow each other.
+//! Runs the instructions of a section over consecutive rows.
 
 use rondel_event::{Rows, Slot, TopicId};
 
@@ -25,7 +25,7 @@ use crate::ops::words;
 use crate::relation::source::Reading;
 use crate::relation::state::RelationState;
 
-/// What a block is evaluated with.
+/// The inputs of the evaluation of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Step<'a> {
     pub(crate) section: &'a Section,
@@ -34,8 +34,8 @@ pub(crate) struct Step<'a> {
     pub(crate) lines: &'a [LineRows],
 }
 
-/// What the loop works on, as slices: were they reached through vectors, each would have to be
-/// looked up again after every word that is written.
+/// State and registers as slices: through vectors, each access would load the pointer again after every write
+/// of a word.
 pub(crate) struct Frame<'a> {
     step: Step<'a>,
     words: &'a mut [Rows],
@@ -85,14 +85,14 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Runs instructions, the first of which computes the word `first`.
+    /// Runs instructions; the first one computes the word `first`.
     #[inline(always)]
     pub(crate) fn run(&mut self, instructions: &[Instruction], first: usize) {
         let len = self.step.view.len;
         let mut next = 0;
         while let Some(instruction) = instructions.get(next) {
-            // Sorts that are many and take no longer than a jump have loops of their own: nearly all of their
-            // instructions follow each other, and what such a loop needs stays in registers.
+            // Kinds that are frequent and as cheap as the jump itself have inner loops: their instructions
+            // are mostly adjacent, and such a loop keeps its data in registers of the processor.
             match instruction {
                 Instruction::And { .. } => {
                     let words = &mut *self.words;
@@ -135,7 +135,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The word of an instruction that has no loop of its own; its column, if it has one, is written.
+    /// Evaluates an instruction without an inner loop: returns its word, and writes its column if it has one.
     #[inline(always)]
     fn evaluate(&mut self, instruction: &Instruction) -> Rows {
         let RowView { block, len, rows, position, .. } = self.step.view;
@@ -187,7 +187,7 @@ impl<'a> Frame<'a> {
             | Instruction::MachineTruth { .. }
             | Instruction::Quantified { .. }
             | Instruction::ByValue { .. } => self.longer(instruction),
-            // What works on columns costs more than a call, and stays out of this loop.
+            // Instructions on columns cost more than a call and would bloat this loop.
             _ => values::evaluate(
                 instruction,
                 (self.step.section, self.step.view),
@@ -198,7 +198,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The instructions that take longer than a call.
+    /// Evaluates the instructions that cost more than a call.
     #[inline(never)]
     fn longer(&mut self, instruction: &Instruction) -> Rows {
         let row_times = self.step.view.row_times;
@@ -265,7 +265,7 @@ impl<'a> Frame<'a> {
                 self.seconds[second as usize] = possible;
                 certain
             }
-            // The loop computes the others.
+            // All other instructions are evaluated by the loop.
             _ => 0,
         }
     }
@@ -282,7 +282,7 @@ impl<'a> Frame<'a> {
         out.at
     }
 
-    /// The truth that a time is so long ago at most.
+    /// The truth that a time is at most `span` ago.
     fn lasting(&mut self, x: u32, state: u32, second: u32) -> Rows {
         let Lasting { known, span } = self.step.section.lasting[state as usize];
         let known = known.read(self.words);
@@ -299,10 +299,11 @@ impl<'a> Frame<'a> {
         out.at
     }
 
-    /// Where a line has a sign. Between the rows of the block it goes on as after the one before.
+    /// The truth that a linear form has a sign. Rows between the rows of the block have the sign after the
+    /// one before.
     fn line(&mut self, line: u32, sign: u8, half: u8, state: u32) -> Rows {
         let Step { lines, view: RowView { events, len, .. }, .. } = self.step;
-        // Moments that time alone brings have none.
+        // Time points between events have no sign of their own.
         let LineRows { at, after } = lines.get(line as usize).copied().unwrap_or_default();
         let bit = &mut self.bits[state as usize];
         let sign = usize::from(sign);
@@ -311,7 +312,7 @@ impl<'a> Frame<'a> {
         if half == 1 { out } else { self.step.view.of_events(at[sign]) & events | out & !events }
     }
 
-    /// A column of a chain.
+    /// Writes a column of a chain. Returns the rows in which it is known.
     fn chain(&mut self, chain: u32, column: ChainColumn, state: u32, out: u32) -> Rows {
         let Step { chains, view: RowView { events, len, .. }, .. } = self.step;
         let rows = chains.get(chain as usize);
@@ -329,7 +330,7 @@ impl<'a> Frame<'a> {
         known
     }
 
-    /// Takes a machine through the rows.
+    /// Steps a machine through the rows.
     #[inline(never)]
     fn machine(&mut self, machine: u32, out: u32) -> Rows {
         let Step { section, view: RowView { block, position, row_times, .. }, .. } = self.step;

@@ -1,4 +1,4 @@
-//! Properties that are evaluated together: one list of instructions, one kind of moments.
+//! Sections: properties that are evaluated together as one list of instructions over the same time points.
 
 use std::hash::{Hash, Hasher};
 
@@ -19,92 +19,93 @@ use crate::machine::MachinePlan;
 use crate::ops::window::WindowOperands;
 use crate::relation::source::Relation;
 
-/// What the moments of a section are.
+/// The time points of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimePoints {
-    /// The events, as they are in the blocks.
+    /// The events of the blocks.
     Events,
-    /// The events, and the times in between at which something changes by itself.
+    /// The events, and the times in between at which a truth or value changes.
     Dense,
 }
 
-/// Properties with the same moments, compiled: a list of instructions in which equal parts are computed
-/// once.
+/// Compiled properties with the same time points: a list of instructions, in which common subformulas are
+/// computed once.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) time_points: TimePoints,
-    /// Where it compares numbers that run straight between messages.
+    /// Set with linear interpolation.
     pub(crate) linear: Option<Box<LinearPlan>>,
-    /// The properties, by their positions in the specification.
+    /// Indexes of the properties in the specification.
     pub(crate) properties: Vec<u32>,
-    /// Their formulas, in the same order.
+    /// The formula of each of them.
     pub(crate) formulas: Vec<Truth>,
-    /// The properties with operators of the future.
+    /// The properties with future operators.
     pub(crate) futures: Vec<Future>,
-    /// Those whose robustness is asked for.
+    /// The properties with future operators and robustness.
     pub(crate) robust_futures: Vec<RobustFuture<Margin>>,
-    /// What is evaluated ahead of the rest, if anything is: see [`ranges`](crate::ops::ranges).
+    /// The section of the operators that are evaluated ahead of each block: see
+    /// [`ranges`](crate::ops::ranges).
     pub(crate) scout: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
-    /// For each of them what its node is known by in other programs.
+    /// The identity of the node of each instruction.
     pub(crate) identities: Vec<u64>,
-    /// The same of what each property that looks ahead waits for, without and with its robustness.
+    /// Identities of the properties with future operators, without and with robustness.
     pub(crate) ahead_identities: [Vec<u64>; 2],
-    /// How many instructions, at the front, compute the same for every block.
+    /// Number of leading instructions that compute the same words for every block.
     pub(crate) constant: usize,
-    /// The instructions that keep texts for the next block, those with later columns first.
+    /// The instructions that keep texts for the next block, in descending order of their columns.
     pub(crate) keeps_text: Vec<Instruction>,
     pub(crate) ints: Vec<i64>,
     pub(crate) floats: Vec<f64>,
-    /// The regular expressions.
+    /// The regular expressions of `matches`.
     pub(crate) patterns: Vec<Regex>,
-    /// The operands of the timed `since`.
+    /// Operands of timed `since` nodes.
     pub(crate) operands: Vec<[Halves; 2]>,
-    /// What the operators that last are known by.
+    /// Operands of [`Instruction::Lasting`].
     pub(crate) lasting: Vec<Lasting>,
     pub(crate) machines: Vec<MachinePlan>,
-    /// The operands of the windows.
+    /// Operands of windows.
     pub(crate) windows: Vec<WindowOperands>,
-    /// For every property its robustness, where it is asked for.
+    /// The robustness of each property, if requested.
     pub(crate) robust: Vec<Option<Margin>>,
-    /// Whether that is a number for any of them.
+    /// Whether the robustness of any property is a number.
     pub(crate) has_levels: bool,
-    /// The terms whose values are noted.
+    /// The terms whose values are recorded.
     pub(crate) terms: Vec<NotedTerm>,
-    /// The columns of dense robustness, each for both sides.
+    /// Columns of the operands of dense robustness, per half.
     pub(crate) robust_operands: Vec<[[u32; 2]; 2]>,
     pub(crate) relations: Vec<Relation>,
     pub(crate) inner: Vec<Box<dyn InnerPlan>>,
-    /// The premises of its properties.
+    /// The premises of the properties.
     pub(crate) premises: Vec<Premise>,
-    /// The operators whose changes between events matter.
+    /// The operators whose changes between events are time points.
     pub(crate) deadlines: Vec<Deadline>,
-    /// No sooner than so long after a moment something changes by itself because of it.
+    /// Shortest time from a time point to a change that it causes, in nanoseconds.
     pub(crate) shortest: u64,
-    /// Whether some of its machines may go round by themselves.
+    /// Whether a machine may repeat transitions without an event.
     pub(crate) repeats: bool,
-    /// Whether it asks for the times of events.
+    /// Whether any instruction reads the times of rows.
     pub(crate) reads_time: bool,
     /// The state before the first event.
     pub(crate) initial: State,
-    /// The registers that it needs.
+    /// Sizes of the registers.
     pub(crate) registers: RegisterPlan,
 }
 
 impl Section {
-    /// A hash of the instructions, in their order: with the same one, all that is kept has the same place.
+    /// A hash of the instructions in order. State of sections with equal layouts is interchangeable.
     pub(crate) fn layout(&self) -> u64 {
         let mut hasher = StableHasher::default();
         self.identities.hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Whether some of its properties look ahead.
+    /// Whether a property has future operators.
     pub(crate) fn looks_ahead(&self) -> bool {
         !self.futures.is_empty() || !self.robust_futures.is_empty()
     }
 
-    /// The columns of a block that it reads, and the topics.
+    /// The columns of a block and the topics that instructions read.
     pub(crate) fn reads(&self) -> (Vec<Slot>, Vec<TopicId>) {
         let (mut slots, mut topics) = (Vec::new(), Vec::new());
         let scout = self.scout.iter().flat_map(|scout| &scout.instructions);
@@ -126,18 +127,19 @@ impl Section {
         (slots, topics)
     }
 
-    /// Its properties: those of the past, then those that look ahead, first without and then with their robustness.
+    /// All properties: those about the past, then those with future operators, without and then with
+    /// robustness.
     pub(crate) fn all_properties(&self) -> impl Iterator<Item = u32> + '_ {
         self.properties.iter().copied().chain(self.properties_ahead().map(|(property, _)| property))
     }
 
-    /// Those that look ahead, and how they measure time.
+    /// The properties with future operators, and their time models.
     pub(crate) fn properties_ahead(&self) -> impl Iterator<Item = (u32, TimeModel)> + '_ {
         let robust = self.robust_futures.iter().map(|future| (future.property, future.plan.time));
         self.futures.iter().map(|future| (future.property, future.plan.time)).chain(robust)
     }
 
-    /// Whether one machine is all that time brings anything to.
+    /// Whether the only deadline is that of a single machine.
     pub(crate) fn is_one_machine(&self) -> bool {
         let is_machine = |deadline: &Deadline| matches!(deadline, Deadline::Machine(_));
         self.machines.len() == 1
@@ -150,22 +152,22 @@ impl Section {
             && !self.looks_ahead()
     }
 
-    /// Whether there are machines with which the trace must not end in any state.
+    /// Whether a machine has final states, so that the trace may end in a violation.
     pub(crate) fn has_obligations(&self) -> bool {
         self.machines.iter().any(|machine| !machine.finals.is_empty())
     }
 }
 
-/// A truth that lasts so long from the times in a column on.
+/// A truth that lasts for a distance from the times in a column on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lasting {
-    /// Where the column is known.
+    /// The rows in which the column has a value.
     pub(crate) known: Wire,
-    /// The distance.
+    /// The distance, on the doubled axis of [`timed`](crate::ops::timed).
     pub(crate) span: i64,
 }
 
-/// An operator that changes by itself, by the place of its state.
+/// An operator that can change between events; the number is the index of its state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deadline {
     Recently(u32),
@@ -177,17 +179,17 @@ pub(crate) enum Deadline {
     Robust(u32),
 }
 
-/// Where the robustness of a property is found.
+/// The source of a property's robustness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Margin {
-    /// It is infinite, as the verdict says.
+    /// Infinite, with the sign of the verdict.
     Truth,
-    /// For both sides the columns of the least and of the greatest that it can be.
+    /// Columns of the least and the greatest robustness, per half.
     Levels([[u32; 2]; 2]),
 }
 
 impl Margin {
-    /// The robustness of what has this verdict, if it is known, given the columns in a row.
+    /// The robustness for this verdict, if it is known; `levels` reads the columns in a row.
     pub(crate) fn robustness(
         self,
         verdict: Verdict,
@@ -201,7 +203,7 @@ impl Margin {
             },
             Margin::Levels(halves) => {
                 let [least, greatest] = levels(halves);
-                // Adding zero makes a negative zero a positive one.
+                // Adding zero turns a negative zero into a positive one.
                 (least == greatest).then_some(least + 0.0)
             }
         }

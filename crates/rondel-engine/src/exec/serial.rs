@@ -1,4 +1,4 @@
-//! A section that is evaluated over rows that follow each other: what it remembers, and what it says.
+//! Evaluation of a section over consecutive rows: state, registers and verdicts.
 
 mod saved;
 mod transfer;
@@ -36,77 +36,77 @@ use crate::relation::state::RelationState;
 pub(crate) use saved::SavedSerial;
 pub(crate) use transfer::Transfer;
 
-/// What a section remembers of the moments so far, and the registers that it computes with.
+/// State of a section after the time points so far, and its registers.
 #[derive(Clone, Debug)]
 pub(crate) struct Serial {
     pub(crate) state: State,
-    /// What is evaluated ahead of the rest; its ranges are here.
+    /// State of the section ahead, with its ranges.
     scout: Option<Box<Serial>>,
     registers: Registers,
-    /// The number of moments so far.
+    /// Number of time points so far.
     position: u64,
-    /// The time of the last moment; the first follows on nothing.
+    /// Time of the last time point; the minimum before the first.
     pub(crate) time: i64,
     last_row: u32,
-    /// For every property the last verdict: satisfied and violated as 0 or 1, both 1 before the
-    /// first, which is like no verdict.
+    /// Last verdict of each property: satisfied and violated as 0 or 1. Both are 1 before the first, which
+    /// equals no verdict.
     last: Vec<[u64; 2]>,
-    /// The same on the span after the last moment, which may turn out to be empty.
+    /// The verdicts on the interval after the last time point, which may turn out to be empty.
     last_after: Vec<[u64; 2]>,
-    /// For every property whose robustness is asked for the one that was told last, where every change of it is told.
+    /// Last emitted robustness of each property; used where every change is reported.
     levels: Vec<Option<f64>>,
-    /// What the properties that look ahead have pending.
+    /// Pending obligations of the properties with future operators.
     pub(crate) pending: Vec<Pending>,
-    /// The same of those whose robustness is asked for.
+    /// The same for properties with robustness.
     pub(crate) delayed: Vec<Delayed>,
-    /// The instances of the quantified formulas that are evaluated by value.
+    /// Instances of the quantified formulas that are evaluated by value.
     inner: Vec<Box<dyn Inner>>,
-    /// What is left of the section now that its fields are known; none where all of it is evaluated.
+    /// Specialised form of the section, while every field that it assumes known has a value.
     pub(crate) specialised: Option<Arc<Specialised>>,
-    /// After how many blocks it is settled next, and how many more after the time after that; 0 is never.
-    settles: [u64; 2],
-    /// The fields that were believed to be known, and then were not.
+    /// Number of blocks until the next specialisation, and the pause after it; 0 is never.
+    pauses: [u64; 2],
+    /// Fields that a specialisation assumed to be known and that lost their value.
     refuted: Vec<Slot>,
     pub(crate) unexercised: Unexercised,
-    /// What machines have brought by themselves since the last event.
+    /// Time points that machines caused since the last event.
     pub(crate) by_itself: ByItself,
-    /// The values of terms in the rows that were evaluated last.
+    /// Values of terms in the rows of the last evaluation.
     pub(crate) terms: Vec<RowValue>,
 }
 
-/// Moments that machines bring by themselves.
+/// Consecutive time points caused by machines, without an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ByItself {
-    moments: u32,
-    /// How many of the last of them nothing was reported at.
+    steps: u32,
+    /// Number of the last of them without a report.
     pub(crate) quiet: u32,
 }
 
-/// Rows of a block that are moments.
+/// Rows of a block to evaluate, each a time point.
 #[derive(Clone, Copy)]
 pub(crate) struct Rowed<'a> {
     pub(crate) block: &'a Block,
-    /// The first row.
+    /// First row.
     pub(crate) start: u32,
-    /// How many there are, at least 1.
+    /// Number of rows, at least 1.
     pub(crate) len: u32,
-    /// Which of them are events: rows of the block, in order. The others are moments that time brings.
+    /// Rows that are events, in the order of the block. The others are time points between events.
     pub(crate) events: Rows,
-    /// Their times, never going back; empty where nobody asks for them.
+    /// Times, non-decreasing; empty if no instruction reads them.
     pub(crate) times: &'a [i64],
-    /// What is measured of the chains, after each row of the block.
+    /// Measurements of chains after each row of the block.
     pub(crate) chains: &'a [ChainRows],
-    /// What the straight lines are in each row of the block.
+    /// Signs of the linear forms in each row of the block.
     pub(crate) lines: &'a [LineRows],
 }
 
 impl Serial {
-    /// Whether a moment was evaluated.
+    /// Whether a time point has been evaluated.
     pub(crate) fn has_begun(&self) -> bool {
         self.position > 0
     }
 
-    /// Before the first moment.
+    /// The state before the first time point.
     pub(crate) fn new(section: &Section, no_block: &Block) -> Serial {
         let mut serial = Serial {
             state: section.initial.clone(),
@@ -130,13 +130,13 @@ impl Serial {
                 .collect(),
             inner: section.inner.iter().map(|plan| plan.start(no_block)).collect(),
             specialised: None,
-            settles: if can_specialise(section) { [Serial::SETTLES; 2] } else { [0; 2] },
+            pauses: if can_specialise(section) { [Serial::FIRST_PAUSE; 2] } else { [0; 2] },
             refuted: Vec::new(),
             unexercised: Unexercised::all(section.premises.len()),
             by_itself: ByItself::default(),
             terms: Vec::new(),
         };
-        // They read no block; all rows are computed, for every block to come.
+        // Constants read no block and are computed for all rows, once for all blocks.
         let step = Step {
             section,
             view: RowView {
@@ -146,7 +146,7 @@ impl Serial {
                 len: Block::CAPACITY as u32,
                 rows: Rows::MAX,
                 position: 0,
-                moments: RowTimes { times: &[], before: 0 },
+                row_times: RowTimes { times: &[], before: 0 },
             },
             chains: &[],
             lines: &[],
@@ -156,35 +156,36 @@ impl Serial {
         serial
     }
 
-    /// After how many blocks a section is settled for the first time. From then on it is after four times as many:
-    /// settling takes as long as ten blocks, and most of what a section remembers comes to be the same early on.
-    const SETTLES: u64 = 2;
+    /// Number of blocks before the first specialisation; later pauses grow by a factor of four. Specialising
+    /// takes as long as ten blocks, and lower and upper truths mostly become equal early.
+    const FIRST_PAUSE: u64 = 2;
 
-    /// Settles the section if it is time to, and takes it back if a block does not hold to it.
+    /// Specialises the section when it is due, and reverts to the whole section if a block lacks a value that
+    /// was assumed.
     #[inline]
     fn specialise(&mut self, section: &Section, block: &Block) {
         if let Some(specialised) = self.specialised.take_if(|specialised| !specialised.holds_in(block)) {
             specialised.complete(&mut self.state);
             specialised.note_refuted(block, &mut self.refuted);
-            self.settles = [Serial::SETTLES; 2];
-        } else if self.settles[0] > 0 {
-            self.settles[0] -= 1;
-            if self.settles[0] == 0 {
-                self.settle_now(section, block);
+            self.pauses = [Serial::FIRST_PAUSE; 2];
+        } else if self.pauses[0] > 0 {
+            self.pauses[0] -= 1;
+            if self.pauses[0] == 0 {
+                self.specialise_now(section, block);
             }
         }
     }
 
     #[cold]
-    fn settle_now(&mut self, section: &Section, block: &Block) {
+    fn specialise_now(&mut self, section: &Section, block: &Block) {
         if let Some(specialised) = self.specialised.take() {
             specialised.complete(&mut self.state);
         }
         let specialised = specialise(section, &mut self.state, &self.refuted);
-        self.settles = [self.settles[1].saturating_mul(4); 2];
+        self.pauses = [self.pauses[1].saturating_mul(4); 2];
         if specialised.holds_in(block) {
             if !specialised.is_partial {
-                self.settles = [0; 2];
+                self.pauses = [0; 2];
             }
             self.specialised = Some(Arc::new(specialised));
         } else {
@@ -193,7 +194,7 @@ impl Serial {
         }
     }
 
-    /// The registers, with the constants in them.
+    /// The registers, with their constants.
     pub(crate) fn into_registers(self) -> Registers {
         self.registers
     }
@@ -213,7 +214,7 @@ impl Serial {
             len,
             rows: words::low(len.into()),
             position: self.position,
-            moments: RowTimes { times, before: self.time },
+            row_times: RowTimes { times, before: self.time },
         };
         let step = Step { section, view, chains, lines };
         Frame::new(step, &mut self.state, &mut self.inner, &mut self.registers)
@@ -225,8 +226,8 @@ impl Serial {
             let registers = (&self.registers.words[..], &self.registers.columns);
             terms::note((&section.terms, has_spans), registers, texts, view.rows, &mut self.terms);
         }
-        // A column refers only to buffers of earlier columns: from the last to the first, nothing
-        // is overwritten that is still to be copied.
+        // A column refers to buffers of earlier columns only. In descending order, no buffer is overwritten
+        // before it is copied.
         for &instruction in &section.keeps_text {
             values::keep_text(instruction, view, &self.registers.columns, &mut self.state.values);
         }
@@ -240,7 +241,8 @@ impl Serial {
         }
     }
 
-    /// Looks for the premises at the rows that were evaluated last, and on the spans before the last of them.
+    /// Looks for premises that are certainly true in the evaluated rows, and in the intervals before the last
+    /// of them.
     #[cold]
     fn look_for_premises(&mut self, section: &Section, len: u32, times: &[i64]) {
         let after = match section.time_points {
@@ -253,8 +255,7 @@ impl Serial {
         self.look_at(section, [words::low(len.into()), after]);
     }
 
-    /// Looks for the premises on the span after the last moment, now that it has turned out that there is time in
-    /// between.
+    /// Looks for premises in the interval after the last time point, now that it is known not to be empty.
     #[cold]
     fn look_in_span(&mut self, section: &Section) {
         if self.position > 0 {
@@ -268,7 +269,7 @@ impl Serial {
         self.unexercised.look(&section.premises, rows, |wire| found(wire).read(words));
     }
 
-    /// There is time after the last moment.
+    /// Notes that time has passed since the last time point.
     #[inline(always)]
     pub(crate) fn time_passes(&mut self, section: &Section) {
         if !self.unexercised.is_empty() {
@@ -276,8 +277,8 @@ impl Serial {
         }
     }
 
-    /// Adds the verdicts of the properties at the `len` rows that were evaluated last, and their positions:
-    /// of those that have changed anywhere, or of all.
+    /// Appends verdicts in the last `len` evaluated rows, with indexes of the properties: those that have
+    /// changed, or `all`.
     #[inline]
     pub(crate) fn outcomes_of_events(
         &mut self,
@@ -294,8 +295,8 @@ impl Serial {
             let TruthBounds { certain, possible } = truth.at;
             let satisfied = certain.read(words) & rows;
             let moved = satisfied ^ (satisfied << 1 | last[0]);
-            // Most have one truth: of those the other word is far away, and violated from the second row on where
-            // satisfied is not.
+            // Most truths are two-valued. Reading their other word would cost a cache miss, and violated is
+            // the complement of satisfied.
             let (violated, changed) = if certain == possible {
                 let violated = rows & !satisfied;
                 (violated, (moved | violated & 1 ^ last[1]) & rows)
@@ -310,9 +311,8 @@ impl Serial {
         }
     }
 
-    /// The verdicts of a property at the rows that were evaluated last, and on the spans that follow them,
-    /// given the rows whose time is that of the row before. Of the span after the last row nothing is said
-    /// yet: see [`Serial::span`].
+    /// The verdicts of a property in the evaluated rows and the intervals after them. `together`: rows with
+    /// the time of the row before. The interval after the last row is left to [`Serial::span`].
     #[inline(always)]
     pub(crate) fn outcomes(
         &mut self,
@@ -331,7 +331,7 @@ impl Serial {
         };
         let changed = now.0 ^ before(now.0, after.0, last[0], last_after[0])
             | now.1 ^ before(now.1, after.1, last[1], last_after[1]);
-        // Where there is a span: before a later row.
+        // An interval ends at a later row with a greater time.
         let spans = !together >> 1 & rows >> 1;
         *last = [words::last(now.0, len), words::last(now.1, len)];
         *last_after = [words::last(after.0, len), words::last(after.1, len)];
@@ -346,8 +346,8 @@ impl Serial {
         ]
     }
 
-    /// The verdict on the span after the last moment, if it is another there than at that moment, now that
-    /// it has turned out that there is time in between. Says so once.
+    /// The verdict on the interval after the last time point, if it differs from the one at that point.
+    /// Called once the interval is known not to be empty; returned once.
     #[inline(always)]
     pub(crate) fn span(&mut self, property: usize) -> Option<Verdict> {
         let (last, [satisfied, violated]) = (&mut self.last[property], self.last_after[property]);
@@ -362,7 +362,7 @@ impl Serial {
         })
     }
 
-    /// The verdict of a property at the last moment.
+    /// The verdict of a property at the last time point.
     pub(crate) fn last_verdict(&self, property: usize) -> Verdict {
         match self.last.get(property) {
             Some([1, 0]) => Verdict::Satisfied,
@@ -371,17 +371,17 @@ impl Serial {
         }
     }
 
-    /// Whether the last verdict of a property is that it is inconclusive.
+    /// Whether the last verdict of a property is inconclusive.
     pub(crate) fn was_inconclusive(&self, property: usize) -> bool {
         self.last.get(property).is_some_and(|last| *last == [0, 0])
     }
 
-    /// Whether any property is another on the span after the last moment.
+    /// Whether the verdict of any property differs on the interval after the last time point.
     pub(crate) fn has_span(&self) -> bool {
         self.last != self.last_after
     }
 
-    /// The rails of a truth at the rows that were evaluated last.
+    /// The lower and upper truth in the evaluated rows.
     pub(crate) fn words(&self, TruthBounds { certain, possible }: TruthBounds) -> [Rows; 2] {
         [certain.read(&self.registers.words), possible.read(&self.registers.words)]
     }
@@ -392,8 +392,8 @@ impl Serial {
         (certain.read(words) & rows, !possible.read(words) & rows)
     }
 
-    /// The robustness of a property in a row that was evaluated last, at it (side 0) or on the span that
-    /// follows (side 1), where it is asked for, and known.
+    /// The robustness of a property in an evaluated row, at it (half 0) or on the interval after it (half 1),
+    /// if requested and known.
     #[inline]
     pub(crate) fn robustness(
         &self,
@@ -409,8 +409,7 @@ impl Serial {
         })
     }
 
-    /// The least robustness of a property in the rows that were evaluated last, so many from the first: of those in which it
-    /// has levels that are known.
+    /// The least known robustness of a property in the first `rows` evaluated rows.
     pub(crate) fn least_level(&self, section: &Section, property: usize, rows: usize) -> Option<f64> {
         let Margin::Levels([halves, _]) = section.robust[property]? else { return None };
         let columns = halves.map(|column| &self.registers.columns.floats[column as usize]);
@@ -420,17 +419,17 @@ impl Serial {
             is_known |= knows;
             lowest = if knows && *least < lowest { *least } else { lowest };
         }
-        // Adding zero makes a negative zero a positive one.
+        // Adding zero turns a negative zero into a positive one.
         is_known.then_some(lowest + 0.0)
     }
 
-    /// Takes note that a robustness is told. Whether it is another than the one that was told last.
+    /// Records an emitted robustness. Returns whether it differs from the last one.
     #[inline]
-    pub(crate) fn tells(&mut self, property: usize, level: Option<f64>) -> bool {
+    pub(crate) fn note_level(&mut self, property: usize, level: Option<f64>) -> bool {
         std::mem::replace(&mut self.levels[property], level) != level
     }
 
-    /// Whether the robustness of a property is another on the span after the last moment than the one told last.
+    /// Whether the robustness on the interval after the last time point differs from the last emitted one.
     pub(crate) fn moves(&self, section: &Section, property: usize) -> bool {
         let Some(Margin::Levels(_)) = section.robust[property].filter(|_| self.time != i64::MIN) else {
             return false;
@@ -439,18 +438,17 @@ impl Serial {
         level != self.levels[property]
     }
 
-    /// Whether and by how much something holds in a row that was evaluated last, at it (side 0) or on the span that
-    /// follows (side 1).
+    /// Truth and robustness in an evaluated row, at it (half 0) or on the interval after it (half 1).
     pub(crate) fn levels(&self, past: &(Truth, Margin), row: usize, half: usize) -> Levels {
         levels(&self.registers, past, row, half)
     }
 
-    /// The row that was evaluated last.
+    /// The last evaluated row.
     pub(crate) fn last_row(&self) -> usize {
         self.last_row as usize
     }
 
-    /// When something changes by itself that matters, if it does.
+    /// Time of the next change between events that matters, if any.
     pub(crate) fn next_deadline(&self, section: &Section) -> Option<i64> {
         let next = |deadline: &Deadline| match *deadline {
             Deadline::Recently(state) => self.state.timed_recently[state as usize].next_change(self.time),
@@ -472,8 +470,8 @@ impl Serial {
         section.deadlines.iter().filter_map(next).min()
     }
 
-    /// Counts a moment at `due` if a machine brings it by itself. After too many the machine is to leap, up to
-    /// `until`.
+    /// Counts a time point at `due` if a machine causes it. Beyond the limit, makes the machine leap to
+    /// `until` at most.
     pub(crate) fn count_by_itself(&mut self, section: &Section, due: i64, until: i64) {
         let (time, is_one) = (self.time, section.is_one_machine());
         let machines = section.machines.iter().zip(&mut self.state.machines);
@@ -484,27 +482,27 @@ impl Serial {
         if due.peek().is_none() {
             return;
         }
-        let ByItself { moments, quiet } = &mut self.by_itself;
-        *moments = moments.saturating_add(1);
-        if *moments >= leap::LIMIT {
+        let ByItself { steps, quiet } = &mut self.by_itself;
+        *steps = steps.saturating_add(1);
+        if *steps >= leap::LIMIT {
             let is_quiet = is_one && *quiet >= leap::LIMIT / 2;
-            let is_last = *moments / leap::LIMIT > section.machines.len() as u32;
+            let is_last = *steps / leap::LIMIT > section.machines.len() as u32;
             due.for_each(|(_, state)| state.request = Some(Request { until, is_quiet, is_last }));
         }
     }
 
-    /// How often machines were not followed.
+    /// Number of leaps: spans over which machines were not stepped.
     pub(crate) fn leaps(&self) -> u64 {
         self.state.machines.iter().map(|machine| machine.leaps).fold(0, u64::saturating_add)
     }
 
-    /// The same, with what has been looked ahead of.
+    /// Time of the next change, including those of operators that are evaluated ahead.
     pub(crate) fn next_change(&self, section: &Section) -> Option<i64> {
         let looked_ahead = self.state.ranges.iter().filter_map(|ranges| ranges.next_change(self.time)).min();
         self.next_deadline(section).into_iter().chain(looked_ahead).min()
     }
 
-    /// Looks ahead at events, which this one will see with [`Serial::run`] afterwards.
+    /// Evaluates operators ahead of events that [`Serial::run`] receives afterwards.
     pub(crate) fn look_ahead(&mut self, section: &Section, rowed: Rowed<'_>) {
         if let (Some(scout), Some(scouting)) = (&mut self.scout, &section.scout) {
             std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
@@ -513,12 +511,13 @@ impl Serial {
         }
     }
 
-    /// Adds the moments after the last one, up to `until`, that looking ahead has shown.
+    /// Appends the times after the last time point, up to `until`, at which an operator evaluated ahead
+    /// changes.
     pub(crate) fn change_times(&self, until: i64, out: &mut Vec<i64>) {
         self.state.ranges.iter().for_each(|ranges| ranges.change_times(self.time, until, out));
     }
 
-    /// How many samples there was no room for.
+    /// Number of samples dropped for lack of room.
     pub(crate) fn dropped_samples(&self) -> u64 {
         let ValueState { windows, robust_once, robust_since, robust_dense, .. } = &self.state.values;
         let samples = windows.iter().map(Window::dropped);
@@ -527,7 +526,7 @@ impl Serial {
         samples.chain(robust).chain(robust_dense.iter().map(robust::DenseSince::dropped)).sum()
     }
 
-    /// The longest queue of any bounded operator.
+    /// Length of the longest queue of a bounded operator.
     pub(crate) fn longest_queue(&self) -> usize {
         let State { delays, timed_since, ranges, relations, .. } = &self.state;
         let timed = timed_since.iter().map(TimedSince::kept).chain(ranges.iter().map(Ranges::kept));
@@ -538,7 +537,7 @@ impl Serial {
     }
 }
 
-/// Whether and by how much something holds in a row of registers, at it (side 0) or on the span that follows (side 1).
+/// Truth and robustness in a row of registers, at it (half 0) or on the interval after it (half 1).
 pub(crate) fn levels(
     registers: &Registers,
     (truth, margin): &(Truth, Margin),

@@ -1,15 +1,15 @@
-//! A section once the fields that it reads are known.
+//! Specialised form of a section, valid while every field it reads has a value.
 //!
-//! Kleene's logic has two rails for each truth, as a field may be unknown. Most fields are unknown only until their
-//! first message; from then on both rails compute the same, as soon as what they remember is the same too. So a section
-//! is *settled* while it runs: of instructions that compute the same from here on, one is left, and those that have
-//! become constant are left out. That is right for as long as no message brings a field without its value, which is
-//! asked of every block beforehand. When one does, what was left out remembers what the other remembers, and the
-//! section runs as it stands again. A field that did so once is not believed again: it stays on two rails, and
-//! everything else is settled anew.
+//! Three-valued logic takes a lower and an upper truth for each formula, since fields may be unknown. Most
+//! fields are unknown only before their first message. From then on both truths are computed alike, once
+//! their state is equal. So a running section is *specialised*: of instructions that compute the same from
+//! now on, one is kept, and instructions that have become constant are removed. This holds until a message
+//! carries a field without a value, which is checked before every block. Then the state of removed
+//! instructions is copied from the kept ones, and the whole section runs again. The next specialisation no
+//! longer assumes that this field is known.
 //!
-//! An instruction says the same as another if it does the same to words that are the same, and remembers the same. So
-//! one pass from the first to the last finds them, each by what is found of its operands.
+//! Two instructions are equal if they have the same operation, equal operands and equal state, so a single
+//! pass in order of evaluation finds them.
 
 use std::collections::HashMap;
 
@@ -21,24 +21,24 @@ use crate::ir::instruction::Instruction;
 use crate::ir::truth::{Truth, TruthBounds};
 use crate::ir::wire::{NodeId, Wire};
 
-/// The part of a section that is left.
+/// The specialised form of a section.
 #[derive(Debug)]
 pub(crate) struct Specialised {
-    /// They compute the words after the constants, and have the columns and the state that they have in the section.
+    /// Instructions after the constants. Columns and states have the indexes of the section.
     pub(crate) instructions: Vec<Instruction>,
     /// The formulas of the properties.
     pub(crate) formulas: Vec<Truth>,
-    /// For every instruction of the section, where its word is found.
+    /// For every instruction of the section, the wire that replaces its word.
     words: Vec<Wire>,
-    /// The fields that are believed to be known from here on.
+    /// The fields that are assumed to be known.
     assumed: Vec<Slot>,
-    /// What remembers as another does.
+    /// The states of removed instructions.
     mirrors: Vec<Mirror>,
-    /// Whether settling again later may leave less.
+    /// Whether a later specialisation may remove more.
     pub(crate) is_partial: bool,
 }
 
-/// A state that is as another one of the same kind.
+/// A state that equals another one of the same kind; `of` is the index of the one that is kept up to date.
 #[derive(Clone, Copy, Debug)]
 enum Mirror {
     Bit {
@@ -61,18 +61,18 @@ enum Mirror {
 }
 
 impl Specialised {
-    /// Whether no message of a block brings a field without its value that is believed to have one.
+    /// Whether every message of a block has values for the assumed fields.
     #[inline]
     pub(crate) fn holds_in(&self, block: &Block) -> bool {
         self.assumed.iter().all(|&slot| block.invalid(slot) == 0)
     }
 
-    /// Adds the fields that a block brings without their values.
+    /// Adds the assumed fields that a block carries without a value.
     pub(crate) fn note_refuted(&self, block: &Block, refuted: &mut Vec<Slot>) {
         refuted.extend(self.assumed.iter().filter(|&&slot| block.invalid(slot) != 0));
     }
 
-    /// Completes the state of the section that it is left of.
+    /// Restores the states of removed instructions.
     pub(crate) fn complete(&self, state: &mut State) {
         for &mirror in &self.mirrors {
             match mirror {
@@ -86,18 +86,18 @@ impl Specialised {
         }
     }
 
-    /// Where a wire of the section is found.
+    /// The replacement of a wire of the section.
     pub(crate) fn wire(&self, wire: Wire) -> Wire {
         wire.through(&self.words)
     }
 
-    /// The words of all instructions of the section, given those that it has computed.
+    /// The words of all instructions of the section, from those that were computed.
     pub(crate) fn words<'a>(&'a self, words: &'a [Rows]) -> impl Iterator<Item = Rows> + 'a {
         self.words.iter().map(|&wire| wire.read(words))
     }
 }
 
-/// Whether a section can be settled: everything that reads its words is known here.
+/// Whether a section can be specialised: no reader of its words outside of the formulas.
 pub(crate) fn can_specialise(section: &Section) -> bool {
     section.time_points == TimePoints::Events
         && !section.looks_ahead()
@@ -116,7 +116,7 @@ pub(crate) fn can_specialise(section: &Section) -> bool {
         })
 }
 
-/// An instruction whose operands are elsewhere: one that is left in any case. None of the others.
+/// An instruction with other operands, if it is of a kind that is always kept; none for all other kinds.
 fn moved(instruction: Instruction, to: impl Fn(Wire) -> Wire) -> Option<Instruction> {
     use Instruction as I;
     Some(match instruction {
@@ -165,7 +165,7 @@ fn moved(instruction: Instruction, to: impl Fn(Wire) -> Wire) -> Option<Instruct
     })
 }
 
-/// What an instruction does, apart from what it remembers.
+/// The operation of an instruction, without its state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Does {
     And(Wire, Wire),
@@ -175,7 +175,7 @@ enum Does {
     Delay(Wire, Wire, u64),
 }
 
-/// What is left of a section with this state, between two blocks. Queues that are as others are forgotten.
+/// Specialises a section in this state, between two blocks. Queues equal to others are cleared.
 pub(crate) fn specialise(section: &Section, state: &mut State, refuted: &[Slot]) -> Specialised {
     let mut specialiser = Specialiser {
         first: section.constant as u32,
@@ -209,14 +209,14 @@ struct Specialiser {
     /// The first word that is not constant.
     first: u32,
     left: Specialised,
-    /// For what is done, the word of the first that does it, and its state.
+    /// Word and state of the first instruction of each operation.
     done: HashMap<Does, (Wire, u32)>,
-    /// The same for the fields of truths, with the value that is asked for.
+    /// The same for boolean fields, with the value that the word stands for.
     truths: HashMap<u32, (Wire, u32, bool)>,
 }
 
 impl Specialiser {
-    /// Where the word of an instruction is found.
+    /// The replacement of an instruction's word.
     fn instruction(&mut self, instruction: Instruction, state: &mut State, refuted: &[Slot]) -> Wire {
         let to = |wire: Wire| wire.through(&self.left.words);
         match instruction {
@@ -239,7 +239,7 @@ impl Specialiser {
                 let does = Does::Since(p, q);
                 let same = |of: u32| state.bits[of as usize] == bit;
                 match self.same(does, same) {
-                    Some((wire, of)) => self.follow(wire, Mirror::Bit { state: i, of }),
+                    Some((wire, of)) => self.mirrored_by(wire, Mirror::Bit { state: i, of }),
                     None => self.leave(does, i, Instruction::Since { p, q, state: i }),
                 }
             }
@@ -253,7 +253,7 @@ impl Specialiser {
                 let does = Does::Shift(x, by);
                 let same = |of: u32| state.bits[of as usize] == history;
                 match self.same(does, same) {
-                    Some((wire, of)) => self.follow(wire, Mirror::Bit { state: i, of }),
+                    Some((wire, of)) => self.mirrored_by(wire, Mirror::Bit { state: i, of }),
                     None => self.leave(does, i, Instruction::Shift { x, by, state: i }),
                 }
             }
@@ -268,7 +268,7 @@ impl Specialiser {
                 let does = Does::Recently(x, recently.span);
                 let same = |of: u32| state.recently[of as usize].left == recently.left;
                 match self.same(does, same) {
-                    Some((wire, of)) => self.follow(wire, Mirror::Recently { state: i, of }),
+                    Some((wire, of)) => self.mirrored_by(wire, Mirror::Recently { state: i, of }),
                     None => self.leave(does, i, Instruction::Recently { x, state: i }),
                 }
             }
@@ -285,7 +285,7 @@ impl Specialiser {
                 match self.same(does, same) {
                     Some((wire, of)) => {
                         state.delays[i as usize].clear();
-                        self.follow(wire, Mirror::Delay { state: i, of })
+                        self.mirrored_by(wire, Mirror::Delay { state: i, of })
                     }
                     None => self.leave(does, i, Instruction::Delay { x, forget, state: i }),
                 }
@@ -294,11 +294,11 @@ impl Specialiser {
                 let slot = Slot::Bool(column);
                 let bits = &state.bits;
                 match self.truths.get(&column) {
-                    // Of what is known one of the two is true.
+                    // A known boolean is true or false, so one word is the complement of the other.
                     Some(&(wire, of, other)) if other != value && !refuted.contains(&slot) => {
                         if bits[i as usize] != bits[of as usize] {
                             self.left.assumed.push(slot);
-                            return self.follow(!wire, Mirror::NotBit { state: i, of });
+                            return self.mirrored_by(!wire, Mirror::NotBit { state: i, of });
                         }
                         self.left.is_partial = true;
                         self.add(instruction)
@@ -325,7 +325,7 @@ impl Specialiser {
                     }
                     _ => None,
                 };
-                // All others are left as they are: whether it can be settled has been asked.
+                // All other instructions are kept: `can_specialise` has excluded the rest.
                 let wire = self.add(moved(instruction, to).unwrap_or(instruction));
                 match known {
                     Some((slot, known)) if !refuted.contains(&slot) => {
@@ -347,23 +347,23 @@ impl Specialiser {
         Wire::of(NodeId(self.first + self.left.instructions.len() as u32 - 1))
     }
 
-    /// Leaves an instruction, for others to follow.
+    /// Keeps an instruction as the first of its operation.
     fn leave(&mut self, does: Does, state: u32, instruction: Instruction) -> Wire {
         let wire = self.add(instruction);
         self.done.entry(does).or_insert((wire, state));
         wire
     }
 
-    /// What does the same, if it remembers the same.
+    /// The first instruction of an operation, if it has the same state.
     fn same(&mut self, does: Does, remembers: impl Fn(u32) -> bool) -> Option<(Wire, u32)> {
         let same = self.done.get(&does).copied()?;
         let is_same = remembers(same.1);
-        // It may do so later.
+        // The states may become equal later.
         self.left.is_partial |= !is_same;
         is_same.then_some(same)
     }
 
-    fn follow(&mut self, wire: Wire, mirror: Mirror) -> Wire {
+    fn mirrored_by(&mut self, wire: Wire, mirror: Mirror) -> Wire {
         self.left.mirrors.push(mirror);
         wire
     }
@@ -379,7 +379,7 @@ mod tests {
     use crate::exec::serial::{Rowed, Serial};
 
     #[test]
-    fn one_rail_is_left_while_fields_are_known() {
+    fn known_fields_leave_one_truth_bound() {
         let text = "topic t { b: bool, x: int }
             property p = t.b -> once[2, 100] t.x > 3
             property q = once t.b -> not previously changed(t.x)";
@@ -387,7 +387,8 @@ mod tests {
         let section = &program.sections[0];
         let mut block = Block::new(program.layout());
         let mut serial = Serial::new(section, &block);
-        // The rows where the fields are true and have a value, and what is left then.
+        // Arguments: rows in which the fields are true, and in which they have a value. Returns the number of
+        // instructions left.
         let mut left = |b: Rows, known: Rows| {
             block.clear();
             for row in 0..Block::CAPACITY {
@@ -414,7 +415,7 @@ mod tests {
         };
         let all = section.instructions.len() - section.constant;
         assert_eq!(left(0, Rows::MAX), None, "before it is time");
-        // A truth that has never held is not the same on both sides of its first moment.
+        // A truth that never held differs between lower and upper truth at its first time point.
         assert!(left(0, Rows::MAX).unwrap() <= all / 2 + 2);
         for _ in 0..20 {
             assert!(left(1 << 7, Rows::MAX).unwrap() <= all / 2 + 2);

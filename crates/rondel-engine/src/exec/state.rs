@@ -14,8 +14,8 @@ use crate::relation::state::RelationState;
 use rondel_event::Rows;
 use serde::{Deserialize, Serialize};
 
-/// Writes down what a monitor carries, every kind of state once: from this list follow the lists of states, what they are
-/// called, how many there are, and how one program takes them over from another.
+/// Declares the state of a monitor. Each kind of state appears once; fields, list names, sizes and transfer
+/// between programs are derived from it.
 macro_rules! states {
     (
         $(#[$state_doc:meta])*
@@ -36,23 +36,23 @@ macro_rules! states {
             $($(#[$value_doc])* pub(crate) $value: Vec<$value_type>,)*
         }
 
-        /// The lists of a [`State`], in this order.
+        /// The lists of a [`State`], in order of declaration.
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum List {
             $($list,)*
             $($value_list,)*
         }
 
-        /// How many there are.
+        /// Number of lists.
         pub(crate) const LISTS: usize = [$(List::$list,)* $(List::$value_list,)*].len();
 
         impl $state {
-            /// How many states each list has.
+            /// Number of states in each list.
             pub(crate) fn sizes(&self) -> [usize; LISTS] {
                 [$(self.$name.len(),)* $(self.values.$value.len(),)*]
             }
 
-            /// Takes over from the state of another section what both keep.
+            /// Copies the states whose identities occur in both sections.
             pub(crate) fn take(&mut self, own: &Inventory, other: &State, others: &Inventory) {
                 $(take(&mut self.$name, own.list(List::$list), &other.$name, others.list(List::$list));)*
                 let (values, from) = (&mut self.values, &other.values);
@@ -68,31 +68,31 @@ macro_rules! states {
 }
 
 states! {
-    /// What a monitor carries from block to block: plain data.
+    /// State of a section from block to block, as plain data.
     State {
-        /// Single truths (0 or 1), and for shifts the last 64.
+        /// Single truths (0 or 1), and the last 64 truths of each shift.
         bits: u64 => Bits,
         recently: Recently => Recently,
         delays: Delay => Delays,
         timed_recently: TimedRecently => TimedRecently,
         timed_since: TimedSince => TimedSince,
         ranges: Ranges => Ranges,
-        /// The last places at which truths hold that last so long.
+        /// Last places up to which the truths of [`Lasting`](crate::exec::section::Lasting) hold.
         lasting: i64 => Lasting,
-        /// The last values of columns of chains.
+        /// Last values of chain columns.
         chains: Option<i64> => Chains,
         machines: MachineState => Machines,
         relations: RelationState => Relations,
     }
-    /// The part of it that instructions with columns have.
+    /// State of the instructions with columns.
     ValueState {
         held_ints: Held<i64> => HeldInts,
         held_floats: Held<f64> => HeldFloats,
-        /// For every field of text whether it is known, 0 or 1; the text is in a buffer.
+        /// 1 for each text field that is known, else 0. The text is in a buffer.
         known_texts: u64 => KnownTexts,
         latched_ints: Latched<i64> => LatchedInts,
         latched_floats: Latched<f64> => LatchedFloats,
-        /// What was sampled last.
+        /// Last sampled values.
         sampled: i64 => Sampled,
         windows: Window => Windows,
         robust_once: once::Robust => RobustOnce,
@@ -104,26 +104,26 @@ states! {
 }
 
 impl State {
-    /// Whether it is a state of the same program as `other`, as far as sizes tell.
+    /// Whether both states have the same sizes, as those of the same program have.
     pub(crate) fn fits(&self, other: &State) -> bool {
         self.sizes() == other.sizes()
     }
 }
 
-/// What is computed for one block. Nothing in it but the constants outlives the block.
+/// Working memory of a block. Only constants outlive the block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
     pub(crate) words: Vec<u64>,
-    /// The other sides of timed operators.
+    /// Halves after the row, of timed operators.
     pub(crate) seconds: Vec<u64>,
     pub(crate) machines: Vec<MachineRows>,
     pub(crate) columns: Columns,
 }
 
-/// The registers that a section needs.
+/// Sizes of the registers of a section.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RegisterPlan {
-    /// How many of each kind.
+    /// Number of registers of each kind.
     pub(crate) words: u32,
     pub(crate) seconds: u32,
     pub(crate) ints: u32,

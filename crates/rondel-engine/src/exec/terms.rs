@@ -1,17 +1,17 @@
-//! Values of terms: those of the properties that are no formulas but numbers, times or texts.
+//! Values of terms: properties that are numbers, times or texts instead of formulas.
 
 use rondel_event::{Block, Rows, Value, ValueType};
 
 use crate::ir::wire::Wire;
 use crate::ops::columns::Columns;
 
-/// A term whose values are noted.
+/// A term whose values are recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotedTerm {
-    /// Its position among the properties.
+    /// Index of the property.
     pub(crate) property: u32,
     pub(crate) value_type: ValueType,
-    /// At the rows and on the spans that follow them its column, and where that is known.
+    /// Column and known rows of each half.
     pub(crate) halves: [(u32, Wire); 2],
 }
 
@@ -20,14 +20,14 @@ pub(crate) struct NotedTerm {
 pub(crate) struct RowValue {
     pub(crate) property: u32,
     pub(crate) row: u8,
-    /// Whether it is that on the span after the row.
+    /// Whether it is the value on the interval after the row.
     pub(crate) after: bool,
-    /// None while it is unknown.
+    /// None while unknown.
     pub(crate) value: Option<Value>,
 }
 
-/// Adds the values of terms in some rows that were evaluated last. Texts are read before those of later blocks
-/// replace them.
+/// Appends the values of terms in the rows of the last evaluation, before a later block overwrites their
+/// texts.
 #[cold]
 pub(crate) fn note(
     (terms, has_spans): (&[NotedTerm], bool),

@@ -1,4 +1,4 @@
-//! The instructions with columns.
+//! Evaluation of the instructions with columns.
 
 use rondel_event::Rows;
 
@@ -16,7 +16,7 @@ use crate::ops::texts::{self, TextRef};
 use crate::ops::window::WindowOperands;
 use crate::ops::words;
 
-/// The word of an instruction on columns; its column, if it has one, is written.
+/// Evaluates an instruction with columns: returns its word, and writes its column if it has one.
 #[inline(never)]
 pub(crate) fn evaluate(
     instruction: &Instruction,
@@ -264,12 +264,12 @@ pub(crate) fn evaluate(
             Rows::MAX
         }
 
-        // The loop computes the others.
+        // All other instructions are evaluated by the loop.
         _ => 0,
     }
 }
 
-/// Copies what a later block may ask for.
+/// Copies the text that a later block may read.
 pub(crate) fn keep_text(
     instruction: Instruction,
     view: RowView<'_>,
@@ -282,7 +282,7 @@ pub(crate) fn keep_text(
             texts::keep(last(out), buffer, view.block, &mut values.buffers);
         }
         Instruction::LatchText { x, buffer, out, .. } => {
-            // What it gives now may be what it was to give next: copy that first.
+            // The current output may be the next one of this latch: copy it first.
             texts::keep(last(out), buffer, view.block, &mut values.buffers);
             texts::keep(last(x), buffer + 1, view.block, &mut values.buffers);
         }

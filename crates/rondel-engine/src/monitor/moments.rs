@@ -255,7 +255,7 @@ impl Monitor {
                     key: None,
                     order: if is_event { at(next) } else { before(next) },
                 };
-                let moved = levels && serial.tells(formula, report.robustness);
+                let moved = levels && serial.note_level(formula, report.robustness);
                 if report.changed || every >> row & 1 == 1 || moved {
                     self.reports.push(report);
                 }
@@ -265,7 +265,7 @@ impl Monitor {
                     let order = before(next_event[row + 1].into()) + 1;
                     let verdict = after.verdict(row);
                     let robustness = serial.robustness(section, formula, row, 1, verdict);
-                    let moved = levels && serial.tells(formula, robustness);
+                    let moved = levels && serial.note_level(formula, robustness);
                     let (row, at_event, after) = (None, false, true);
                     if changed || moved {
                         self.reports.push(Report {
@@ -303,7 +303,7 @@ impl Monitor {
                 let verdict = changed.unwrap_or_else(|| serial.last_verdict(formula));
                 let robustness = serial.robustness(section, formula, serial.last_row(), 1, verdict);
                 if levels {
-                    serial.tells(formula, robustness);
+                    serial.note_level(formula, robustness);
                 }
                 self.reports.push(Report {
                     property,

@@ -1,4 +1,4 @@
-//! A section on its way in a snapshot.
+//! Saved form of a section.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,13 @@ use crate::future::{Delayed, Pending};
 use crate::ir::found::take;
 use crate::ir::premise::Unexercised;
 
-/// What of a [`Serial`] goes into a snapshot.
+/// The part of a [`Serial`] that a snapshot contains.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedSerial {
     state: State,
     pending: Vec<Pending>,
     delayed: Vec<Delayed>,
-    /// Of each formula with instances.
+    /// Serialized instances of each formula that has them.
     inner: Vec<Vec<u8>>,
     scout: Option<Box<SavedSerial>>,
     position: u64,
@@ -24,7 +24,7 @@ pub(crate) struct SavedSerial {
     last: Vec<[u64; 2]>,
     last_after: Vec<[u64; 2]>,
     levels: Vec<Option<f64>>,
-    /// The registers at the last row: what they say of the span after it may still be reported.
+    /// Registers of the last row: verdicts on the interval after it may still be emitted.
     words: Vec<u64>,
     ints: Vec<i64>,
     floats: Vec<f64>,
@@ -32,7 +32,7 @@ pub(crate) struct SavedSerial {
 }
 
 impl SavedSerial {
-    /// Takes over what another section kept of properties that both have. What this one keeps beside that is as it was.
+    /// Copies the state of properties that both sections have. Other state stays.
     pub(crate) fn take(&mut self, own: &Outline, other: &SavedSerial, others: &Outline, from: &Origins) {
         self.state.take(&own.inventory, &other.state, &others.inventory);
         let Outline { inventory, properties, futures, robust_futures, premises, scout } = own;
@@ -64,7 +64,7 @@ impl Serial {
     pub(crate) fn saved(&self) -> SavedSerial {
         let row = self.last_row();
         let (mut state, words) = (self.state.clone(), &self.registers.words);
-        // What has settled is nothing that the events say: it is not saved.
+        // The specialised form follows from the state: it is not saved.
         let words = match &self.specialised {
             None => words.iter().map(|word| word >> row & 1).collect(),
             Some(specialised) => {
@@ -90,7 +90,7 @@ impl Serial {
         }
     }
 
-    /// Takes over what was saved; false if it does not belong to this section.
+    /// Restores saved state; false if it does not fit the section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
         let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
         let SavedSerial { levels, words, ints, floats, inner, unexercised, .. } = saved;
@@ -118,7 +118,7 @@ impl Serial {
         if !fits {
             return false;
         }
-        // What is the same for every block has been computed for all rows.
+        // Constants have been computed for all rows.
         for (own, word) in own_words.iter_mut().zip(words).skip(section.constant) {
             *own = word;
         }

@@ -1,4 +1,4 @@
-//! Taking over the state of a section in another one, whose nodes compute the same as long as some topics have no
+//! Transfer of state between two sections whose nodes compute the same as long as some topics have no
 //! messages.
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,28 +11,29 @@ use crate::exec::state::LISTS;
 use crate::ir::found::{ALWAYS_FALSE, ALWAYS_TRUE};
 use crate::ir::instruction::Instruction;
 
-/// The states of a section that are in another one, each by the same name in both.
+/// Correspondence of states: those of both sections, with equal identities where they match.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
-    /// Of the section and of its scout.
+    /// Inventories of the section and of its section ahead.
     own: Vec<Inventory>,
     other: Vec<Inventory>,
-    /// What is looked ahead of in the section and not in the other: its place, and that of the state there.
+    /// Operators that are evaluated ahead in the section only: index of the ranges here, and place of the
+    /// state there.
     ranges: Vec<(u32, (usize, u32))>,
 }
 
-/// A section and its scout.
+/// A section and its section ahead.
 fn parts(section: &Section) -> impl Iterator<Item = &Section> {
     std::iter::once(section).chain(section.scout.as_deref())
 }
 
-/// The instructions of a section with their identities; not those that are the same for every row.
+/// The instructions of a section with their identities, except constants.
 fn instructions(section: &Section) -> impl Iterator<Item = (&Instruction, u64)> {
     section.instructions.iter().zip(section.identities.iter().copied())
 }
 
 impl Transfer {
-    /// `None` if a state is missing in the other section whose node `is_required`, by its identity.
+    /// The correspondence, or none if the other section lacks a state whose identity `is_required`.
     pub(crate) fn new(own: &Section, other: &Section, is_required: impl Fn(u64) -> bool) -> Option<Transfer> {
         let mut names: HashMap<(u64, Discriminant<Instruction>), Vec<u64>> = HashMap::new();
         let mut recently: HashMap<u64, (usize, u32)> = HashMap::new();
@@ -84,7 +85,7 @@ impl Transfer {
         Some(transfer)
     }
 
-    /// The identities of the nodes of a section that keep a state.
+    /// Identities of the nodes of a section that have state.
     pub(crate) fn required(section: &Section) -> BTreeSet<u64> {
         let all = parts(section).flat_map(instructions);
         let keeps = |instruction: &Instruction| {
@@ -97,7 +98,7 @@ impl Transfer {
 }
 
 impl Serial {
-    /// Takes over the states of another section, and where that has come to.
+    /// Copies the states and the position of another section.
     pub(crate) fn transfer(&mut self, from: &Serial, transfer: &Transfer) {
         let others = || std::iter::once(from).chain(from.scout.as_deref()).zip(&transfer.other);
         let mut names = transfer.own.iter();
