@@ -31,8 +31,7 @@ pub struct Report {
     pub back: u64,
     /// Robustness, if requested and known.
     pub robustness: Option<f64>,
-    /// The state of withholding: an inconclusive verdict because of missed messages; it may be
-    /// well.
+    /// Missed messages that make the verdict inconclusive; it may be inconclusive without them as well.
     pub withheld: Withheld,
     /// The parameters of the instance: see [`Monitor::key`](crate::Monitor::key).
     pub key: Option<ReportKey>,

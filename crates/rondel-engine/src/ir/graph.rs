@@ -1,4 +1,4 @@
-//! The program as a graph in which equal parts are one node.
+//! The program as a graph with hash-consed nodes: common subformulas are one node.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,11 +7,11 @@ use hashbrown::HashTable;
 use crate::ir::node::Node;
 use crate::ir::wire::{Halves, NodeId, Wire};
 
-/// Nodes, each only once, operands before the nodes that use them.
+/// Distinct nodes, operands before their users.
 #[derive(Debug)]
 pub(crate) struct Graph {
     nodes: Vec<Node>,
-    /// The nodes with their hashes.
+    /// Hash table of the nodes.
     index: HashTable<(u64, NodeId)>,
     overflow: bool,
 }
@@ -30,12 +30,12 @@ impl Graph {
         &self.nodes
     }
 
-    /// Whether there were more nodes than can be numbered; the graph is then useless.
+    /// Whether the limit of nodes was exceeded; the graph is then invalid.
     pub(crate) fn has_overflowed(&self) -> bool {
         self.overflow
     }
 
-    /// The node that is equal to this one.
+    /// Adds a node, or finds the equal one.
     pub(crate) fn add(&mut self, node: Node) -> NodeId {
         let mut hasher = DefaultHasher::new();
         node.hash(&mut hasher);
@@ -73,7 +73,7 @@ impl Graph {
         }
     }
 
-    /// At some position up to now.
+    /// `once q`: true at this position or an earlier one.
     pub(crate) fn ever(&mut self, q: Wire) -> Wire {
         self.since(Wire::TRUE, q)
     }
@@ -86,7 +86,7 @@ impl Graph {
         if q == Wire::FALSE || q == Wire::TRUE || span == 0 { q } else { self.wire(Node::Recently(q, span)) }
     }
 
-    /// `of` so many positions before; false where there is none.
+    /// `of` delayed by `by` positions; false where there is none.
     pub(crate) fn delayed(&mut self, of: Wire, forget: Wire, by: u64) -> Wire {
         match by {
             _ if of == Wire::FALSE => of,
@@ -98,12 +98,12 @@ impl Graph {
 
     /// `p since[lower, upper] q`, from smaller parts.
     ///
-    /// The definition: at some position at least `lower` and at most `upper` steps back `q` held,
-    /// and at every position after it `p`. Cut those positions where they are `lower` steps back:
-    /// - `p` held at the `lower` latest positions, that is, its negation was not *recently*;
-    /// - as seen from the position `lower` steps back, `p` has held since a `q` that is at most
-    ///   `upper - lower` steps away; and as the latest `q` is the nearest, this is to say that `p`
-    ///   has held since *some* `q`, and that there is *some* `q` at most so many steps away.
+    /// By definition, `q` held at a position `lower` to `upper` steps back, and `p` at every position after
+    /// it. Split the latter at `lower` steps back:
+    /// - `p` held at the latest `lower` positions: its negation did not hold *recently*;
+    /// - as seen from `lower` steps back, `p` has held since a `q` at most `upper - lower` steps away. The
+    ///   latest `q` is the nearest, so this is equivalent to: `p` has held since *some* `q`, and *some* `q` is
+    ///   at most that far away.
     pub(crate) fn bounded_since(&mut self, p: Wire, q: Wire, lower: u64, upper: Option<u64>) -> Wire {
         if q == Wire::FALSE || upper.is_some_and(|upper| upper < lower) {
             return Wire::FALSE;
@@ -112,8 +112,8 @@ impl Graph {
             Some(upper) => self.recently(q, upper - lower),
             None => Wire::TRUE,
         };
-        // With `p` always true the first of the two follows from the second, if there is one; and so
-        // it does if that one says "now".
+        // The unbounded `since` is implied by the bound if `p` is always true, or if the bound allows the
+        // current position only.
         if (p != Wire::TRUE && upper != Some(lower)) || upper.is_none() {
             let held = self.since(p, q);
             nearer = self.and(held, nearer);
@@ -129,7 +129,7 @@ impl Graph {
 
 /// The operators of the timed models.
 impl Graph {
-    /// `p since[lower, upper] q` at positions, with bounds in nanoseconds.
+    /// `p since[lower, upper] q` over positions, with bounds in nanoseconds.
     pub(crate) fn points_since(&mut self, p: Wire, q: Wire, lower: u64, upper: Option<u64>) -> Wire {
         if q == Wire::FALSE || upper.is_some_and(|upper| upper < lower) {
             return Wire::FALSE;
@@ -137,7 +137,7 @@ impl Graph {
         if lower == 0 && upper.is_none() {
             return self.since(p, q);
         }
-        // There is truth only at the rows: nothing comes from the spans between them.
+        // Intervals between rows have no truth and contribute nothing.
         let (p, q) = (Halves { at: p, after: Wire::TRUE }, Halves { at: q, after: Wire::FALSE });
         if lower > 0 {
             return self.wire(Node::TimedSince { p, q, lower, upper });
@@ -146,12 +146,12 @@ impl Graph {
         if p.at == Wire::TRUE {
             return recently;
         }
-        // The latest `q` is the nearest, and if `p` has held since any, then since that one.
+        // The latest `q` is the nearest; if `p` has held since any `q`, it has held since that one.
         let held = self.since(p.at, q.at);
         self.and(held, recently)
     }
 
-    /// The same at every time.
+    /// `p since[lower, upper] q` in dense time.
     pub(crate) fn dense_since(&mut self, p: Halves, q: Halves, lower: u64, upper: Option<u64>) -> Halves {
         if q == Halves::FALSE || upper.is_some_and(|upper| upper < lower) {
             return Halves::FALSE;
@@ -170,15 +170,15 @@ impl Graph {
         }
     }
 
-    /// `p since q`, unbounded. With `x'` for the truth on the span after the row before, and *empty* where that
-    /// span has no length, it holds at a row if `q` does, or if `p` does and `q'` held just before, or if `p` does
-    /// and it held at the row before and then `p'`. That is a `since` again:
+    /// `p since q`, unbounded. Let `x'` be the truth on the interval after the row before, and *empty* mean
+    /// that this interval has no length. The formula holds at a row if `q` does, or if `p` does and `q'` held
+    /// just before, or if `p` and `p'` do and the formula held at the row before. That is again a `since`:
     ///
-    /// `at = q or p and (empty or p') and at_before, or p and not empty and q'`,
-    /// `after = q_after or p_after and at`.
+    /// `at = q or p and (empty or p') and at_before, or p and not empty and q'`, `after = q_after or p_after
+    /// and at`.
     fn dense_since_ever(&mut self, p: Halves, q: Halves) -> Halves {
         let at = if p == Halves::TRUE && (q.after == q.at || q.after == Wire::FALSE) {
-            // Whatever held on a span held at its row.
+            // A truth on an interval holds at its row as well.
             self.ever(q.at)
         } else {
             let empty = self.wire(Node::Together);
@@ -195,7 +195,8 @@ impl Graph {
         Halves { at, after: self.or(q.after, lasts) }
     }
 
-    /// Just before: on the span that ends here, or at the row before if there is no time in between.
+    /// `previously x` in dense time: on the interval that ends here, or at the row before if that interval is
+    /// empty.
     pub(crate) fn dense_previously(&mut self, x: Halves) -> Halves {
         let (row, span) = (self.previously(x.at), self.previously(x.after));
         let at = if row == span {
@@ -208,7 +209,7 @@ impl Graph {
         Halves { at, after: x.after }
     }
 
-    /// Less than `span` ago there was a row of the clock; at rows and on the spans that follow them.
+    /// True while the last row of the clock is less than `span` ago, at rows and on the intervals after them.
     pub(crate) fn fresh(&mut self, clock: Wire, span: u64) -> Halves {
         if clock == Wire::FALSE || span == 0 {
             return Halves::FALSE;
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_parts_are_one_node() {
+    fn equal_formulas_are_one_node() {
         let mut g = Graph::new();
         let x = g.wire(Node::On(TopicId(0)));
         let y = g.wire(Node::On(TopicId(1)));

@@ -4,12 +4,12 @@ use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 use crate::ir::node::ChainColumn;
 use crate::ir::wire::Wire;
 
-/// One step of a program. The `i`-th instruction computes the `i`-th word; those with `out` also
-/// the column of that number, and their word says in which rows that succeeded.
+/// An instruction of a program. The `i`-th instruction computes the `i`-th word. Those with `out` also write
+/// the column of that number, and their word marks the rows with a value.
 ///
-/// `a`, `b`, `x` are columns unless they are [`Wire`]s; `column` is one of the block; `state` counts
-/// within the kind of state that the instruction has. The instructions are as the nodes of
-/// [`graph`](crate::ir::graph), where their meaning is written down.
+/// `a`, `b` and `x` are columns unless they are [`Wire`]s; `column` is a column of the block; `state` is an
+/// index among the states of the instruction's kind. The semantics is that of the
+/// [nodes](crate::ir::node::Node).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction {
     False,
@@ -59,21 +59,21 @@ pub(crate) enum Instruction {
         q: Wire,
         q_after: Wire,
         state: u32,
-        /// Where the other side is written.
+        /// Register of the half after each row.
         second: u32,
     },
     TimedSince {
-        /// Its operands, in the section's table.
+        /// Index in the section's table of operands.
         operands: u32,
         state: u32,
         second: u32,
     },
-    /// Evaluates a timed operator ahead of the rest, into ranges.
+    /// Evaluates a timed operator over the events of a block, into ranges.
     LookAhead {
         operands: u32,
         state: u32,
     },
-    /// Reads the ranges.
+    /// Reads the truth of an operator that was evaluated ahead.
     LookedAhead {
         state: u32,
         second: u32,
@@ -81,7 +81,7 @@ pub(crate) enum Instruction {
     After {
         second: u32,
     },
-    /// The state is also the place of what it is known by, in the section's table.
+    /// `state` is also the index in the section's table of operands.
     Lasting {
         x: u32,
         state: u32,
@@ -138,7 +138,7 @@ pub(crate) enum Instruction {
         a: u32,
         b: u32,
     },
-    /// A match of a regular expression, by its number in the section.
+    /// Match of the section's regular expression with this number.
     Matches {
         x: u32,
         pattern: u32,
@@ -148,7 +148,7 @@ pub(crate) enum Instruction {
         x: u32,
         out: u32,
     },
-    /// A text that is computed: for each row in a buffer of its own, from this one on.
+    /// A computed text. Each row has a buffer of its own, from `buffer` on.
     CallText {
         function: FunctionId,
         x: u32,
@@ -246,17 +246,17 @@ pub(crate) enum Instruction {
         out: u32,
     },
 
-    /// A quantified formula, by its number.
+    /// A quantified formula, by number.
     Quantified {
         relation: u32,
         second: u32,
     },
-    /// One that is evaluated by value, by its number.
+    /// A quantified formula that is evaluated by value, by number.
     ByValue {
         number: u32,
         second: u32,
     },
-    /// Of that, a truth from outside.
+    /// An input of an inner instance.
     Outer {
         input: u32,
     },
@@ -307,8 +307,8 @@ pub(crate) enum Instruction {
         state: u32,
         out: u32,
     },
-    /// Keeps two texts: what it gives in `buffer`, what it will give at the next tick in the one
-    /// after it.
+    /// Keeps two texts: the current output in `buffer`, the output after the next tick in the buffer after
+    /// it.
     LatchText {
         x: u32,
         clock: Wire,
@@ -321,7 +321,7 @@ pub(crate) enum Instruction {
         state: u32,
         out: u32,
     },
-    /// Its operands are in the section's table, at the place of its state.
+    /// `window` is also the index in the section's table of operands.
     Window {
         window: u32,
         out: u32,
@@ -350,10 +350,10 @@ pub(crate) enum Instruction {
         out: u32,
     },
     RobustDense {
-        /// Its operands, in the section's table.
+        /// Index in the section's table of operands.
         operands: u32,
         state: u32,
-        /// The column for the other side.
+        /// Column of the half after each row.
         second: u32,
         out: u32,
     },
@@ -363,5 +363,5 @@ pub(crate) enum Instruction {
     },
 }
 
-// The loop reads all of them for every block: let them not grow unnoticed.
+// The loop reads every instruction for every block, so that their size determines its speed.
 const _: () = assert!(size_of::<Instruction>() <= 20);

@@ -1,4 +1,4 @@
-//! The program's own language: nodes, wires and instructions. Leaves, which everything else may import.
+//! The intermediate representation: nodes, wires and instructions. It imports no other folder of the engine.
 
 pub(crate) mod found;
 pub(crate) mod graph;

@@ -1,22 +1,22 @@
-//! The nodes of a program.
+//! Nodes of the graph.
 
 use rondel_event::{TopicId, ValueType};
 use rondel_spec::{BinaryOp, FunctionId, UnaryOp};
 
 use crate::ir::wire::{Halves, NodeId, Wire};
 
-/// What properties ask of a chain.
+/// A measurement of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ChainColumn {
-    /// How long the stamp took that came out last.
+    /// Time from the input to the latest output.
     Latency,
-    /// When the message came that the last output stems from.
+    /// Time of the message from which the latest output stems.
     Origin,
-    /// When the message came that waits longest for an output.
+    /// Time of the oldest message without an output.
     Oldest,
 }
 
-/// The kinds of columns that hold values.
+/// Kinds of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// Integers and times.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Text,
 }
 
-/// What a comparison computes; the others are its complement or its mirror image.
+/// Comparisons; the others are complements or have swapped operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ComparisonKind {
     IntEqual,
@@ -38,7 +38,7 @@ pub(crate) enum ComparisonKind {
     TextStartsWith,
 }
 
-/// A constant; floats by their bits.
+/// A constant; floats are compared by their bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Constant {
     Int(i64),
@@ -46,7 +46,7 @@ pub(crate) enum Constant {
     Text(Box<str>),
 }
 
-/// What is measured over a window.
+/// Aggregates over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Measure {
     Count,
@@ -54,62 +54,61 @@ pub(crate) enum Measure {
     Least,
     Greatest,
     Distinct,
-    /// The number of different floats; the column is one of integers.
+    /// Number of distinct floats; the column is one of integers.
     DistinctFloats,
-    /// In millionths of all.
+    /// The percentile, in millionths.
     Percentile(u32),
     Median,
     Deviation,
     First,
     Last,
-    /// Per second, as the next.
+    /// Per second.
     Derivative,
     Integral,
 }
 
-/// A field of the messages that is read, by its position in the table of fields.
+/// Index of a field in the table of fields.
 pub(crate) type FieldId = u32;
 
-/// One node. Every node computes a word; those with a [`kind`](Node::kind) compute a column of
-/// values besides, and their word says in which rows that succeeded.
+/// A node of the graph. Every node computes a word. Those with a [`kind`](Node::kind) also compute a column
+/// of values, and their word marks the rows with a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
     False,
-    /// The rows of a topic.
+    /// Rows with a message of the topic.
     On(TopicId),
-    /// The rows that carry the field.
+    /// Rows whose message contains the field.
     Carried(FieldId),
-    /// Where the boolean field has this value, held.
+    /// Rows in which the held value of a boolean field is known and equals this one.
     HeldBool(FieldId, bool),
-    /// Where a straight line, by its number, is certainly below zero, zero, or above it (0, 1, 2), or one of these
-    /// and nobody knows which (3): at the rows
-    /// (side 0), or after them (side 1).
+    /// Sign of a linear form: rows in which it is certainly below zero, zero or above (`sign` 0, 1, 2), or
+    /// unknown (3); at the rows (half 0) or after them (half 1).
     Line {
         line: u32,
         sign: u8,
         half: u8,
     },
     And(Wire, Wire),
-    /// The first operand since the second, unbounded.
+    /// Unbounded `since`.
     Since(Wire, Wire),
     /// The operand 1 to 63 positions before; false where there is none.
     Shift(Wire, u32),
-    /// The operand held at one of the last so many positions, or holds now.
+    /// True if the operand holds at this position or one of the given number of positions before.
     Recently(Wire, u64),
-    /// The operand 64 positions before or more. Meaningless from a row where the second operand
-    /// holds on for as long, which lets it be forgotten.
+    /// The operand `by` positions before, 64 or more. A row in `forget` clears the queue: its users mask the
+    /// output until `by` positions after it.
     Delay {
         of: Wire,
         forget: Wire,
         by: u64,
     },
-    /// The rows whose time is that of the row before.
+    /// Rows with the time of the row before.
     Together,
-    /// The first operand has held, or holds, for at most so long ago; the second is its other side.
+    /// True while `q` has held at most `span` ago.
     TimedRecently {
         q: Halves,
         span: u64,
-        /// Just so long ago does not count any more.
+        /// Excludes exactly `span` ago.
         open: bool,
     },
     /// `p since[lower, upper] q`, with a lower bound above 0.
@@ -119,127 +118,127 @@ pub(crate) enum Node {
         lower: u64,
         upper: Option<u64>,
     },
-    /// Where this column is known and so long ago at most; it is a column of times.
+    /// True while the time in a column is known and at most `span` ago.
     Lasting {
         from: NodeId,
         known: Wire,
         span: u64,
-        /// Just so long ago does not count any more.
+        /// Excludes exactly `span` ago.
         open: bool,
     },
-    /// A column of a chain, by its number; the word says where it is known.
+    /// A measurement of a chain, by number. The word marks the rows with a value.
     Chain(u32, ChainColumn),
-    /// The truth of a timed operator on the spans that follow its rows.
+    /// The truth of a timed operator on the intervals after its rows.
     After(NodeId),
     Compare(ComparisonKind, NodeId, NodeId),
     Constant(Constant),
     /// The time of the row, in nanoseconds.
     Time,
-    /// How much later than the time of the row it arrived; the word says where that is known.
+    /// Arrival time minus the time of the row. The word marks the rows in which it is known.
     Latency,
-    /// The value of the field, held; the word says where it is known.
+    /// The held value of a field. The word marks the rows in which it is known.
     Held(Kind, FieldId),
-    /// A key of the slice; the word says where it is known, which is in every instance.
+    /// A parameter of the slice. The word marks the rows in which it is known: all rows of an instance.
     Key(Kind, u32),
-    /// Where a boolean key of the slice has this value.
+    /// True if a boolean parameter of the slice has this value.
     KeyBool(u32, bool),
     ToFloat(NodeId),
     Unary(Kind, UnaryOp, NodeId),
     Binary(Kind, BinaryOp, NodeId, NodeId),
-    /// A function of one or two columns; its word says where it is known, or of a truth where it is true.
+    /// A function of one or two columns. The word marks the rows with a result, or is the result of a boolean
+    /// function.
     Call(FunctionId, NodeId, Option<NodeId>),
     Select(Kind, Wire, NodeId, NodeId),
-    /// The state that a machine is in, by its number; its word says where it is ambiguous. It has these
-    /// operands.
+    /// The number of a machine's state. The word marks the rows in which two transitions were enabled.
     Machine {
         machine: u32,
         operands: Box<[NodeId]>,
     },
-    /// The same on the span after each row.
+    /// The state on the interval after each row.
     MachineAfter(NodeId),
-    /// A variable of a machine, at the rows (side 0) or after them (side 1); its word says where it is known.
+    /// A variable of a machine, at the rows (half 0) or after them (half 1). The word marks the rows with a
+    /// value.
     MachineValue {
         machine: NodeId,
         variable: u32,
         half: u8,
         kind: Kind,
     },
-    /// Where a boolean variable of a machine has this value.
+    /// True if a boolean variable of a machine has this value.
     MachineTruth {
         machine: NodeId,
         variable: u32,
         half: u8,
         value: bool,
     },
-    /// A quantified formula, by its number; it has these operands, and reads these fields.
+    /// The truth of a quantified formula, by number of the relation.
     Quantified {
         relation: u32,
         operands: Box<[NodeId]>,
         fields: Box<[FieldId]>,
     },
-    /// A quantified formula that is evaluated by value, by its number: where some value makes it certainly hold.
+    /// The lower truth of a quantified formula that is evaluated by value: some value certainly satisfies it.
     ByValue {
         number: u32,
         operands: Box<[NodeId]>,
         fields: Box<[FieldId]>,
     },
-    /// Where some value possibly makes it hold.
+    /// Its upper truth: some value possibly satisfies it.
     ByValuePossibly(NodeId),
-    /// Of what is evaluated by value: a truth without variables, which comes from outside.
+    /// An input of an inner instance: a truth without variables.
     Outer(u32),
-    /// In rows of the clock the value at the position before, held in the others.
+    /// Value at the position before each row of the clock, held until the next one.
     Latch(Kind, NodeId, Wire),
-    /// In rows of the clock the value, held in the others. Of integers.
+    /// Integer at each row of the clock, held until the next one.
     Sampled(NodeId, Wire),
-    /// What the samples less than `over` old come to; in rows, or nanoseconds if it is `timed`. The word
-    /// says where it is known.
+    /// Aggregate of the samples less than `over` old, in rows, or in nanoseconds if `timed`. The word marks
+    /// the rows in which it is known.
     Window {
         measure: Measure,
         kind: Kind,
-        /// Of everything but a count.
+        /// Node 0 for a count.
         x: NodeId,
         samples: Wire,
         known: Wire,
         over: u64,
         timed: bool,
     },
-    /// By how much the first operand is less than the second, as a float: 0 if they are equal, minus
-    /// infinity if one is NaN.
+    /// Second operand minus the first, as a float: 0 if they are equal, minus infinity if one is NaN.
     Margin(Kind, NodeId, NodeId),
-    /// The robustness of `once q`: the greatest of the floats within the bounds, in rows or nanoseconds.
+    /// Robustness of `once q`: the greatest float within the bounds.
     RobustOnce {
         x: NodeId,
         bounds: RobustReach,
     },
-    /// The robustness of `p since q`.
+    /// Robustness of `p since q`.
     RobustSince {
         p: NodeId,
         q: NodeId,
         bounds: RobustReach,
     },
-    /// The same in dense time, of operands with two sides; the second is its other side.
+    /// Robustness of `p since q` in dense time. The operands have two halves.
     RobustDense {
         p: [NodeId; 2],
         q: [NodeId; 2],
         bounds: RobustReach,
     },
-    /// The column of such a node on the spans that follow its rows.
+    /// The robustness of such a node on the intervals after its rows.
     AfterFloat(NodeId),
 }
 
-/// How far a robustness reaches back.
+/// Bounds of a robust operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RobustReach {
     pub(crate) lower: u64,
     pub(crate) upper: Option<u64>,
-    /// In nanoseconds, not in rows.
+    /// Bounds are in nanoseconds, not in rows.
     pub(crate) timed: bool,
-    /// What it gives where there are too many values within the bounds: the bits of a float.
+    /// Bits of the result where the limit of values is exceeded.
     pub(crate) unknown: u64,
 }
 
 impl Node {
-    /// What kind of column it computes, if any.
+    /// The kind of its column, if it has one.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
             Node::Constant(Constant::Int(_))
@@ -349,7 +348,7 @@ impl Node {
         }
     }
 
-    /// The same node with operands that are elsewhere.
+    /// The node with replaced operands.
     pub(crate) fn moved(&self, wire: impl Fn(Wire) -> Wire, id: impl Fn(NodeId) -> NodeId) -> Node {
         let mut node = self.clone();
         let halves = |Halves { at, after }: Halves| Halves { at: wire(at), after: wire(after) };
@@ -404,7 +403,7 @@ impl Node {
         node
     }
 
-    /// Whether its output depends on nothing but its operands in the same row.
+    /// Whether its output depends on its operands in the same row only.
     pub(crate) fn is_pointwise(&self) -> bool {
         matches!(
             self,
@@ -421,12 +420,12 @@ impl Node {
         )
     }
 
-    /// Whether its output is a text that no message and no constant has.
+    /// Whether its output is a computed text.
     pub(crate) fn makes_text(&self) -> bool {
         matches!(self, Node::Call(function, ..) if function.result() == ValueType::String)
     }
 
-    /// Whether it changes only at events if its operands do: time alone does nothing to it.
+    /// Whether it changes at events only, provided that its operands do.
     pub(crate) fn changes_at_events(&self) -> bool {
         self.is_pointwise()
             || matches!(
@@ -434,7 +433,7 @@ impl Node {
                 Node::On(_)
                     | Node::Carried(_)
                     | Node::HeldBool(..)
-                    // Its crossings stand among the events.
+                    // Crossings are rows of their own.
                     | Node::Line { .. }
                     | Node::Since(..)
                     | Node::Shift(..)
@@ -445,7 +444,7 @@ impl Node {
             )
     }
 
-    /// A number for the sort of node, to put equal sorts together.
+    /// Number of the node's sort, by which schedules group nodes.
     pub(crate) fn sort(&self) -> usize {
         match self {
             Node::False => 0,
@@ -495,6 +494,6 @@ impl Node {
         }
     }
 
-    /// One more than the largest [`sort`](Node::sort).
+    /// Number of sorts.
     pub(crate) const SORTS: usize = 74;
 }

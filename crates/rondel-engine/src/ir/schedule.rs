@@ -2,20 +2,20 @@ use crate::ir::graph::Graph;
 use crate::ir::node::Node;
 use crate::ir::wire::NodeId;
 
-/// The nodes that a program runs, in order.
+/// The nodes that a program evaluates, in order.
 pub(crate) struct Schedule {
-    /// Operands before the nodes that use them.
+    /// Operands before their users.
     pub(crate) order: Vec<NodeId>,
-    /// How many of them, at the front, are the same for every block.
+    /// Number of leading nodes that are constant.
     pub(crate) constant: usize,
 }
 
-/// Leaves out what no output needs, and puts the rest in an order. What the nodes `known` say is known
-/// otherwise: they need no operands.
+/// Orders the nodes that outputs need. The nodes `known` are computed elsewhere, so their operands are not
+/// needed.
 ///
-/// Nodes of one sort are put together as far as their operands allow. The loop of the monitor jumps
-/// by the sort of instruction, and a processor guesses jumps that repeat: with hundreds of properties
-/// and one row at a time this saves a quarter (example `pace`).
+/// Nodes of one sort are grouped as far as operands allow. The interpreter jumps by the sort of instruction,
+/// and processors predict repeated jumps: with hundreds of properties and one row at a time, grouping saves a
+/// quarter of the time (example `pace`).
 pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>, known: &[NodeId]) -> Schedule {
     let nodes = graph.nodes();
     let mut is_known = vec![false; nodes.len()];
@@ -26,7 +26,7 @@ pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>, kno
         }
     };
     let mut needed = vec![false; nodes.len()];
-    // The loop may always read node 0.
+    // The interpreter may always read node 0.
     needed[0] = true;
     outputs.for_each(|id| needed[id.index()] = true);
     for i in (0..nodes.len()).rev() {
@@ -38,8 +38,8 @@ pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>, kno
     let mut order = Vec::new();
     let mut is_constant = vec![false; nodes.len()];
     for (i, node) in nodes.iter().enumerate().filter(|&(i, _)| needed[i]) {
-        // A text that is made refers to a buffer, which is written anew with each block: the instances of a division
-        // bring their own.
+        // A computed text refers to a buffer that every block overwrites, and instances have buffers of their
+        // own.
         let mut constant = node.is_pointwise() && !node.makes_text();
         for_each_operand(i, &mut |operand| constant &= is_constant[operand.index()]);
         if constant {
@@ -49,7 +49,7 @@ pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>, kno
     }
     let constant = order.len();
 
-    // From here on as usual: a node is ready when it waits for no operand any more.
+    // Topological order: a node is ready once all its operands are placed.
     let mut waits_for = vec![0_u32; nodes.len()];
     let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); nodes.len()];
     let mut ready: Vec<Vec<NodeId>> = vec![Vec::new(); Node::SORTS];
@@ -67,7 +67,7 @@ pub(crate) fn schedule(graph: &Graph, outputs: impl Iterator<Item = NodeId>, kno
     while let Some(sort) = (0..Node::SORTS).filter(|&s| !ready[s].is_empty()).max_by_key(|&s| ready[s].len())
     {
         let mut batch = std::mem::take(&mut ready[sort]);
-        // Nodes of this sort that become ready on the way are done with the others.
+        // Nodes of this sort that become ready join the batch.
         let mut next = 0;
         while next < batch.len() {
             for user in std::mem::take(&mut users[batch[next].index()]) {

@@ -1,8 +1,8 @@
-//! Truths of three values as pairs of wires.
+//! Three-valued truths as pairs of wires.
 
 use crate::ir::wire::{Halves, Wire};
 
-/// A three-valued truth: where it is certainly true, and where possibly. The two are equal if it is
+/// Lower and upper truth of a formula: where it must be true, and where it may be. They are equal if it is
 /// never unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TruthBounds {
@@ -20,8 +20,8 @@ impl TruthBounds {
     }
 }
 
-/// A truth at the rows, and on the spans that follow them. In the models without truth between events
-/// the two are the same, and the second is not used.
+/// A truth at the rows and on the intervals after them. Without dense time both halves are equal, and the
+/// second is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) at: TruthBounds,

@@ -1,10 +1,10 @@
-//! Nodes by their positions, and the truths that they compute.
+//! References to nodes, and to the truths that they compute.
 
 use std::ops::Not;
 
 use rondel_event::Rows;
 
-/// A node, by its position.
+/// Index of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(pub(crate) u32);
 
@@ -14,8 +14,7 @@ impl NodeId {
     }
 }
 
-/// The word that a node computes, or its complement. Negation is thus free, and a formula and its
-/// negation are one node.
+/// The word of a node, or its complement. Negation is thus free, and a formula and its negation share a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Wire(u32);
 
@@ -32,20 +31,20 @@ impl Wire {
         NodeId(self.0 >> 1)
     }
 
-    /// The same side of another node.
+    /// The wire with another node and the same polarity.
     pub(crate) fn moved_to(self, node: NodeId) -> Wire {
         Wire(node.0 << 1 | self.0 & 1)
     }
 
-    /// The wire that a table has for its node, or the complement of that.
+    /// The table's wire for its node, with the polarity of this one.
     pub(crate) fn through(self, table: &[Wire]) -> Wire {
         Wire(table[self.word()].0 ^ self.0 & 1)
     }
 
-    /// The conjunction of two wires, where that is a wire already; else the two in their order.
+    /// The conjunction of two wires if it is a wire; else the two in canonical order.
     pub(crate) fn both(a: Wire, b: Wire) -> Result<Wire, (Wire, Wire)> {
         let (a, b) = (a.min(b), a.max(b));
-        // The constants are the smallest wires.
+        // Constants are the smallest wires.
         match a {
             Wire::FALSE => Ok(Wire::FALSE),
             Wire::TRUE => Ok(b),
@@ -67,7 +66,7 @@ impl Wire {
         0_u64.wrapping_sub(u64::from(self.0 & 1))
     }
 
-    /// Its truths, given those of all nodes.
+    /// The truths of this wire, from the words of all nodes.
     #[inline(always)]
     pub(crate) fn read(self, words: &[Rows]) -> Rows {
         words[self.word()] ^ self.flip()
@@ -82,7 +81,7 @@ impl Not for Wire {
     }
 }
 
-/// A truth at the rows, and on the open spans that follow them up to the next row.
+/// A truth at the rows, and on the open intervals after them up to the next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Halves {
     pub(crate) at: Wire,

@@ -1,12 +1,12 @@
-//! Arithmetic, of single values and of all rows of a block. An integer operation that overflows or divides by 0 has no
-//! result; floats follow IEEE 754.
+//! Arithmetic on single values and on all rows of a block. An integer operation that overflows or divides by
+//! zero has no result. Floats follow IEEE 754.
 
 use rondel_event::Rows;
 use rondel_spec::{BinaryOp, UnaryOp};
 
 use crate::ops::columns::{Values, check, map, zip};
 
-/// An integer, and whether it is none.
+/// An integer result, and whether it is invalid.
 type Whole = (i64, bool);
 
 #[inline(always)]
@@ -24,7 +24,7 @@ fn of_ints(op: BinaryOp, x: i64, y: i64) -> Whole {
         BinaryOp::Subtract => x.overflowing_sub(y),
         BinaryOp::Multiply => x.overflowing_mul(y),
         BinaryOp::Divide => x.checked_div(y).map_or((0, true), |quotient| (quotient, false)),
-        // The remainder of the least integer by -1 is 0: only the quotient, which nobody asked for, overflows.
+        // The remainder of the least integer by -1 is 0; only the quotient overflows.
         BinaryOp::Remainder if y == 0 => (0, true),
         BinaryOp::Remainder => (x.wrapping_rem(y), false),
         BinaryOp::Min => (x.min(y), false),
@@ -32,21 +32,21 @@ fn of_ints(op: BinaryOp, x: i64, y: i64) -> Whole {
     }
 }
 
-/// Of an integer.
+/// The result for an integer.
 #[inline]
 pub(crate) fn int(op: UnaryOp, x: i64) -> Option<i64> {
     let (result, is_none) = of_int(op, x);
     (!is_none).then_some(result)
 }
 
-/// Of two integers.
+/// The result for two integers.
 #[inline]
 pub(crate) fn ints(op: BinaryOp, x: i64, y: i64) -> Option<i64> {
     let (result, is_none) = of_ints(op, x, y);
     (!is_none).then_some(result)
 }
 
-/// Of a float.
+/// The result for a float.
 #[inline(always)]
 pub(crate) fn float(op: UnaryOp, x: f64) -> f64 {
     match op {
@@ -55,7 +55,7 @@ pub(crate) fn float(op: UnaryOp, x: f64) -> f64 {
     }
 }
 
-/// Of two floats.
+/// The result for two floats.
 #[inline(always)]
 pub(crate) fn floats(op: BinaryOp, x: f64, y: f64) -> f64 {
     match op {
@@ -69,7 +69,7 @@ pub(crate) fn floats(op: BinaryOp, x: f64, y: f64) -> f64 {
     }
 }
 
-/// The lesser; NaN if either is. Of two zeros the negative one, as IEEE 754 says of `minimum`.
+/// The minimum as defined by IEEE 754: NaN if an operand is NaN, and -0 is less than 0.
 #[inline(always)]
 fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
@@ -81,13 +81,13 @@ fn minimum(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The greater, likewise.
+/// The maximum as defined by IEEE 754.
 #[inline(always)]
 fn maximum(a: f64, b: f64) -> f64 {
     -minimum(-a, -b)
 }
 
-/// One loop for each operator, which the compiler knows as `OP` there, so that nothing is chosen at a row.
+/// Expands to one loop per operator, with the operator as the constant `OP`, so that no row branches on it.
 macro_rules! by_operator {
     ($op:expr, $all:ident { $($one:ident)* }, $rows:expr) => {
         match $op {
@@ -99,17 +99,17 @@ macro_rules! by_operator {
     };
 }
 
-/// Of the integers of all rows; the rows where there is a result.
+/// Results for all rows of integers. Returns the rows with a result.
 pub(crate) fn unary_int(op: UnaryOp, out: &mut Values<i64>, x: &Values<i64>, len: u32) -> Rows {
     by_operator!(op, UnaryOp { Negate Abs }, check(out, len, |i| of_int(OP, x[i])))
 }
 
-/// Of the floats of all rows.
+/// Results for all rows of floats.
 pub(crate) fn unary_float(op: UnaryOp, out: &mut Values<f64>, x: &Values<f64>, len: u32) {
     by_operator!(op, UnaryOp { Negate Abs }, map(out, x, len, |x| float(OP, x)));
 }
 
-/// Of two integers in all rows; the rows where there is a result.
+/// Results for all rows of two integers. Returns the rows with a result.
 pub(crate) fn binary_int(op: BinaryOp, out: &mut Values<i64>, [a, b]: [&Values<i64>; 2], len: u32) -> Rows {
     by_operator!(
         op,
@@ -118,7 +118,7 @@ pub(crate) fn binary_int(op: BinaryOp, out: &mut Values<i64>, [a, b]: [&Values<i
     )
 }
 
-/// Of two floats in all rows.
+/// Results for all rows of two floats.
 pub(crate) fn binary_float(op: BinaryOp, out: &mut Values<f64>, [a, b]: [&Values<f64>; 2], len: u32) {
     by_operator!(
         op,

@@ -1,42 +1,42 @@
-//! Operators over the values in all rows of a block.
+//! Operators on columns: the values in all rows of a block.
 //!
-//! Rows from the length of the block on, and rows where a value is unknown, hold anything.
+//! Rows beyond the length of the block, and rows with an unknown value, have arbitrary contents.
 
 use rondel_event::{Block, Rows};
 
 use crate::ops::since;
 use crate::ops::texts::TextColumn;
 
-/// One value for every row of a block.
+/// A value for every row of a block.
 pub(crate) type Values<T> = [T; Block::CAPACITY];
 
-/// The columns that are computed for a block.
+/// The computed columns of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Columns {
     pub(crate) ints: Vec<Values<i64>>,
     pub(crate) floats: Vec<Values<f64>>,
-    /// For each of the integers the rows that may have another value than the row before, or where nobody
-    /// says, all. The first row in use always may.
+    /// For each integer column, the rows that may differ from the row before; all rows if that is not
+    /// tracked. The first row in use always may.
     pub(crate) int_steps: Vec<Rows>,
     pub(crate) float_steps: Vec<Rows>,
     pub(crate) texts: Vec<TextColumn>,
-    /// The other sides of columns.
+    /// Halves after the row, of columns in dense time.
     pub(crate) seconds: Vec<Values<f64>>,
 }
 
-/// The operands of an instruction, which stand before its output.
+/// Splits the columns into those before `out`, which hold the operands, and the output.
 #[inline(always)]
 pub(crate) fn split<T>(columns: &mut [T], out: u32) -> (&[T], &mut T) {
     let (before, rest) = columns.split_at_mut(out as usize);
     (before, &mut rest[0])
 }
 
-/// The rows where `holds`.
+/// The rows in which `holds` is true.
 #[inline(always)]
 pub(crate) fn rows_where(len: u32, holds: impl Fn(usize) -> bool) -> Rows {
     let mut out = 0;
     let mut start = 0;
-    // Eight at a time: constant shifts, and no test in between.
+    // Eight rows at a time: the shifts are constant, and there is no test in between.
     while start + 8 <= len as usize {
         let byte = (0..8).fold(0, |byte, i| byte | u64::from(holds(start + i)) << i);
         out |= byte << start;
@@ -48,10 +48,11 @@ pub(crate) fn rows_where(len: u32, holds: impl Fn(usize) -> bool) -> Rows {
     out
 }
 
-/// So few steps of a column are gone through one by one.
+/// Limit of steps up to which a comparison visits the steps one by one.
 pub(crate) const FEW: u32 = 12;
 
-/// The rows where a relation holds between two columns, given the rows where they may change.
+/// The rows in which a relation holds between two columns; `steps` are the rows in which one of them may
+/// change.
 #[inline(always)]
 pub(crate) fn compare<T: Copy>(
     columns: &[Values<T>],
@@ -74,7 +75,7 @@ pub(crate) fn compare<T: Copy>(
     if rest != 0 {
         return rows_where(Rows::BITS - rows.leading_zeros(), |i| relation(a[i], b[i]));
     }
-    // What held at a step holds up to the next.
+    // The result at a step persists up to the next one.
     since::since(!steps, holds, 0)
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn zip<T: Copy>(
     }
 }
 
-/// As [`map`] or [`zip`] with a function that may fail; the rows where it did not.
+/// As [`map`] or [`zip`] with a function that can fail. Returns the rows in which it succeeded.
 #[inline(always)]
 pub(crate) fn check(out: &mut Values<i64>, len: u32, f: impl Fn(usize) -> (i64, bool)) -> Rows {
     let mut failed = 0;

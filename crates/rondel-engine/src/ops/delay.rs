@@ -6,16 +6,15 @@ use rondel_event::Rows;
 use crate::ops::varying::Varying;
 use crate::ops::words;
 
-/// A truth as it was a long time (64 rows or more) ago.
+/// A truth delayed by 64 rows or more.
 ///
-/// Kept as the intervals of positions at which it *will* come out true, so the memory follows the
-/// number of changes, not the length of the delay. A bounded `since[a,b]` delays something that
-/// once true stays true for `b-a` rows, which bounds the queue by about `a/(b-a)` intervals
-/// however often the operand holds.
+/// State is a queue of intervals of positions at which the output will be true. Memory thus follows the
+/// number of changes, not the length of the delay. The operand of a bounded `since[a,b]` stays true for `b-a`
+/// rows once it is, which limits the queue to about `a/(b-a)` intervals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Delay {
     by: u64,
-    /// First and last positions, in order, neither overlapping nor touching.
+    /// First and last positions, ascending, disjoint and not adjacent.
     queue: VecDeque<(u64, u64)>,
 }
 
@@ -25,13 +24,12 @@ impl Delay {
         Delay { by, queue: VecDeque::new() }
     }
 
-    /// The block that begins at `position`, of `len` rows `rows`.
+    /// Evaluates the block of `len` rows (`rows`) that begins at `position`.
     ///
-    /// What was true before a row in `forget` will not be asked for again: whoever reads the
-    /// output masks it there. (It is still in the output of this block.)
+    /// Truths before a row in `forget` are dropped after this block: the users of the output mask them.
     #[inline(always)]
     pub(crate) fn step(&mut self, x: Rows, forget: Rows, position: u64, len: u32, rows: Rows) -> Rows {
-        // The delay is at least a block, so that nothing of this block comes out in it.
+        // The delay is at least a block, so the output does not depend on this block.
         let out = self.take(position, len);
         let (mut x, forget) = (x & rows, forget & rows);
         if forget != 0 {
@@ -48,7 +46,7 @@ impl Delay {
         out
     }
 
-    /// Removes the intervals up to the end of the block and returns their rows in it.
+    /// Removes the intervals up to the end of the block. Returns their rows in it.
     #[inline(always)]
     fn take(&mut self, position: u64, len: u32) -> Rows {
         let mut out = 0;
@@ -76,30 +74,30 @@ impl Delay {
         }
     }
 
-    /// How long.
+    /// The delay, in rows.
     pub(crate) fn by(&self) -> u64 {
         self.by
     }
 
-    /// Whether two will give the same from two positions on, where there is one.
+    /// Whether two delays have the same output from these positions on, where there is one.
     pub(crate) fn goes_on_as(delays: [Option<&Delay>; 2], positions: [u64; 2]) -> bool {
         let [a, b] = [0, 1].map(|i| delays[i].into_iter().flat_map(move |delay| delay.after(positions[i])));
         a.eq(b)
     }
 
-    /// Forgets everything.
+    /// Drops all intervals.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
     }
 
-    /// What is kept, as distances from a position.
+    /// The remaining intervals, relative to a position.
     fn after(&self, position: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.queue
             .iter()
             .map(move |(first, last)| (first.saturating_sub(position), last.saturating_sub(position)))
     }
 
-    /// How many intervals are kept.
+    /// Number of intervals.
     pub(crate) fn kept(&self) -> usize {
         self.queue.len()
     }
@@ -120,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comes_out_later_whatever_the_blocks() {
+    fn delay_is_independent_of_block_size() {
         let truth = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61 < 3;
         for by in [64, 65, 100, 128, 300] {
             for lens in [&[64][..], &[1], &[63, 2, 17], &[64, 1, 64, 33]] {
@@ -128,7 +126,7 @@ mod tests {
                 let mut position = 0;
                 for &len in lens.iter().cycle().take(200) {
                     let rows = words::low(len.into());
-                    // Whatever lies beyond the rows in use must not matter.
+                    // Bits beyond the rows in use must not matter.
                     let x = (0..64).fold(0, |x, i| x | u64::from(truth(position + i)) << i);
                     let out = delay.step(x, 0, position, len, rows);
                     for i in 0..u64::from(len) {
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_no_panic() {
+    fn extreme_positions_do_not_panic() {
         let mut delay = Delay::new(u64::MAX);
         for position in [0, 64, u64::MAX - 64] {
             assert_eq!(delay.step(u64::MAX, 0, position, 64, u64::MAX), 0);

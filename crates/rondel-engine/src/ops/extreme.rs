@@ -1,22 +1,21 @@
-//! The greatest value within bounds of the present, one row at a time.
+//! Maximum over a sliding window, one row at a time.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 use crate::ops::stamps::{BlindSpot, age};
 
-/// The greatest of the values that are at least `lower` and at most `upper` old. Stamps as in
+/// Maximum of the values whose age is between `lower` and `upper`. Stamps as in
 /// [`window`](crate::ops::window).
 ///
-/// A value to which a later one is at least equal will never be the greatest again. What remains is
-/// in order of age, and in order of value: the first is the greatest. Every value is put in once and
-/// taken out once.
+/// A value is dropped once a later one is at least as great, so that candidates are in order of age and in
+/// descending order of value, and the first one is the maximum. Every value is added and removed once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Greatest<T> {
     lower: u64,
     upper: Option<u64>,
     limit: usize,
-    /// Those that are not `lower` old yet.
+    /// Values younger than `lower`.
     waiting: VecDeque<(i64, T)>,
     candidates: VecDeque<(i64, T)>,
     blind: BlindSpot,
@@ -28,7 +27,7 @@ impl<T: Copy + PartialOrd> Greatest<T> {
         Greatest { lower, upper, limit, waiting, candidates, blind: BlindSpot::default() }
     }
 
-    /// Adds the value of the present.
+    /// Adds the current value.
     #[inline(always)]
     pub(crate) fn push(&mut self, now: i64, value: T) {
         if self.lower == 0 {
@@ -48,7 +47,7 @@ impl<T: Copy + PartialOrd> Greatest<T> {
         while self.candidates.back().is_some_and(|&(_, other)| other <= value) {
             self.candidates.pop_back();
         }
-        // What never leaves needs no successor.
+        // Values that never leave need no successor.
         if self.upper.is_some() || self.candidates.is_empty() {
             self.candidates.push_back((stamp, value));
             if self.candidates.len() > self.limit
@@ -59,15 +58,14 @@ impl<T: Copy + PartialOrd> Greatest<T> {
         }
     }
 
-    /// The greatest at the present; none if there is none, or if it is unknown because there were
-    /// too many.
+    /// The current maximum; none if there is no value, or if one was dropped for lack of room.
     #[inline(always)]
     pub(crate) fn at(&mut self, now: i64) -> Option<T> {
         self.move_to(now);
         if self.is_blind(now) { None } else { self.candidates.front().map(|&(_, value)| value) }
     }
 
-    /// As [`at`](Greatest::at); `none` where there is none, `unknown` where there were too many.
+    /// As [`at`](Greatest::at); returns `none` without values, and `unknown` if one was dropped.
     #[inline(always)]
     pub(crate) fn at_or(&mut self, now: i64, none: T, unknown: T) -> T {
         self.move_to(now);
@@ -98,26 +96,25 @@ impl<T: Copy + PartialOrd> Greatest<T> {
         }
     }
 
-    /// The earliest time, after that of the last row, at which it changes by itself. Only for a
-    /// `lower` of 0.
+    /// Earliest time, after that of the last row, at which the maximum changes without a new value. Requires
+    /// a `lower` of 0.
     pub(crate) fn next_change(&self) -> Option<i64> {
         let over = self.upper?.checked_add(1)?;
         let leaves = self.candidates.front().and_then(|&(stamp, _)| stamp.checked_add_unsigned(over));
         [leaves, self.blind.leaves(over)].into_iter().flatten().min()
     }
 
-    /// The stamp of the latest value that counts, or the latest that there was no room for. Only for a
-    /// `lower` of 0.
+    /// Stamp of the latest value in the window, or of the latest dropped one. Requires a `lower` of 0.
     pub(crate) fn newest(&self) -> Option<i64> {
         self.candidates.back().map(|&(stamp, _)| stamp).max(self.blind.latest())
     }
 
-    /// How many bytes are kept.
+    /// Memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.waiting.capacity() + self.candidates.capacity()) * size_of::<(i64, T)>()
     }
 
-    /// How many values there was no room for.
+    /// Number of values dropped for lack of room.
     pub(crate) fn dropped(&self) -> u64 {
         self.blind.dropped
     }

@@ -1,6 +1,6 @@
-//! Functions of values, over columns: [`rondel_spec::FUNCTIONS`] says what each computes.
+//! Built-in functions over columns; [`rondel_spec::FUNCTIONS`] defines them.
 //!
-//! Rows with the same arguments as the row before are not computed again.
+//! Rows with the arguments of the row before reuse its result.
 
 use rondel_event::{Block, Rows};
 use rondel_spec::{FunctionId, Kernel};
@@ -8,7 +8,7 @@ use rondel_spec::{FunctionId, Kernel};
 use crate::ops::columns::Values;
 use crate::ops::texts::{TextColumn, TextRef, compare};
 
-/// A function of one number; the rows where it has a result. `steps` are the rows where the argument may change.
+/// A function of one number. `steps`: rows in which the argument may change. Returns the rows with a result.
 pub(crate) fn number(
     function: FunctionId,
     out: &mut Values<f64>,
@@ -22,7 +22,7 @@ pub(crate) fn number(
     }
 }
 
-/// As [`number`], of two.
+/// A function of two numbers, as [`number`].
 pub(crate) fn numbers(
     function: FunctionId,
     out: &mut Values<f64>,
@@ -36,7 +36,7 @@ pub(crate) fn numbers(
     }
 }
 
-/// Writes numbers that may change at the steps; the rows where they are finite.
+/// Writes numbers that may change at `steps`. Returns the rows in which they are finite.
 #[inline(always)]
 fn computed(out: &mut Values<f64>, steps: Rows, len: u32, f: impl Fn(usize) -> f64) -> Rows {
     let (mut value, mut known) = (0.0, 0);
@@ -50,7 +50,7 @@ fn computed(out: &mut Values<f64>, steps: Rows, len: u32, f: impl Fn(usize) -> f
     known
 }
 
-/// The rows where a test of two texts holds.
+/// The rows in which a test of two texts holds.
 pub(crate) fn test(
     function: FunctionId,
     operands: (&TextColumn, &TextColumn),
@@ -64,7 +64,7 @@ pub(crate) fn test(
     }
 }
 
-/// Writes a number for each text.
+/// Writes a number per text.
 pub(crate) fn size(
     function: FunctionId,
     out: &mut Values<i64>,
@@ -80,7 +80,7 @@ pub(crate) fn size(
     }
 }
 
-/// Writes a text for each text, into buffers of its own from `first` on, one for each row.
+/// Writes a text per text, each row into its own buffer, from `first` on.
 pub(crate) fn text(
     function: FunctionId,
     out: &mut TextColumn,

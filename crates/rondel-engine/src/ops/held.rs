@@ -1,13 +1,13 @@
-//! Values that are kept: the last of a field, the one before, the one when a clock ticked.
+//! Held values: the last of a field, the one before, the one at the last tick of a clock.
 //!
-//! | | state | kernel over rows of one instance | over a row each of many |
+//! | | state | kernel over rows of one instance | kernel over gathered rows, one per instance |
 //! |---|---|---|---|
 //! | the last value of a field | [`Held`] | [`hold`] | [`hold_gathered`] |
 //! | the value before | [`Latched`] | [`latch`] | [`latch_gathered`] |
 //! | the value at the last tick | the value | [`sample`] | [`sample_gathered`] |
 //!
-//! The saved form of each is the state itself; texts are kept in [`texts`](crate::ops::texts). Nothing of it changes by
-//! itself.
+//! The saved form of each is its state; texts are held in [`texts`](crate::ops::texts). Held values change at
+//! events only.
 
 use rondel_event::{Column, Rows};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::ops::rows::RowView;
 use crate::ops::since::{since, since_gathered};
 use crate::ops::words;
 
-/// A value that an instance keeps as a word.
+/// A value that an instance stores as a word.
 pub(crate) trait Word: Copy {
     fn to_word(self) -> u64;
     fn of_word(word: u64) -> Self;
@@ -51,19 +51,18 @@ impl Word for f64 {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Held<T> {
     pub(crate) value: T,
-    /// 0 or 1.
+    /// 1 if there is a value, else 0.
     pub(crate) known: u64,
 }
 
-/// What a latch gives, and what it will give at the next tick.
+/// Output of a latch, and its output after the next tick.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Latched<T> {
     pub(crate) now: T,
     pub(crate) next: T,
 }
 
-/// Writes values that are the same from each step to the next; `value` gives the one at a step, and the
-/// one before is what it is given.
+/// Writes values that persist between steps. `value` maps the value before a step to the value at it.
 #[inline(always)]
 fn fill<T: Copy>(
     out: &mut Values<T>,
@@ -83,7 +82,8 @@ fn fill<T: Copy>(
     last
 }
 
-/// The last value of a field, and where it is known. Notes where it may change.
+/// Holds the last value of a field. Writes the rows in which it may change, and returns those in which it is
+/// known.
 #[inline(always)]
 pub(crate) fn hold<T: Copy>(
     (out, steps): (&mut Values<T>, &mut Rows),
@@ -116,8 +116,8 @@ pub(crate) fn hold<T: Copy>(
     known
 }
 
-/// [`hold`], where every row is of another instance, of which `kept` has the value, and `known` whether there is one.
-/// (What is not known is kept as zero: it is as if it had never been.)
+/// [`hold`] over gathered rows, one per instance. `kept` and `known` hold the state; unknown values are kept
+/// as zero, like those that never were.
 #[inline(always)]
 pub(crate) fn hold_gathered<T: Word>(
     out: &mut Values<T>,
@@ -135,7 +135,7 @@ pub(crate) fn hold_gathered<T: Word>(
     known
 }
 
-/// In rows of the clock the value of `x` one row before, held in the others.
+/// In rows of the clock, the value of `x` one row before; held in the others.
 #[inline(always)]
 pub(crate) fn latch<T: Copy>(
     (out, steps): (&mut Values<T>, &mut Rows),
@@ -163,7 +163,7 @@ pub(crate) fn latch<T: Copy>(
     *latched = Latched { now, next };
 }
 
-/// [`latch`], where every row is of another instance, of which `now` and `next` have the state.
+/// [`latch`] over gathered rows, one per instance, with the state in `now` and `next`.
 #[inline(always)]
 pub(crate) fn latch_gathered<T: Word>(
     out: &mut Values<T>,
@@ -179,7 +179,7 @@ pub(crate) fn latch_gathered<T: Word>(
     }
 }
 
-/// In rows of the clock the value of `x`, held in the others.
+/// In rows of the clock, the value of `x`; held in the others.
 #[inline(always)]
 pub(crate) fn sample<T: Copy>(out: &mut Values<T>, x: &Values<T>, clock: Rows, held: &mut T, len: u32) {
     for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
@@ -190,7 +190,7 @@ pub(crate) fn sample<T: Copy>(out: &mut Values<T>, x: &Values<T>, clock: Rows, h
     }
 }
 
-/// [`sample`], where every row is of another instance, of which `kept` has the value.
+/// [`sample`] over gathered rows, one per instance, with the value in `kept`.
 #[inline(always)]
 pub(crate) fn sample_gathered<T: Word>(
     out: &mut Values<T>,

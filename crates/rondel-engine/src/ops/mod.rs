@@ -1,7 +1,8 @@
-//! Operators over the rows of a block: their state, and what they compute.
+//! Operators over the rows of a block: kernels and their state.
 //!
-//! Nothing here knows of programs: operands are words of truth, columns of values, and the stamps of rows. What is small
-//! has two kernels side by side: over rows of one instance, and over lanes, of which each is a row of another instance.
+//! Operands are words of truth, columns of values and stamps of rows; programs and sections are unknown here.
+//! Simple operators have two kernels: over consecutive rows of one instance, and over gathered rows, one per
+//! instance.
 
 pub(crate) mod arithmetic;
 pub(crate) mod columns;

@@ -1,13 +1,14 @@
-//! `once[0,b] q`: whether `q` held within the last `b`, and with it `historically`, which is `not once not`.
+//! `once[0,b] q`: true while `q` held within the last `b`. `historically` is `not once not`.
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | in steps | for how many more rows it holds: [`Recently`] | [`Recently::step`], 64 rows at a time, or [`recently_gathered`], a row each of many instances |
-//! | in points and dense time | the last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], or [`TimedRecently::step_gathered`], a row at a time |
-//! | its robustness, in steps and points | the greatest within the bounds: [`Robust`] | [`Robust::row`], as of a maximum over a window |
+//! | in steps | number of further rows in which it holds: [`Recently`] | [`Recently::step`], 64 rows at a time, or [`recently_gathered`], one row per instance |
+//! | in points and dense time | last place at which it holds: [`TimedRecently`] | [`TimedRecently::step`], or [`TimedRecently::step_gathered`], one row at a time |
+//! | robustness, in steps and points | maximum within the bounds: [`Robust`] | [`Robust::row`], as a maximum over a window |
 //!
-//! The saved form of each is the state itself, of a fixed size. A lower bound is a [`Delay`](crate::ops::delay::Delay)
-//! before it; in dense time the robustness is that of [`since`](crate::ops::since).
+//! The saved form of each is its state, of a fixed size. A lower bound is a
+//! [`Delay`](crate::ops::delay::Delay) of the operand; robustness in dense time is that of
+//! [`since`](crate::ops::since).
 
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +21,12 @@ use crate::ops::timed::{ALWAYS, NEVER, RowTimes, TruthHalves, distance, instant,
 use crate::ops::varying::Varying;
 use crate::ops::words::low;
 
-/// Truth that lasts: `once[0, span] q`.
+/// State of `once[0, span] q` in steps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Recently {
-    /// How many rows after a row with `q` it still holds.
+    /// Number of rows that it holds after a row with `q`.
     pub(crate) span: u64,
-    /// How many more rows it will hold from now on if `q` does not come again.
+    /// Number of further rows that it holds without another `q`.
     pub(crate) left: u64,
 }
 
@@ -34,18 +35,18 @@ impl Recently {
     pub(crate) fn step(&mut self, q: Rows, len: u32, rows: Rows) -> Rows {
         let q = q & rows;
         let still = low(self.left);
-        // Only the latest q matters: it lasts longest.
+        // Only the latest `q` matters: it lasts longest.
         let Some(latest) = q.checked_ilog2() else {
             self.left = self.left.saturating_sub(u64::from(len));
             return still;
         };
         self.left = self.span.saturating_sub(u64::from(len - 1 - latest));
-        // A single row has nothing above it; a message that comes by itself is one.
+        // A single row, as live messages are, needs no smear.
         still | if len == 1 { q } else { smear(q, self.span) }
     }
 }
 
-/// `once[0, span] q`, where every row is of another instance, of which `left` has for how many more rows it holds.
+/// `once[0, span] q` over gathered rows, one per instance; `left` holds the number of further rows.
 #[inline(always)]
 pub(crate) fn recently_gathered(q: Rows, span: u64, left: &mut [u64]) -> Rows {
     let out = q | rows_where(left.len() as u32, |i| left[i] != 0);
@@ -59,10 +60,10 @@ pub(crate) fn recently_gathered(q: Rows, span: u64, left: &mut [u64]) -> Rows {
 #[inline(always)]
 fn smear(word: Rows, span: u64) -> Rows {
     if span >= 63 {
-        // Minus x has the bits of !x above the lowest set bit of x, and that bit itself.
+        // `-x` has the bits of `!x` above the lowest set bit of `x`, and that bit itself.
         return word | word.wrapping_neg();
     }
-    // Each step doubles how many bits every set bit has become; the last step overlaps.
+    // Each step doubles the run above every set bit; the last step overlaps.
     let wanted = span as u32 + 1;
     let (mut out, mut have) = (word, 1);
     while have * 2 <= wanted {
@@ -72,14 +73,14 @@ fn smear(word: Rows, span: u64) -> Rows {
     out | out << (wanted - have)
 }
 
-/// `once[0, span] q`: all there is to know is how long the latest `q` still counts.
+/// State of `once[0, span] q` in points and dense time: the end of the latest `q`'s effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimedRecently {
-    /// The distance.
+    /// The span, as a distance.
     span: i64,
-    /// The last place at which it holds for what `q` was up to now.
+    /// Last place at which it holds without another `q`.
     until: i64,
-    /// Whether `q` holds on the span that follows the last row.
+    /// Whether `q` holds on the interval after the last row.
     open: bool,
 }
 
@@ -88,13 +89,13 @@ impl TimedRecently {
         TimedRecently { span: distance(span), until: NEVER, open: false }
     }
 
-    /// `once[0, span) q`, with a span above 0.
+    /// State of `once[0, span) q`, with a span above 0.
     pub(crate) fn less_than(span: u64) -> TimedRecently {
         TimedRecently { span: distance(span).saturating_sub(1), until: NEVER, open: false }
     }
 
-    /// The last place at which it holds for what `q` was up to now, if there is one, and whether `q` holds on the span
-    /// that follows the last row.
+    /// Last place at which it holds without another `q`, if any, and whether `q` holds on the interval after
+    /// the last row.
     pub(crate) fn remembered(&self) -> (Option<i64>, bool) {
         (Some(self.until).filter(|until| *until != NEVER), self.open)
     }
@@ -122,8 +123,8 @@ impl TimedRecently {
         out
     }
 
-    /// The same, where every row is of another instance, of which `until` and `open` have the state, and `before` the time
-    /// of the row before; of this one only the span is asked for.
+    /// [`TimedRecently::step`] over gathered rows, one per instance: `until` and `open` hold the state,
+    /// `before` the times of the rows before. Of `self`, only the span is used.
     #[inline(always)]
     pub(crate) fn step_gathered(
         &self,
@@ -134,7 +135,7 @@ impl TimedRecently {
     ) -> TruthHalves {
         let span = self.span;
         let open = std::mem::replace(open, q.after);
-        // Mostly there is none that was open.
+        // Mostly no bit is set.
         if open != 0 {
             for (row, (until, (&time, &before))) in until.iter_mut().zip(times.iter().zip(before)).enumerate()
             {
@@ -155,23 +156,23 @@ impl TimedRecently {
         out
     }
 
-    /// When it changes by itself after the row at `now`, if it does.
+    /// Time of the next change after the row at `now` without another row.
     pub(crate) fn next_change(&self, now: i64) -> Option<i64> {
         next_change(self.until, self.open, now)
     }
 }
 
-/// When a truth that counts until a place changes by itself after the row at `now`.
+/// Time of the next change, after the row at `now`, of a truth that lasts up to a place.
 pub(crate) fn next_change(until: i64, open: bool, now: i64) -> Option<i64> {
     let lasts = !open && until > instant(now) && until != ALWAYS;
     lasts.then(|| time_of(until + 1))
 }
 
-/// The robustness of `once[a,b] q`: the greatest within the bounds.
+/// State of the robustness of `once[a,b] q`: the maximum within the bounds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Robust {
     greatest: Greatest<f64>,
-    /// What it gives where there are too many values within the bounds.
+    /// Output while a value within the bounds was dropped.
     unknown: f64,
 }
 
@@ -180,14 +181,14 @@ impl Robust {
         Robust { greatest: Greatest::new(lower, upper, limit), unknown }
     }
 
-    /// The rows of a block.
+    /// Evaluates the rows of a block.
     pub(crate) fn step(&mut self, out: &mut Values<f64>, x: &Values<f64>, stamps: Stamps<'_>, len: u32) {
         for (i, (out, &x)) in out.iter_mut().zip(x).take(len as usize).enumerate() {
             *out = self.row(stamps.at(i), x);
         }
     }
 
-    /// One row.
+    /// Evaluates a row.
     #[inline(always)]
     pub(crate) fn row(&mut self, now: i64, x: f64) -> f64 {
         self.greatest.push(now, x);

@@ -1,9 +1,9 @@
-//! Timed operators that are looked ahead of.
+//! Timed operators that are evaluated ahead of a block.
 //!
-//! What a timed operator says between events is known from the events alone, if its operands change at
-//! events only. Such an operator is evaluated first, over the events of a block, and the result kept as
-//! ranges of places at which it holds; their ends are the moments that have to stand between the events. The rest of
-//! the program is then evaluated for events and moments together, and reads the ranges.
+//! If the operands of a timed operator change at events only, its truth between events follows from the
+//! events. Such an operator is evaluated first, over the events of a block, and the result kept as ranges of
+//! places at which it holds. The ends of the ranges are time points between the events. The rest of the
+//! program is then evaluated at events and those time points together, and reads the ranges.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -17,17 +17,17 @@ use crate::ops::words::low;
 /// After all places.
 const ALWAYS: i64 = i64::MAX;
 
-/// `p since[lower, upper] q`, as the ranges of places at which it holds.
+/// Ranges of places at which `p since[lower, upper] q` holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ranges {
     lower: i64,
     upper: i64,
-    /// First and last places, in order, neither overlapping nor touching.
+    /// First and last places, ascending, disjoint and not adjacent.
     queue: VecDeque<(i64, i64)>,
-    /// From which place on it holds because `q` holds on the span that follows the last event; from the end of the
-    /// span on if `p` fails there.
+    /// Place from which it holds because `q` holds on the interval after the last event. If `p` fails there,
+    /// it holds from the end of the interval on.
     open: Option<i64>,
-    /// From which place on nothing holds because `p` fails on that span.
+    /// Place from which nothing holds because `p` fails on that interval.
     broken: Option<i64>,
 }
 
@@ -37,12 +37,12 @@ impl Ranges {
         Ranges { lower: distance(lower), upper, queue: VecDeque::new(), open: None, broken: None }
     }
 
-    /// `once[0, span]`, or without the far end if it is `open`.
+    /// State of `once[0, span] q`; if `open`, of `once[0, span) q`.
     pub(crate) fn recently(span: u64, open: bool) -> Ranges {
         Ranges { upper: distance(span) - i64::from(open), ..Ranges::new(0, None) }
     }
 
-    /// The same as what `once[0, span]` remembers after a row at this time.
+    /// The state that continues `once[0, span]` after a row at this time.
     pub(crate) fn continued(&self, recently: &TimedRecently, time: i64) -> Ranges {
         let (until, is_open) = recently.remembered();
         let queue = until.map(|until| (instant(time).min(until), until));
@@ -50,7 +50,7 @@ impl Ranges {
         Ranges { queue: queue.into_iter().collect(), open, broken: None, ..*self }
     }
 
-    /// Takes in the operands at some events. What has been read is let go by [`Ranges::read`].
+    /// Evaluates the operands at some events. [`Ranges::read`] removes ranges that have been read.
     pub(crate) fn extend(
         &mut self,
         p: TruthHalves,
@@ -58,7 +58,7 @@ impl Ranges {
         RowTimes { times, before }: RowTimes<'_>,
     ) {
         let rows = low(times.len() as u64);
-        // Nothing happens where `p` holds and `q` does not.
+        // Rows at which `p` holds and `q` does not change nothing.
         let mut matters = (q.at | q.after | !p.at | !p.after) & rows;
         let mut next = 0;
         loop {
@@ -71,13 +71,13 @@ impl Ranges {
             let place = instant(times[row]);
             let last = if row == 0 { before } else { times[row - 1] };
             let (open, broken) = (self.open.take(), self.broken.take());
-            // Now it turns out whether there was a span.
+            // The interval before this row is not empty.
             if times[row] > last {
                 if let Some(place) = broken {
                     self.cut(place);
                 }
                 if let Some(first) = open {
-                    // If `p` fails on the span, only its end is a witness.
+                    // If `p` fails on the interval, only its end is a witness.
                     let first = if broken.is_some() { place.saturating_add(self.lower) } else { first };
                     self.add(first, later(place - 1, self.upper));
                 }
@@ -106,7 +106,7 @@ impl Ranges {
         }
     }
 
-    /// From this place on nothing holds of what was before.
+    /// Ends all ranges before this place.
     fn cut(&mut self, place: i64) {
         while let Some(back) = self.queue.back_mut() {
             if back.0 < place {
@@ -117,12 +117,12 @@ impl Ranges {
         }
     }
 
-    /// The truth at some moments, and after them. What lies before them is let go.
+    /// The truth at some time points and on the intervals after them. Removes the ranges before them.
     pub(crate) fn read(&mut self, times: &[i64]) -> TruthHalves {
         let mut out = TruthHalves::default();
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
-            // What holds at this instant may be asked for again: the next moment can be of the same time.
+            // A range that ends at this instant is kept: the next time point can have the same time.
             while self.queue.front().is_some_and(|&(_, last)| last < place) {
                 self.queue.pop_front();
             }
@@ -132,7 +132,7 @@ impl Ranges {
         out
     }
 
-    /// Whether it holds at a place, where all ranges that end before the instant of the place are gone.
+    /// Whether it holds at a place. Ranges that end before the instant of the place must be gone.
     #[inline(always)]
     fn holds(&self, place: i64) -> bool {
         let covers = |&(first, last): &(i64, i64)| first <= place && place <= last;
@@ -144,7 +144,7 @@ impl Ranges {
             || self.queue.get(1).is_some_and(covers)
     }
 
-    /// Adds the moments after `last` and up to `until` at which it changes.
+    /// Appends the times after `last`, up to `until`, at which it changes.
     pub(crate) fn change_times(&self, last: i64, until: i64, out: &mut Vec<i64>) {
         let mut add = |place: i64| {
             let time = time_of(place);
@@ -164,14 +164,14 @@ impl Ranges {
         }
     }
 
-    /// The first moment after `last` at which it changes, if no event comes before.
+    /// Time of the first change after `last` without another event.
     pub(crate) fn next_change(&self, last: i64) -> Option<i64> {
         if self.broken.is_some() {
             return None;
         }
         let open = self.opens().unwrap_or(ALWAYS);
         let ends = self.queue.iter().flat_map(|&(first, last)| {
-            // Where `q` goes on to hold, so does what it brings about.
+            // If `q` keeps holding, so does the range.
             let end = if self.open.is_some_and(|open| open <= last.saturating_add(1)) {
                 ALWAYS
             } else {
@@ -183,7 +183,7 @@ impl Ranges {
         places.find(|&place| time_of(place) > last).map(time_of)
     }
 
-    /// From which place on it holds anew because `q` goes on to hold: not if it has held up to there.
+    /// Place from which it begins to hold because `q` keeps holding; none if it has held up to there.
     fn opens(&self) -> Option<i64> {
         if self.broken.is_some() {
             return None;
@@ -192,7 +192,7 @@ impl Ranges {
         self.open.filter(|&open| held.is_none_or(|held| open > held))
     }
 
-    /// How many ranges are kept.
+    /// Number of ranges.
     pub(crate) fn kept(&self) -> usize {
         self.queue.len()
     }

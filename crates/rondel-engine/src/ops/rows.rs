@@ -1,4 +1,4 @@
-//! The rows of a block that are evaluated: events, and in dense time the times between them.
+//! The rows of a block under evaluation: events, and in dense time the time points between them.
 
 use rondel_event::{Block, Rows};
 
@@ -10,33 +10,33 @@ use crate::ops::words;
 #[derive(Clone, Copy)]
 pub(crate) struct RowView<'a> {
     pub(crate) block: &'a Block,
-    /// The first row of the block that is evaluated; what is computed of it stands in row 0.
+    /// First row of the block under evaluation; it is row 0 of the result.
     pub(crate) start: u32,
     /// The rows that are events.
     pub(crate) events: Rows,
     pub(crate) len: u32,
     pub(crate) rows: Rows,
-    /// The number of the first row.
+    /// Number of the first row since the start.
     pub(crate) position: u64,
     pub(crate) row_times: RowTimes<'a>,
 }
 
 impl<'a> RowView<'a> {
-    /// What a word of the block says of these rows.
+    /// The bits of these rows, from a word over the rows of the block.
     #[inline(always)]
     pub(crate) fn of_events(&self, word: Rows) -> Rows {
         let word = word >> self.start;
         if self.events == self.rows { word } else { words::spread(word, self.events) }
     }
 
-    /// The row of the block that an event of these rows is.
+    /// Row of the block of an event.
     #[inline(always)]
     pub(crate) fn event_row(&self, row: usize) -> usize {
         let before = (self.events & words::low(row as u64)).count_ones();
         (self.start + before) as usize
     }
 
-    /// Where its rows are in time, or in steps.
+    /// The stamps of the rows: times, or positions.
     #[inline(always)]
     pub(crate) fn stamps(&self, timed: bool) -> Stamps<'a> {
         if timed { Stamps::Times(self.row_times.times) } else { Stamps::Positions(self.position) }

@@ -1,6 +1,6 @@
-//! The saved form of types of other crates, which know nothing of bytes: for `#[serde(with = …)]`.
+//! Saved forms of types of other crates, for `#[serde(with = …)]`.
 
-/// Values of machines: a word of another crate, which knows nothing of bytes.
+/// Values of machines.
 pub(crate) mod values {
     use rondel_event::Value;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -43,7 +43,7 @@ pub(crate) mod values {
     }
 }
 
-/// A verdict, or none yet.
+/// A verdict, or none.
 pub(crate) mod verdict {
     use rondel_event::Verdict;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

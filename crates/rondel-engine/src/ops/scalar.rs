@@ -1,5 +1,5 @@
-//! Expressions over the data of a machine, evaluated for one row at a time: what they mention of messages is
-//! computed for all rows before, and stands in registers.
+//! Expressions over the data of a machine, evaluated row by row. Subexpressions without that data have been
+//! computed for all rows and are read from registers.
 
 use regex::bytes::Regex;
 use rondel_event::{Block, Comparison, Rows, Value, ValueType};
@@ -9,14 +9,14 @@ use crate::ir::wire::{NodeId, Wire};
 use crate::ops::arithmetic;
 use crate::ops::columns::Columns;
 
-/// An expression. Its value is none where it is unknown.
+/// An expression; none as a value means unknown.
 #[derive(Clone, Debug)]
 pub(crate) enum Scalar {
-    /// A truth that is in registers: where it is certain and where possible, at a row and after it.
+    /// A truth in registers: lower and upper truth, of both halves.
     Truth([[Wire; 2]; 2]),
-    /// A column of a type, and where it is known, at a row and after it.
+    /// Type, column and known rows, of both halves.
     Column(ValueType, [(u32, Wire); 2]),
-    /// Data of the machine.
+    /// A variable of the machine.
     Variable(u32),
     Unary(UnaryOp, Box<Scalar>),
     Binary(BinaryOp, Box<[Scalar; 2]>),
@@ -33,7 +33,7 @@ pub(crate) enum Scalar {
     Definitely(Box<Scalar>),
 }
 
-/// The registers that it reads.
+/// The registers that expressions read.
 #[derive(Clone, Copy)]
 pub(crate) struct ScalarReading<'a> {
     pub(crate) words: &'a [Rows],
@@ -43,7 +43,7 @@ pub(crate) struct ScalarReading<'a> {
 }
 
 impl Scalar {
-    /// The truth of a boolean expression at a row (side 0) or after it (side 1).
+    /// The truth of a boolean expression at a row (half 0) or after it (half 1).
     pub(crate) fn truth(
         &self,
         reading: &ScalarReading<'_>,
@@ -74,7 +74,7 @@ impl Scalar {
         }
     }
 
-    /// The value of an expression at a row (side 0) or after it (side 1).
+    /// The value of an expression at a row (half 0) or after it (half 1).
     pub(crate) fn value(
         &self,
         reading: &ScalarReading<'_>,
@@ -175,8 +175,8 @@ impl Scalar {
         }
     }
 
-    /// Replaces what it reads of registers by variables, of which this one and those after it are to be what
-    /// is added to the list.
+    /// Replaces the registers that it reads by variables numbered from `first` on, and appends their
+    /// expressions to `kept`.
     pub(crate) fn keep(&mut self, first: u32, kept: &mut Vec<Scalar>) {
         match self {
             Scalar::Truth(_) | Scalar::Column(..) => {
@@ -187,7 +187,7 @@ impl Scalar {
         }
     }
 
-    /// Replaces the wires and nodes of a graph by registers.
+    /// Replaces wires and nodes of the graph by registers.
     pub(crate) fn place(&mut self, wire: &impl Fn(Wire) -> Wire, column: &impl Fn(NodeId) -> u32) {
         match self {
             Scalar::Truth(bounds) => bounds.iter_mut().flatten().for_each(|x| *x = wire(*x)),
@@ -212,7 +212,7 @@ impl ScalarReading<'_> {
                 let text = self.columns.texts[column][row].bytes(self.block, self.buffers);
                 Value::String(String::from_utf8_lossy(text).into())
             }
-            // Truths are words, not columns.
+            // Booleans are words, not columns.
             ValueType::Bool => return None,
         })
     }
@@ -237,7 +237,7 @@ fn unary(op: UnaryOp, x: Value) -> Option<Value> {
     })
 }
 
-/// Arithmetic on two values, with the type that [`rondel_spec::binary_type`] says.
+/// Arithmetic on two values, with the type that [`rondel_spec::binary_type`] returns.
 fn binary(op: BinaryOp, x: &Value, y: &Value) -> Option<Value> {
     use rondel_event::ValueType::{Duration, Float, Int, Time};
     let result = rondel_spec::binary_type(op, x.value_type(), y.value_type())?;

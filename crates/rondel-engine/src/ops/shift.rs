@@ -1,19 +1,19 @@
-//! A truth as it was some rows ago, at most 63: `prev`, and the bounds in steps of other operators.
+//! A truth 1 to 63 rows before: `prev`, and bounds in steps of other operators.
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | rows of one instance | the last 64 rows, the latest in the highest bit | [`shift`] and [`remember`], 64 rows at a time |
-//! | a row each of many instances, a few rows ago | for each row ago the instances where it held | [`shift_gathered`] |
-//! | the same, longer ago | of each instance the rows, the latest in the lowest bit | [`shift_words`] |
+//! | rows of one instance | the last 64 rows, latest in the highest bit | [`shift`] and [`remember`], 64 rows at a time |
+//! | one row per instance, a few rows before | a word of instances per row before | [`shift_gathered`] |
+//! | one row per instance, more rows before | a word of rows per instance, latest in the lowest bit | [`shift_words`] |
 //!
-//! The saved form of each is the state itself. What is longer ago is a [`Delay`](crate::ops::delay::Delay).
+//! The saved form of each is its state. Longer delays use [`Delay`](crate::ops::delay::Delay).
 
 use rondel_event::Rows;
 
 use crate::ops::columns::rows_where;
 
-/// `x` as it was `by` rows earlier (1 to 63), where `history` has the 64 rows before the block, the
-/// latest in the highest bit.
+/// `x` shifted by `by` rows (1 to 63); `history` holds the 64 rows before the block, latest in the highest
+/// bit.
 #[inline(always)]
 pub(crate) fn shift(x: Rows, by: u32, history: u64) -> Rows {
     x << by | history >> (64 - by)
@@ -22,13 +22,13 @@ pub(crate) fn shift(x: Rows, by: u32, history: u64) -> Rows {
 /// The history after a block of `len` rows (1 to 64) with `x`.
 #[inline(always)]
 pub(crate) fn remember(history: u64, x: Rows, len: u32) -> u64 {
-    // Shifting up by 64 - len also drops what is beyond the rows in use. A shift by 64 of the old
-    // history is written as two, because the machine's shifts count modulo 64.
+    // Shifting up by 64 - len also drops the bits beyond the rows in use. The shift of the old history can be
+    // by 64, so it is split in two: shifts of the machine are modulo 64.
     history >> (len - 1) >> 1 | x << (64 - len)
 }
 
-/// `x` as it was so many rows earlier as `history` has words, where every bit is of another instance. The first word has
-/// the row before.
+/// `x` delayed by the length of `history`, over gathered rows, one per instance. Each word holds a row
+/// before, the latest first.
 #[inline(always)]
 pub(crate) fn shift_gathered(x: Rows, history: &mut [Rows]) -> Rows {
     let Some(last) = history.len().checked_sub(1) else { return x };
@@ -38,7 +38,8 @@ pub(crate) fn shift_gathered(x: Rows, history: &mut [Rows]) -> Rows {
     out
 }
 
-/// `x` as it was `by` rows earlier (1 to 63), where every bit is of another instance, and so is every word of `history`.
+/// `x` delayed by `by` rows (1 to 63), over gathered rows, one per instance; each word of `history` holds an
+/// instance's rows.
 #[inline(always)]
 pub(crate) fn shift_words(x: Rows, by: u32, history: &mut [u64]) -> Rows {
     let out = rows_where(history.len() as u32, |i| history[i] >> (by - 1) & 1 == 1);
@@ -55,7 +56,7 @@ mod tests {
     use crate::ops::words::tests::samples;
 
     #[test]
-    fn history_is_the_last_64_rows() {
+    fn history_holds_last_64_rows() {
         let mut trace: Vec<u64> = vec![0; 64];
         let mut history = 0;
         for (word, len) in samples().zip([1, 64, 3, 63, 32, 2].into_iter().cycle()) {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_side_by_side_are_as_one_alone() {
+    fn gathered_rows_agree_with_single_instance() {
         for by in [1, 2, 3, 4, 31, 63] {
             let (mut few, mut words, mut alone) = (vec![0; by as usize], [0; 64], [0; 64]);
             for x in samples() {

@@ -1,8 +1,8 @@
-//! Stamps of rows, which are times or positions, and what is not known about samples.
+//! Stamps of rows (times or positions), and samples that cannot be measured.
 
 use serde::{Deserialize, Serialize};
 
-/// How old something is.
+/// Age of a stamp; zero for a stamp in the future.
 #[inline(always)]
 pub(crate) fn age(now: i64, stamp: i64) -> u64 {
     now.max(stamp).wrapping_sub(stamp) as u64
@@ -11,9 +11,9 @@ pub(crate) fn age(now: i64, stamp: i64) -> u64 {
 /// The stamps of the rows of a block.
 #[derive(Clone, Copy)]
 pub(crate) enum Stamps<'a> {
-    /// The position of the first row.
+    /// Position of the first row.
     Positions(u64),
-    /// The time of each.
+    /// Time of each row.
     Times(&'a [i64]),
 }
 
@@ -27,12 +27,12 @@ impl Stamps<'_> {
     }
 }
 
-/// The latest sample that a window cannot speak of, because its value is unknown or because there
-/// was no room for it: while it is in the window, the measurement is unknown.
+/// The latest sample without a usable value: unknown, or dropped for lack of room. While it is in the window,
+/// the measurement is unknown.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BlindSpot {
     latest: Option<i64>,
-    /// How many samples there was no room for.
+    /// Number of samples dropped for lack of room.
     pub(crate) dropped: u64,
 }
 
@@ -42,13 +42,13 @@ impl BlindSpot {
         self.latest = self.latest.max(Some(stamp));
     }
 
-    /// A sample is left out that is older than all that are kept.
+    /// Records a dropped sample, older than all that are kept.
     pub(crate) fn drop(&mut self, stamp: i64) {
         self.unknown(stamp);
         self.dropped = self.dropped.saturating_add(1);
     }
 
-    /// Forgets what is at least `over` old; says whether nothing is left.
+    /// Removes the sample if it is at least `over` old. Returns whether there is none.
     #[inline(always)]
     pub(crate) fn is_over(&mut self, now: i64, over: u64) -> bool {
         if self.latest.is_some_and(|stamp| age(now, stamp) >= over) {
@@ -57,12 +57,12 @@ impl BlindSpot {
         self.latest.is_none()
     }
 
-    /// The stamp of the latest.
+    /// Stamp of the sample, if there is one.
     pub(crate) fn latest(&self) -> Option<i64> {
         self.latest
     }
 
-    /// When it will be over, if ever.
+    /// Time at which the sample leaves the window, if there is one.
     pub(crate) fn leaves(&self, over: u64) -> Option<i64> {
         self.latest?.checked_add_unsigned(over)
     }

@@ -1,11 +1,11 @@
-//! Columns of text. Nothing is copied while a block is evaluated: a column has references, into the
-//! block or to a text kept from before. What must outlive the block is copied at its end.
+//! Columns of text. Evaluation copies nothing: a column holds references into the block or to a kept text.
+//! Texts that outlive the block are copied at its end.
 
 use rondel_event::{Block, Rows, StringColumn};
 
 use crate::ops::rows::RowView;
 
-/// Where a text is.
+/// Location of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextRef {
     /// In a buffer of the monitor.
@@ -17,7 +17,7 @@ pub(crate) enum TextRef {
 /// A text for every row.
 pub(crate) type TextColumn = [TextRef; Block::CAPACITY];
 
-/// What a column has before anything is written to it.
+/// Contents of a column before it is written.
 pub(crate) const UNSET: TextColumn = [TextRef::Kept { buffer: 0 }; Block::CAPACITY];
 
 impl TextRef {
@@ -30,7 +30,7 @@ impl TextRef {
     }
 }
 
-/// The last text of a field, given where it is valid.
+/// Holds the last text of a field; `valid` are the rows with a text.
 #[inline(always)]
 pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, view: &RowView<'_>) {
     let mut text = TextRef::Kept { buffer };
@@ -42,7 +42,8 @@ pub(crate) fn hold(out: &mut TextColumn, column: u32, valid: Rows, buffer: u32, 
     }
 }
 
-/// As for numbers; what it gave last is in `buffer`, what it gives next in the one after it.
+/// In rows of the clock, the text of `x` one row before. `buffer` holds the current output, the buffer after
+/// it the next one.
 #[inline(always)]
 pub(crate) fn latch(out: &mut TextColumn, x: &TextColumn, clock: Rows, buffer: u32, len: u32) {
     let (mut now, mut next) = (TextRef::Kept { buffer }, TextRef::Kept { buffer: buffer + 1 });
@@ -55,7 +56,7 @@ pub(crate) fn latch(out: &mut TextColumn, x: &TextColumn, clock: Rows, buffer: u
     }
 }
 
-/// The rows where a relation holds. Of rows with the same texts as the row before it is not asked.
+/// The rows in which a relation holds. Rows with the texts of the row before reuse its result.
 #[inline(always)]
 pub(crate) fn compare(
     (a, b): (&TextColumn, &TextColumn),
@@ -77,10 +78,10 @@ pub(crate) fn compare(
     out
 }
 
-/// Copies a text of this block into a buffer, for the next.
+/// Copies a text of this block into a buffer, for the next block.
 ///
-/// A reference to a buffer stands for what that buffer had during the block. So whatever refers to
-/// the old content of a buffer must be kept before that buffer is overwritten.
+/// A reference to a buffer means its contents during the block. Copy every text that refers to the old
+/// contents of a buffer before that buffer is overwritten.
 pub(crate) fn keep(text: TextRef, buffer: u32, block: &Block, buffers: &mut [Vec<u8>]) {
     if text == (TextRef::Kept { buffer }) {
         return;
@@ -91,7 +92,7 @@ pub(crate) fn keep(text: TextRef, buffer: u32, block: &Block, buffers: &mut [Vec
     buffers[buffer as usize] = target;
 }
 
-/// The rows that carry the field, and those where it is text.
+/// The rows whose message contains the field, and those in which it is text.
 #[inline(always)]
 pub(crate) fn masks(column: &StringColumn, view: &RowView<'_>) -> (Rows, Rows) {
     let present = view.of_events(column.present) & view.rows;

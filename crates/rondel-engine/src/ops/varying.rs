@@ -1,21 +1,23 @@
-//! States whose size varies: queues of what is still to come, samples of a window.
+//! States of variable size: queues and samples of windows.
 
-/// A state of no fixed size. In a `for each` every instance has its own in a pool, and in its record the place there.
+/// State of variable size. Instances of a `for each` keep it in heap storage, and the reference in their
+/// record.
 pub(crate) trait Varying: Clone {
-    /// How many bytes it takes beside itself.
+    /// Memory on the heap, in bytes.
     fn bytes(&self) -> usize;
 
-    /// How much of it there was no room for: samples, obligations.
+    /// Number of samples or obligations dropped for lack of room.
     fn dropped(&self) -> u64 {
         0
     }
 
-    /// Whether it is as at first, so that an instance need not keep it. What cannot tell is kept as long as the instance.
+    /// Whether it equals the initial state, so that an instance need not keep it. The default keeps it as
+    /// long as the instance.
     fn is_empty(&self) -> bool {
         false
     }
 
-    /// Makes it as it was at first, and lets go of what it had kept.
+    /// Resets it to the initial state, and frees what it kept.
     fn renew(&mut self, initial: &Self) {
         self.clone_from(initial);
     }

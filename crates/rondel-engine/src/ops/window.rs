@@ -1,11 +1,11 @@
-//! Measurements over the samples of a sliding window, one row at a time.
+//! Aggregates over the samples of a sliding window, one row at a time.
 //!
-//! A sample has a stamp: its time, or its position where a window counts steps. At a row with the
-//! stamp `now` a window over `d` has the samples that are less than `d` old. Stamps do not decrease;
-//! one that does counts as no older than what came before. Every operation is O(1), amortised.
+//! A sample has a stamp: its time, or its position where a window counts steps. At a row with the stamp
+//! `now`, a window of length `d` contains the samples less than `d` old. Stamps do not decrease; one that
+//! does is clamped. Every operation takes O(1), amortised.
 //!
-//! What samples have left and which have not depends on the rows with samples alone: rows in between
-//! (of other topics, or where only time passes) may be there or not.
+//! Which samples have left depends on the rows with samples only: rows in between (of other topics, or of
+//! time alone) make no difference.
 
 mod ends;
 mod integral;
@@ -33,16 +33,16 @@ use moments::Deviation;
 use ordered::{HUNDRED, OrderedSamples};
 use sum::{SumFloat, SumInt};
 
-/// How many samples a window keeps. Of more it says nothing, until it is down to so many again.
+/// Limit of samples in a window. Beyond it the result is unknown until enough samples have left.
 pub(crate) const LIMIT: usize = 1_000_000;
 
-/// When the first of the samples leaves a window, if ever.
+/// Time at which the oldest sample leaves a window, if there is one.
 fn first_leaves(oldest: Option<i64>, blind: &BlindSpot, over: u64) -> Option<i64> {
     let leaves = oldest.and_then(|stamp| stamp.checked_add_unsigned(over));
     [leaves, blind.leaves(over)].into_iter().flatten().min()
 }
 
-/// How many samples there are.
+/// Number of samples in a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Count {
     over: u64,
@@ -73,26 +73,26 @@ impl Count {
         self.blind.is_over(now, self.over).then_some(self.stamps.len() as i64)
     }
 
-    /// The earliest time at which it changes by itself, after the time of the last row.
+    /// Earliest time, after that of the last row, at which it changes without a new sample.
     pub(crate) fn next_change(&self) -> Option<i64> {
         first_leaves(self.stamps.front().copied(), &self.blind, self.over)
     }
 }
 
-/// The operands of a window.
+/// Operands of a window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowOperands {
-    /// The column, except of a count.
+    /// The column; unused by a count.
     pub(crate) x: u32,
-    /// The rows of the samples.
+    /// The rows with a sample.
     pub(crate) samples: Wire,
-    /// Where the column is known.
+    /// The rows in which the column is known.
     pub(crate) known: Wire,
-    /// Whether stamps are times, and not positions.
+    /// Whether stamps are times instead of positions.
     pub(crate) timed: bool,
 }
 
-/// A measurement: what an instruction keeps.
+/// State of an aggregate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Window {
     Count(Count),
@@ -104,7 +104,7 @@ pub(crate) enum Window {
     DistinctFloat(OrderedSamples),
     Quantile(u32, OrderedSamples),
     Deviation(Deviation),
-    /// Of the newest, or else of the oldest.
+    /// The newest sample if true, else the oldest.
     EndInt(bool, Ends),
     EndFloat(bool, Ends),
     Derivative(Ends),
@@ -134,7 +134,7 @@ impl Window {
         }
     }
 
-    /// What kind of column it fills.
+    /// The kind of column that it writes.
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Window::SumFloat(_)
@@ -153,12 +153,12 @@ impl Window {
         }
     }
 
-    /// Whether its operand is a column of floats, though it fills one of integers.
+    /// Whether the operand is a column of floats and the result one of integers.
     pub(crate) fn counts_floats(&self) -> bool {
         matches!(self, Window::DistinctFloat(_))
     }
 
-    /// As [`Window::step_ints`], for one that [counts floats](Window::counts_floats).
+    /// As [`Window::step_ints`], for a window that [counts floats](Window::counts_floats).
     pub(crate) fn step_counts(
         &mut self,
         out: &mut Values<i64>,
@@ -176,8 +176,7 @@ impl Window {
         }
     }
 
-    /// The rows of a block, given which are samples and where the operand is known. Says where the
-    /// result is known.
+    /// Evaluates the rows of a block. Returns the rows in which the result is known.
     pub(crate) fn step_ints(
         &mut self,
         out: &mut Values<i64>,
@@ -204,7 +203,7 @@ impl Window {
         }
     }
 
-    /// The same for a column of floats.
+    /// As [`Window::step_ints`], for a column of floats.
     pub(crate) fn step_floats(
         &mut self,
         out: &mut Values<f64>,
@@ -239,7 +238,7 @@ impl Window {
         }
     }
 
-    /// The earliest time at which it changes by itself, after the time of the last row.
+    /// Earliest time, after that of the last row, at which it changes without a new sample.
     pub(crate) fn next_change(&self) -> Option<i64> {
         match self {
             Window::Count(count) => count.next_change(),
@@ -253,7 +252,7 @@ impl Window {
         }
     }
 
-    /// Whether no sample is left that counts at `now` or later.
+    /// Whether all samples have left at `now`.
     pub(crate) fn is_over(&self, now: i64) -> bool {
         let (newest, blind, over) = match self {
             Window::Count(count) => (count.stamps.back().copied(), &count.blind, count.over),
@@ -303,10 +302,10 @@ impl Varying for Window {
     }
 }
 
-/// The least or the greatest sample; unknown of none.
+/// Minimum or maximum of the samples; unknown without samples.
 ///
-/// The samples are kept as integers in the order of their values: of the least the complement, which
-/// turns the order round.
+/// Samples are kept as order-preserving integers; the minimum uses their complement, which reverses the
+/// order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Extreme {
     least: bool,
@@ -317,13 +316,13 @@ pub(crate) struct Extreme {
 
 impl Extreme {
     pub(crate) fn new(least: bool, over: u64, limit: usize) -> Extreme {
-        // A window over nothing does not occur; it would be empty.
+        // Windows of length zero do not occur; one would be empty.
         let greatest = Greatest::new(0, Some(over.saturating_sub(1)), limit);
         Extreme { least, over, greatest, blind: BlindSpot::default() }
     }
 
     #[inline(always)]
-    fn turned(&self, key: i64) -> i64 {
+    fn oriented(&self, key: i64) -> i64 {
         if self.least { !key } else { key }
     }
 
@@ -341,18 +340,17 @@ impl Extreme {
     /// As [`SumInt::row`].
     #[inline(always)]
     pub(crate) fn int_row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
-        let key = sample.map(|value| value.map(|x| self.turned(x)));
-        self.row(now, key).map(|key| self.turned(key))
+        let key = sample.map(|value| value.map(|x| self.oriented(x)));
+        self.row(now, key).map(|key| self.oriented(key))
     }
 
-    /// As [`SumInt::row`]. NaN, which is both less and greater than all others, while there is one
-    /// in the window.
+    /// As [`SumInt::row`]. NaN while a NaN is in the window.
     #[inline(always)]
     pub(crate) fn float_row(&mut self, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
         let key = sample.map(|value| {
-            value.map(|x| if x.is_nan() { i64::MAX } else { self.turned(ordered(x.to_bits() as i64)) })
+            value.map(|x| if x.is_nan() { i64::MAX } else { self.oriented(ordered(x.to_bits() as i64)) })
         });
-        self.row(now, key).map(|key| f64::from_bits(ordered(self.turned(key)) as u64))
+        self.row(now, key).map(|key| f64::from_bits(ordered(self.oriented(key)) as u64))
     }
 
     /// As [`Count::next_change`].
@@ -361,19 +359,19 @@ impl Extreme {
     }
 }
 
-/// The bits of floats as integers in their order, and back: those of negative numbers count down.
+/// Maps the bits of floats to integers in the same order, and back: bits of negative numbers are inverted.
 #[inline(always)]
 fn ordered(bits: i64) -> i64 {
     bits ^ (bits >> 63) & i64::MAX
 }
 
-/// The sample of a row, if it is one, and its value, if it is known.
+/// The sample of a row, if it has one; none inside if its value is unknown.
 #[inline(always)]
 fn sample<T: Copy>(x: &Values<T>, samples: Rows, known: Rows, row: usize) -> Option<Option<T>> {
     (samples >> row & 1 == 1).then(|| (known >> row & 1 == 1).then_some(x[row]))
 }
 
-/// Fills a column with what is known; says where that is.
+/// Writes the known values to a column. Returns their rows.
 #[inline(always)]
 fn rows<T>(out: &mut Values<T>, len: u32, mut row: impl FnMut(usize) -> Option<T>) -> Rows {
     let mut known = 0;

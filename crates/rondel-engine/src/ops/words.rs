@@ -1,8 +1,7 @@
-//! Operators over all rows of a block at once, on words: bit `i` is row `i`.
+//! Operators on words of truth, over all rows of a block at once: bit `i` is row `i`.
 //!
-//! Rows from the length of the block on hold anything. Every operator here looks only at rows at or
-//! before the one it computes, so nothing leaks down; what is carried into the next block is taken
-//! from the last row in use.
+//! Bits beyond the length of the block are arbitrary. Every operator reads only bits at or below the one that
+//! it computes, so they do not matter; state for the next block is taken from the last row in use.
 
 use rondel_event::Rows;
 
@@ -12,7 +11,7 @@ pub(crate) fn last(word: Rows, len: u32) -> u64 {
     word >> (len - 1) & 1
 }
 
-/// The lowest bits of `word` put, in order, where `rows` has ones.
+/// Moves the lowest bits of `word` to the ones of `rows`, in order.
 #[inline(never)]
 pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
     let (mut word, mut out) = (word, 0);
@@ -27,7 +26,7 @@ pub(crate) fn spread(word: Rows, mut rows: Rows) -> Rows {
     out
 }
 
-/// The bits of `word` where `rows` has ones, in order, as the lowest.
+/// Moves the bits of `word` at the ones of `rows` to the lowest bits, in order.
 pub(crate) fn gather(word: Rows, mut rows: Rows) -> Rows {
     let (mut out, mut at) = (0, 0);
     while rows != 0 {
@@ -40,7 +39,7 @@ pub(crate) fn gather(word: Rows, mut rows: Rows) -> Rows {
     out
 }
 
-/// The lowest `count` bits.
+/// A word with the lowest `count` bits set.
 #[inline(always)]
 pub(crate) fn low(count: u64) -> Rows {
     if count >= 64 { Rows::MAX } else { (1 << count) - 1 }

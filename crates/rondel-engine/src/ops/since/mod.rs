@@ -1,13 +1,13 @@
-//! `p since[a,b] q`: whether `q` held within the bounds, and `p` ever since.
+//! `p since[a,b] q`: `q` held within the bounds, and `p` ever since.
 //!
 //! | | state | kernel |
 //! |---|---|---|
-//! | without bounds, all models of time | the truth at the last row: one bit | [`since`], 64 rows at a time, or [`since_gathered`], 64 instances |
-//! | with bounds, in points and dense time | the places at which it will hold if `p` goes on: [`TimedSince`] | [`TimedSince::step`], a row at a time |
-//! | its robustness | the best witnesses: [`robust`] | [`robust::SinceRows`] at rows, [`robust::DenseSince`] at every real time |
+//! | unbounded, all time models | truth at the last row: one bit | [`since`], 64 rows at a time, or [`since_gathered`], one row per instance |
+//! | bounded, points and dense time | places at which it holds if `p` persists: [`TimedSince`] | [`TimedSince::step`], a row at a time |
+//! | robustness | best witnesses: [`robust`] | [`robust::SinceRows`] at rows, [`robust::DenseSince`] at every real time |
 //!
-//! The saved form of each is the state itself. `bytes` says what it takes, `next_change` the next deadline. With bounds
-//! in steps, and with a lower bound of 0, it is lowered to [`once`](crate::ops::once) and to `since` without bounds.
+//! The saved form of each is its state. `bytes` returns its memory, `next_change` its next deadline. Bounds
+//! in steps, and upper bounds alone, are lowered to [`once`](crate::ops::once) and unbounded `since`.
 
 pub(crate) mod robust;
 
@@ -19,12 +19,12 @@ use rondel_event::Rows;
 use crate::ops::timed::{ALWAYS, RowTimes, TruthHalves, distance, instant, later, time_of};
 use crate::ops::varying::Varying;
 
-/// `p since q`, where `carry` (0 or 1) is its truth before the first row.
+/// `p since q`; `carry` (0 or 1) is its truth before the first row.
 ///
-/// At every row `out = q | p & before`. That is how a carry runs through an addition: adding the
-/// bits `p|q` and `q`, a carry comes out of a position when `q` is set there (both bits are), or
-/// when `p` is (one bit is) and a carry came in. So one addition computes it for all 64 rows; the
-/// carries that came in are where the sum differs from the sum without carries.
+/// At every row `out = q | p & before`, which is the carry of an addition of the bits `p|q` and `q`: a
+/// position carries out if `q` is set (both bits are), or if `p` is (one bit is) and a carry comes in. One
+/// addition thus computes all 64 rows. The carries that came in are the bits in which the sum differs from
+/// the sum without carries.
 #[inline(always)]
 pub(crate) fn since(p: Rows, q: Rows, carry: u64) -> Rows {
     let a = p | q;
@@ -33,25 +33,27 @@ pub(crate) fn since(p: Rows, q: Rows, carry: u64) -> Rows {
     q | (p & carried_in)
 }
 
-/// [`since`], where every row is of another instance, of which `carry` has its truth at the row before and then at this.
+/// [`since`] over gathered rows, one per instance; `carry` holds the truth at the row before, and then at
+/// this one.
 #[inline(always)]
 pub(crate) fn since_gathered(p: Rows, q: Rows, carry: &mut Rows) -> Rows {
     *carry = q | p & *carry;
     *carry
 }
 
-/// `p since[lower, upper] q` with a lower bound above 0: the places at which it will hold if `p` goes on.
+/// State of `p since[lower, upper] q` with a lower bound above 0: the places at which it holds if `p`
+/// persists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimedSince {
     lower: i64,
-    /// [`ALWAYS`] where there is none.
+    /// [`ALWAYS`] if unbounded.
     upper: i64,
-    /// First and last places, in order, neither overlapping nor touching.
+    /// First and last places, ascending, disjoint and not adjacent.
     queue: VecDeque<(i64, i64)>,
-    /// From which place on it will hold because `q` holds on the span that follows the last row; from the end of the
-    /// span on if `p` fails there.
+    /// Place from which it will hold because `q` holds on the interval after the last row. If `p` fails
+    /// there, it holds from the end of the interval on.
     open: Option<i64>,
-    /// Whether `p` fails on that span.
+    /// Whether `p` fails on that interval.
     broken: bool,
 }
 
@@ -77,13 +79,13 @@ impl TimedSince {
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
             let open = self.open.take();
-            // Only now it is known that there was a span.
+            // The interval before this row is not empty.
             if time > before {
                 if self.broken {
                     self.queue.clear();
                 }
                 if let Some(first) = open {
-                    // If `p` fails on the span, only its end is a witness.
+                    // If `p` fails on the interval, only its end is a witness.
                     let first = if self.broken { place.saturating_add(self.lower) } else { first };
                     self.add(first, later(place - 1, self.upper));
                 }
@@ -95,7 +97,7 @@ impl TimedSince {
                 self.add(place.saturating_add(self.lower), later(place, self.upper));
             }
             out.at |= Rows::from(self.holds(place)) << row;
-            // A witness within the span is at least `lower` away.
+            // A witness on the interval is at least `lower` away.
             self.broken = p.after >> row & 1 == 0;
             if q.after >> row & 1 == 1 {
                 self.open = Some((place + 1).saturating_add(self.lower));
@@ -116,7 +118,7 @@ impl TimedSince {
         }
     }
 
-    /// Whether it holds at a place. What lies before that place is forgotten.
+    /// Whether it holds at a place. Removes earlier places.
     fn holds(&mut self, place: i64) -> bool {
         while self.queue.front().is_some_and(|&(_, last)| last < place) {
             self.queue.pop_front();
@@ -124,14 +126,14 @@ impl TimedSince {
         self.queue.front().is_some_and(|&(first, _)| first <= place)
     }
 
-    /// Whether it holds at the place after the last one that was asked for, if that turns out to be there.
+    /// Whether it holds at the place after the last one that was read, if that interval is not empty.
     fn will_hold(&self, place: i64) -> bool {
-        // Intervals do not touch: if the first ends just before, no other begins here.
+        // Intervals are not adjacent: if the first one ends just before, no other begins here.
         self.queue.front().is_some_and(|&(first, last)| first <= place && place <= last)
             || self.open.is_some_and(|open| open <= place)
     }
 
-    /// When it changes by itself after the row at `now`, if it does.
+    /// Time of the next change after the row at `now` without another row.
     pub(crate) fn next_change(&self, now: i64) -> Option<i64> {
         if self.broken {
             return None;
@@ -150,7 +152,7 @@ impl TimedSince {
         (change != ALWAYS).then(|| time_of(change))
     }
 
-    /// Whether two give the same at the time `now` and later if their operands do, where there is one.
+    /// Whether two states are equivalent from the time `now` on, given equal operands, where there is one.
     pub(crate) fn goes_on_as(sinces: [Option<&TimedSince>; 2], now: i64) -> bool {
         let open = |since: &TimedSince| since.left_at(now).0;
         let [a, b] = sinces.map(|since| since.into_iter().flat_map(|since| since.left_at(now).1));
@@ -158,12 +160,12 @@ impl TimedSince {
         is_open == is_other && a.eq(b)
     }
 
-    /// What of it can still matter at the time `now` or later.
+    /// The state that still matters at the time `now` or later.
     fn left_at(&self, now: i64) -> ((Option<i64>, bool), impl Iterator<Item = &(i64, i64)>) {
         ((self.open, self.broken), self.queue.iter().skip_while(move |(_, last)| *last < instant(now)))
     }
 
-    /// How many intervals are kept.
+    /// Number of intervals.
     pub(crate) fn kept(&self) -> usize {
         self.queue.len()
     }
@@ -185,7 +187,7 @@ mod tests {
     use crate::ops::words::tests::samples;
 
     #[test]
-    fn since_is_its_recursion() {
+    fn since_agrees_with_recursion() {
         for (p, q) in samples().zip(samples().skip(1)) {
             for carry in [0, 1] {
                 let mut before = carry;

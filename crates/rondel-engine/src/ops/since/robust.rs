@@ -1,9 +1,8 @@
-//! The robustness of `since` within bounds, one row or moment at a time.
+//! Robustness of bounded `since`, one row or time point at a time.
 //!
-//! Robustness says by how much a formula holds, or with the other sign by how much it does not: a
-//! number that is positive only where the formula is true, and negative only where it is false. Of
-//! `p since[a,b] q` it is the greatest, over all witnesses for `q` within the bounds, of the least of
-//! the robustness of `q` there and of `p` ever since. No robustness is NaN.
+//! Robustness is the signed distance from violation: positive only where the formula is true, negative only
+//! where it is false. For `p since[a,b] q` it is the maximum, over all witnesses of `q` within the bounds, of
+//! the minimum of the robustness of `q` there and of `p` from there on. Robustness is never NaN.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -22,8 +21,8 @@ fn max(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// The best witnesses, oldest first, with the robustness that each still gives: decreasing, since a
-/// witness that is older and not better will never be needed. What ends a witness is `E`.
+/// The best witnesses, oldest first, with their current robustness in descending order: an older witness that
+/// is no better is never needed. `E` is the end of a witness.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct BestWitnesses<E> {
     list: VecDeque<(E, f64)>,
@@ -34,8 +33,7 @@ impl<E: Copy> BestWitnesses<E> {
         BestWitnesses { list: VecDeque::new() }
     }
 
-    /// From here on none gives more than `p`. Those that would are now equal, and only the latest
-    /// of them matters.
+    /// Limits the robustness of all witnesses to `p`. Of those that become equal only the latest matters.
     #[inline(always)]
     fn cap(&mut self, p: f64) {
         let mut latest = None;
@@ -65,10 +63,10 @@ impl<E: Copy> BestWitnesses<E> {
     }
 }
 
-/// A queue that knows its least entry.
+/// A queue with access to its minimum.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Least {
-    /// Those that no later one is less than, in order: the first is the least of all.
+    /// Entries without a smaller later one, in order: the first is the minimum.
     list: VecDeque<f64>,
 }
 
@@ -95,20 +93,20 @@ impl Least {
     }
 }
 
-/// In steps and points: at rows only.
+/// State in steps and points: robustness at rows only.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SinceRows {
     lower: u64,
     upper: Option<u64>,
     limit: usize,
-    /// What it gives where there is no room for what would have to be kept.
+    /// Output while an entry was dropped for lack of room.
     unknown: f64,
-    /// Rows that are not `lower` old yet: stamp, `p`, `q`.
+    /// Rows younger than `lower`: stamp, `p`, `q`.
     waiting: VecDeque<(i64, f64, f64)>,
-    /// The least `p` of these.
+    /// Minimum of `p` over these.
     least: Least,
     witnesses: BestWitnesses<i64>,
-    /// Where there are no bounds, nothing else is needed.
+    /// Only state of an unbounded `since`.
     running: f64,
     blind: BlindSpot,
 }
@@ -128,7 +126,7 @@ impl SinceRows {
         }
     }
 
-    /// The rows of a block.
+    /// Evaluates the rows of a block.
     pub(crate) fn step(
         &mut self,
         out: &mut Values<f64>,
@@ -156,7 +154,7 @@ impl SinceRows {
         self.lower == 0 && self.upper.is_none()
     }
 
-    /// One row.
+    /// Evaluates a row.
     #[inline(always)]
     pub(crate) fn row(&mut self, now: i64, p: f64, q: f64) -> f64 {
         if self.is_unbounded() {
@@ -205,7 +203,7 @@ impl SinceRows {
     #[inline(always)]
     fn admit(&mut self, stamp: i64, p: f64, q: f64) {
         self.witnesses.cap(p);
-        // Where witnesses never leave, one is enough.
+        // Witnesses that never leave: one is enough.
         if self.upper.is_none() && self.witnesses.best() >= q && !self.witnesses.list.is_empty() {
             return;
         }
@@ -230,28 +228,28 @@ impl Varying for SinceRows {
     }
 }
 
-/// In dense time: at every real time, for signals that change only at moments.
+/// State in dense time: robustness at every real time, for signals that change at time points only.
 ///
-/// Time is cut into pieces, the instants of the moments and the open spans between them. Counted in
-/// half nanoseconds, the instant `t` is the place `2t`, and the span from `t` to `u` reaches from
-/// `2t + 1` to `2u - 1`; bounds become closed at both ends, and what is true just after `t` is what is
-/// true at `2t + 1`. Places are wider than times: nothing overflows.
+/// Time is divided into pieces: the instants of the time points and the open intervals between them. On the
+/// doubled axis, the instant `t` is the place `2t`, and the interval from `t` to `u` extends from `2t + 1` to
+/// `2u - 1`. Bounds become closed at both ends, and values just after `t` are those at `2t + 1`. Places have
+/// more bits than times, so that nothing overflows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DenseSince {
     lower: i128,
     upper: Option<i128>,
     limit: usize,
     unknown: f64,
-    /// The time of the last moment, and `p` and `q` after it.
+    /// Last time point, and `p` and `q` after it.
     last: Option<(i64, f64, f64)>,
-    /// Pieces of which no part is `lower` old yet.
+    /// Pieces that are entirely younger than `lower`.
     waiting: VecDeque<SincePiece>,
     least: Least,
-    /// Each with its last place.
+    /// Witnesses, each with its last place.
     witnesses: BestWitnesses<i128>,
-    /// The last place of the latest piece among the witnesses that ends with a span, and its `q`.
+    /// Last place of the latest witness that ends with an interval, and its `q`.
     ended: Option<(i128, f64)>,
-    /// The last place of the latest piece there was no room for.
+    /// Last place of the latest piece dropped for lack of room.
     blind: Option<i128>,
     dropped: u64,
 }
@@ -265,9 +263,9 @@ struct SincePiece {
 }
 
 impl SincePiece {
-    /// The most that a witness in it gives, as long as `p` goes on.
+    /// Maximum robustness of a witness in the piece, as long as `p` persists.
     fn gives(&self) -> f64 {
-        // Within a span there is more of it after every witness.
+        // Within an interval, part of it follows every witness.
         if self.first < self.last || self.last & 1 == 1 { min(self.p, self.q) } else { self.q }
     }
 }
@@ -293,12 +291,12 @@ impl DenseSince {
         }
     }
 
-    /// The robustness at a moment and just after it, from those of `p` and `q`.
+    /// The robustness at a time point and just after it, from those of `p` and `q`.
     pub(crate) fn step(&mut self, now: i64, p: [f64; 2], q: [f64; 2]) -> [f64; 2] {
         let mut now = now;
         if let Some((last, p, q)) = self.last {
             now = now.max(last);
-            // A span between two moments of one time is empty.
+            // The interval between two time points of the same time is empty.
             if now > last {
                 self.add(SincePiece { first: place(last) + 1, last: place(now) - 1, p, q });
             }
@@ -314,14 +312,14 @@ impl DenseSince {
             self.admit(piece);
             return;
         }
-        // A witness at an instant needs `p` only after it. Within a longer piece that makes no
-        // difference, unless the instant is its end.
+        // A witness at an instant needs `p` only after it. Within a longer piece this makes no difference,
+        // unless the instant is its end.
         let same = |back: &SincePiece| back.p == piece.p && back.q == piece.q;
         let is_span = piece.last & 1 == 1;
         match self.waiting.back_mut() {
             Some(back) if same(back) && (is_span || piece.q <= piece.p) => {
                 back.last = piece.last;
-                // What was kept apart because it was the end is so no more.
+                // The last piece was kept apart as the end of a piece, which it no longer is.
                 let before = self.waiting.len().checked_sub(2).and_then(|i| self.waiting.get_mut(i));
                 if let Some(before) = before.filter(|before| same(before)) {
                     before.last = piece.last;
@@ -350,7 +348,7 @@ impl DenseSince {
     fn admit(&mut self, piece: SincePiece) {
         let SincePiece { first, last, p, q } = piece;
         self.witnesses.cap(p);
-        // What `q` was just before needs `p` only from here on.
+        // A witness just before needs `p` only from here on.
         if let Some((end, before)) = self.ended.take()
             && end + 1 == first
         {
@@ -400,7 +398,7 @@ impl DenseSince {
         if self.is_blind(here) { self.unknown } else { min(self.witnesses.best(), self.least.get()) }
     }
 
-    /// Just after a moment. The next may be at the same time: so nothing is changed here.
+    /// The robustness just after a time point. Changes no state, since the next one may have the same time.
     fn after(&self, here: i128, p: f64, q: f64) -> f64 {
         if self.is_blind(here) {
             return self.unknown;
@@ -409,42 +407,43 @@ impl DenseSince {
         if self.lower == 0 {
             return max(q, min(p, best));
         }
-        // A span that begins here, seen from so far away; its `p` is among the least.
+        // An interval that begins here, at this distance; its `p` is included in the minimum.
         let begins = self.waiting.front().filter(|piece| piece.first + self.lower == here);
         let best = begins.map_or(best, |piece| max(best, piece.q));
         min(min(best, self.least.get()), p)
     }
 
-    /// The best witness that still counts at a place.
+    /// Robustness of the best witness within the bounds at a place.
     fn best(&self, here: i128) -> f64 {
         let stays = |last: i128| self.upper.is_none_or(|upper| last + upper >= here);
         let best = self.witnesses.list.iter().find(|(last, _)| stays(*last));
         best.map_or(f64::NEG_INFINITY, |&(_, value)| value)
     }
 
-    /// The earliest time after the last moment at which the robustness may change by itself. What the span that has
-    /// begun gives anyway changes nothing: else there would be a change for every bound that passes, for ever.
+    /// Earliest time after the last time point at which the robustness may change without a new one. Pieces
+    /// that give no more than the current interval are skipped; otherwise every bound that passes would cause
+    /// a change, without end.
     pub(crate) fn next_change(&self) -> Option<i64> {
         let (now, p, q) = self.last?;
         let of_span = min(p, q);
-        // The times of an even place and of the odd one after it are the same, as are those at which
-        // a point and the span before it leave.
+        // An even place and the odd one after it have the same time. So have the ends of a point and of the
+        // interval before it.
         let enters = self.next_entry(now, p, q);
         let leaves = self.upper.and_then(|upper| {
             let leaves = |last: i128| (last + upper + 1) >> 1;
-            // From there on everything gives as much as the span does.
+            // From there on, every piece gives as much as the interval.
             let lasting = self.waiting.iter().rev().take(DenseSince::LOOKS);
             let lasting = lasting.take_while(|piece| min(piece.gives(), p) >= of_span);
             let since = lasting.last().map_or(place(now) + 1, |piece| piece.first);
             let is_replaced =
                 |last: i128, value: f64| min(value, p) <= of_span && last + 1 + upper >= since + self.lower;
-            // A piece that has begun to count just now is not among the witnesses yet.
+            // A piece that has just entered the bounds is not among the witnesses yet.
             let begun = self.waiting.iter().take_while(|piece| piece.first + self.lower <= place(now) + 1);
             let begun = begun.map(|piece| (piece.last, piece.gives()));
             let before = self.waiting.iter().enumerate();
             let before = before.take_while(|(_, piece)| piece.first + self.lower <= place(now) + 1);
             let before = before.map(|(i, piece)| (piece.first - 1, self.gave_before(i)));
-            // Each in the order of places, so that the first that counts is the earliest.
+            // In the order of places, so that the first match is the earliest.
             let next = |ends: &mut dyn Iterator<Item = (i128, f64)>| {
                 let ends = ends.filter(|&(last, value)| !is_replaced(last, value));
                 ends.map(|(last, _)| leaves(last)).find(|&time| time > now.into())
@@ -459,8 +458,8 @@ impl DenseSince {
         [enters, leaves].into_iter().flatten().min().and_then(|time| i64::try_from(time).ok())
     }
 
-    /// The earliest time after the last moment at which a piece that becomes `lower` old may give more than there is.
-    /// What gives no more is passed over: else every moment would bring another one after `lower`, for ever.
+    /// Earliest place at which a piece that becomes `lower` old may raise the robustness. Pieces that give no
+    /// more are skipped; otherwise every time point would cause another one after `lower`, without end.
     fn next_entry(&self, now: i64, p: f64, q: f64) -> Option<i128> {
         let here = place(now) + 1;
         if self.lower == 0 || self.is_blind(here) {
@@ -471,16 +470,16 @@ impl DenseSince {
         let waiting = self.waiting.iter().enumerate();
         let waiting = waiting.filter(|(_, piece)| time_of(piece.first) > now.into());
         for (looks, (i, piece)) in waiting.enumerate() {
-            // To look at all of them at every moment would cost more than a moment for some of them.
+            // Looking at all pieces at every time point would cost more than an additional time point.
             if looks == DenseSince::LOOKS || min(max(piece.gives(), self.gave_before(i)), p) > given {
                 return Some(time_of(piece.first));
             }
         }
-        // The span that has just begun.
+        // The current interval.
         (min(p, q) > given).then(|| time_of(here))
     }
 
-    /// What `q` gives that ended just before a waiting piece, as long as `p` goes on from there.
+    /// Robustness of `q` that ended just before a waiting piece, as long as `p` persists.
     fn gave_before(&self, i: usize) -> f64 {
         let piece = &self.waiting[i];
         let ended = match i.checked_sub(1) {
@@ -491,7 +490,7 @@ impl DenseSince {
         before.map_or(f64::NEG_INFINITY, |(_, q)| min(q, piece.p))
     }
 
-    /// How many pieces are looked at for the next that changes something.
+    /// Limit of pieces that are searched for the next change.
     const LOOKS: usize = 16;
 }
 

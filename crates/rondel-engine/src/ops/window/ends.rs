@@ -1,9 +1,9 @@
-//! `first(x)`, `last(x)` and `derivative(x)` over a window: what its oldest and its newest sample say.
+//! `first(x)`, `last(x)` and `derivative(x)` over a window: aggregates of the oldest and the newest sample.
 //!
 //! | | |
 //! |---|---|
-//! | `first`, `last` | the value of the oldest and of the newest sample; unknown of none |
-//! | `derivative` | the newest less the oldest value, by the seconds between them; unknown if they are of one time, as a single one is |
+//! | `first`, `last` | the value of the oldest and of the newest sample; unknown without samples |
+//! | `derivative` | newest minus oldest value, divided by the seconds between them; unknown if both have the same time |
 //! | state | the samples |
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::{BlindSpot, age, first_leaves};
 
-/// The samples of a window, oldest first. Floats are kept as their bits.
+/// Samples of a window, oldest first. Floats are kept as bits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ends {
     pub(super) over: u64,
@@ -59,7 +59,7 @@ impl Ends {
         bits.map(|bits| f64::from_bits(bits as u64))
     }
 
-    /// Per second.
+    /// The derivative per second at a row, if it is known.
     #[inline(always)]
     pub(crate) fn derivative_row(&mut self, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
         let bits = sample.map(|value| value.map(|x| x.to_bits() as i64));

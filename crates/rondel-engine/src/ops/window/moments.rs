@@ -1,17 +1,17 @@
-//! `stddev(x)` over a window: the root of the mean square of the differences from the mean.
+//! `stddev(x)` over a window: the square root of the mean squared deviation from the mean.
 //!
 //! | | |
 //! |---|---|
 //! | meaning | the standard deviation of all samples in the window (of the population: divided by their number) |
-//! | unknown | of no sample, or while one is unknown; NaN while a sample is infinite or NaN |
-//! | rounding | parts are joined, and none is subtracted: nothing that has left the window leaves a trace |
+//! | unknown | without samples, or while one is unknown; NaN while a sample is infinite or NaN |
+//! | rounding | partial aggregates are merged, never subtracted: samples that have left the window leave no trace |
 //! | state | the samples, in [two stacks](super::stacks) |
 
 use serde::{Deserialize, Serialize};
 
-use super::stacks::{Stacks, Together};
+use super::stacks::{Aggregate, Stacks};
 
-/// The number of some samples, their mean, and the sum of the squares of their differences from it.
+/// Number of samples, their mean, and the sum of their squared deviations from it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SampleStatistics {
     count: f64,
@@ -19,11 +19,11 @@ pub(crate) struct SampleStatistics {
     squares: f64,
 }
 
-/// The standard deviation.
+/// State of the standard deviation.
 pub(crate) type Deviation = Stacks<SampleStatistics>;
 
-impl Together for SampleStatistics {
-    /// Welford: with one more.
+impl Aggregate for SampleStatistics {
+    /// Welford's update.
     #[inline(always)]
     fn add(&mut self, x: f64) {
         self.count += 1.0;
@@ -32,7 +32,7 @@ impl Together for SampleStatistics {
         self.squares += off * (x - self.mean);
     }
 
-    /// Chan: of both together.
+    /// Chan's merge of two sets of samples.
     #[inline(always)]
     fn measured(self, other: SampleStatistics) -> Option<f64> {
         let count = self.count + other.count;

@@ -1,11 +1,11 @@
-//! `percentile(x, q)`, `median(x)` and `distinct(x)` over a window: what the order of the samples says.
+//! `percentile(x, q)`, `median(x)` and `distinct(x)` over a window: aggregates of the sorted samples.
 //!
 //! | | |
 //! |---|---|
-//! | `percentile` | of the n samples in order, from 0 on, that at the place q/100 · (n - 1); between two places on the line between them |
-//! | `distinct` | how many different values there are; all NaN are one value, and so are 0 and -0 |
+//! | `percentile` | the sorted sample with index q/100 · (n - 1), counted from 0; interpolated between two samples |
+//! | `distinct` | the number of distinct values; all NaN are one value, and so are 0 and -0 |
 //! | NaN | a percentile is NaN while a sample in the window is NaN |
-//! | state | the samples, and their keys in order; a saved one has the samples only |
+//! | state | the samples, and their keys in order; saved without the keys |
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use super::sorted::Sorted;
 use super::{BlindSpot, age, first_leaves, ordered};
 
-/// What a percentile is counted in: it has four digits after the point.
+/// Unit of percentiles: 100 % with four decimals.
 pub(crate) const HUNDRED: u32 = 1_000_000;
 
-/// The samples of a window in order.
+/// Sorted samples of a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "SavedOrder")]
 pub(crate) struct OrderedSamples {
@@ -28,7 +28,7 @@ pub(crate) struct OrderedSamples {
     sorted: Sorted,
 }
 
-/// What is saved of it.
+/// Saved form.
 #[derive(Deserialize)]
 struct SavedOrder {
     over: u64,
@@ -47,7 +47,7 @@ impl From<SavedOrder> for OrderedSamples {
 /// The key of a NaN, greater than that of infinity.
 const NAN: i64 = i64::MAX;
 
-/// The key of a float, in the order of floats.
+/// The key of a float; keys have the order of floats.
 #[inline(always)]
 pub(super) fn key(x: f64) -> i64 {
     if x.is_nan() {
@@ -74,7 +74,7 @@ impl OrderedSamples {
         Some(stamp)
     }
 
-    /// Takes the sample of a row; says whether all that are in the window are known.
+    /// Adds the sample of a row. Returns whether all samples in the window are known.
     #[inline(always)]
     fn take(&mut self, now: i64, sample: Option<Option<i64>>) -> bool {
         while self.samples.front().is_some_and(|&(stamp, _)| age(now, stamp) >= self.over) {
@@ -96,13 +96,13 @@ impl OrderedSamples {
         self.blind.is_over(now, self.over)
     }
 
-    /// The number of different samples.
+    /// The number of distinct samples.
     #[inline(always)]
     pub(crate) fn distinct_row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
         self.take(now, sample).then(|| self.sorted.distinct() as i64)
     }
 
-    /// The quantile, `part` of [`HUNDRED`]; unknown of none.
+    /// The quantile, `part` of [`HUNDRED`]; unknown without samples.
     #[inline(always)]
     pub(crate) fn quantile_row(&mut self, part: u32, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
         let known = self.take(now, sample.map(|value| value.map(key)));
@@ -110,7 +110,7 @@ impl OrderedSamples {
             return None;
         }
         let last = self.sorted.len().checked_sub(1)?;
-        // Less than 2^20 samples by less than 2^20 parts.
+        // Below 2^20 samples times below 2^20 parts.
         let place = last as u64 * u64::from(part.min(HUNDRED));
         let (rank, rest) = (place / u64::from(HUNDRED), place % u64::from(HUNDRED));
         if self.sorted.greatest() == Some(NAN) {
@@ -125,7 +125,7 @@ impl OrderedSamples {
         Some(low * (1.0 - part) + high * part)
     }
 
-    /// What comes back of it when it is saved.
+    /// The state after it is saved and restored.
     #[cfg(test)]
     pub(super) fn again(&self) -> OrderedSamples {
         let OrderedSamples { over, limit, samples, blind, .. } = self.clone();

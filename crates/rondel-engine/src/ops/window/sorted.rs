@@ -1,29 +1,29 @@
-//! Numbers in their order, with the number at a rank: what quantiles and the number of distinct samples need.
+//! Sorted numbers with access by rank, for quantiles and the number of distinct samples.
 //!
-//! The keys are in chunks of at most [`CHUNK`], each sorted. To add or to remove one is a search among the
-//! chunks, one within a chunk, and a move of at most a chunk. Ranks are found from a cursor, which stays near
-//! where the last one was: a rank that moves little from row to row costs nothing but a comparison.
+//! Keys are in sorted chunks of at most [`CHUNK`]. Insertion and removal search the chunks, search within a
+//! chunk, and move at most a chunk. Access by rank starts from a cursor near the last rank, so that a rank
+//! that moves little from row to row costs a comparison.
 
-/// How many keys a chunk has at most. Beyond, it is divided.
+/// Limit of keys in a chunk. A larger one is split.
 const CHUNK: usize = 256;
 
-/// Keys in order, of which equal ones are as many.
+/// Sorted keys, with duplicates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sorted {
-    /// None is empty.
+    /// No chunk is empty.
     chunks: Vec<Vec<i64>>,
     /// The first key of each chunk.
     firsts: Vec<i64>,
     len: usize,
-    /// How many different ones there are.
+    /// Number of distinct keys.
     distinct: usize,
-    /// A chunk, and how many keys are in those before it.
+    /// A chunk, and the number of keys in the chunks before it.
     cursor: usize,
     before: usize,
 }
 
 impl Sorted {
-    /// Of keys in any order.
+    /// Sorts keys.
     pub(crate) fn of(mut keys: Vec<i64>) -> Sorted {
         keys.sort_unstable();
         let chunks: Vec<Vec<i64>> = keys.chunks(CHUNK / 2).map(<[i64]>::to_vec).collect();
@@ -41,7 +41,7 @@ impl Sorted {
         self.distinct
     }
 
-    /// The last chunk that begins with at most this key, or the first.
+    /// The last chunk that begins with at most this key, or the first one.
     #[inline(always)]
     fn chunk_of(&self, key: i64) -> usize {
         self.firsts.partition_point(|first| *first <= key).saturating_sub(1)
@@ -59,8 +59,8 @@ impl Sorted {
             return;
         };
         let place = chunk.partition_point(|other| *other <= key);
-        // Of chunks that begin with at most the key this is the last: it has the last of the equal ones.
-        // If none of its keys is smaller or equal, it is the first chunk, and no other has an equal one.
+        // This is the last chunk that begins with at most the key, so that it contains the last equal key. If
+        // no key in it is smaller or equal, it is the first chunk, and no other contains an equal key.
         self.distinct += usize::from(place == 0 || chunk[place - 1] != key);
         chunk.insert(place, key);
         self.firsts[at] = chunk[0];
@@ -77,7 +77,7 @@ impl Sorted {
         }
     }
 
-    /// Removes a key, if it is there, of equal ones one.
+    /// Removes one occurrence of a key, if there is one.
     #[inline]
     pub(crate) fn remove(&mut self, key: i64) {
         let at = self.chunk_of(key);
@@ -113,7 +113,7 @@ impl Sorted {
         }
     }
 
-    /// Joins a chunk with the next if both are small, so that there are never many small ones.
+    /// Merges a chunk with the next one if both are small, which limits the number of small chunks.
     fn join(&mut self, at: usize) {
         let small = |chunk: Option<&Vec<i64>>| chunk.is_some_and(|chunk| chunk.len() < CHUNK / 4);
         if !small(self.chunks.get(at)) || !small(self.chunks.get(at + 1)) {
@@ -131,7 +131,7 @@ impl Sorted {
         earlier.extend(later);
     }
 
-    /// The key with so many before it, and the one after that, if there is one.
+    /// The key at a rank, and the next one, if there is one.
     #[inline]
     pub(crate) fn at(&mut self, rank: usize) -> Option<(i64, Option<i64>)> {
         if rank >= self.len {
@@ -202,7 +202,7 @@ mod tests {
                 sorted.insert(*key);
                 if let Some(oldest) = i.checked_sub(width) {
                     sorted.remove(keys[oldest]);
-                    // One that is not there.
+                    // A missing key.
                     if !keys.contains(&7_777_777) {
                         sorted.remove(7_777_777);
                     }

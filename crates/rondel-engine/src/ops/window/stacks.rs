@@ -1,23 +1,24 @@
-//! What the samples of a window have together, where it can be joined and not taken apart.
+//! Sliding-window aggregation for aggregates that can be merged but not subtracted.
 //!
-//! Nothing is ever subtracted: what has left the window leaves no trace, be it large, infinite or NaN. The samples are in
-//! two stacks (Tangwongsan, Hirzel, Schneider, "In-order sliding-window aggregation in worst-case constant time", 2021, call
-//! this algorithm Two-Stacks): of each of the older ones it is kept what all from it to the last of them have, and of the
-//! newer ones what all of them have. Once the older ones are used up, the newer ones become them.
+//! Nothing is subtracted, so that samples that have left the window leave no trace, be they large, infinite
+//! or NaN. The algorithm is Two-Stacks (Tangwongsan, Hirzel, Schneider, "In-order sliding-window aggregation
+//! in worst-case constant time", 2021): each older sample stores the aggregate from it to the newest older
+//! one, and the newer samples share one aggregate. Once the older samples have left, the newer ones become
+//! the older ones.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BlindSpot, age, first_leaves};
 
-/// What some samples that follow each other have together. The default is what no samples have.
-pub(crate) trait Together: Copy + Default {
+/// Aggregate of consecutive samples. The default is that of no samples.
+pub(crate) trait Aggregate: Copy + Default {
     /// Adds a sample.
     fn add(&mut self, _value: f64) {}
 
-    /// Adds what is between two samples that follow each other, each with its stamp.
+    /// Adds the contribution of two consecutive samples, each with its stamp.
     fn add_between(&mut self, _earlier: (i64, f64), _later: (i64, f64)) {}
 
-    /// The measurement of these samples and newer ones; unknown for instance of none.
+    /// The result for these samples and newer ones, if it is known.
     fn measured(self, newer: Self) -> Option<f64>;
 }
 
@@ -26,17 +27,17 @@ pub(crate) trait Together: Copy + Default {
 pub(crate) struct Stacks<T> {
     pub(super) over: u64,
     limit: usize,
-    /// The stamps of the older samples, the oldest at the end, each with what all from it to the first here have.
+    /// Stamps of the older samples, oldest last, each with the aggregate from it to the first here.
     older: Vec<(i64, T)>,
-    /// The newest of the older samples, which may have left the window.
+    /// The newest of the older samples; it may have left the window.
     last_older: (i64, f64),
-    /// The others, in order.
+    /// The newer samples, in order.
     newer: Vec<(i64, f64)>,
     of_newer: T,
     pub(super) blind: BlindSpot,
 }
 
-impl<T: Together> Stacks<T> {
+impl<T: Aggregate> Stacks<T> {
     pub(crate) fn new(over: u64, limit: usize) -> Stacks<T> {
         Stacks {
             over,
@@ -80,7 +81,7 @@ impl<T: Together> Stacks<T> {
         self.older.pop();
     }
 
-    /// The measurement at a row, if it is known. The sample may be one whose value is unknown.
+    /// The result at a row, if it is known. `Some(None)` is a sample with an unknown value.
     #[inline(always)]
     pub(crate) fn row(&mut self, now: i64, sample: Option<Option<f64>>) -> Option<f64> {
         while self.oldest().is_some_and(|stamp| age(now, stamp) >= self.over) {

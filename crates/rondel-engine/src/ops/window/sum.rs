@@ -1,25 +1,25 @@
-//! `sum(x)` over a window; the mean is this by the number of samples.
+//! `sum(x)` over a window; the mean is the sum divided by the count.
 //!
 //! | | |
 //! |---|---|
-//! | meaning | the sum of all samples in the window; 0 of none |
-//! | unknown | while a sample is unknown; of integers also where the sum is not one of 64 bits |
-//! | rounding | floats are added up anew from the samples that are there, in twice the precision: the result is off by no more than its own last digit, unless the terms cancel out to less than 2⁻⁵⁰ of what they were; infinite where the terms added so far exceed the range |
+//! | meaning | the sum of all samples in the window; 0 without samples |
+//! | unknown | while a sample is unknown; for integers also while the sum exceeds 64 bits |
+//! | rounding | floats are summed again from the samples in the window, in twice the precision: the error is at most the last digit of the result, unless the terms cancel out to less than 2⁻⁵⁰ of what they were; infinite where the terms added so far exceed the range |
 //! | state | the samples |
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-use super::stacks::{Stacks, Together};
+use super::stacks::{Aggregate, Stacks};
 use super::{BlindSpot, age, first_leaves};
 
-/// The sum of integers. Unknown where it does not fit.
+/// State of a sum of integers; unknown while it exceeds 64 bits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SumInt {
     pub(super) over: u64,
     limit: usize,
     pub(super) samples: VecDeque<(i64, i64)>,
-    /// A million times the greatest integer is far from its end.
+    /// Cannot overflow with a million samples.
     sum: i128,
     pub(super) blind: BlindSpot,
 }
@@ -35,7 +35,7 @@ impl SumInt {
         Some(stamp)
     }
 
-    /// The sum at a row, if it is known. The sample may be one whose value is unknown.
+    /// The sum at a row, if it is known. `Some(None)` is a sample with an unknown value.
     #[inline(always)]
     pub(crate) fn row(&mut self, now: i64, sample: Option<Option<i64>>) -> Option<i64> {
         while self.samples.front().is_some_and(|&(stamp, _)| age(now, stamp) >= self.over) {
@@ -64,10 +64,10 @@ impl SumInt {
     }
 }
 
-/// The sum of floats.
+/// State of a sum of floats.
 pub(crate) type SumFloat = Stacks<CompensatedSum>;
 
-/// A sum of floats, and what rounding took from it.
+/// A sum of floats, and its accumulated rounding error.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CompensatedSum {
     sum: f64,
@@ -82,12 +82,12 @@ impl CompensatedSum {
     }
 }
 
-impl Together for CompensatedSum {
+impl Aggregate for CompensatedSum {
     #[inline(always)]
     fn add(&mut self, x: f64) {
         let sum = self.sum + x;
         if sum.is_finite() {
-            // Knuth: what the sum has of each, and what that leaves of it, exactly.
+            // Knuth's two-sum: the exact rounding error of the addition.
             let of_x = sum - self.sum;
             let of_old = sum - of_x;
             self.rest += (self.sum - of_old) + (x - of_x);

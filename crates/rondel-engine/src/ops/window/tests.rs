@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A row: how much later it is, and its sample.
+/// A row: time since the row before, and its sample.
 type Row = (u64, Option<Option<i64>>);
 
 fn trace() -> impl Strategy<Value = Vec<Row>> {
@@ -12,7 +12,7 @@ fn trace() -> impl Strategy<Value = Vec<Row>> {
     proptest::collection::vec((later, sample), 1..150)
 }
 
-/// For every row its stamp and the samples in the window. None where it is unknown.
+/// Stamp and samples in the window for every row; none where a sample is unknown or dropped.
 fn windows(trace: &[Row], over: u64, limit: usize, start: i64) -> Vec<(i64, Option<Vec<i64>>)> {
     let mut now = start;
     let mut seen: Vec<(i64, Option<i64>)> = Vec::new();
@@ -55,7 +55,7 @@ fn same(a: Option<f64>, b: Option<f64>) -> bool {
 
 proptest! {
     #[test]
-    fn measure_what_is_in_the_window(
+    fn aggregates_agree_with_definition(
         trace in trace(),
         over in 1..20_u64,
         limit in proptest::sample::select(vec![1_000, 3]),
@@ -90,10 +90,10 @@ proptest! {
         }
     }
 
-    /// Between one row and the next change nothing changes, and what the next change is does not
-    /// depend on rows without samples.
+    /// The result does not change between a row and the predicted change, and the prediction does not depend
+    /// on rows without samples.
     #[test]
-    fn changes_are_foreseen(trace in trace(), over in 1..20_u64) {
+    fn next_change_is_exact(trace in trace(), over in 1..20_u64) {
         let mut sum = SumFloat::new(over, 5);
         let mut rows_between = sum.clone();
         let mut least = Extreme::new(true, over, 5);
@@ -124,7 +124,7 @@ proptest! {
 }
 
 #[test]
-fn a_sum_does_not_drift() {
+fn sum_does_not_drift() {
     let mut sum = SumFloat::new(7, LIMIT);
     for i in 0..100_000_i64 {
         let x = |i: i64| if i % 5 == 0 { 1e17 } else { 0.1 * i as f64 };
@@ -134,13 +134,13 @@ fn a_sum_does_not_drift() {
         let error = (found - large) - small;
         assert!(error.abs() <= 16.0, "{i}: {found} is off by {error}");
     }
-    // The large ones are gone.
+    // The large samples have left.
     let found = sum.row(100_004, Some(Some(0.25))).unwrap();
     assert!((found - (0.1 * 99_998.0 + 0.1 * 99_999.0 + 0.25)).abs() < 1e-10);
 }
 
 #[test]
-fn what_there_is_no_room_for_is_counted() {
+fn overflow_is_counted() {
     let mut count = Count::new(10, 3);
     let known: Vec<_> = (0..6).map(|t| count.row(t, true)).collect();
     assert_eq!(known, [Some(1), Some(2), Some(3), None, None, None]);
@@ -149,9 +149,9 @@ fn what_there_is_no_room_for_is_counted() {
     assert_eq!(count.row(13, false), Some(2));
 }
 
-/// At the time that a window names it has lost a sample: else it would name that time again and again.
+/// A sample has left by the predicted time. Otherwise the same time would be predicted again and again.
 #[test]
-fn a_change_comes_when_it_is_due() {
+fn sample_has_left_at_next_change() {
     let windows = || {
         let of = |measure, kind| Window::new(measure, kind, 5);
         [
@@ -184,16 +184,16 @@ fn a_change_comes_when_it_is_due() {
                 changes.push(due);
                 step(&mut window, due, 0);
             }
-            // Of two alike, or both unknown, some windows keep the latter only.
+            // Of two equal or unknown samples, some windows keep the later one only.
             assert!(changes == [15, 17] || changes == [17], "{changes:?} of {window:?}");
             assert!(window.is_over(17));
         }
     }
 }
 
-/// The standard deviation and the integral hold what is in the window, though what has left it was large.
+/// Standard deviation and integral depend on the samples in the window, even if large ones have left it.
 #[test]
-fn spread_and_area_do_not_drift() {
+fn deviation_and_integral_do_not_drift() {
     let (mut deviation, mut integral) = (Deviation::new(7, LIMIT), Integral::new(7, LIMIT));
     for i in 0..100_000_i64 {
         let x = |i: i64| if i % 1000 < 5 { 1e15 } else { 1000.0 + (i % 3) as f64 };
@@ -211,9 +211,9 @@ fn spread_and_area_do_not_drift() {
     }
 }
 
-// Random cases found it: the mean of a large and a small value lost the small one.
+// Regression: the mean of a large and a small value lost the small one.
 #[test]
-fn large_values_cancel_out_in_an_area() {
+fn large_values_cancel_out_in_integral() {
     let mut integral = Integral::new(5, LIMIT);
     let large = 2_f64.powi(63);
     let areas = [(5, -large), (7, 1.0), (8, large), (9, 0.0)]
@@ -241,9 +241,9 @@ fn infinity_and_nan_leave_with_their_sample() {
     }
 }
 
-/// A saved window of ordered samples says what the original says.
+/// A restored window of ordered samples returns the results of the original.
 #[test]
-fn order_is_built_anew_from_what_is_saved() {
+fn restored_samples_give_the_same_results() {
     let mut original = OrderedSamples::new(9, 7);
     for i in 0..40_i64 {
         original.quantile_row(HUNDRED / 4, i, Some(Some(((i * 7) % 11) as f64)));

@@ -1,4 +1,4 @@
-//! The robustness of `since` against its definition.
+//! Robustness of `since` compared with its definition.
 
 use super::*;
 use proptest::prelude::*;
@@ -22,8 +22,8 @@ fn contains((lower, upper): (u64, Option<u64>), age: i64) -> bool {
     age >= lower as i64 && upper.is_none_or(|upper| age <= upper as i64)
 }
 
-/// A grid of instants (even) and open spans between (odd), each with `p` and `q`: the robustness
-/// at place `g`, from the definition.
+/// The robustness at place `g` by definition, on a grid of instants (even) and open intervals between (odd),
+/// each with `p` and `q`.
 fn on_grid(pieces: &[(i64, f64, f64)], now: usize, bounds: (u64, Option<u64>)) -> f64 {
     let twice = (2 * bounds.0, bounds.1.map(|upper| 2 * upper));
     let mut best = f64::NEG_INFINITY;
@@ -35,7 +35,7 @@ fn on_grid(pieces: &[(i64, f64, f64)], now: usize, bounds: (u64, Option<u64>)) -
             best = best.max(q.min(since).min(inside));
         }
         if place & 1 == 1 && k < now {
-            // Up to the end of the span, and `p` from there on.
+            // Up to the end of the interval, with `p` from there on.
             let (lower, upper) = twice;
             let distance = pieces[now].0 - pieces[k + 1].0;
             if distance >= lower as i64 && upper.is_none_or(|upper| distance < upper as i64) {
@@ -49,7 +49,7 @@ fn on_grid(pieces: &[(i64, f64, f64)], now: usize, bounds: (u64, Option<u64>)) -
 
 proptest! {
     #[test]
-    fn rows_are_their_definition(
+    fn rows_agree_with_definition(
         trace in proptest::collection::vec((0..4_i64, level(), level()), 1..80),
         bounds in bounds(),
     ) {
@@ -75,20 +75,20 @@ proptest! {
     }
 
     #[test]
-    fn every_real_time_has_its_definition(
+    fn dense_time_agrees_with_definition(
         trace in proptest::collection::vec((0..7_i64, [level(), level()], [level(), level()]), 1..30),
         bounds in bounds(),
         hold in any::<bool>(),
     ) {
         let mut since = DenseSince::new(bounds.0, bounds.1, f64::NAN, 1000);
-        // All instants and spans up to some time after the last event.
+        // All instants and intervals up to some time after the last event.
         let (mut pieces, mut events, mut now) = (Vec::new(), trace.into_iter().peekable(), 0);
         let (mut time, mut levels) = (0, None);
         let mut held = f64::NAN;
         for _ in 0..400 {
             let mut here = false;
             while let Some((later, p, q)) = events.next_if(|event| now + event.0 == time) {
-                // Most signals hold their values: the instant is as the span after it.
+                // Most signals hold their values: the instant equals the interval after it.
                 let (p, q) = if hold { ([p[1]; 2], [q[1]; 2]) } else { (p, q) };
                 now += later;
                 here = true;
@@ -107,7 +107,7 @@ proptest! {
                     prop_assert_eq!(at, expected, "deadline at {}", time);
                     held = after;
                 } else {
-                    prop_assert_eq!(held, expected, "between moments, at {}", time);
+                    prop_assert_eq!(held, expected, "between time points, at {}", time);
                 }
             }
             pieces.push((2 * time + 1, p, q));
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_unknown() {
+fn overflow_is_unknown() {
     let mut since = SinceRows::new(0, Some(5), f64::NAN, 3);
     let values: Vec<f64> = (0..5).map(|t| since.row(t, f64::INFINITY, -t as f64)).collect();
     assert_eq!(values[..3], [0.0, 0.0, 0.0]);
@@ -130,7 +130,7 @@ fn what_there_is_no_room_for_is_unknown() {
 }
 
 #[test]
-fn what_lasts_has_no_deadlines() {
+fn constant_signal_has_no_deadlines() {
     for (lower, upper) in [(0, Some(2)), (1, Some(3)), (3, Some(3)), (2, None)] {
         let mut since = DenseSince::new(lower, upper, f64::NAN, 10);
         since.step(0, [5.0; 2], [1.0; 2]);
@@ -144,28 +144,28 @@ fn what_lasts_has_no_deadlines() {
     }
 }
 
-/// A signal that stays the same, however long: `self` brings few moments, and few pieces are kept.
+/// A constant signal, however long: it causes few time points of its own and few pieces.
 #[test]
-fn a_long_gap_costs_no_more_than_a_short_one() {
+fn long_gap_causes_few_time_points() {
     let infinite = f64::INFINITY;
     for (lower, upper) in [(1, Some(100)), (1, None), (7, Some(7)), (40, Some(90))] {
         for (p, q) in [(1.0, infinite), (1.0, -infinite), (2.0, 1.0), (infinite, 1.0), (-1.0, 3.0)] {
             let mut since = DenseSince::new(lower, upper, f64::NAN, 1000);
-            let mut moments = 0;
+            let mut points = 0;
             for (message, at) in [(0, [3.0, infinite]), (10, [p, q]), (1_000_000, [p, q])] {
-                while let Some(due) = since.next_change().filter(|&due| due < message && moments < 100) {
+                while let Some(due) = since.next_change().filter(|&due| due < message && points < 100) {
                     since.step(due, [p; 2], [q; 2]);
-                    moments += 1;
+                    points += 1;
                 }
                 since.step(message, [at[0]; 2], [at[1]; 2]);
             }
-            assert!(moments < 12, "{moments} with {lower}, {upper:?}, {p}, {q}");
+            assert!(points < 12, "{points} with {lower}, {upper:?}, {p}, {q}");
         }
     }
 }
 
 #[test]
-fn moments_of_others_add_no_pieces() {
+fn foreign_time_points_add_no_pieces() {
     let mut since = DenseSince::new(1_000_000, None, f64::NAN, 1000);
     for time in 0..100 {
         since.step(time, [1.0; 2], [f64::INFINITY; 2]);
@@ -174,7 +174,7 @@ fn moments_of_others_add_no_pieces() {
 }
 
 #[test]
-fn the_ends_of_time_are_no_panic() {
+fn extreme_times_do_not_panic() {
     for (lower, upper) in [(0, Some(u64::MAX)), (u64::MAX, None), (1, Some(2))] {
         let mut dense = DenseSince::new(lower, upper, f64::NAN, 10);
         let mut rows = SinceRows::new(lower, upper, f64::NAN, 10);
