@@ -1,4 +1,4 @@
-//! The engine: compiles a checked specification into a [`Program`], which a [`Monitor`] evaluates over
+| quantifiers over the values of messages; obligations of future operators || compiles the nodes of a specification into sections |//! | `monitor` | runs a program over events and time: reports, missed messages, snapshots |The engine: compiles a checked specification into a [`Program`], which a [`Monitor`] evaluates over
 //! events.
 //!
 //! ```
@@ -34,9 +34,9 @@
 //! A monitor evaluates blocks of up to 64 events. The truth of a formula at all events of a block is
 //! one word of 64 bits, so an operator costs a few machine instructions for the whole block.
 //!
-//! Fields may be unknown, so a formula has three truth values. Two words represent them: the *lower
-//! truth* marks the events at which the formula must be true, the *upper truth* those at which it may
-//! be true (in the code both are *rails*). All operators but negation are monotone: each word of the
+//! Fields may be unknown, so a formula has three truth values. Two words represent them (`TruthBounds`): the
+//! *lower truth* marks the events at which the formula must be true, the *upper truth* those at which it may
+//! be true. All operators but negation are monotone: each word of the
 //! result depends only on the same word of the operands. Negation swaps the two and complements them.
 //! So a program consists of instructions on plain words, and a formula that is never unknown needs
 //! only one of the two.
@@ -49,10 +49,10 @@
 //! | `exec` | the interpreter of sections |
 //! | `relation`, `future` | quantifiers over the values of messages; obligations that wait until they are decided |
 //! | `chain`, `machine`, `linear` | chains, state machines and linear interpolation |
-//! | `ops` | the operators over the rows of a block |
+//! | `ops` | operators over the rows of a block |
 //! | `ir` | nodes, wires and instructions |
 //!
-//! A folder imports from those below it only; a test holds that.
+//! A folder imports only from those below it, which a test enforces.
 
 mod chain;
 mod exec;

@@ -1,19 +1,19 @@
-//! What a chain comes to, in numbers.
+//! Statistics of chains.
 
 use serde::{Deserialize, Serialize};
 
-/// How many parts an octave is divided into: what is read from them is too high by less than 1/128.
+/// Number of buckets per octave: quantiles are too high by less than 1/128.
 const PARTS: u32 = 128;
 const BITS: u32 = PARTS.ilog2();
 
-/// How durations are distributed: exact but for quantiles, which are too high by less than one percent.
+/// Distribution of durations: exact except for quantiles, which are too high by less than one percent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     count: u64,
     sum: u128,
     least: u64,
     greatest: u64,
-    /// How many fall into each bucket: as many as needed for the greatest.
+    /// Number of durations per bucket, up to the bucket of the greatest.
     buckets: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Distribution {
         self.buckets[bucket] = self.buckets[bucket].saturating_add(1);
     }
 
-    /// Adds all that is in another.
+    /// Adds another distribution.
     pub fn merge(&mut self, other: &Distribution) {
         if other.count == 0 {
             return;
@@ -48,28 +48,28 @@ impl Distribution {
         }
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least, in nanoseconds.
+    /// The minimum, in nanoseconds.
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.least)
     }
 
-    /// The greatest.
+    /// The maximum, in nanoseconds.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.greatest)
     }
 
-    /// The mean, rounded down to whole nanoseconds.
+    /// The mean, rounded down to nanoseconds.
     pub fn mean(&self) -> Option<u64> {
         let mean = self.sum.checked_div(self.count.into())?;
         Some(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The least duration that so many of a thousand do not exceed, rounded up by less than one percent.
+    /// The quantile, in thousandths, rounded up by less than one percent.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(thousandths.min(1000))).div_ceil(1000).max(1);
         let mut seen = 0_u128;
@@ -81,7 +81,7 @@ impl Distribution {
     }
 }
 
-/// The first durations have a bucket each; from there on every octave has as many.
+/// The first durations have a bucket each; every later octave has [`PARTS`].
 fn bucket_of(nanos: u64) -> usize {
     let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(BITS + 1);
     (shift << BITS) as usize + (nanos >> shift) as usize
@@ -95,35 +95,35 @@ fn last_of(bucket: usize) -> u64 {
     first + ((1 << shift) - 1)
 }
 
-/// What became of the stamps of a chain.
+/// Statistics of a chain's stamps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainFigures {
-    /// How long stamps took to come out, those that came too late included.
+    /// Time from the input to the output of a stamp, including late ones.
     pub latency: Distribution,
-    /// How long after the messages of the first topic the first output came that stems from them or from
-    /// later ones.
+    /// Time from a message of the first topic to the first output that stems from it or from a later one.
     pub reaction: Distribution,
-    /// How old the data of each output were just before the next one.
+    /// Age of each output's data just before the next output.
     pub age: Distribution,
-    /// How many stamps set out.
+    /// Number of stamps of the first topic.
     pub started: u64,
-    /// How many came out in time.
+    /// Number of stamps that reached the last topic in time.
     pub in_time: u64,
-    /// How many came out later.
+    /// Number of stamps that reached it later.
     pub late: u64,
-    /// For every topic how many stamps were forgotten before they reached it, having reached those before.
+    /// Per topic, number of stamps that were dropped before they reached it, but after they reached those
+    /// before.
     pub lost: Vec<u64>,
-    /// How many of them were forgotten to make room.
+    /// Number of stamps dropped because of the limit.
     pub crowded_out: u64,
-    /// How many messages of other topics than the first came out of order: with a stamp that had not
-    /// reached the topic before, or was forgotten.
+    /// Number of messages of later topics out of order: with a stamp that has not reached the topic before,
+    /// or was dropped.
     pub strays: u64,
-    /// How many messages had no stamp.
+    /// Number of messages without a stamp.
     pub unstamped: u64,
 }
 
 impl ChainFigures {
-    /// Adds what is in those of the same chain elsewhere.
+    /// Adds statistics of the same chain.
     pub fn merge(&mut self, other: &ChainFigures) {
         let ChainFigures {
             latency,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other_and_are_narrow() {
+    fn buckets_are_contiguous_and_narrow() {
         let mut next = 0_u64;
         for bucket in 0.. {
             assert_eq!(bucket_of(next), bucket);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_of_the_nearest_rank() {
+    fn quantiles_use_nearest_rank() {
         let mut all = Distribution::default();
         assert_eq!((all.min(), all.mean(), all.quantile(500)), (None, None, None));
         (1..=100).for_each(|nanos| all.add(nanos));

@@ -1,7 +1,7 @@
-//! Chains: stamps on their way from topic to topic, and what is measured of them.
+//! Chains: tracks stamps from topic to topic, and measures their progress.
 //!
-//! Chains are looked at before the sections are evaluated, event by event. What properties ask of
-//! a chain is a column of times: where the last output stems from, and since when a message waits for one.
+//! Chains process each event before sections are evaluated. Properties read columns of times: the origin of
+//! the last output, and the oldest message without an output.
 
 mod figures;
 
@@ -14,16 +14,16 @@ use crate::ir::node::ChainColumn;
 
 pub use figures::{ChainFigures, Distribution};
 
-/// How many stamps of a chain are kept at most.
+/// Limit of stamps kept per chain.
 pub(crate) const LIMIT: usize = 1 << 16;
 
-/// A chain, compiled.
+/// A compiled chain.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainPlan {
     pub(crate) name: String,
-    /// The property that its stamps come out in time, if there is one.
+    /// Index of the property that stamps reach the end in time, if there is one.
     pub(crate) property: Option<u32>,
-    /// The topics in their order, and the column of the stamp.
+    /// The topics in order, each with the column of its stamp.
     pub(crate) links: Vec<(TopicId, Slot)>,
     pub(crate) value_type: ValueType,
     pub(crate) within: Option<u64>,
@@ -31,20 +31,20 @@ pub(crate) struct ChainPlan {
     pub(crate) limit: usize,
 }
 
-/// How a chain of a [`Monitor`](crate::Monitor) is at the moment.
+/// Current status of a chain of a [`Monitor`](crate::Monitor).
 #[derive(Clone, Debug)]
 pub struct ChainStatus<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its topics, in their order.
     pub topics: Vec<TopicId>,
-    /// What became of the stamps so far.
+    /// Statistics so far.
     pub figures: &'a ChainFigures,
-    /// How many of them may still come out.
+    /// Number of stamps that can still reach the end.
     pub under_way: u64,
 }
 
-/// The columns, after each row of a block.
+/// Columns of a chain after each row of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainRows {
     values: [[i64; Block::CAPACITY]; 3],
@@ -77,40 +77,40 @@ enum Stamp {
     Text(Box<[u8]>),
 }
 
-/// A stamp that has set out.
+/// A stamp in transit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Way {
+struct Transit {
     stamp: Stamp,
     time: i64,
-    /// How many topics it has reached.
+    /// Number of topics that it has reached.
     reached: u32,
 }
 
-/// A stamp that did not come out in time.
+/// A stamp that did not reach the end in time.
 #[derive(Clone, Debug)]
 struct Missing {
     stamp: Stamp,
-    /// When it set out.
+    /// Time of its first message.
     time: i64,
-    /// The first topic that it had not reached then.
+    /// The first topic that it had not reached by then.
     topic: TopicId,
 }
 
-/// What is remembered of a chain.
+/// State of a chain.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChainState {
-    /// The stamps in the order in which they set out.
-    ways: VecDeque<Way>,
-    /// The number of the first of them.
+    /// Stamps in order of their first messages.
+    transits: VecDeque<Transit>,
+    /// Number of the first of them.
     first: u64,
-    /// Where each is, by its number.
+    /// Number of each stamp.
     #[serde(skip)]
     numbers: HashMap<Stamp, u64>,
-    /// Up to this number an output has come for each.
+    /// All stamps before this number have had an output, of themselves or of later ones.
     answered: u64,
-    /// Since when a message waits that has been forgotten itself.
+    /// Time of the oldest message without an output whose stamp has been dropped.
     forgotten: Option<i64>,
-    /// Up to this number it has been looked whether they came out in time.
+    /// All stamps before this number have been counted as in time or late.
     judged: u64,
     latency: Option<i64>,
     origin: Option<i64>,
@@ -125,15 +125,19 @@ impl ChainState {
         ChainState { figures, ..ChainState::default() }
     }
 
-    /// Whether what was saved can be that of a chain like this one; if so, it is made whole.
+    /// Whether restored state fits the chain. Rebuilds what is not saved.
     pub(crate) fn complete(&mut self, plan: &ChainPlan) -> bool {
-        let numbers = self.ways.iter().zip(self.first..).map(|(way, number)| (way.stamp.clone(), number));
+        let numbers =
+            self.transits.iter().zip(self.first..).map(|(transit, number)| (transit.stamp.clone(), number));
         self.numbers = numbers.collect();
-        let end = self.first.saturating_add(self.ways.len() as u64);
+        let end = self.first.saturating_add(self.transits.len() as u64);
         self.figures.lost.len() == plan.links.len()
-            && self.numbers.len() == self.ways.len()
-            && self.ways.len() <= plan.limit
-            && self.ways.iter().all(|way| (1..=plan.links.len()).contains(&(way.reached as usize)))
+            && self.numbers.len() == self.transits.len()
+            && self.transits.len() <= plan.limit
+            && self
+                .transits
+                .iter()
+                .all(|transit| (1..=plan.links.len()).contains(&(transit.reached as usize)))
             && self.first <= self.judged
             && self.judged <= end
             && self.first <= self.answered
@@ -144,12 +148,12 @@ impl ChainState {
         &self.figures
     }
 
-    /// How many stamps may still come out.
+    /// Number of stamps that can still reach the end.
     pub(crate) fn under_way(&self, plan: &ChainPlan) -> u64 {
-        self.ways.iter().filter(|way| (way.reached as usize) < plan.links.len()).count() as u64
+        self.transits.iter().filter(|transit| (transit.reached as usize) < plan.links.len()).count() as u64
     }
 
-    /// Takes the events of a block, which have these times.
+    /// Processes the events of a block, which have these times.
     pub(crate) fn step(&mut self, plan: &ChainPlan, block: &Block, times: &[i64], out: &mut ChainRows) {
         self.missing.clear();
         let on = |(topic, _): &(TopicId, Slot)| block.topic_rows(*topic);
@@ -171,12 +175,12 @@ impl ChainState {
         }
     }
 
-    /// A new call of the monitor begins.
+    /// Starts a new call of the monitor.
     pub(crate) fn clear_missing(&mut self) {
         self.missing.clear();
     }
 
-    /// The topic that a stamp had not reached in time, of those about which that became certain last.
+    /// The topic that a stamp had not reached in time, if this became certain in the current call.
     pub(crate) fn missing(&self, plan: &ChainPlan, key: &Value, time: i64) -> Option<TopicId> {
         let stamp = match key {
             Value::Bool(x) if plan.value_type == ValueType::Bool => Stamp::Number((*x).into()),
@@ -189,28 +193,28 @@ impl ChainState {
         same.find(|missing| missing.stamp == stamp).map(|missing| missing.topic)
     }
 
-    /// Judges and forgets what is old enough before `now`.
+    /// Judges and drops the stamps that are old enough before `now`.
     pub(crate) fn pass(&mut self, plan: &ChainPlan, now: i64) {
         if let Some(within) = plan.within {
-            while let Some(way) = self.ways.get((self.judged - self.first) as usize)
-                && is_past(way.time, within, now)
+            while let Some(transit) = self.transits.get((self.judged - self.first) as usize)
+                && is_past(transit.time, within, now)
             {
                 self.judged += 1;
-                if let Some(&(topic, _)) = plan.links.get(way.reached as usize) {
-                    self.missing.push(Missing { stamp: way.stamp.clone(), time: way.time, topic });
+                if let Some(&(topic, _)) = plan.links.get(transit.reached as usize) {
+                    self.missing.push(Missing { stamp: transit.stamp.clone(), time: transit.time, topic });
                 }
             }
         }
         if let Some(wait) = plan.wait {
-            while self.ways.front().is_some_and(|way| is_past(way.time, wait, now)) {
+            while self.transits.front().is_some_and(|transit| is_past(transit.time, wait, now)) {
                 self.forget();
             }
         }
     }
 
-    /// Forgets the oldest stamp.
+    /// Drops the oldest stamp.
     fn forget(&mut self) {
-        let Some(Way { stamp, time, reached }) = self.ways.pop_front() else { return };
+        let Some(Transit { stamp, time, reached }) = self.transits.pop_front() else { return };
         self.numbers.remove(&stamp);
         if let Some(lost) = self.figures.lost.get_mut(reached as usize) {
             *lost += 1;
@@ -228,31 +232,32 @@ impl ChainState {
         let known = self.numbers.get(&stamp).copied();
         if link == 0 {
             if known.is_none() {
-                if self.ways.len() >= plan.limit {
-                    let came_out = self.ways.front().is_some_and(|way| way.reached as usize > last);
+                if self.transits.len() >= plan.limit {
+                    let came_out =
+                        self.transits.front().is_some_and(|transit| transit.reached as usize > last);
                     self.figures.crowded_out += u64::from(!came_out);
                     self.forget();
                 }
-                self.numbers.insert(stamp.clone(), self.first + self.ways.len() as u64);
-                self.ways.push_back(Way { stamp, time, reached: 1 });
+                self.numbers.insert(stamp.clone(), self.first + self.transits.len() as u64);
+                self.transits.push_back(Transit { stamp, time, reached: 1 });
                 self.figures.started += 1;
             }
             return;
         }
-        let Some((number, way)) =
-            known.and_then(|number| Some((number, self.ways.get_mut((number - self.first) as usize)?)))
+        let Some((number, transit)) =
+            known.and_then(|number| Some((number, self.transits.get_mut((number - self.first) as usize)?)))
         else {
             self.figures.strays += 1;
             return;
         };
-        let first = way.reached as usize == link;
+        let first = transit.reached as usize == link;
         if first {
-            way.reached += 1;
+            transit.reached += 1;
         }
-        if (way.reached as usize) <= link {
+        if (transit.reached as usize) <= link {
             self.figures.strays += 1;
         } else if link == last {
-            let set_out = way.time;
+            let set_out = transit.time;
             if first {
                 let latency = since(set_out, time);
                 self.latency = Some(time.saturating_sub(set_out));
@@ -264,15 +269,15 @@ impl ChainState {
         }
     }
 
-    /// An output that stems from the stamp of this number, which set out at `set_out`.
+    /// Records an output of the stamp with this number, whose first message came at `set_out`.
     fn output(&mut self, number: u64, set_out: i64, time: i64) {
         if let Some(before) = self.origin.replace(set_out) {
             self.figures.age.add(since(before, time));
         }
         if number >= self.answered {
             for waiting in self.answered..=number {
-                if let Some(way) = self.ways.get((waiting - self.first) as usize) {
-                    self.figures.reaction.add(since(way.time, time));
+                if let Some(transit) = self.transits.get((waiting - self.first) as usize) {
+                    self.figures.reaction.add(since(transit.time, time));
                 }
             }
             self.answered = number + 1;
@@ -280,19 +285,19 @@ impl ChainState {
         }
     }
 
-    /// Since when a message waits for an output that stems from it or a later one.
+    /// Time of the oldest message without an output, of itself or of a later one.
     fn oldest(&self) -> Option<i64> {
-        let waiting = || self.ways.get(usize::try_from(self.answered.checked_sub(self.first)?).ok()?);
-        self.forgotten.or_else(|| waiting().map(|way| way.time))
+        let waiting = || self.transits.get(usize::try_from(self.answered.checked_sub(self.first)?).ok()?);
+        self.forgotten.or_else(|| waiting().map(|transit| transit.time))
     }
 }
 
-/// How long it is from one time to a later one.
+/// Time from `from` to a later time; zero for an earlier one.
 fn since(from: i64, to: i64) -> u64 {
     to.max(from).abs_diff(from)
 }
 
-/// Whether `now` is more than so long after a time.
+/// Whether `now` is more than `span` after a time.
 fn is_past(time: i64, span: u64, now: i64) -> bool {
     now > time && since(time, now) > span
 }

@@ -1,10 +1,10 @@
-//! Numbers that run straight from one message to the next.
+//! Linear interpolation of numbers between messages.
 //!
-//! What a number is between two messages is known when the second has come. So the section of such properties
-//! lags: events wait here until every number that it compares is known up to them and beyond. They come out
-//! with *crossings* between them, moments at which a comparison changes, and all of them together are the rows of
-//! a block of its own, beside which stand the signs of the [lines](Form) that are compared with zero. To the section
-//! the rest is as everywhere.
+//! The value between two messages is known once the second one has arrived. A section with interpolated
+//! fields therefore lags: events wait here until every compared field is known up to them and beyond. They
+//! leave with *crossings* in between: time points at which a comparison changes. Events and crossings are the
+//! rows of a separate block, accompanied by the signs of the [linear forms](Form) that are compared with
+//! zero. The section evaluates this block like any other.
 
 mod piece;
 mod waiting;
@@ -18,35 +18,35 @@ use crate::ir::found::take;
 use piece::{KnownNumber, LinePiece};
 use waiting::Waiting;
 
-/// So many events may wait.
+/// Limit of waiting events.
 const LIMIT: usize = 100_000;
 
-/// Fields, each times a number, and a number. A field that it has nothing of still makes it unknown.
+/// A linear form: fields times factors, plus a constant. A field with the factor zero still makes it unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Form {
     pub(crate) constant: f64,
-    /// The fields by their numbers, in order.
+    /// Field numbers and factors, in order of the numbers.
     pub(crate) terms: Vec<(u32, f64)>,
 }
 
-/// What a section reads, and what it compares with zero.
+/// The inputs of a section with linear interpolation, and its linear forms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinearPlan {
-    /// The fields that run straight.
+    /// The interpolated fields.
     pub(crate) fields: Vec<Slot>,
-    /// What they and the lines are known by in other programs.
+    /// Identities of the interpolated fields and of the linear forms.
     pub(crate) field_identities: Vec<u64>,
     pub(crate) line_identities: Vec<u64>,
-    /// The same as they are called, in another order.
+    /// Topics and paths of the interpolated fields, in an order of their own.
     pub(crate) names: Vec<(TopicId, Path)>,
     pub(crate) lines: Vec<Form>,
-    /// All else that its instructions read.
+    /// All other columns that instructions read.
     pub(crate) slots: Vec<Slot>,
     pub(crate) topics: Vec<TopicId>,
 }
 
-/// In which rows of a block a line is below zero, zero, above it, and one of these, but nobody knows which: at
-/// them, and after them.
+/// Signs of a linear form in the rows of a block, at them and after them: rows in which it is below zero,
+/// zero, above, or has an unknown sign ([`piece::OPEN`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LineRows {
     pub(crate) at: [Rows; 4],
@@ -57,13 +57,13 @@ pub(crate) struct LineRows {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Sample {
     time: i64,
-    /// None where it is not a number.
+    /// None if it is not a number.
     value: Option<f64>,
-    /// Nothing is said of what follows: the next one was not waited for.
+    /// True if the next sample was given up, so that the value is unknown after this one.
     lost: bool,
 }
 
-/// The samples of a field: the one that the last moment follows on, and those to come.
+/// The samples of a field: the one at or before the last time point, and later ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Samples {
     now: Sample,
@@ -75,7 +75,7 @@ impl Samples {
         self.next.back_mut().unwrap_or(&mut self.now)
     }
 
-    /// The value at a time from the last sample on, up to the next one.
+    /// The value at a time between the last sample and the next one.
     fn at(&self, time: i64) -> KnownNumber<f64> {
         let Some(start) = self.now.value else { return KnownNumber::Nothing };
         if time == self.now.time {
@@ -92,7 +92,7 @@ impl Samples {
         }
     }
 
-    /// The next sample, if the value runs straight to it.
+    /// The next sample, if the value is interpolated up to it.
     fn next(&self) -> KnownNumber<(i64, f64)> {
         match (self.now.value, self.next.front()) {
             (None, _) => KnownNumber::Nothing,
@@ -105,68 +105,68 @@ impl Samples {
     }
 }
 
-/// A span of time as a number.
+/// The difference of two times, as a float.
 fn length(from: i64, to: i64) -> f64 {
     to.saturating_sub(from) as f64
 }
 
-/// How far everything is known, from an event (or the passing of time) on.
+/// The time up to which all fields are known, after an event or the passing of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frontier {
-    /// All before this time is known.
+    /// All fields are known before this time.
     pub(crate) until: i64,
-    /// Since when.
+    /// Time of the event or passing.
     pub(crate) time: i64,
-    /// The row of the event, if it was one.
+    /// Row of the event, if it was one.
     pub(crate) row: Option<u8>,
-    /// Before, nothing was waited for: what is later than that was known as it happened.
+    /// Whether no field was waited for before: later values were then known at their own time.
     pub(crate) was_free: bool,
 }
 
-/// What a section waits for: plain data.
+/// Waiting events and samples of a section, as plain data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LinearState {
     waiting: VecDeque<Waiting>,
     fields: Vec<Samples>,
     pieces: Vec<LinePiece>,
-    /// The time of the last moment.
+    /// Time of the last time point.
     last: i64,
-    /// The earliest of the last samples; none while no field has a value that runs on.
+    /// Time of the earliest last sample; none while no field has a value to be continued.
     bound: Option<i64>,
     lost: u64,
 }
 
-/// A section that lags, and room to work in.
+/// A lagging section's events, with working memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
     pub(crate) held: LinearState,
-    /// Places of events that wait no more.
+    /// Allocations of events that wait no longer.
     free: Vec<Waiting>,
-    /// Moments for the section.
+    /// Time points for the section.
     pub(crate) block: Block,
     pub(crate) times: [i64; Block::CAPACITY],
-    /// The numbers of its events.
+    /// Numbers of the block's events.
     steps: [u64; Block::CAPACITY],
     pub(crate) lines: Vec<LineRows>,
     pub(crate) frontiers: Vec<Frontier>,
     limit: usize,
-    /// Topics of the block: of every event, and of crossings.
+    /// Topics of the block: one for all events, one for crossings.
     event: TopicId,
     crossing: TopicId,
 }
 
-/// What the plan of a section that lags keeps, by identities.
+/// The state of a section with linear interpolation, by identity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LinearOutline {
     pub(crate) fields: Vec<u64>,
     pub(crate) lines: Vec<u64>,
-    /// All else that is read of events: what, and at which place.
+    /// Identity of each other column, and identity of its place in messages.
     pub(crate) slots: Vec<[u64; 2]>,
     pub(crate) topics: Vec<u64>,
 }
 
 impl LinearState {
-    /// Takes over what another section held, as far as this one reads it.
+    /// Copies the state of fields that both sections read.
     pub(crate) fn take(&mut self, own: &LinearOutline, other: &LinearState, others: &LinearOutline) {
         take(&mut self.fields, &own.fields, &other.fields, &others.fields);
         take(&mut self.pieces, &own.lines, &other.pieces, &others.lines);
@@ -178,7 +178,7 @@ impl LinearState {
             let [what, at] = *others.slots.get(slot as usize)?;
             let own = (0..).zip(&own.slots);
             let same = own.clone().find(|(_, own)| own[0] == what).map(|(place, _)| (place, true));
-            // Whether something came there is known from anything that was read there.
+            // Presence follows from any column that was read at the same place.
             same.or_else(|| own.clone().find(|(_, own)| own[1] == at).map(|(place, _)| (place, false)))
         };
         let (topics, fields) = (place(&own.topics, &others.topics), place(&own.fields, &others.fields));
@@ -188,7 +188,7 @@ impl LinearState {
 }
 
 impl LinearPlan {
-    /// How many bytes are kept in any case.
+    /// Fixed memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.fields.len() * size_of::<Samples>() + self.lines.len() * size_of::<LinePiece>()
     }
@@ -218,7 +218,7 @@ impl Linear {
         }
     }
 
-    /// Takes over what was saved; false if it does not belong to this section.
+    /// Restores saved state; false if it does not fit the section.
     pub(crate) fn restore(&mut self, held: LinearState) -> bool {
         let fields = held.fields.len();
         let known = |waiting: &Waiting| waiting.samples.iter().all(|field| (*field as usize) < fields);
@@ -230,43 +230,43 @@ impl Linear {
         fits
     }
 
-    /// Whether nothing is waited for.
+    /// Whether no field is waited for.
     pub(crate) fn is_free(&self) -> bool {
         self.held.bound.is_none()
     }
 
-    /// The time of the first event that waits.
+    /// Time of the first waiting event.
     pub(crate) fn first(&self) -> Option<i64> {
         self.held.waiting.front().map(|waiting| waiting.time)
     }
 
-    /// How many events wait.
+    /// Number of waiting events.
     pub(crate) fn kept(&self) -> usize {
         self.held.waiting.len()
     }
 
-    /// How many events were not waited for.
+    /// Number of events for which waiting was given up.
     pub(crate) fn lost(&self) -> u64 {
         self.held.lost
     }
 
-    /// The rows of its block that are crossings.
+    /// The rows of the block that are crossings.
     pub(crate) fn crossings(&self) -> Rows {
         self.block.topic_rows(self.crossing)
     }
 
-    /// How far all is known at a time.
+    /// The time up to which all fields are known, at the time `now`.
     pub(crate) fn until(&self, now: i64) -> i64 {
         self.held.bound.unwrap_or(now)
     }
 
-    /// The number of the event in a row of its block; none of a crossing.
+    /// Number of the event in a row of the block; none for a crossing.
     pub(crate) fn step(&self, row: u8) -> Option<u64> {
         let is_crossing = self.crossings() >> row & 1 == 1;
         self.steps.get(usize::from(row)).copied().filter(|_| !is_crossing)
     }
 
-    /// Takes in the event in `row` of a block.
+    /// Adds the event in `row` of a block.
     pub(crate) fn take(&mut self, plan: &LinearPlan, block: &Block, row: usize, (time, step): (i64, u64)) {
         let was_free = self.is_free();
         let mut waiting = self.free.pop().unwrap_or_default();
@@ -292,19 +292,19 @@ impl Linear {
         self.frontiers.push(Frontier { until: self.until(time), time, row, was_free });
     }
 
-    /// Finds anew how far the values are known.
+    /// Updates the time up to which all fields are known.
     fn measure(&mut self) {
         let last = self.held.fields.iter_mut().map(|samples| *samples.latest());
         self.held.bound = last.filter(|last| last.value.is_some() && !last.lost).map(|last| last.time).min();
     }
 
-    /// Whether more may wait than should.
+    /// Whether the limit of waiting events is exceeded.
     pub(crate) fn is_full(&self) -> bool {
         self.held.waiting.len() > self.limit
     }
 
-    /// Gives up waiting for some fields, so that no more wait than should: from their last samples to the next ones
-    /// they are unknown.
+    /// Gives up waiting for fields until the limit is met: between their last samples and the next ones they
+    /// are unknown.
     pub(crate) fn give_up(&mut self, now: i64) {
         while self.is_full()
             && let Some(bound) = self.held.bound
@@ -323,7 +323,7 @@ impl Linear {
         }
     }
 
-    /// Nothing comes any more.
+    /// Marks the end of all fields: no sample follows.
     pub(crate) fn end(&mut self) {
         for samples in &mut self.held.fields {
             samples.latest().lost = true;
@@ -331,8 +331,8 @@ impl Linear {
         self.held.bound = None;
     }
 
-    /// Fills the block with the next moments before a time. What follows on an event need not be known where
-    /// another of the same time does: where too many wait, they come as well.
+    /// Fills the block with the next time points before `until`. Values after an event may be unknown if
+    /// another event has the same time, or if waiting was given up.
     pub(crate) fn fill(&mut self, plan: &LinearPlan, until: i64) {
         self.block.clear();
         self.lines.fill(LineRows::default());
@@ -353,7 +353,7 @@ impl Linear {
         }
     }
 
-    /// Adds the first of the events that wait.
+    /// Adds the first waiting event to the block.
     fn event(&mut self, plan: &LinearPlan) {
         let Some(waiting) = self.held.waiting.pop_front() else { return };
         let row = waiting.write(plan, &mut self.block, self.event);
@@ -379,7 +379,7 @@ impl Linear {
         }
     }
 
-    /// Writes what the lines are at a row, and after it.
+    /// Writes the signs of the linear forms at a row and after it.
     fn sign(&mut self, row: usize, time: i64) {
         self.times[row] = time;
         self.held.last = time;
@@ -395,7 +395,7 @@ impl Linear {
 }
 
 impl Form {
-    /// What it is from a sample of one of its fields on.
+    /// The piece that begins with a sample of one of its fields.
     fn piece(&self, fields: &[Samples], time: i64) -> LinePiece {
         let value = |time: i64| {
             let (mut sum, mut size, mut is_between) = (KnownNumber::Is(0.0), self.constant.abs(), false);
@@ -414,7 +414,7 @@ impl Form {
             }
             let KnownNumber::Is(sum) = sum else { return sum };
             let sum = sum + self.constant;
-            // What was rounded on its way may have missed a zero.
+            // Rounding may have missed a zero.
             KnownNumber::Is(if is_between && sum.abs() <= size * piece::CLOSE { 0.0 } else { sum })
         };
         let mut ends = KnownNumber::Is(i64::MAX);

@@ -1,27 +1,27 @@
-//! Where a straight line is below zero, zero, or above it.
+//! Signs of a linear form between samples: below zero, zero, above.
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// A sign as the place in a row of four: below zero, zero, above it, and [`OPEN`].
+/// Index of a sign: below zero, zero, above, and [`OPEN`].
 pub(super) type Sign = u8;
 
-/// It has a sign, but nobody knows it: the next sample did not come, or was not waited for.
+/// An unknown sign: the next sample is missing, or was given up.
 pub(super) const OPEN: Sign = 3;
 
-/// What is known of a number.
+/// Knowledge of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum KnownNumber<T> {
     Is(T),
-    /// It is something, but nobody knows what.
+    /// An unknown number.
     Open,
-    /// It is nothing: there was no number.
+    /// No number.
     Nothing,
 }
 
 impl<T> KnownNumber<T> {
-    /// Both, if both are something.
+    /// Both numbers, if both are known; nothing if one is.
     pub(super) fn and<U>(self, other: KnownNumber<U>) -> KnownNumber<(T, U)> {
         match (self, other) {
             (KnownNumber::Is(x), KnownNumber::Is(y)) => KnownNumber::Is((x, y)),
@@ -39,27 +39,28 @@ impl<T> KnownNumber<T> {
     }
 }
 
-/// What a line is at a sample of one of its fields, and up to the next one.
+/// A linear form from a sample of one of its fields up to the next one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct LinePiece {
-    /// The time of the sample.
+    /// Time of the sample.
     from: i64,
-    /// The sign there; none where that is unknown.
+    /// Sign at the sample; none if there is no number.
     at: Option<Sign>,
-    /// What follows, if that is known.
+    /// The form after the sample, if known.
     after: Option<Slope>,
-    /// The sign where that is not.
+    /// Sign after the sample if `after` is none.
     otherwise: Option<Sign>,
 }
 
-/// What follows a sample, up to the next one.
+/// The form between a sample and the next one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slope {
     to: i64,
-    /// The signs right after the sample, and when the other end is reached.
+    /// Signs right after the sample, and at the next one.
     first: Sign,
     last: Sign,
-    /// Where the first gives way to the last, if that is in between, and whether the line is zero just then.
+    /// Time at which the first sign changes to the last, if that is in between, and whether the form is
+    /// exactly zero there.
     crossing: Option<(i64, bool)>,
 }
 
@@ -73,11 +74,11 @@ fn sign(x: f64) -> Option<Sign> {
 }
 
 impl LinePiece {
-    /// Before the first sample.
+    /// The piece before the first sample.
     pub(super) const UNKNOWN: LinePiece =
         LinePiece { from: i64::MIN, at: None, after: None, otherwise: None };
 
-    /// A line that is so at a sample, and so when the next one comes, if both are known.
+    /// A piece with its values at the sample and at the next one, if known.
     pub(super) fn new(from: i64, start: KnownNumber<f64>, end: KnownNumber<(i64, f64)>) -> LinePiece {
         let at = start.sign(sign);
         let line = start.and(end);
@@ -98,7 +99,7 @@ impl LinePiece {
         LinePiece { from, at, after, otherwise }
     }
 
-    /// The sign at a time from the sample on, up to the next one.
+    /// The sign at a time between the sample and the next one.
     pub(super) fn at(&self, time: i64) -> Option<Sign> {
         if time <= self.from {
             return self.at;
@@ -124,21 +125,22 @@ impl LinePiece {
         Some(if crossing.is_some_and(|(crossing, _)| time >= crossing) { last } else { first })
     }
 
-    /// The time of the crossing, if it is later than this, and before the next sample.
+    /// Time of the crossing, if it is after `time` and before the next sample.
     pub(super) fn crossing_after(&self, time: i64) -> Option<i64> {
         let Slope { to, crossing, .. } = self.after?;
         crossing.map(|(crossing, _)| crossing).filter(|&crossing| time < crossing && crossing < to)
     }
 }
 
-/// What is so close, for what it is computed of, is the same in double precision.
+/// Relative difference below which doubles count as equal.
 pub(super) const CLOSE: f64 = 1.0 / (1_u64 << 50) as f64;
-/// On pieces of at least so many nanoseconds doubles are not fine enough to tell them apart.
+/// Length of pieces, in nanoseconds, from which on doubles cannot represent every time.
 const FINE: u64 = 1 << 40;
 
-/// When a line that is `start` above zero (or below), and `end` on the other side so much later, crosses it: the
-/// nanosecond, rounded up, and whether it is zero just then. What is as good as whole in double precision is whole:
-/// from 0 to 1 in a second, 0.1 is reached after a tenth, though it is no double.
+/// Crossing of zero by a form that is at distance `start` from zero and, `length` later, at distance `end` on
+/// the other side: the nanosecond, rounded up, and whether the form is zero there. Times within rounding of
+/// an integer are that integer: from 0 to 1 in a second, 0.1 is reached after a tenth, though 0.1 is no
+/// double.
 fn crossing(start: f64, end: f64, length: u64) -> (u64, bool) {
     let reached = length as f64 * (start / (start + end));
     let whole = reached.round();
@@ -146,11 +148,11 @@ fn crossing(start: f64, end: f64, length: u64) -> (u64, bool) {
     if length < FINE && is_near && whole >= 1.0 && whole < length as f64 {
         return (whole as u64, true);
     }
-    // The first time at which it is not on the side of its start any more: start * (length - k) <= end * k.
+    // The first time that is no longer on the side of the start: start * (length - k) <= end * k.
     let rest = |k: u64| compare_products(start, length - k, end, k);
     let guess = reached as u64;
     let (mut low, mut high) = (0, length);
-    // A guess is off by its rounding only.
+    // The guess deviates by its rounding only.
     let near = 1 << (u64::BITS - length.leading_zeros()).saturating_sub(50);
     let (below, above) = (guess.saturating_sub(near).min(length), guess.saturating_add(near).min(length));
     if rest(below).is_gt() {
@@ -170,7 +172,7 @@ fn crossing(start: f64, end: f64, length: u64) -> (u64, bool) {
     (high, rest(high).is_eq())
 }
 
-/// Compares `a * m` with `b * n`, for `a` and `b` above zero.
+/// Compares `a * m` with `b * n`, for positive `a` and `b`.
 fn compare_products(a: f64, m: u64, b: f64, n: u64) -> Ordering {
     if m == 0 || n == 0 {
         return m.cmp(&n);
@@ -184,7 +186,7 @@ fn compare_products(a: f64, m: u64, b: f64, n: u64) -> Ordering {
         };
         let product = u128::from(mantissa) * u128::from(k);
         let shift = product.leading_zeros();
-        // Both have their highest bit in the same place now, and compare as exponent and digits.
+        // Both now have the same highest bit, and compare by exponent and digits.
         (exponent - shift as i32, product.checked_shl(shift).unwrap_or(0))
     };
     product(a, m).cmp(&product(b, n))
@@ -206,16 +208,16 @@ mod tests {
         assert_eq!(crossing(1.0, 3.0, u64::MAX / 4 * 4), (u64::MAX / 4, true));
     }
 
-    /// The double that is computed may be above what it stands for as well as below.
+    /// The computed double may be above or below the exact value.
     #[test]
-    fn what_is_whole_but_for_its_rounding_is_whole() {
+    fn near_integers_are_integers() {
         assert_eq!(crossing(0.07, 0.01, 1_000_000_000), (875_000_000, true));
         assert_eq!(crossing(0.03, 0.29, 1_000_000_000), (93_750_000, true));
         assert_eq!(crossing(0.07, 0.03, 1_000_000_000), (700_000_000, true));
     }
 
     #[test]
-    fn a_crossing_is_the_first_time_beyond() {
+    fn crossing_is_first_time_beyond_zero() {
         let mut x = 1_u64;
         for _ in 0..20_000 {
             let mut next = || {
@@ -225,7 +227,7 @@ mod tests {
             let (start, end) = ((next() % 1000 + 1) as f64 / 8.0, (next() % 1000 + 1) as f64);
             let length = next() >> (10 + next() % 30) | 1;
             let (k, exact) = crossing(start, end, length);
-            // In eighths, all of it is whole.
+            // In eighths, all values are integers.
             let (a, b) = ((start * 8.0) as u128, (end * 8.0) as u128);
             let side = |k: u64| (a * u128::from(length - k)).cmp(&(b * u128::from(k)));
             assert!(side(k).is_le() && side(k - 1).is_gt(), "{start} {end} {length}: {k}");

@@ -1,22 +1,22 @@
-//! Events that wait.
+//! Events that wait for the next samples of fields.
 
 use rondel_event::{Block, Rows, Slot, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
 use super::LinearPlan;
 
-/// What its section reads of an event.
+/// The columns of an event that its section reads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) time: i64,
-    /// The number of the event.
+    /// Number of the event.
     pub(super) step: u64,
-    /// The topics, by their places in the plan.
+    /// Indexes of its topics in the plan.
     topics: Vec<u32>,
-    /// The fields that it carries, by their places in the plan.
+    /// Indexes of its fields in the plan, with their values.
     cells: Vec<(u32, WaitingCell)>,
     text: Vec<u8>,
-    /// The fields that run straight of which it is a sample, likewise.
+    /// Indexes of the interpolated fields of which it is a sample.
     pub(super) samples: Vec<u32>,
 }
 
@@ -26,12 +26,12 @@ enum WaitingCell {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// A part of the text.
+    /// A range of `text`.
     Text(u32, u32),
 }
 
 impl Waiting {
-    /// Becomes the event in `row` of a block.
+    /// Replaces the contents by the event in `row` of a block.
     pub(super) fn read(&mut self, plan: &LinearPlan, block: &Block, row: usize, (time, step): (i64, u64)) {
         (self.time, self.step) = (time, step);
         self.topics.clear();
@@ -67,8 +67,8 @@ impl Waiting {
         }
     }
 
-    /// The same event for another plan, given for each topic and field of this one the place there, and for each slot
-    /// its place and whether it has the same value.
+    /// The event for another plan. The tables map topics, fields and slots of this plan to indexes there; for
+    /// slots, with whether the value is the same.
     pub(super) fn moved(
         &self,
         topics: &[Option<u32>],
@@ -97,7 +97,7 @@ impl Waiting {
         }
     }
 
-    /// Adds the event to a block that is not full. Whatever its topics, it is on the topic `any`.
+    /// Appends the event to a block that is not full, on the topic `any`.
     pub(super) fn write(&self, plan: &LinearPlan, block: &mut Block, any: TopicId) -> usize {
         let row = block.push(any, Timestamp::from_nanos(self.time));
         for &topic in self.topics.iter().filter_map(|topic| plan.topics.get(*topic as usize)) {

@@ -1,9 +1,9 @@
-//! Machines that move on by themselves, again and again: how time that passes without messages stays bounded work.
+//! Machines that repeat transitions without events: bounds the work while no message arrives.
 //!
-//! A transition back to the same state that changes nothing else is not followed at all: when the state was
-//! entered last is computed where it is asked for. Any other circle of transitions is followed moment by moment,
-//! but only [`LIMIT`] of them between two messages. Then a machine *leaps*: its state is computed for a time
-//! close before the next message, and until then it is unknown.
+//! A self-loop without effects is not stepped at all: the time of the last entry is computed when it is read.
+//! Any other cycle of transitions is stepped, up to [`LIMIT`] time points between two messages. Then the
+//! machine *leaps*: its state is computed for a time shortly before the next message, and is unknown until
+//! then.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,42 +11,43 @@ use super::{MachinePlan, MachineState, Place, Possible, TransitionPlan, span_of}
 use crate::ops::scalar::ScalarReading;
 use crate::ops::timed::instant;
 
-/// So many moments may machines bring by themselves between two messages.
+/// Limit of time points that machines may cause between two messages.
 pub(crate) const LIMIT: u32 = 10_000;
 
-/// What stands for a state that is unknown.
+/// Number of an unknown state.
 pub(crate) const UNKNOWN: i64 = -1;
 
-/// What a machine that moves on by itself is asked to do at its next moment.
+/// A request to leap after the next time point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Request {
     /// The time up to which nothing else happens.
     pub(crate) until: i64,
-    /// Whether its circle has long brought nothing that anybody sees.
+    /// Whether its cycle has long caused no report.
     pub(crate) is_quiet: bool,
-    /// Whether it has been asked before and has gone on.
+    /// Whether an earlier request had no effect.
     pub(crate) is_last: bool,
 }
 
-/// Time that a machine is not followed in.
+/// A leap in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Leap {
-    /// Where it is once it is followed again: from the time at which it enters that.
+    /// The configuration after the leap, valid from its entry on.
     pub(super) place: Place,
     /// The states that it passes through.
     through: Vec<u32>,
-    /// The guards of the transitions from these, as they must stay for the place to be right.
+    /// Truths of the guards of the transitions from these states. The configuration is valid while they stay
+    /// the same.
     guards: Vec<bool>,
 }
 
-/// For every state how long it takes to enter it again, where that is all that happens in it by itself.
+/// For every state the period of a self-loop by time alone, if nothing else can happen in it.
 pub(crate) fn heartbeats(leaving: &[Vec<TransitionPlan>]) -> Vec<Option<i64>> {
     let of = |(state, leaving): (usize, &Vec<TransitionPlan>)| {
         let beats = |t: &TransitionPlan| t.runs_out() && t.to as usize == state && t.assignments.is_empty();
         let at = leaving.iter().position(beats)?;
         let period = leaving[at].after?.max(1);
         let others = leaving.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, other)| other);
-        // No other time must run out before.
+        // No other bound may expire before.
         let mut times = others.map(|other| other.after.is_none_or(|after| after > period));
         let mut within = leaving.iter().map(|t| t.within.is_none_or(|within| within >= period));
         (times.all(|is_later| is_later) && within.all(|is_later| is_later)).then(|| span_of(period))
@@ -54,10 +55,10 @@ pub(crate) fn heartbeats(leaving: &[Vec<TransitionPlan>]) -> Vec<Option<i64>> {
     leaving.iter().enumerate().map(of).collect()
 }
 
-/// Whether a machine may go round by itself, other than by a heartbeat.
+/// Whether a machine has a cycle by time alone, other than a self-loop of [`heartbeats`].
 pub(crate) fn repeats(leaving: &[Vec<TransitionPlan>]) -> bool {
     let heartbeats = heartbeats(leaving);
-    // States from which no circle begins are taken away until none is left.
+    // Removes states that are on no cycle, until none is left.
     let mut goes_on = vec![true; leaving.len()];
     for _ in 0..leaving.len() {
         let stays = |state: usize| {
@@ -75,14 +76,14 @@ pub(crate) fn repeats(leaving: &[Vec<TransitionPlan>]) -> bool {
 }
 
 impl MachineState {
-    /// Whether it is unknown where it is, at the last moment or after it.
+    /// Whether the state at or after the last time point is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         self.is_lost || self.leap.is_some()
     }
 
-    /// Goes on to the moment at `now`, in time that it is not followed in. Gives what is known there, at the moment
-    /// and on the span after it; none if it is followed again.
-    pub(super) fn fly(
+    /// Proceeds to the time point at `now` during a leap. Returns whether the state is known there and on the
+    /// interval after it; none if the leap is over.
+    pub(super) fn resume_leap(
         &mut self,
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
@@ -104,7 +105,8 @@ impl MachineState {
         is_now.then_some([false, true])
     }
 
-    /// Whether a variable that it has forgotten decides which transition it takes: then it is lost.
+    /// Whether the next transition depends on a variable that a leap has lost. The machine is then lost as
+    /// well.
     pub(super) fn misses(
         &mut self,
         plan: &MachinePlan,
@@ -128,7 +130,7 @@ impl MachineState {
         self.is_lost
     }
 
-    /// Leaps, if it was asked to, after a moment.
+    /// Leaps after a time point, if requested.
     pub(super) fn leap(&mut self, plan: &MachinePlan, reading: &ScalarReading<'_>, row: usize) {
         let Some(Request { until, is_quiet, is_last }) = self.request.take() else { return };
         let place = self.span.as_mut().unwrap_or(&mut self.place);
@@ -136,7 +138,7 @@ impl MachineState {
             Some(guard) => guard.truth(reading, row, 1, &place.variables) == Some(true),
             None => true,
         };
-        let leap = match place.way(plan, until, is_open) {
+        let leap = match place.fast_forward(plan, until, is_open) {
             None if !is_last => return,
             None => None,
             Some((place, through)) => {
@@ -160,7 +162,7 @@ impl MachineState {
 }
 
 impl Place {
-    /// When this state was entered last, if it was entered again and again up to `now`.
+    /// Updates the time of entry of a state with a heartbeat up to `now`.
     pub(super) fn beat(&mut self, plan: &MachinePlan, now: i64) {
         if let Some(&Some(period)) = plan.heartbeats.get(self.state as usize)
             && self.ambiguous.is_none()
@@ -171,9 +173,9 @@ impl Place {
         }
     }
 
-    /// Where time alone takes it until then, past whole circles, to one or two of them before the end; and through
-    /// which states. None if that is no long way.
-    fn way(
+    /// The configuration that time alone leads to by then, up to one or two cycles before the end, and the
+    /// states passed through. None if the distance is short.
+    fn fast_forward(
         &self,
         plan: &MachinePlan,
         until: i64,
@@ -204,17 +206,16 @@ impl Place {
         }
     }
 
-    /// As if the transitions of whole circles had been taken: to one or two of them before `until`. Whether it
-    /// has lost a variable.
+    /// Skips whole cycles, up to one or two of them before `until`. Returns whether a variable was lost.
     pub(super) fn skip(&mut self, plan: &MachinePlan, until: i64) -> bool {
-        let Some((place, _)) = self.way(plan, until, |t| t.guard.is_none()) else { return false };
+        let Some((place, _)) = self.fast_forward(plan, until, |t| t.guard.is_none()) else { return false };
         let loses = place.variables != self.variables;
         *self = place;
         loses
     }
 
-    /// The guards of all transitions from these states; none if one is unknown, or if one that waits for no time
-    /// is true.
+    /// Truths of the guards of all transitions from these states; none if one is unknown, or if a guard
+    /// without a bound is true.
     fn guards(
         &self,
         plan: &MachinePlan,

@@ -1,10 +1,10 @@
-//! State machines: which transition is taken at a moment.
+//! State machines: the transition taken at each time point.
 //!
-//! Places in time are doubled, as in [`timed`](crate::ops::timed): a machine looks at an instant `2t`, and on the open
-//! span after it `2t + 1`; in the model of steps, at positions. At a moment at most one transition is taken. On
-//! the span after it one more may be, but only one that was not possible at the moment itself: a time has run
-//! out, or a guard has become true by itself. Whether there is such a span is known when the next moment comes;
-//! until then the machine remembers both.
+//! Places in time are doubled, as in [`timed`](crate::ops::timed). A machine is evaluated at an instant `2t`
+//! and on the open interval after it, `2t + 1`; in discrete time, at positions. At most one transition is
+//! taken at a time point. On the interval after it one more can be taken, if it was not enabled at the time
+//! point itself: a bound has expired, or a guard has become true without an event. Whether the interval is
+//! empty is known at the next time point; until then the machine keeps both results.
 
 pub(crate) mod leap;
 
@@ -18,36 +18,36 @@ use crate::ops::texts::{TextColumn, TextRef};
 use crate::ops::timed::instant;
 use crate::ops::varying::Varying;
 
-/// A machine, compiled.
+/// A compiled machine.
 #[derive(Clone, Debug)]
 pub(crate) struct MachinePlan {
-    /// Its name, which is that of its property too.
+    /// Its name, which is also that of its property.
     pub(crate) name: String,
-    /// That property, by its position.
+    /// Index of that property.
     pub(crate) property: Option<u32>,
-    /// In which states the trace may end; empty where it may in any.
+    /// Whether the trace may end in each state; empty if all are final.
     pub(crate) finals: Vec<bool>,
-    /// The transitions as they are written.
+    /// Source text of the transitions.
     pub(crate) texts: Vec<String>,
     /// Whether time is counted in steps.
     pub(crate) steps: bool,
     /// Whether there is truth between events.
     pub(crate) dense: bool,
-    /// For every state the transitions that leave it, in order of declaration.
+    /// The transitions that leave each state, in order of declaration.
     pub(crate) leaving: Vec<Vec<TransitionPlan>>,
-    /// What is kept of every event for the transitions whose time runs out before the next, as further
-    /// variables.
+    /// Values of each event that transitions need whose bound expires before the next one. They are stored as
+    /// additional variables.
     pub(crate) kept: Vec<Scalar>,
-    /// For every state how often it is entered again by itself, where nothing else comes of that.
+    /// Period of each state with a self-loop by time alone and without other effects.
     pub(crate) heartbeats: Vec<Option<i64>>,
-    /// Whether it may go round by itself, so that it is not followed for ever: see [`leap`].
+    /// Whether it has a cycle by time alone, so that stepping must be limited: see [`leap`].
     pub(crate) repeats: bool,
 }
 
-/// A transition, compiled.
+/// A compiled transition.
 #[derive(Clone, Debug)]
 pub(crate) struct TransitionPlan {
-    /// Its position in the machine.
+    /// Index in the machine.
     pub(crate) number: u32,
     pub(crate) to: u32,
     pub(crate) guard: Option<Scalar>,
@@ -58,73 +58,73 @@ pub(crate) struct TransitionPlan {
 }
 
 impl TransitionPlan {
-    /// Whether it is taken by itself once a time has run out.
+    /// Whether it is taken by time alone when a bound expires.
     pub(crate) fn runs_out(&self) -> bool {
         self.guard.is_none() && self.is_timed()
     }
 
-    /// Whether it is once a time has run out, if there is no guard, or if that is true.
+    /// Whether it is taken when a bound expires, if there is no guard or the guard is true.
     pub(crate) fn is_timed(&self) -> bool {
-        // Just after the one time the other must not have run out.
+        // `within` must not expire before `after` does.
         let in_time = |after| self.within.is_none_or(|within| within > after);
         self.after.is_some_and(in_time)
     }
 }
 
-/// Where a machine is.
+/// Configuration of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) state: u32,
-    /// When it entered that state: a time in nanoseconds, or a position.
+    /// Time of entry to the state: nanoseconds, or a position.
     pub(crate) entered: i64,
-    /// The two transitions that were possible at once, if that happened.
+    /// The two transitions that were enabled at once, if that happened.
     pub(crate) ambiguous: Option<(u32, u32)>,
-    /// The values of its variables; none where the value is unknown.
+    /// Values of the variables; none if unknown.
     #[serde(with = "crate::ops::saved::values")]
     pub(crate) variables: Vec<Option<Value>>,
 }
 
-/// A machine on its way.
+/// State of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MachineState {
-    /// After the last moment.
+    /// The configuration after the last time point.
     pub(crate) place: Place,
-    /// On the span after it, if it is another there.
+    /// The configuration on the interval after it, if different.
     pub(crate) span: Option<Place>,
-    /// Which of the transitions that leave the state were possible on that span: bit `i` for the `i`-th.
+    /// Transitions from the state that were enabled on that interval: bit `i` for the `i`-th.
     possible: u64,
-    /// Whether there was a moment yet.
+    /// Whether there was a time point.
     begun: bool,
-    /// The time in which it is not followed, if it is in such.
+    /// The leap in progress, if there is one.
     leap: Option<Box<Leap>>,
-    /// Whether nothing will be known of it any more.
+    /// Whether the state will stay unknown.
     is_lost: bool,
-    /// Whether it has a variable whose value such a time has taken.
+    /// Whether a leap has lost the value of a variable.
     forgot: bool,
-    /// How often it was not followed.
+    /// Number of leaps.
     pub(crate) leaps: u64,
-    /// Whether it is to leap after its next moment.
+    /// The request to leap after the next time point.
     #[serde(skip)]
     pub(crate) request: Option<Request>,
 }
 
-/// The machine at some rows, and on the spans after them.
+/// The machine in some rows, at them and on the intervals after them.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineRows {
     pub(crate) states: [Box<[i64; Block::CAPACITY]>; 2],
     pub(crate) ambiguous: [Rows; 2],
-    /// For every variable its values before the transition at the row, and on the span after it.
+    /// Values of each variable before the transition at the row, and on the interval after it.
     pub(crate) variables: Vec<[VariableRows; 2]>,
 }
 
-/// The values of a variable at some rows, as the column of its kind, and where they are known.
+/// Values of a variable in some rows, as the column of its kind, and the rows in which they are known.
 #[derive(Clone, Debug)]
 pub(crate) struct VariableRows {
     pub(crate) ints: Box<[i64; Block::CAPACITY]>,
     pub(crate) floats: Box<[f64; Block::CAPACITY]>,
-    /// Texts, if they are asked for.
+    /// Texts, if they are read.
     pub(crate) texts: Vec<Vec<u8>>,
-    /// Of a boolean, where it is true.
+    /// The rows in which a boolean is true.
     pub(crate) truths: Rows,
     pub(crate) known: Rows,
 }
@@ -171,42 +171,42 @@ impl MachineRows {
         }
     }
 
-    /// Writes that nothing is known on a side of a row.
+    /// Marks a half of a row as unknown.
     fn write_unknown(&mut self, half: usize, row: usize) {
         self.states[half][row] = UNKNOWN;
         set(&mut self.ambiguous[half], row, false);
         self.variables.iter_mut().for_each(|rows| rows[half].write(row, None));
     }
 
-    /// Says that somebody asks for the text of a variable.
+    /// Reserves the texts of a variable that is read.
     pub(crate) fn write_text(&mut self, variable: u32, half: u8) {
         self.variables[variable as usize][half as usize].texts.resize(Block::CAPACITY, Vec::new());
     }
 }
 
-/// What instructions read: each writes the column `out` if it has one, and gives the word.
+/// The readers of instructions: each writes the column `out` if it has one, and returns the word.
 impl MachineRows {
-    /// The states on the spans, and where they are ambiguous.
+    /// The states on the intervals, and the rows in which they are ambiguous.
     pub(crate) fn after(&self, columns: &mut Columns, out: u32) -> Rows {
         columns.ints[out as usize] = *self.states[1];
         self.ambiguous[1]
     }
 
-    /// A variable that is a number or a time, and where it is known.
+    /// A variable that is an integer or a time, and the rows in which it is known.
     pub(crate) fn int(&self, variable: u32, half: u8, columns: &mut Columns, out: u32) -> Rows {
         let rows = &self.variables[variable as usize][half as usize];
         columns.ints[out as usize] = *rows.ints;
         rows.known
     }
 
-    /// The same of a floating-point number.
+    /// The same for a float.
     pub(crate) fn float(&self, variable: u32, half: u8, columns: &mut Columns, out: u32) -> Rows {
         let rows = &self.variables[variable as usize][half as usize];
         columns.floats[out as usize] = *rows.floats;
         rows.known
     }
 
-    /// The same of a text. Those of the rows have the buffers from this one on.
+    /// The same for a text. The texts of the rows have the buffers from `buffer` on.
     pub(crate) fn text(
         &self,
         variable: u32,
@@ -225,20 +225,20 @@ impl MachineRows {
         rows.known
     }
 
-    /// Where a boolean has this value.
+    /// The rows in which a boolean variable has this value.
     pub(crate) fn truth(&self, variable: u32, half: u8, value: bool) -> Rows {
         let rows = &self.variables[variable as usize][half as usize];
         rows.known & if value { rows.truths } else { !rows.truths }
     }
 }
 
-/// The moment at which a machine is asked.
+/// A time point of a machine.
 #[derive(Clone, Copy)]
 pub(crate) struct MachineStep {
     pub(crate) row: usize,
-    /// Whether it is an event, and not brought by time alone.
+    /// Whether it is an event, instead of a time point by time alone.
     pub(crate) is_event: bool,
-    /// Its time in nanoseconds, and that of the moment before.
+    /// Its time in nanoseconds, and that of the time point before.
     pub(crate) time: i64,
     pub(crate) before: i64,
     /// Its number.
@@ -246,18 +246,19 @@ pub(crate) struct MachineStep {
 }
 
 impl MachinePlan {
-    /// Whether it may be unknown where it is. In points no moment stands between events: it is known there.
+    /// Whether its state can become unknown. In the model of points there are no time points between events:
+    /// it stays known.
     pub(crate) fn may_leap(&self) -> bool {
         self.dense && self.repeats
     }
 
-    /// Whether a trace must not end with the machine there: it is in no final state.
+    /// Whether the state is not final although the machine has final states.
     pub(crate) fn is_open(&self, state: &MachineState) -> bool {
         let place = state.span.as_ref().unwrap_or(&state.place);
         self.finals.get(place.state as usize) == Some(&false)
     }
 
-    /// The two transitions that were possible at once, if that happened.
+    /// The two transitions that were enabled at once, if that happened.
     pub(crate) fn ambiguous<'a>(&'a self, state: &MachineState) -> Option<[&'a str; 2]> {
         let (first, second) = state.place.ambiguous?;
         let text = |number: u32| self.texts.get(number as usize).map_or("?", String::as_str);
@@ -272,7 +273,7 @@ impl MachineState {
         MachineState { place, span: None, possible: 0, begun, leap, is_lost, forgot, leaps, request }
     }
 
-    /// Lets the machine see a moment, and writes where it is then.
+    /// Steps the machine to a time point, and writes its state there.
     pub(crate) fn step(
         &mut self,
         plan: &MachinePlan,
@@ -292,9 +293,9 @@ impl MachineState {
             self.place = span;
         }
         if self.is_unknown()
-            && let Some(known) = self.fly(plan, reading, (row, now))
+            && let Some(known) = self.resume_leap(plan, reading, (row, now))
         {
-            return self.write_flight(plan, reading, rows, (row, now), known);
+            return self.write_leap(plan, reading, rows, (row, now), known);
         }
         if plan.dense {
             self.place.beat(plan, now);
@@ -304,13 +305,13 @@ impl MachineState {
             self.leaps = self.leaps.saturating_add(forgets.into());
         }
         if self.forgot && self.misses(plan, reading, (row, now)) {
-            return self.write_flight(plan, reading, rows, (row, now), [false; 2]);
+            return self.write_leap(plan, reading, rows, (row, now), [false; 2]);
         }
         for (variable, rows) in self.place.variables.iter().zip(&mut rows.variables) {
             rows[0].write(row, variable.as_ref());
         }
         let place = instant(now);
-        // Where time alone brings a moment, what was possible before is no reason to move again.
+        // At a time point by time alone, a transition that was enabled before is not taken.
         let was_possible = self.possible;
         let moves = |i: usize| is_event || i >= 64 || was_possible >> i & 1 == 0;
         match self.place.possible(plan, reading, row, 0, place, moves) {
@@ -340,7 +341,7 @@ impl MachineState {
         self.write_span(plan, reading, rows, (row, now));
     }
 
-    /// Writes where it is on the span after the moment.
+    /// Writes the state on the interval after the time point.
     fn write_span(
         &mut self,
         plan: &MachinePlan,
@@ -363,8 +364,8 @@ impl MachineState {
         set(&mut rows.ambiguous[1], row, span.ambiguous.is_some());
     }
 
-    /// Writes a moment that it is not followed at; after it, it may be again.
-    fn write_flight(
+    /// Writes a time point during a leap, which may end after it.
+    fn write_leap(
         &mut self,
         plan: &MachinePlan,
         reading: &ScalarReading<'_>,
@@ -380,8 +381,8 @@ impl MachineState {
         }
     }
 
-    /// Whether it goes on as another one of the same plan does. When a state was entered matters only where
-    /// times run from it.
+    /// Whether it behaves like another one of the same plan from now on. The time of entry matters only in
+    /// states with bounds.
     pub(crate) fn goes_on_as(&self, other: &MachineState, plan: &MachinePlan) -> bool {
         let alike = |a: &Place, b: &Place| {
             let times = || plan.leaving[a.state as usize].iter().any(|t| t.within.or(t.after).is_some());
@@ -398,7 +399,7 @@ impl MachineState {
             }
     }
 
-    /// When a time runs out, if one does, after the moment at `now`.
+    /// Time at which a bound expires after the time point at `now`, if one does.
     pub(crate) fn next_change(&self, plan: &MachinePlan, now: i64) -> Option<i64> {
         let place = self.span.as_ref().unwrap_or(&self.place);
         if !plan.dense || place.ambiguous.is_some() || !self.begun || self.is_lost {
@@ -421,11 +422,11 @@ impl Varying for MachineState {
     }
 
     fn renew(&mut self, _: &MachineState) {
-        // What comes next in its place brings its own values.
+        // The next owner writes its own values.
     }
 }
 
-/// A span as a number of nanoseconds or steps; at least one, so that a circle of transitions takes time.
+/// A span of nanoseconds or steps; at least one, so that a cycle of transitions takes time.
 fn span_of(after: u64) -> i64 {
     i64::try_from(after).unwrap_or(i64::MAX).max(1)
 }
@@ -434,18 +435,18 @@ fn set(rows: &mut Rows, row: usize, value: bool) {
     *rows = *rows & !(1 << row) | Rows::from(value) << row;
 }
 
-/// What transitions are possible.
+/// Enabled transitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Possible {
     None,
-    /// One, by its position among those that leave the state.
+    /// One, by its index among those that leave the state.
     One(usize),
     /// Two, by their numbers.
     Two(u32, u32),
 }
 
 impl Place {
-    /// Whether a transition from this state is possible on a side of a row.
+    /// Whether a transition from this state is enabled in a half of a row.
     fn is_possible(
         &self,
         transition: &TransitionPlan,
@@ -461,7 +462,7 @@ impl Place {
             }
     }
 
-    /// Whether the times of a transition allow it.
+    /// Whether the bounds of a transition allow it.
     fn is_in_time(&self, transition: &TransitionPlan, place: i64) -> bool {
         let elapsed = place.saturating_sub(instant(self.entered));
         let doubled = |span: u64| i64::try_from(span).unwrap_or(i64::MAX).saturating_mul(2);
@@ -469,7 +470,7 @@ impl Place {
             && transition.after.is_none_or(|after| elapsed > doubled(after.max(1)))
     }
 
-    /// Which of the transitions that are meant are possible.
+    /// The enabled ones of the transitions that `is_meant` accepts.
     fn possible(
         &self,
         plan: &MachinePlan,
@@ -492,7 +493,7 @@ impl Place {
         }
     }
 
-    /// Takes the one transition that is possible. Two are noted as a mistake of the machine.
+    /// Takes the only enabled transition. Two at once are recorded as an ambiguity.
     fn take(
         &mut self,
         plan: &MachinePlan,
@@ -528,8 +529,7 @@ impl Place {
         (self.state, self.entered) = (transition.to, now);
     }
 
-    /// When time alone takes a transition first of those that are open, and which; two if their times run out at
-    /// once.
+    /// The first transition that time alone takes, and when; two if their bounds expire at once.
     fn next_by_time(
         &self,
         plan: &MachinePlan,
@@ -553,8 +553,9 @@ impl Place {
         Some((time, found))
     }
 
-    /// Takes the transitions whose time ran out before `now`, where no moment stands for that. What they
-    /// assign asks for variables only. Of very many, whole circles are skipped: whether that lost a variable.
+    /// Takes the transitions whose bound expired before `now`, in models without time points for them. Their
+    /// assignments read variables only. Skips whole cycles of very many. Returns whether that lost a
+    /// variable.
     fn run_out(&mut self, plan: &MachinePlan, reading: &ScalarReading<'_>, now: i64) -> bool {
         let (mut taken, mut lost) = (0, false);
         while self.ambiguous.is_none() {
