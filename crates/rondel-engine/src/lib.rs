@@ -1,4 +1,4 @@
-| quantifiers over the values of messages; obligations of future operators || compiles the nodes of a specification into sections |//! | `monitor` | runs a program over events and time: reports, missed messages, snapshots |The engine: compiles a checked specification into a [`Program`], which a [`Monitor`] evaluates over
+//! The engine: compiles a checked specification into a [`Program`], which a [`Monitor`] evaluates over
 //! events.
 //!
 //! ```
@@ -34,20 +34,19 @@
 //! A monitor evaluates blocks of up to 64 events. The truth of a formula at all events of a block is
 //! one word of 64 bits, so an operator costs a few machine instructions for the whole block.
 //!
-//! Fields may be unknown, so a formula has three truth values. Two words represent them (`TruthBounds`): the
-//! *lower truth* marks the events at which the formula must be true, the *upper truth* those at which it may
-//! be true. All operators but negation are monotone: each word of the
-//! result depends only on the same word of the operands. Negation swaps the two and complements them.
-//! So a program consists of instructions on plain words, and a formula that is never unknown needs
-//! only one of the two.
+//! Fields may be unknown, so a formula has three truth values. Two words represent them (`TruthBounds`):
+//! the *lower truth* marks the events at which the formula must be true, the *upper truth* those at which
+//! it may be true. All operators but negation are monotone: each word of the result depends only on the
+//! same word of the operands. Negation swaps the two and complements them. So a program consists of
+//! instructions on plain words, and a formula that is never unknown needs only one of the two.
 //!
 //! | folder | purpose |
 //! |---|---|
-//! | `monitor` | drives a program over events and time: reports, what was not seen, snapshots |
-//! | `lower` | from the nodes of a specification to sections |
+//! | `monitor` | runs a program over events and time: reports, missed messages, snapshots |
+//! | `lower` | compiles the nodes of a specification into sections |
 //! | `keyed` | one instance per parameter value, as `for each` declares them |
 //! | `exec` | the interpreter of sections |
-//! | `relation`, `future` | quantifiers over the values of messages; obligations that wait until they are decided |
+//! | `relation`, `future` | quantifiers over the values of messages; obligations of future operators |
 //! | `chain`, `machine`, `linear` | chains, state machines and linear interpolation |
 //! | `ops` | operators over the rows of a block |
 //! | `ir` | nodes, wires and instructions |
