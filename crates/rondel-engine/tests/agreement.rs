@@ -1,4 +1,4 @@
-//! The engine says what the definitions say, whatever the blocks.
+//! The engine agrees with the definitions, for all block sizes.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Comparison, Path, TopicId, ValueType, Verdict};
 use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, UnaryOp};
 
-/// The verdicts of every property at every position, as the engine gives them.
+/// Verdicts of every property at every position, by the engine.
 fn run(spec: &Spec, trace: &[Event], cuts: &[usize]) -> Vec<Vec<Verdict>> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
@@ -29,11 +29,11 @@ fn run(spec: &Spec, trace: &[Event], cuts: &[usize]) -> Vec<Vec<Verdict>> {
             write(&mut block, program.projections(), event, 0);
         }
         let position = monitor.position();
-        // A copy goes the same way.
+        // A clone produces the same reports.
         let mut copy = monitor.clone();
         let reports = monitor.step(&block);
         assert_eq!(copy.step(&block), reports);
-        // One that reports changes only says the same of them.
+        // A monitor that reports changes only produces the changes among them.
         let changes: Vec<_> = reports.iter().copied().filter(|report| report.changed).collect();
         assert_eq!(quiet.step(&block), changes);
         assert_eq!(reports.len(), now.len() * spec.properties.len());
@@ -76,12 +76,12 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn with_the_definitions(spec in any_spec(1..30), trace in trace(1..90), cuts in cuts()) {
+    fn verdicts_agree_with_definition(spec in any_spec(1..30), trace in trace(1..90), cuts in cuts()) {
         assert_agreement(&spec, &trace, &cuts);
     }
 
     #[test]
-    fn whatever_the_blocks_and_the_other_properties(
+    fn verdicts_are_independent_of_blocks_and_other_properties(
         spec in any_spec(1..30),
         trace in trace(100..200),
         cuts in cuts(),
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// The same events, but with the values that are meant in all but one in so many.
+/// The events, with values of the right type except in one of `one_in`.
 fn mostly_known(mut trace: Vec<Event>, one_in: usize) -> Vec<Event> {
     let meant = |(path, content): &(&str, Content)| match (path.as_bytes()[0], content) {
         (b'b', Content::Value(value)) => value.value_type() == ValueType::Bool,
@@ -114,9 +114,10 @@ fn mostly_known(mut trace: Vec<Event>, one_in: usize) -> Vec<Event> {
 proptest! {
     #![proptest_config(config(60))]
 
-    /// What is known stays so for long, and both rails become one; then not.
+    /// Known fields stay known for long, so that lower and upper truth become equal; then one becomes
+    /// unknown.
     #[test]
-    fn where_fields_are_mostly_known(
+    fn mostly_known_fields_agree_with_definition(
         spec in any_spec(1..30),
         trace in trace(200..400),
         cuts in cuts(),
@@ -130,7 +131,7 @@ fn boolean(name: &str) -> Expr {
     Expr::Field { topic: TopicId(0), path: Path::keys([name]), value_type: ValueType::Bool }
 }
 
-/// Bounds around the edges of words, and wide ones.
+/// Bounds around the sizes of words, and large ones.
 fn edges() -> impl Strategy<Value = Bounds> {
     let near = || proptest::sample::select(vec![0_u64, 1, 3, 10, 62, 63, 64, 65, 100, 127, 128, 129, 300]);
     prop_oneof![
@@ -144,7 +145,7 @@ proptest! {
     #![proptest_config(config(16))]
 
     #[test]
-    fn on_long_traces(
+    fn long_traces_agree_with_definition(
         bounds in proptest::collection::vec(edges(), 4),
         trace in runs(2500),
         cuts in cuts(),
@@ -171,7 +172,7 @@ proptest! {
     #![proptest_config(config(4))]
 
     #[test]
-    fn with_hundreds_of_properties(spec in any_spec(600), trace in trace(100..150), cuts in cuts()) {
+    fn hundreds_of_properties_agree_with_definition(spec in any_spec(600), trace in trace(100..150), cuts in cuts()) {
         prop_assert!(spec.properties.len() > 300);
         assert_agreement(&spec, &trace, &cuts);
     }
@@ -180,9 +181,9 @@ proptest! {
 proptest! {
     #![proptest_config(config(100))]
 
-    /// Whatever the first operand does, what is kept is bounded by the bounds of the operator.
+    /// Memory is limited by the bounds of the operator, whatever the operands are.
     #[test]
-    fn memory_follows_the_bounds(
+    fn memory_is_limited_by_bounds(
         lower in 64..3000_u64,
         width in prop_oneof![0..4_u64, 0..500_u64],
         seed in any::<u64>(),
@@ -199,8 +200,8 @@ proptest! {
         let program = Arc::new(Program::compile(&spec(1, nodes, [ExprId(4)])).unwrap());
         let mut monitor = Monitor::new(program.clone());
         let mut block = Block::new(program.layout());
-        // Once true, what is delayed stays true for `width` more positions and is false for one at
-        // least; and what is kept spans `lower` positions and one block.
+        // A delayed truth stays true for `width` more positions and is false for at least one; the queue
+        // covers `lower` positions and a block.
         let limit = (lower + 64) / (width + 2) + 2;
         let mut x = seed | 1;
         for _ in 0..200 {
@@ -226,9 +227,9 @@ proptest! {
 proptest! {
     #![proptest_config(config(60))]
 
-    /// Texts are kept from block to block by copying, and the copies must not overtake each other.
+    /// Texts are copied from block to block, and no copy may overwrite another before it is read.
     #[test]
-    fn on_texts(trace in trace(60..100), cuts in cuts()) {
+    fn texts_agree_with_definition(trace in trace(60..100), cuts in cuts()) {
         let mut nodes = vec![Expr::Field {
             topic: TopicId(0),
             path: Path::keys(["s"]),
@@ -251,10 +252,9 @@ proptest! {
     }
 }
 
-/// All arithmetic on all pairs of extreme numbers. That zeros have the right sign shows only when
-/// they divide.
+/// All arithmetic on all pairs of extreme numbers. Signs of zeros are visible in divisions.
 #[test]
-fn on_extreme_numbers() {
+fn extreme_numbers_agree_with_definition() {
     use BinaryOp::{Add, Divide, Max, Min, Multiply, Remainder, Subtract};
     for (value_type, values) in [(ValueType::Int, ints()), (ValueType::Float, floats())] {
         let field = |name| Expr::Field { topic: TopicId(0), path: Path::keys([name]), value_type };
@@ -293,7 +293,7 @@ fn on_extreme_numbers() {
 }
 
 #[test]
-fn a_block_without_events_changes_nothing() {
+fn empty_block_changes_nothing() {
     let nodes = vec![boolean("b"), Expr::Previously(ExprId(0))];
     let program = Arc::new(Program::compile(&spec(1, nodes, [ExprId(1)])).unwrap());
     let mut monitor = Monitor::new(program.clone());

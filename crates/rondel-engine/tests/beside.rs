@@ -1,6 +1,8 @@
-//! The reports of a property and their order do not depend on other properties: random formulas, alone and beside others.
+//! The reports of a property and their order do not depend on other properties: random formulas, alone and
+//! with others.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test beside` runs one seed alone, `RONDEL_CASES` multiplies them.
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test beside` runs one seed alone, `RONDEL_CASES` multiplies
+//! them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -14,11 +16,11 @@ use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
 
 const TOPICS: &str = "topic a { p: bool }\ntopic b { p: bool }\n";
 
-/// A message: topic, time, and what it says.
+/// A message: topic, time and value.
 type Message = (u32, i64, bool);
 
-/// A report of a property: when it was given, about what, and what it says.
-type Told = (i64, Option<i64>, bool, Verdict, bool);
+/// A report: when it was emitted, the time that it refers to, and the verdict.
+type Emitted = (i64, Option<i64>, bool, Verdict, bool);
 
 impl Numbers {
     fn below(&mut self, end: u64) -> u64 {
@@ -66,7 +68,7 @@ impl Numbers {
 }
 
 /// The reports of the property `p`.
-fn told(text: &str, trace: &[Message], every: bool) -> Option<Vec<Told>> {
+fn emitted(text: &str, trace: &[Message], every: bool) -> Option<Vec<Emitted>> {
     let spec = rondel_spec::parse(text).spec?;
     let property = spec.properties.iter().position(|property| property.name == "p")? as u32;
     let program = Arc::new(Program::compile(&spec).ok()?);
@@ -104,9 +106,9 @@ fn reports_do_not_depend_on_other_properties() {
     for seed in seeds.clone() {
         let mut numbers = Numbers(seed);
         let (own, other, trace) = (numbers.property("p"), numbers.property("q"), numbers.trace());
-        let Some(alone) = told(&format!("{TOPICS}{own}"), &trace, false) else { continue };
+        let Some(alone) = emitted(&format!("{TOPICS}{own}"), &trace, false) else { continue };
         for both in [format!("{TOPICS}{own}{other}"), format!("{TOPICS}{other}{own}")] {
-            let Some(beside) = told(&both, &trace, false) else { continue };
+            let Some(beside) = emitted(&both, &trace, false) else { continue };
             assert_eq!(beside, alone, "seed {seed}\n{both}{trace:?}");
             compared += 1;
         }

@@ -1,7 +1,8 @@
-//! A monitor that did not see some messages, and is told so, never contradicts one that saw them all: random
+//! A monitor with notices of missed messages never contradicts one that received all of them: random
 //! properties in all time models, random messages, some of them lost, late or sent during an outage.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test blind` runs one seed alone, `RONDEL_CASES` multiplies them.
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test blind` runs one seed alone, `RONDEL_CASES` multiplies
+//! them.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use blind::formulas::specification;
-use blind::stream::{Message, Step, Told, blind, messages, write};
+use blind::stream::{Message, Notice, Step, blind, messages, write};
 use numbers::Numbers;
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Timestamp, TopicId, Verdict};
@@ -37,27 +38,28 @@ impl Numbers {
     }
 }
 
-/// What a verdict is about: the property, the instance, and the message or the time.
+/// The subject of a verdict: property, instance, and message or time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum About {
     Message(u32, String, usize),
-    /// Twice the time; one more for what follows it.
+    /// Twice the time; one more for the interval after it.
     Time(u32, String, i64),
 }
 
-/// One verdict: what it is about, the number of the step at which it was given, and whether by a message.
+/// A verdict: its subject, the step at which it was emitted, and whether by a message.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct Judged {
     about: About,
     verdict: Verdict,
     changed: bool,
-    given: usize,
+    at_step: usize,
 }
 
-/// Where verdicts are given just before the monitor is told what it missed.
-const UNTOLD: usize = usize::MAX - 1;
+/// Step of the verdicts that are emitted just before a notice.
+const BEFORE_NOTICE: usize = usize::MAX - 1;
 
-/// What a monitor says of some steps, cut into blocks of this size, and if `resumes` with a snapshot after each.
+/// The verdicts of a monitor over these steps, in blocks of this size; with `resumes`, restored from a
+/// snapshot after each.
 fn run(
     spec: &Spec,
     program: &Arc<Program>,
@@ -65,7 +67,7 @@ fn run(
     every: bool,
     size: usize,
     resumes: bool,
-) -> Vec<Said> {
+) -> Vec<Judged> {
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(every);
     let mut all = Vec::new();
@@ -75,14 +77,14 @@ fn run(
     let flush = |monitor: &mut Monitor,
                  block: &mut Block,
                  events: &[(usize, usize)],
-                 given: usize,
-                 all: &mut Vec<Said>| {
+                 at_step: usize,
+                 all: &mut Vec<Judged>| {
         if block.is_empty() {
             return;
         }
         let first = monitor.position();
         monitor.step(block);
-        note(spec, monitor, events, (first as usize, given), all);
+        note(spec, monitor, events, (first as usize, at_step), all);
         block.clear();
         if resumes {
             let bytes = monitor.snapshot();
@@ -90,28 +92,28 @@ fn run(
             monitor.report_every(every);
         }
     };
-    for (given, step) in steps.iter().enumerate() {
+    for (at_step, step) in steps.iter().enumerate() {
         match step {
             Step::Message { message, number, time, is_forgotten } => {
                 let row = block.push(TopicId(message.topic as u32), Timestamp::from_nanos(*time));
                 write(&mut block, row, program, message, *is_forgotten);
-                events.push((*number, given));
+                events.push((*number, at_step));
                 if block.len() >= size {
-                    flush(&mut monitor, &mut block, &events, given, &mut all);
+                    flush(&mut monitor, &mut block, &events, at_step, &mut all);
                 }
             }
-            Step::Told(told) => {
-                flush(&mut monitor, &mut block, &events, given, &mut all);
-                match told {
-                    Told::Miss(topics, from, until, reached) => {
+            Step::Notice(notice) => {
+                flush(&mut monitor, &mut block, &events, at_step, &mut all);
+                match notice {
+                    Notice::Miss(topics, from, until, reached) => {
                         if let Some(reached) = reached {
                             monitor.advance(Timestamp::from_nanos(*reached));
-                            note(spec, &monitor, &events, (0, UNTOLD), &mut all);
+                            note(spec, &monitor, &events, (0, BEFORE_NOTICE), &mut all);
                         }
                         monitor.miss(topics, Timestamp::from_nanos(*from), *until);
-                        note(spec, &monitor, &events, (0, given), &mut all);
+                        note(spec, &monitor, &events, (0, at_step), &mut all);
                     }
-                    Told::See(topics, until) => monitor.see(topics, *until),
+                    Notice::See(topics, until) => monitor.see(topics, *until),
                 }
             }
         }
@@ -124,8 +126,8 @@ fn note(
     spec: &Spec,
     monitor: &Monitor,
     events: &[(usize, usize)],
-    (first, given): (usize, usize),
-    all: &mut Vec<Said>,
+    (first, at_step): (usize, usize),
+    all: &mut Vec<Judged>,
 ) {
     for report in monitor.reports() {
         let property = &spec.properties[report.property as usize];
@@ -134,8 +136,8 @@ fn note(
         let time = report.about.unwrap_or(report.time).as_nanos();
         let by_message = property.time == TimeModel::Steps || report.at_event && report.about.is_none();
         let own = report.row.and_then(|row| events.get(first + usize::from(row)));
-        let before = own.or(events.get(report.step as usize)).filter(|_| given != UNTOLD);
-        let given = before.map_or(given, |(_, step)| *step);
+        let before = own.or(events.get(report.step as usize)).filter(|_| at_step != BEFORE_NOTICE);
+        let at_step = before.map_or(at_step, |(_, step)| *step);
         let about = match events.get((report.step - report.back.min(report.step)) as usize) {
             Some(&(message, _)) if by_message && property.slice.is_none() => {
                 About::Message(report.property, key, message)
@@ -148,17 +150,17 @@ fn note(
             }
             _ => About::Time(report.property, key, 2 * time + i64::from(report.after)),
         };
-        all.push(Said { about, verdict: report.verdict, changed: report.changed, given });
+        all.push(Judged { about, verdict: report.verdict, changed: report.changed, at_step });
     }
 }
 
-/// How much was compared.
+/// Number of comparisons.
 #[derive(Default)]
 struct Counts {
     cases: u64,
     compared: u64,
     definite: u64,
-    /// Inconclusive, and definite for who saw everything.
+    /// Verdicts withheld that the complete monitor decides.
     withheld: u64,
 }
 
@@ -182,7 +184,7 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
         .collect();
     let (steps, hidden) = blind(numbers, &all, topics);
     let expected = run(&spec, &program, &whole, true, 64, false);
-    // What the formatter writes means the same.
+    // Formatting preserves the meaning.
     let formatted = rondel_spec::format(&text).unwrap();
     let again = rondel_spec::parse(&formatted).spec.ok_or_else(|| format!("{text}\nas {formatted}"))?;
     let of_formatted = run(&again, &Arc::new(Program::compile(&again).unwrap()), &whole, true, 64, false);
@@ -192,20 +194,20 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
     let size = numbers.pick(&[1, 3, 64]);
     let found = run(&spec, &program, &steps, true, size, false);
     let mut truth: BTreeMap<&About, Vec<Verdict>> = BTreeMap::new();
-    for said in &expected {
-        truth.entry(&said.about).or_default().push(said.verdict);
+    for judged in &expected {
+        truth.entry(&judged.about).or_default().push(judged.verdict);
     }
-    for said in &found {
-        // What was not told yet is not known.
-        // Nor is it where time alone brings a verdict after the last message before.
+    for judged in &found {
+        // Verdicts between a missed message and its notice can be wrong. So can those by time alone after the
+        // last message before.
         let is_hidden =
-            |hidden: &Range<usize>| hidden.contains(&said.given) || said.given + 1 == hidden.start;
-        if said.given == UNTOLD || hidden.iter().any(is_hidden) {
+            |hidden: &Range<usize>| hidden.contains(&judged.at_step) || judged.at_step + 1 == hidden.start;
+        if judged.at_step == BEFORE_NOTICE || hidden.iter().any(is_hidden) {
             continue;
         }
-        let Some(truth) = truth.get(&said.about) else { continue };
+        let Some(truth) = truth.get(&judged.about) else { continue };
         counts.compared += 1;
-        let opposite = match said.verdict {
+        let opposite = match judged.verdict {
             Verdict::Satisfied => Verdict::Violated,
             Verdict::Violated => Verdict::Satisfied,
             Verdict::Inconclusive => {
@@ -216,13 +218,13 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
         counts.definite += 1;
         if truth.iter().all(|verdict| *verdict == opposite) {
             let shown: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
-            return Err(format!("{text}\n{said:?}\nbut {truth:?}\n{}", shown.join("\n")));
+            return Err(format!("{text}\n{judged:?}\nbut {truth:?}\n{}", shown.join("\n")));
         }
     }
-    // Neither the cut into blocks nor a snapshot makes a difference.
+    // Neither the block size nor snapshots make a difference.
     let changes = |size, resumes| -> Vec<(About, Verdict)> {
         let all = run(&spec, &program, &steps, false, size, resumes);
-        all.into_iter().filter(|said| said.changed).map(|said| (said.about, said.verdict)).collect()
+        all.into_iter().filter(|judged| judged.changed).map(|judged| (judged.about, judged.verdict)).collect()
     };
     let once = changes(64, false);
     for (size, resumes) in [(1, false), (5, true)] {
@@ -239,7 +241,7 @@ fn case(numbers: &mut Numbers, counts: &mut Counts) -> Result<(), String> {
 }
 
 #[test]
-fn what_was_not_seen_makes_no_verdict_wrong() {
+fn missed_messages_cause_no_wrong_verdict() {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
     let seeds = match number("RONDEL_SEED") {
         Some(seed) => seed..seed + 1,
@@ -253,7 +255,7 @@ fn what_was_not_seen_makes_no_verdict_wrong() {
     }
     let Counts { cases, compared, definite, withheld } = counts;
     println!("{cases} specifications, {compared} verdicts, {definite} definite, {withheld} withheld");
-    // A monitor that is always inconclusive contradicts nothing either.
+    // A monitor that is always inconclusive would never contradict.
     assert!(total < 200 || cases > total / 2, "{cases} of {total} specifications compile");
     assert!(total < 200 || compared > 50 * total, "{compared} verdicts are compared");
     assert!(total < 200 || definite > compared * 3 / 5, "{definite} of {compared} verdicts are definite");

@@ -1,4 +1,4 @@
-//! What a monitor still says after messages that it did not see, in simple cases: no more is withheld than must be.
+//! Verdicts after missed messages, in simple cases: none is withheld without need.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
 
 const S: i64 = 1_000_000_000;
 
-/// A monitor of a property `p` over the topics `a` and `b` with a field `x`, and its verdict so far.
+/// A monitor of a property `p` over topics `a` and `b` with a field `x`, and its latest verdict.
 struct Case {
     monitor: Monitor,
     program: Arc<Program>,
@@ -45,7 +45,7 @@ impl Case {
         }
         self.monitor.step(&block);
         self.take();
-        // Also a monitor that goes on from a snapshot.
+        // Restored from a snapshot, to check that it makes no difference.
         self.monitor = Monitor::restore(Arc::clone(&self.program), &self.monitor.snapshot()).unwrap();
         self.verdict
     }
@@ -78,7 +78,7 @@ fn final_verdicts_stay() {
             assert_eq!(case.miss(3, 5), verdict, "{model} {formula}");
             assert_eq!(case.message(0, 6, 3), verdict, "{model} {formula}");
             assert_eq!(case.monitor.uncertain().count(), 0);
-            // What was missed may have come before.
+            // A missed message may have occurred before.
             case.miss(2, 6);
             assert_eq!(case.message(1, 8, 3), Inconclusive, "{model} {formula}");
         }
@@ -87,7 +87,7 @@ fn final_verdicts_stay() {
 
 /// An operator that remembers the last side is certain again once a message decides it.
 #[test]
-fn the_last_side_is_open_until_it_is_seen_again() {
+fn last_side_is_uncertain_until_next_message() {
     for model in ["steps", "points", "dense"] {
         let mut case = Case::new(model, "hysteresis(a.x, 3, 6)");
         assert_eq!(case.message(0, 1, 5), Inconclusive);
@@ -111,7 +111,7 @@ fn the_last_side_is_open_until_it_is_seen_again() {
     }
 }
 
-/// A verdict that a message makes certain may be uncertain right after it, and later by time alone.
+/// A verdict that a message makes certain can become uncertain right after it, and again later by time alone.
 #[test]
 fn certainty_ends_by_time_alone() {
     let later = |case: &mut Case, second: i64| {
@@ -138,7 +138,7 @@ fn certainty_ends_by_time_alone() {
 }
 
 #[test]
-fn an_error_state_that_is_not_left_stays() {
+fn absorbing_error_state_stays_certain() {
     let machine = |rest: &str| {
         let text = format!(
             "topic a {{ x: int }} topic b {{ x: int }}
@@ -154,9 +154,9 @@ fn an_error_state_that_is_not_left_stays() {
     assert_eq!(machine("v -> u when on(b)"), Inconclusive);
 }
 
-/// Where times are unknown, the number of messages tells which came before.
+/// Where times are unknown, the number of messages determines their order.
 #[test]
-fn final_verdicts_are_older_than_a_count() {
+fn final_verdicts_by_message_count() {
     for (count, verdict) in [(2, Violated), (1, Inconclusive)] {
         let mut case = Case::new("steps", "historically a.x < 5");
         case.monitor.count(1);
@@ -169,10 +169,10 @@ fn final_verdicts_are_older_than_a_count() {
     }
 }
 
-/// What does not reset is certain again once the messages after the span decide it.
+/// Formulas without reset are certain again once the messages after the span decide them.
 #[test]
-fn what_was_seen_afterwards_makes_certain_again() {
-    // The values of `a.x` after the span and the verdicts with them.
+fn later_messages_restore_certainty() {
+    // Values of `a.x` after the span, with their verdicts.
     let cases = [
         ("a.x < 9 since a.x > 5", vec![(3, Inconclusive), (7, Satisfied), (3, Satisfied)]),
         ("a.x < 9 since a.x > 5", vec![(3, Inconclusive), (9, Satisfied), (10, Satisfied), (3, Satisfied)]),
@@ -196,9 +196,10 @@ fn what_was_seen_afterwards_makes_certain_again() {
     }
 }
 
-/// A property whose last verdict is certain is not inconclusive at the end, though it looks back without bound.
+/// A property whose last verdict is certain is not inconclusive at the end, even if it depends on an
+/// unbounded past.
 #[test]
-fn a_certain_verdict_after_a_span_is_the_last_one() {
+fn certain_verdict_after_span_is_final() {
     for model in ["steps", "points"] {
         let mut case = Case::new(model, "once on(a) or on(b)");
         case.message(1, 1, 3);
@@ -206,15 +207,15 @@ fn a_certain_verdict_after_a_span_is_the_last_one() {
         assert!(case.monitor.is_unjudged(0), "{model}");
         assert_eq!(case.message(1, 6, 3), Satisfied, "{model}");
         assert!(!case.monitor.is_unjudged(0), "{model}");
-        // The same of another span.
+        // The same for another span.
         case.miss(7, 8);
         assert!(case.monitor.is_unjudged(0), "{model}");
     }
 }
 
-/// A topic that a property does not mention makes nothing uncertain longer, though messages of both were missed.
+/// Missed messages of an unrelated topic do not delay certainty.
 #[test]
-fn only_topics_that_matter_are_waited_for() {
+fn unrelated_topics_do_not_delay_certainty() {
     let verdicts = |missed: &[TopicId]| {
         let mut case = Case::of(
             "topic a { x: int } topic b { x: int } topic c { x: int } property p = once[0, 2 s] on(a)",
@@ -237,9 +238,9 @@ fn only_topics_that_matter_are_waited_for() {
     assert_eq!(verdicts(&[TopicId(0), TopicId(1)]), certain);
 }
 
-/// A change between two messages after a span has its time, though both came in one block.
+/// A change between two messages after a span has its own time, even if both are in one block.
 #[test]
-fn what_changes_between_messages_of_one_block_has_its_time() {
+fn change_between_messages_has_its_time() {
     let verdicts = |size: usize| {
         let text = "topic a { x: int }
             property p = historically[0, 5 s] historically[0, 5 s] once[0, 15 s] on(a)";
@@ -266,9 +267,9 @@ fn what_changes_between_messages_of_one_block_has_its_time() {
     assert!(one.contains(&(Timestamp::from_nanos(340 * S), true, Violated)), "{one:?}");
 }
 
-/// Nor is anything looked at any more.
+/// Nothing is tracked any longer.
 #[test]
-fn a_property_that_is_certain_again_costs_nothing() {
+fn certain_property_is_not_tracked() {
     for (model, formula) in [
         ("steps", "a.x > 8 since a.x == 5"),
         ("points", "a.x > 8 since a.x == 5"),
@@ -287,9 +288,9 @@ fn a_property_that_is_certain_again_costs_nothing() {
     }
 }
 
-/// A machine is certain again with the message that leads from every state into one.
+/// A machine is certain again with a message that leads from every state into one.
 #[test]
-fn a_message_tells_where_a_machine_is() {
+fn message_determines_machine_state() {
     let machine = |model: &str, body: &str| {
         let text = format!(
             "topic a {{ x: int }} topic b {{ x: int }}
@@ -302,22 +303,22 @@ fn a_message_tells_where_a_machine_is() {
     };
     for model in ["steps", "points", "dense"] {
         let mut case = machine(model, "u -> v when on(a) v -> u when on(b)");
-        // Whatever it was in, it is in `u` now, and in `v` with the next.
+        // Whatever the state was, it is `u` now, and `v` with the next message.
         let found = [(1, 6), (1, 7), (0, 8), (0, 9), (1, 10)].map(|(topic, at)| case.message(topic, at, 3));
         assert_eq!(found, [Satisfied, Satisfied, Violated, Violated, Satisfied], "{model}");
         assert_eq!(case.monitor.uncertain().count(), 0, "{model}");
-        // It may have come to a halt in the span, as two transitions were possible.
+        // It may have stopped within the span, as two transitions were enabled.
         let mut case = machine(model, "u -> v when on(a) u -> u when a.x > 3 v -> u when on(b)");
         assert_eq!([1, 1, 0].map(|topic| case.message(topic, 6, 3)), [Inconclusive; 3], "{model}");
     }
-    // When it entered the state matters: it is known once a message leads into it from all others.
+    // The time of entry matters: it is known once a message leads into the state from all others.
     let timed = "u -> w when on(a) v -> w when on(a) w -> w when on(a) w -> v after 5 s";
     let mut case = machine("dense", timed);
     assert_eq!(case.message(1, 6, 3), Inconclusive);
     assert_eq!(case.message(0, 7, 3), Satisfied);
     assert_eq!(case.message(1, 11, 3), Satisfied);
     assert_eq!(case.message(1, 13, 3), Violated);
-    // A field that did not come since is not known.
+    // A field without a message since then is unknown.
     let mut case = machine("dense", "u -> v when on(b) and a.x > 2 v -> u when on(b) and a.x <= 2");
     assert_eq!([1, 1].map(|topic| case.message(topic, 6, 3)), [Inconclusive; 2]);
     assert_eq!([0, 1].map(|topic| case.message(topic, 7, 3)), [Inconclusive, Violated]);

@@ -1,4 +1,4 @@
-//! Chains against their definitions, over the whole trace.
+//! Chains agree with their definitions over the whole trace.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -15,13 +15,13 @@ const WAIT: i64 = 500;
 
 const TEXT: &str = "
     topic a { s: int } topic b { s: int } topic c { s: int } topic d { s: int }
-    chain way = a -> b -> c by s within 50 ns age <= 70 ns reaction <= 60 ns
-    @time(points) property young = age(way) < 70 ns and on(d)
-    property quick = latency(way) <= 30 ns and on(d)
-    property waits = 20 ns < reaction(way)
+    chain transit = a -> b -> c by s within 50 ns age <= 70 ns reaction <= 60 ns
+    @time(points) property young = age(transit) < 70 ns and on(d)
+    property quick = latency(transit) <= 30 ns and on(d)
+    property waits = 20 ns < reaction(transit)
 ";
 
-/// A message: when, on which of the four topics, and with which stamp.
+/// A message: time, one of four topics, and stamp.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     time: i64,
@@ -29,14 +29,14 @@ struct Message {
     stamp: Option<i64>,
 }
 
-/// A stamp that set out, and when it reached each topic.
+/// A stamp with the times at which it reached each topic.
 #[derive(Clone, Debug)]
-struct Way {
+struct Transit {
     stamp: i64,
     reached: Vec<i64>,
 }
 
-impl Way {
+impl Transit {
     fn set_out(&self) -> i64 {
         self.reached[0]
     }
@@ -46,69 +46,69 @@ impl Way {
     }
 }
 
-/// An output: when, and the way that it stems from.
+/// An output: its time, and the transit that it ends.
 struct Emitted {
     time: i64,
-    way: usize,
+    transit: usize,
 }
 
-/// The ways of all stamps and the outputs, after so many messages, with the figures that are counts.
-fn ways(trace: &[Message]) -> (Vec<Way>, Vec<Emitted>, ChainFigures) {
-    let (mut ways, mut outputs) = (Vec::<Way>::new(), Vec::new());
+/// The transits of all stamps, the outputs, and the counts, after these messages.
+fn transits(trace: &[Message]) -> (Vec<Transit>, Vec<Emitted>, ChainFigures) {
+    let (mut transits, mut outputs) = (Vec::<Transit>::new(), Vec::new());
     let mut figures = ChainFigures { lost: vec![0; 3], ..ChainFigures::default() };
     for message in trace.iter().filter(|message| message.topic < 3) {
         let Some(stamp) = message.stamp else {
             figures.unstamped += 1;
             continue;
         };
-        let known = ways.iter().position(|way| way.stamp == stamp && way.lives(message.time));
+        let known = transits.iter().position(|transit| transit.stamp == stamp && transit.lives(message.time));
         match (message.topic, known) {
             (0, None) => {
-                ways.push(Way { stamp, reached: vec![message.time] });
+                transits.push(Transit { stamp, reached: vec![message.time] });
                 figures.started += 1;
             }
             (0, Some(_)) => {}
             (_, None) => figures.strays += 1,
             (link, Some(at)) => {
-                let way = &mut ways[at];
-                if way.reached.len() == link as usize {
-                    way.reached.push(message.time);
+                let transit = &mut transits[at];
+                if transit.reached.len() == link as usize {
+                    transit.reached.push(message.time);
                     if link == 2 {
-                        let latency = message.time - way.set_out();
+                        let latency = message.time - transit.set_out();
                         *(if latency <= WITHIN { &mut figures.in_time } else { &mut figures.late }) += 1;
                     }
                 }
-                if way.reached.len() <= link as usize {
+                if transit.reached.len() <= link as usize {
                     figures.strays += 1;
                 } else if link == 2 {
-                    outputs.push(Emitted { time: message.time, way: at });
+                    outputs.push(Emitted { time: message.time, transit: at });
                 }
             }
         }
     }
     let now = trace.last().map_or(0, |message| message.time);
-    for way in ways.iter().filter(|way| !way.lives(now)) {
-        if let Some(lost) = figures.lost.get_mut(way.reached.len()) {
+    for transit in transits.iter().filter(|transit| !transit.lives(now)) {
+        if let Some(lost) = figures.lost.get_mut(transit.reached.len()) {
             *lost += 1;
         }
     }
-    (ways, outputs, figures)
+    (transits, outputs, figures)
 }
 
-/// Age and reaction, as the times that they began with, and the last latency.
+/// Begin of the age and of the reaction time, and the last latency.
 fn measured(trace: &[Message]) -> (Option<i64>, Option<i64>, Option<i64>) {
-    let (ways, outputs, _) = ways(trace);
-    let origin = outputs.last().map(|output| ways[output.way].set_out());
-    let unanswered = |way: &usize| outputs.iter().all(|output| output.way < *way);
-    let oldest = (0..ways.len()).find(unanswered).map(|way| ways[way].set_out());
-    let out = |way: &Way| way.reached.get(2).map(|out| (*out, way.set_out()));
-    // Of several at one time the last message counts.
+    let (transits, outputs, _) = transits(trace);
+    let origin = outputs.last().map(|output| transits[output.transit].set_out());
+    let unanswered = |transit: &usize| outputs.iter().all(|output| output.transit < *transit);
+    let oldest = (0..transits.len()).find(unanswered).map(|transit| transits[transit].set_out());
+    let out = |transit: &Transit| transit.reached.get(2).map(|out| (*out, transit.set_out()));
+    // Of several outputs at one time the last message counts.
     let mut latest = None;
     for n in 1..=trace.len() {
-        let before = self::ways(&trace[..n - 1]).0;
-        let after = self::ways(&trace[..n]).0;
-        for (i, way) in after.iter().enumerate() {
-            if let Some((out, set_out)) = out(way).filter(|_| before.get(i).and_then(out).is_none()) {
+        let before = self::transits(&trace[..n - 1]).0;
+        let after = self::transits(&trace[..n]).0;
+        for (i, transit) in after.iter().enumerate() {
+            if let Some((out, set_out)) = out(transit).filter(|_| before.get(i).and_then(out).is_none()) {
                 latest = Some(out - set_out);
             }
         }
@@ -116,7 +116,7 @@ fn measured(trace: &[Message]) -> (Option<i64>, Option<i64>, Option<i64>) {
     (origin, oldest, latest)
 }
 
-/// The verdicts of `now - from <= bound`, which change between messages by themselves.
+/// Verdicts of `now - from <= bound`, which also change between messages.
 fn bounded(
     trace: &[Message],
     bound: i64,
@@ -150,7 +150,7 @@ fn of_truth(truth: bool) -> Verdict {
     if truth { Verdict::Satisfied } else { Verdict::Violated }
 }
 
-/// The changes among verdicts at messages.
+/// Changes among verdicts at messages.
 fn changes(trace: &[Message], at: impl Fn(&[Message]) -> Verdict) -> Vec<(i64, Verdict)> {
     let mut out: Vec<(i64, Verdict)> = Vec::new();
     for n in 1..=trace.len() {
@@ -171,11 +171,11 @@ fn same(found: &Distribution, expected: &[i64], what: &str) {
     assert_eq!(found, (expected.len() as u64, min, mean, max), "{what} of {expected:?}");
 }
 
-/// What a monitor says: for each property the changes of its verdict, the figures, and the topics that
-/// stamps had not reached in time.
-type Said = (Vec<Vec<(i64, Verdict)>>, ChainFigures, u64, Vec<(i64, i64, Option<u32>)>);
+/// Results of a monitor: changes of the verdict of each property, statistics, and the topics that stamps had
+/// not reached in time.
+type Judged = (Vec<Vec<(i64, Verdict)>>, ChainFigures, u64, Vec<(i64, i64, Option<u32>)>);
 
-fn run(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Said {
+fn run(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Judged {
     let mut monitor = Monitor::new(Arc::clone(program));
     let mut verdicts = vec![Vec::new(); program.properties().len()];
     let mut missing = Vec::new();
@@ -208,7 +208,7 @@ fn run(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Said {
         monitor = Monitor::restore(Arc::clone(program), &monitor.snapshot()).unwrap();
     }
     let status = monitor.chains().next().unwrap();
-    assert_eq!((status.name, &status.topics[..]), ("way", &[TopicId(0), TopicId(1), TopicId(2)][..]));
+    assert_eq!((status.name, &status.topics[..]), ("transit", &[TopicId(0), TopicId(1), TopicId(2)][..]));
     let (figures, under_way) = (status.figures.clone(), status.under_way);
     missing.sort_unstable();
     (verdicts, figures, under_way, missing)
@@ -241,9 +241,9 @@ proptest! {
         cuts.sort_unstable();
         let (verdicts, figures, under_way, missing) = run(&program, &trace, &cuts);
         let names: Vec<&str> = program.properties().iter().map(String::as_str).collect();
-        prop_assert_eq!(names, ["way", "way_age", "way_reaction", "young", "quick", "waits"]);
+        prop_assert_eq!(names, ["transit", "way_age", "way_reaction", "young", "quick", "waits"]);
 
-        let (ways, outputs, counts) = ways(&trace);
+        let (transits, outputs, counts) = transits(&trace);
         prop_assert_eq!(&verdicts[1], &bounded(&trace, AGE, |t| measured(t).0, Verdict::Inconclusive));
         prop_assert_eq!(&verdicts[2], &bounded(&trace, REACTION, |t| measured(t).1, Verdict::Satisfied));
         let on = |trace: &[Message]| trace.last().is_some_and(|message| message.topic == 3);
@@ -266,17 +266,17 @@ proptest! {
         prop_assert_eq!(&verdicts[5], &waits);
 
         let latencies: Vec<i64> =
-            ways.iter().filter_map(|way| Some(way.reached.get(2)? - way.set_out())).collect();
+            transits.iter().filter_map(|transit| Some(transit.reached.get(2)? - transit.set_out())).collect();
         same(&figures.latency, &latencies, "latency");
         let ages: Vec<i64> =
-            outputs.windows(2).map(|pair| pair[1].time - ways[pair[0].way].set_out()).collect();
+            outputs.windows(2).map(|pair| pair[1].time - transits[pair[0].transit].set_out()).collect();
         same(&figures.age, &ages, "age");
-        let reactions: Vec<i64> = ways
+        let reactions: Vec<i64> = transits
             .iter()
             .enumerate()
-            .filter_map(|(i, way)| {
-                let answer = outputs.iter().find(|output| output.way >= i)?;
-                way.lives(answer.time).then(|| answer.time - way.set_out())
+            .filter_map(|(i, transit)| {
+                let answer = outputs.iter().find(|output| output.transit >= i)?;
+                transit.lives(answer.time).then(|| answer.time - transit.set_out())
             })
             .collect();
         same(&figures.reaction, &reactions, "reaction");
@@ -288,18 +288,18 @@ proptest! {
         };
         prop_assert_eq!(&figures, &counted);
         let now = trace.last().map_or(0, |message| message.time);
-        let open = ways.iter().filter(|way| way.lives(now) && way.reached.len() < 3).count();
+        let open = transits.iter().filter(|transit| transit.lives(now) && transit.reached.len() < 3).count();
         prop_assert_eq!(under_way, open as u64);
 
         for (about, stamp, topic) in missing {
-            // A stamp that is sent again while it is known has its way already.
-            let expected = ways.iter().find(|way| way.stamp == stamp && way.set_out() == about).and_then(|way| {
-                let reached = way.reached.iter().filter(|time| **time <= about + WITHIN).count();
+            // A stamp that is sent again while it is known keeps its transit.
+            let expected = transits.iter().find(|transit| transit.stamp == stamp && transit.set_out() == about).and_then(|transit| {
+                let reached = transit.reached.iter().filter(|time| **time <= about + WITHIN).count();
                 (reached < 3).then_some(reached as u32)
             });
             prop_assert_eq!(topic, expected, "{} of {}", stamp, about);
         }
-        // However the trace is cut, it is the same.
+        // Block sizes make no difference.
         let whole = run(&program, &trace, &[]);
         prop_assert_eq!(whole, run(&program, &trace, &cuts));
     }

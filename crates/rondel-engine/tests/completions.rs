@@ -1,12 +1,14 @@
-//! How long verdicts stay inconclusive after a blind span, against all completions.
+//! Verdicts after a blind span stay inconclusive no longer than necessary, compared with all completions.
 //!
-//! A completion of a trace adds messages to the blind span. A verdict is certain at a time if all completions give it.
-//! The test enumerates completions of random traces for random formulas of each operator, evaluates each with a monitor
-//! that sees everything, and compares with a monitor that is told of the span: it is never certain where two
-//! completions differ, and it is certain within one time unit once all completions agree.
+//! A completion of a trace adds messages to the blind span. A verdict is certain at a time if all completions
+//! have it. The test enumerates completions of random traces for random formulas of each operator, evaluates
+//! each with a monitor that receives everything, and compares with a monitor that gets a notice of the span:
+//! its verdict is never certain where two completions differ, and is certain within one time unit once all
+//! completions agree.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test completions` runs one seed alone, `RONDEL_CASES` multiplies them;
-//! `RONDEL_LATE=age` shows where verdicts on an operator are certain later than the completions.
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test completions` runs one seed alone, `RONDEL_CASES`
+//! multiplies them; `RONDEL_LATE=age` shows where verdicts on an operator are certain later than the
+//! completions.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -28,7 +30,7 @@ const UNIT: i64 = 10_000_000;
 /// Verdicts are compared a quarter of a unit after multiples of half a unit, where nothing changes.
 const HALF: i64 = UNIT / 2;
 const QUARTER: i64 = UNIT / 4;
-/// The length of a trace, in units.
+/// Length of a trace, in units.
 const LENGTH: i64 = 40;
 
 impl Numbers {
@@ -53,7 +55,7 @@ struct Message {
     k: i64,
 }
 
-/// The time in units, the topic and the values: `6.5 a 3 true`.
+/// Time in units, topic and values: `6.5 a 3 true`.
 impl std::fmt::Debug for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Message { time, topic, x, k } = self;
@@ -61,16 +63,16 @@ impl std::fmt::Debug for Message {
     }
 }
 
-/// When and how a monitor learns of a span.
+/// Time and form of the notice of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Notice {
     /// At its beginning, with its end.
     Ahead,
-    /// At its beginning; the end is reported when it has come.
+    /// At its beginning, and again at its end.
     Open,
-    /// At its end, before anything after its beginning was evaluated: the monitor did not run.
+    /// At its end, before later messages are evaluated: the monitor was paused.
     Paused,
-    /// At its end, after the messages in it were evaluated.
+    /// At its end, after messages within it were evaluated.
     Late,
 }
 
@@ -93,7 +95,7 @@ fn trace(numbers: &mut Numbers) -> Trace {
         _ => vec![0],
     };
     let notice = numbers.pick(&[Notice::Ahead, Notice::Open, Notice::Paused, Notice::Late]);
-    // A topic may be silent for good from the span on.
+    // A topic may be silent from the span on.
     let paces = [numbers.pick(&[1, 2, 4]), numbers.pick(&[1, 3, 6])];
     let silent = [numbers.one_in(2), numbers.one_in(4)];
     let mut messages = Vec::new();
@@ -113,7 +115,7 @@ fn trace(numbers: &mut Numbers) -> Trace {
     Trace { messages, from, until, missed, notice }
 }
 
-/// The messages that completions of a span may add on one topic.
+/// Messages that completions of a span may add on one topic.
 fn additions(trace: &Trace, topic: usize, few: bool) -> Vec<Vec<Message>> {
     let Trace { from, until, .. } = *trace;
     let (low, high) = (-99, 99);
@@ -129,12 +131,12 @@ fn additions(trace: &Trace, topic: usize, few: bool) -> Vec<Vec<Message>> {
             .collect();
         all.extend(added);
     }
-    // As many as anybody counts, or as the longest window in steps has.
+    // As many as any count, or as the longest window in steps.
     let many =
         |first: i64, value: &dyn Fn(i64) -> i64| (0..9).map(|i| message(first + i, (value(i), 1))).collect();
     all.extend([from, until - 9].map(|first| many(first, &|_| 2)));
     all.extend([many(until - 9, &|_| low), many(until - 9, &|_| high), many(until - 9, &|i| 10 + i)]);
-    // Values that are true at single times only, and that change there.
+    // Values that are true at single times only, and change there.
     for time in halves(from).take_while(|time| *time < until) {
         all.extend(values.iter().map(|value| vec![message(time, *value)]));
         let turn = |before, after| vec![message(time - 1, before), message(time, after)];
@@ -143,7 +145,7 @@ fn additions(trace: &Trace, topic: usize, few: bool) -> Vec<Vec<Message>> {
     all
 }
 
-/// All messages of each completion, in their order.
+/// All messages of each completion, in order.
 fn completions(trace: &Trace) -> Vec<Vec<Message>> {
     let few = trace.missed.len() > 1;
     let mut all = vec![trace.messages.clone()];
@@ -157,7 +159,7 @@ fn completions(trace: &Trace) -> Vec<Vec<Message>> {
     all
 }
 
-/// A monitor, and the verdict of its property so far.
+/// A monitor, and the latest verdict of its property.
 struct Run {
     monitor: Monitor,
     program: Arc<Program>,
@@ -198,7 +200,7 @@ impl Run {
         self.take();
     }
 
-    /// The verdict at a time, once nothing earlier can come.
+    /// The verdict at a time, once no earlier one can change.
     fn verdict_at(&mut self, time: i64) -> Verdict {
         self.monitor.advance(Timestamp::from_nanos(time + 1));
         self.take();
@@ -210,8 +212,8 @@ fn halves(from: i64) -> impl Iterator<Item = i64> {
     (from / HALF..LENGTH * 2).map(|halves| halves * HALF + QUARTER)
 }
 
-/// The times at which verdicts are compared: in dense time between the multiples of half a unit, in steps and points at
-/// the messages that are seen.
+/// Times at which verdicts are compared: in dense time between the multiples of half a unit, in steps and
+/// points at the received messages.
 fn probes(trace: &Trace, model: Model) -> Vec<i64> {
     if model == Model::Dense {
         return halves(trace.from).collect();
@@ -222,8 +224,8 @@ fn probes(trace: &Trace, model: Model) -> Vec<i64> {
     times
 }
 
-/// The verdicts of a completion: in dense time at each time and right after it, otherwise at the last message of each
-/// time that is seen.
+/// The verdicts of a completion: in dense time at each time and right after it, otherwise at the last
+/// received message of each time.
 fn whole(program: &Arc<Program>, messages: &[Message], trace: &Trace, model: Model) -> Vec<[Verdict; 2]> {
     let mut run = Run::new(program);
     let mut messages = messages.iter().peekable();
@@ -248,17 +250,17 @@ fn whole(program: &Arc<Program>, messages: &[Message], trace: &Trace, model: Mod
     probes(trace, model).into_iter().map(verdict).collect()
 }
 
-/// The verdicts of a monitor that is told of the span; none before it is told.
+/// The verdicts of a monitor with a notice of the span; none before the notice.
 fn blind(program: &Arc<Program>, trace: &Trace, model: Model, resumes: bool) -> Vec<Option<Verdict>> {
     let Trace { messages, from, until, missed, notice } = trace;
-    let (mut run, mut is_told, mut is_open) = (Run::new(program), false, false);
+    let (mut run, mut is_notified, mut is_open) = (Run::new(program), false, false);
     let at = |time: i64| Timestamp::from_nanos(time);
     let topics: Vec<TopicId> = missed.iter().map(|topic| TopicId(*topic as u32)).collect();
     let mut messages = messages.iter().peekable();
     let mut all = Vec::new();
     for probe in probes(trace, model) {
         if *notice == Notice::Paused && probe < *until {
-            // What was sent in the span waits until it ends.
+            // Messages of the span wait until it ends.
             while let Some(message) = messages.next_if(|message| message.time < *from) {
                 run.message(message);
             }
@@ -267,13 +269,13 @@ fn blind(program: &Arc<Program>, trace: &Trace, model: Model, resumes: bool) -> 
         }
         loop {
             let next = messages.peek().map_or(i64::MAX, |message| message.time);
-            let tells = match notice {
+            let notified_at = match notice {
                 Notice::Ahead | Notice::Open => *from,
                 Notice::Paused => *from,
                 Notice::Late => *until,
             };
-            if !is_told && next >= tells && probe >= tells {
-                is_told = true;
+            if !is_notified && next >= notified_at && probe >= notified_at {
+                is_notified = true;
                 let again = if *notice == Notice::Open { SeenAgain::Open } else { SeenAgain::At(at(*until)) };
                 is_open = *notice == Notice::Open;
                 run.monitor.miss(&topics, at(*from), again);
@@ -293,7 +295,7 @@ fn blind(program: &Arc<Program>, trace: &Trace, model: Model, resumes: bool) -> 
             run.monitor = Monitor::restore(Arc::clone(program), &run.monitor.snapshot()).unwrap();
         }
         let verdict = if model == Model::Dense { run.verdict_at(probe) } else { run.verdict };
-        all.push(is_told.then_some(verdict));
+        all.push(is_notified.then_some(verdict));
     }
     all
 }
@@ -326,7 +328,7 @@ fn case(
     let all: Vec<Vec<[Verdict; 2]>> =
         completions(&trace).iter().map(|messages| whole(&program, messages, &trace, model)).collect();
     counts.cases += 1;
-    // Since when all completions agree on a verdict: the time, and the number of comparisons.
+    // The time since which all completions agree on a verdict, and the number of comparisons.
     let mut since: Option<(i64, usize, Verdict)> = None;
     for (i, probe) in probes(&trace, model).into_iter().enumerate() {
         let first = all[0][i][1];

@@ -1,4 +1,4 @@
-//! Dense time: the engine says what the definitions say, whatever the blocks and however time passes.
+//! Dense time: the engine agrees with the definitions, for all block sizes and advances of time.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn the_past(case in case(PAST, 1..10, 0..16)) {
+    fn past_operators_agree_with_definition(case in case(PAST, 1..10, 0..16)) {
         agree(&case)?;
     }
 
@@ -25,7 +25,7 @@ proptest! {
     }
 
     #[test]
-    fn at_the_ends_of_time(case in case(Palette { measures: true, extreme: true, ..PAST }, 1..8, 0..10)) {
+    fn extreme_times(case in case(Palette { measures: true, extreme: true, ..PAST }, 1..8, 0..10)) {
         agree_at_the_ends(&case)?;
     }
 }

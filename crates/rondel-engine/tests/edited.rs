@@ -1,5 +1,5 @@
-//! A monitor that continues from the snapshot of an edited specification: what is still the same says what it would have
-//! said, and what is new what a new monitor says. Numbers specifications, edits and events.
+//! A monitor continues from the snapshot of an edited specification: unchanged properties behave as if they
+//! had never stopped, new ones as in a new monitor. Specifications, edits and events are pseudo-random.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ const TOPICS: [&str; 3] = [
     "topic w { b: bool, s: string, x: float, n: int }",
 ];
 
-/// Of each kind of what is remembered something; each is a declaration, and some need others.
+/// Declarations with every kind of state; some depend on others.
 const ALL: [&str; 44] = [
     "property steps = on(t) -> once[70, 90] (t.b and prev(t.s) == 'a')",
     "property few = t.b since[2, 5] u.b",
@@ -44,7 +44,7 @@ const ALL: [&str; 44] = [
     "property lasts = forall x. t{s: x} -> (not u{s: x}) since[1 s, 4 s] t{s: x}",
     "@time(steps) property steps_of = exists x. t{s: x} and once[1, 5] u{s: x}",
     "property two = exists x. exists y. once[0, 4 s] t{n: x} and once[0, 4 s] u{n: y} and x != y",
-    "property asks = forall x. t{n: x} -> eventually[0, 3 s] u{n: x}",
+    "property future = forall x. t{n: x} -> eventually[0, 3 s] u{n: x}",
     "property each for each id in (t.n) until on(t) and t.s == 'end' = t.b since[1 s, 5 s] u.b",
     "property each_too for each id in (t.n) = once[0, 2 s] (t.b and u.b)",
     "property each_steps for each id in (t.n, u.n) = t.b since[2, 7] u.b",
@@ -90,7 +90,7 @@ fn spec(topics: &[&str], declarations: &[String]) -> Spec {
     outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)))
 }
 
-/// An event, whatever the program.
+/// An event, independent of the program.
 struct Event {
     topic: &'static str,
     time: i64,
@@ -118,7 +118,7 @@ fn block(program: &Program, events: &[Event]) -> Block {
         let at = program.topics().iter().position(|own| own.name == *topic).unwrap();
         let row = block.push(TopicId(at as u32), Timestamp::from_nanos(*time));
         for field in &program.projections()[at].fields {
-            // The same place has the same value, whatever is read there.
+            // A place has one value, however it is read.
             if chance >> 20 & 7 == 0 && field.path.to_string() != "n" {
                 continue;
             }
@@ -138,7 +138,7 @@ fn block(program: &Program, events: &[Event]) -> Block {
     block
 }
 
-/// What is compared of a report; the step only where it counts from the same event.
+/// The compared part of a report; the step only where both monitors count from the same event.
 type Shown = (String, Vec<Value>, String);
 
 fn shown(monitor: &Monitor, report: &Report, steps_before: u64) -> Shown {
@@ -160,7 +160,8 @@ fn shown(monitor: &Monitor, report: &Report, steps_before: u64) -> Shown {
     let name = monitor.program().properties()[property as usize].clone();
     let step = step.wrapping_sub(steps_before);
     let key = monitor.key(report);
-    // An instance that was forgotten is told of anew, and which are is a matter of all properties with their parameter.
+    // A discarded instance reports its verdict as new again, and which instances are discarded depends on all
+    // properties with their parameter.
     let changed = changed && key.is_empty();
     let text = format!(
         "{verdict:?} {changed} {row:?} {step} {at_event} {time:?} {about:?} {after} {back} {robustness:?} {withheld:?}"
@@ -168,7 +169,7 @@ fn shown(monitor: &Monitor, report: &Report, steps_before: u64) -> Shown {
     (name, key, text)
 }
 
-/// Whether all instances hear of the events of `u`, also those that may have been forgotten.
+/// Whether all instances receive the events of `u`, including those that may have been discarded.
 fn shares(name: &str) -> bool {
     name == "each"
         || name
@@ -176,7 +177,7 @@ fn shares(name: &str) -> bool {
             .is_some_and(|rest| rest.starts_with("too") || rest.parse::<u32>().is_ok())
 }
 
-/// The reports of a call by property, of those that are meant.
+/// The reports of a call by property, of the given properties.
 fn by_property(
     monitor: &Monitor,
     before: u64,
@@ -195,7 +196,7 @@ fn by_property(
     all
 }
 
-/// Some of all declarations, in a random order, machines and chains before what reads them.
+/// Some of all declarations, in a random order, machines and chains before their readers.
 fn some(random: &mut Numbers, count: usize) -> Vec<String> {
     let mut chosen: Vec<usize> = Vec::new();
     while chosen.len() < count {
@@ -217,7 +218,7 @@ fn name_of(declaration: &str) -> String {
     words.next().unwrap().to_owned()
 }
 
-/// Edits declarations: renames, replaces, removes, adds, and puts them in another order.
+/// Edits declarations: renames, replaces, removes, adds and reorders them.
 fn edit(random: &mut Numbers, declarations: &mut Vec<String>, every: bool) {
     for _ in 0..1 + random.below(3) {
         let at = random.below(declarations.len());
@@ -257,7 +258,7 @@ fn edit(random: &mut Numbers, declarations: &mut Vec<String>, every: bool) {
 
 struct Run {
     monitor: Monitor,
-    /// The steps that it does not count.
+    /// Number of steps before its start.
     before: u64,
     /// The properties that are compared with it.
     properties: Vec<String>,
@@ -266,9 +267,9 @@ struct Run {
 #[derive(Default)]
 struct Compared {
     continued: usize,
-    anew: usize,
+    restarted: usize,
     reports: usize,
-    /// Properties that were still the same, but began anew.
+    /// Unchanged properties that were restarted.
     lost: usize,
 }
 
@@ -285,7 +286,7 @@ fn case(seed: u64, compared: &mut Compared) {
     let mut feed = Feed { random: Numbers(random.next()), time: 0, topics: topics.len() };
     let mut edited = Monitor::new(Arc::new(Program::compile(&first).unwrap()));
     let names = first.properties.iter().map(|property| property.name.clone());
-    // Those that never stop, from each start.
+    // Monitors that never stop, one per start.
     let mut runs = vec![Run { monitor: edited.clone(), before: 0, properties: names.collect() }];
     edited.report_every(every);
     runs[0].monitor.report_every(every);
@@ -322,7 +323,7 @@ fn case(seed: u64, compared: &mut Compared) {
         let Continued { monitor, fates, spec: marked } = Monitor::continue_edited(&spec, &bytes)
             .unwrap()
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        // Of what runs on, the same is the same.
+        // Unchanged properties must continue.
         let old = edited;
         for (property, fate) in spec.properties.iter().zip(&fates) {
             let own = old.program().properties().iter().position(|name| *name == property.name);
@@ -331,7 +332,7 @@ fn case(seed: u64, compared: &mut Compared) {
         }
         edited = monitor;
         edited.report_every(every);
-        // Read back by a program of the marked specification, it is the same.
+        // Restoring with the marked specification makes no difference.
         edited = Monitor::restore(Arc::new(Program::compile(&marked).unwrap()), &edited.snapshot()).unwrap();
         edited.report_every(every);
         let names = |is_new: bool| {
@@ -341,14 +342,14 @@ fn case(seed: u64, compared: &mut Compared) {
         };
         let continued = names(false);
         runs.iter_mut().for_each(|run| run.properties.retain(|name| continued.contains(name)));
-        let anew = names(true);
-        if !anew.is_empty() {
+        let restarted = names(true);
+        if !restarted.is_empty() {
             let mut monitor = Monitor::new(Arc::new(Program::compile(&spec).unwrap()));
             monitor.report_every(every);
-            runs.push(Run { monitor, before: edited.position(), properties: anew.clone() });
+            runs.push(Run { monitor, before: edited.position(), properties: restarted.clone() });
         }
         compared.continued += continued.len();
-        compared.anew += anew.len();
+        compared.restarted += restarted.len();
         for _ in 0..3 + random.below(6) {
             let events: Vec<Event> = (0..1 + random.below(40)).map(|_| feed.event()).collect();
             compared.reports += step(seed, &mut edited, &mut runs, &events, |monitor| {
@@ -369,7 +370,7 @@ fn case(seed: u64, compared: &mut Compared) {
     });
 }
 
-/// Takes all monitors a step further, and compares what they report. Returns how much that was.
+/// Steps all monitors, and compares their reports. Returns the number of comparisons.
 fn step(
     seed: u64,
     edited: &mut Monitor,
@@ -392,7 +393,7 @@ fn step(
 }
 
 #[test]
-fn what_is_the_same_continues_and_what_is_new_begins() {
+fn unchanged_properties_continue_and_new_ones_start() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     if let Some(seed) = number("RONDEL_SEED") {
         return case(seed, &mut Compared::default());
@@ -400,16 +401,16 @@ fn what_is_the_same_continues_and_what_is_new_begins() {
     let cases = 160 * number("RONDEL_CASES").unwrap_or(1);
     let mut compared = Compared::default();
     (0..cases).for_each(|seed| case(seed, &mut compared));
-    let Compared { continued, anew, reports, lost } = compared;
+    let Compared { continued, restarted, reports, lost } = compared;
     println!(
-        "{cases} cases: {continued} continued, {anew} began anew, {reports} reports; {lost} in another form"
+        "{cases} cases: {continued} continued, {restarted} restarted, {reports} reports; {lost} in another form"
     );
-    assert!(continued > 800 && anew > 200 && reports > 50_000, "{continued} {anew} {reports}");
+    assert!(continued > 800 && restarted > 200 && reports > 50_000, "{continued} {restarted} {reports}");
     assert!(lost * 200 < continued, "{lost} of {continued}");
 }
 
 #[test]
-fn another_release_or_damaged_bytes_are_refused() {
+fn other_release_and_damaged_bytes_are_refused() {
     let spec = spec(&TOPICS[..2], &["property p = once t.b".into()]);
     let bytes = Monitor::new(Arc::new(Program::compile(&spec).unwrap())).snapshot();
     let refused = |bytes: &[u8]| Monitor::continue_edited(&spec, bytes).unwrap().unwrap_err();

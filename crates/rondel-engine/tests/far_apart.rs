@@ -1,4 +1,4 @@
-//! Quantified formulas in dense time over times at the ends of what the engine measures.
+//! Quantified formulas in dense time near the limits of the times that the engine computes with.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use rondel_event::{Block, Slot, Timestamp, TopicId, Verdict};
 
 const S: i64 = 1_000_000_000;
 
-/// The reports on messages of `a` with these ids at these seconds, and how many times were beyond the range.
+/// Reports on messages of `a` with these ids at these seconds, and number of times beyond the limit.
 fn run(property: &str, messages: &[(i64, i64)]) -> (Vec<(Verdict, i64)>, u64) {
     let text = format!("topic a {{ id: int, p: bool }} {property}");
     let outcome = rondel_spec::parse(&text);
@@ -36,7 +36,7 @@ fn run(property: &str, messages: &[(i64, i64)]) -> (Vec<(Verdict, i64)>, u64) {
 }
 
 #[test]
-fn stamps_beyond_the_range_come_to_an_end() {
+fn times_beyond_limit_are_clamped() {
     let late: Vec<(i64, i64)> = (0..64).map(|i| (i % 3, 5_000_000_000 + i)).collect();
     let messages = [&[(1, 1)], &late[..]].concat();
     for plan in ["", "@plan(relations) "] {
@@ -49,7 +49,7 @@ fn stamps_beyond_the_range_come_to_an_end() {
 }
 
 #[test]
-fn distances_of_a_century_and_more_are_measured() {
+fn distances_of_centuries_are_measured() {
     let century = 3_155_760_000;
     for plan in ["", "@plan(relations) "] {
         let text =

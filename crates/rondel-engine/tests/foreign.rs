@@ -1,5 +1,5 @@
-//! Rondel against tools that others have written: Reelay, whose format it reads, and RTAMT, which computes robustness.
-//! Numbers formulas and traces; where the tools mean something else, the formulas here do not ask for it:
+//! Rondel agrees with independent tools: Reelay, whose format it reads, and RTAMT, which computes robustness.
+//! Formulas and traces are pseudo-random and avoid the operators that the tools define differently:
 //!
 //! | tool | difference | here |
 //! |---|---|---|
@@ -7,10 +7,11 @@
 //! | Reelay, dense | a change to false and back between two rows is left out | Reelay has a row every second |
 //! | Reelay, dense | the verdict at the instant of a change is that of one of its sides | compared between the instants |
 //! | Reelay, dense | in `p since q`, `p` must hold where `q` does, too | `p since (p and q)` |
-//! | RTAMT, offline | what looks ahead beyond the end is computed over the rest | not compared: it is inconclusive |
+//! | RTAMT, offline | future operators beyond the end are computed over the rest | not compared: it is inconclusive |
 //! | RTAMT | `prev` is infinite at the first row, and unknown in Rondel | no `prev` |
 //!
-//! `make test-peers` installs both and runs this. `RONDEL_SEED=17` runs one seed alone, `RONDEL_CASES` multiplies them.
+//! `make test-peers` installs both and runs this test. `RONDEL_SEED=17` runs one seed alone, `RONDEL_CASES`
+//! multiplies them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -21,7 +22,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use definition::drive::{Given, drive, signal};
+use definition::drive::{Emitted, drive, signal};
 use definition::timed::Ride;
 use definition::{Content, Event, Timed};
 use numbers::Numbers;
@@ -64,7 +65,7 @@ impl Judge {
         Judge { child, input, output: BufReader::new(output) }
     }
 
-    /// What a tool says of a formula over a trace.
+    /// The results of a tool for a formula over a trace.
     fn ask(&mut self, judge: &str, formula: &str, rows: &[Row]) -> Result<Vec<f64>, String> {
         let rows: Vec<String> = rows.iter().map(Row::text).collect();
         writeln!(self.input, "{judge}\t{formula}\t{}", rows.join("|")).unwrap();
@@ -85,7 +86,7 @@ impl Drop for Judge {
     }
 }
 
-/// A row of a trace: the time in seconds, and the fields that it carries.
+/// A row of a trace: time in seconds, and fields.
 struct Row {
     time: i64,
     truths: Vec<(&'static str, bool)>,
@@ -112,7 +113,7 @@ impl Row {
     }
 }
 
-/// Rows at increasing times. Rows with all fields carry `x` and `y`, others some of `a`, `b` and `x`.
+/// Rows at increasing times. Rows with all fields have `x` and `y`, others some of `a`, `b` and `x`.
 fn rows(numbers: &mut Numbers, is_whole: bool) -> Vec<Row> {
     let (mut time, count) = (0, 2 + numbers.below(30));
     let row = |_| {
@@ -183,7 +184,7 @@ fn rye(numbers: &mut Numbers, model: TimeModel, depth: u32) -> String {
     }
 }
 
-/// A formula for RTAMT and the same for Rondel.
+/// A formula for RTAMT, and the same for Rondel.
 fn margin(numbers: &mut Numbers, depth: u32, is_ahead: bool) -> (String, String) {
     if depth == 0 || numbers.one_in(6) {
         let constant = numbers.below(9) as f64 / 2.0 - 2.0;
@@ -229,7 +230,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Compares so many seeds. A case returns how many verdicts were compared.
+/// Compares `usual` seeds. A case returns the number of compared verdicts.
 fn compare(usual: u64, mut case: impl FnMut(&mut Numbers, &mut Judge) -> Result<usize, String>) {
     let seeds = match setting("RONDEL_SEED") {
         Some(seed) => seed..seed + 1,
@@ -267,7 +268,7 @@ fn truth(verdict: Verdict) -> f64 {
     }
 }
 
-/// Compares what is known at all places with what the tool says of them.
+/// Compares what Rondel knows at each place with the tool's results.
 fn same(formula: &str, rows: &[Row], ours: &[Option<f64>], theirs: &[f64]) -> Result<usize, String> {
     let differs = |(ours, theirs): (&Option<f64>, &f64)| ours.is_some_and(|ours| ours != *theirs);
     if ours.len() == theirs.len() && !ours.iter().zip(theirs).any(differs) {
@@ -284,8 +285,9 @@ fn reelay_in_discrete_time() {
         let formula = rye(numbers, TimeModel::Steps, 4);
         let (rows, ride) = (rows(numbers, false), ride(numbers));
         let trace: Vec<Timed> = rows.iter().map(Row::event).collect();
-        let given = drive(&of_rye(&formula, TimeModel::Steps), &trace, 0, &ride);
-        let ours: Vec<Option<f64>> = given.iter().map(|given| Some(truth(given.report.verdict))).collect();
+        let emitted = drive(&of_rye(&formula, TimeModel::Steps), &trace, 0, &ride);
+        let ours: Vec<Option<f64>> =
+            emitted.iter().map(|emitted| Some(truth(emitted.report.verdict))).collect();
         same(&formula, &rows, &ours, &judge.ask("discrete", &formula, &rows)?)
     });
 }
@@ -298,8 +300,8 @@ fn reelay_in_dense_time() {
         let (rows, ride) = (rows(numbers, false), ride(numbers));
         let trace: Vec<Timed> = rows.iter().map(Row::event).collect();
         let (first, last) = (rows[0].time, rows[rows.len() - 1].time);
-        let given = drive(&of_rye(&formula, TimeModel::Dense), &trace, last * SECOND, &ride);
-        let (_, changes) = signal(&given, 0, &trace, last * SECOND);
+        let emitted = drive(&of_rye(&formula, TimeModel::Dense), &trace, last * SECOND, &ride);
+        let (_, changes) = signal(&emitted, 0, &trace, last * SECOND);
         let at = |second: i64| {
             let by_then = |change: &&(i64, Verdict)| change.0 <= second * SECOND + SECOND / 2;
             changes.iter().take_while(by_then).last().map(|(_, verdict)| truth(*verdict))
@@ -323,9 +325,10 @@ fn rtamt_in_discrete_time() {
         let outcome = parse(&text);
         let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
         let mut known = vec![None; rows.len()];
-        let told =
-            |given: &Given| Some((given.event? - given.report.back as usize, given.report.robustness?));
-        for (place, robustness) in drive(&spec, &trace, 0, &ride).iter().filter_map(told) {
+        let resolved = |emitted: &Emitted| {
+            Some((emitted.event? - emitted.report.back as usize, emitted.report.robustness?))
+        };
+        for (place, robustness) in drive(&spec, &trace, 0, &ride).iter().filter_map(resolved) {
             known[place] = Some(robustness);
         }
         same(&ours, &rows, &known, &judge.ask("robustness", &theirs, &rows)?)

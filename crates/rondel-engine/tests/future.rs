@@ -1,5 +1,5 @@
-//! Operators of the future: there is a verdict about every event as soon as the definitions say what it
-//! is, whatever comes, and none before.
+//! Future operators: every event gets a verdict as soon as the definitions decide it under all continuations,
+//! and not before.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ mod definition;
 
 use std::collections::BTreeMap;
 
-use definition::drive::{Given, agree_in_time, config, drive};
+use definition::drive::{Emitted, agree_in_time, config, drive};
 use definition::floor::Floor;
 use definition::outcome::{Spot, outcomes};
 use definition::timed::{Case, Palette, Ride, case};
@@ -21,7 +21,7 @@ fn palette(model: TimeModel) -> Palette {
     Palette { model, future: true, measures: false, extreme: false }
 }
 
-/// Whether a node has an operator of the future in it.
+/// For every node whether it contains a future operator.
 fn looks_ahead(spec: &Spec) -> Vec<bool> {
     let mut ahead: Vec<bool> = Vec::new();
     for expr in &spec.nodes {
@@ -31,7 +31,8 @@ fn looks_ahead(spec: &Spec) -> Vec<bool> {
     ahead
 }
 
-/// Whether a node has a choice in it that looks ahead: the engine may decide it sooner than the oracle.
+/// For every node whether it contains a choice with a future operator: the engine may decide it earlier than
+/// the oracle.
 fn has_choice(spec: &Spec, ahead: &[bool]) -> Vec<bool> {
     let mut choice: Vec<bool> = Vec::new();
     for expr in &spec.nodes {
@@ -45,7 +46,7 @@ fn has_choice(spec: &Spec, ahead: &[bool]) -> Vec<bool> {
     choice
 }
 
-/// With only the properties that look ahead and that can be monitored.
+/// The specification, reduced to properties with future operators that can be monitored.
 fn chosen(case: &Case) -> Spec {
     let ahead = looks_ahead(&case.spec);
     let choice = has_choice(&case.spec, &ahead);
@@ -58,11 +59,11 @@ fn chosen(case: &Case) -> Spec {
     spec
 }
 
-fn about(given: &Given) -> i64 {
-    given.report.about.unwrap_or(given.report.time).as_nanos()
+fn about(emitted: &Emitted) -> i64 {
+    emitted.report.about.unwrap_or(emitted.report.time).as_nanos()
 }
 
-/// By time, how often each verdict is given.
+/// Number of occurrences of each verdict, by time.
 fn by_time(verdicts: impl Iterator<Item = (i64, Verdict)>) -> BTreeMap<(i64, &'static str), usize> {
     let mut found = BTreeMap::new();
     for (time, verdict) in verdicts {
@@ -76,17 +77,18 @@ fn agree(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     floor.note(case.spec.properties.len())?;
     if palette_of(&case) != Some(TimeModel::Dense) {
         if palette_of(&case) == Some(TimeModel::Steps) {
-            // So many steps before the one that it is given at is the one that it is about.
-            for given in drive(&case.spec, &case.trace, case.now, &case.ride) {
-                let Some(event) = given.event else { continue };
-                prop_assert_eq!(case.trace[event - given.report.back as usize].time, about(&given));
+            // In discrete time a verdict refers to the event `back` steps before the one at which it is
+            // emitted.
+            for emitted in drive(&case.spec, &case.trace, case.now, &case.ride) {
+                let Some(event) = emitted.event else { continue };
+                prop_assert_eq!(case.trace[event - emitted.report.back as usize].time, about(&emitted));
             }
         }
         return agree_in_time(&case);
     }
-    let given = drive(&case.spec, &case.trace, case.now, &case.ride);
+    let emitted = drive(&case.spec, &case.trace, case.now, &case.ride);
     for (p, spots) in outcomes(&case.spec, &case.trace, case.now).iter().enumerate() {
-        let found: Vec<&Given> = given.iter().filter(|g| g.report.property as usize == p).collect();
+        let found: Vec<&Emitted> = emitted.iter().filter(|g| g.report.property as usize == p).collect();
         let formula = case.spec.properties[p].formula;
         dense(spots, &found, &case).map_err(|why| TestCaseError::fail(format!("{formula:?}: {why}")))?;
     }
@@ -97,10 +99,10 @@ fn palette_of(case: &Case) -> Option<TimeModel> {
     case.spec.properties.first().map(|property| property.time)
 }
 
-/// In dense time every verdict is right, and about every event there is one.
-fn dense(spots: &[Spot], found: &[&Given], case: &Case) -> Result<(), String> {
+/// In dense time every verdict is right, and every event has one.
+fn dense(spots: &[Spot], found: &[&Emitted], case: &Case) -> Result<(), String> {
     for g in found {
-        // The instant, or the time just after it: that of the last spot that begins by then.
+        // The instant, or the time just after it: the last spot that begins by then.
         let (time, after) = (about(g), g.report.after);
         let is_it = |spot: &&Spot| spot.time == time && spot.after == after;
         let last =
@@ -147,9 +149,9 @@ proptest! {
 proptest! {
     #![proptest_config(config(300))]
 
-    /// Times there are not told apart, but nothing breaks.
+    /// Such times are clamped and not distinguished, but nothing fails.
     #[test]
-    fn at_the_ends_of_time(
+    fn extreme_times(
         points in case(Palette { extreme: true, ..palette(TimeModel::Points) }, 1..8, 0..12),
         spans in case(Palette { extreme: true, ..palette(TimeModel::Dense) }, 1..8, 0..12),
     ) {
@@ -161,9 +163,9 @@ proptest! {
     }
 }
 
-/// A witness in a span has a part of the span before it, and what must hold until then must hold there.
+/// A witness on an interval is preceded by a part of it, on which the left operand must hold.
 #[test]
-fn a_witness_in_a_span_is_not_its_beginning() {
+fn interval_witness_is_not_its_beginning() {
     let event = |time, topic, fields| Timed { time, arrival: None, event: Event { topic, fields } };
     let bounds = |lower, upper| Bounds { lower, upper: Some(upper) };
     let check = |nodes: Vec<Expr>, trace: Vec<Timed>, now| {
@@ -182,7 +184,8 @@ fn a_witness_in_a_span_is_not_its_beginning() {
             check(nodes, trace.to_vec(), 20);
         }
     }
-    // Just after 0, something must hold until just after 7. It does not hold there, whatever it was before.
+    // Just after 0, the left operand must hold until just after 7. It does not hold there, whatever it was
+    // before.
     let field = |topic, name| {
         let path = Path::keys([name]);
         Expr::Field { topic: TopicId(topic), path, value_type: ValueType::Bool }

@@ -1,5 +1,5 @@
-//! Dense time, where one operand holds in instants and the other holds all but there: with robustness and without
-//! it the verdicts are the same.
+//! Dense time, with operands that hold at instants or at all times except instants: verdicts are equal with
+//! and without robustness.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -9,10 +9,10 @@ use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Timestamp, TopicId, Verdict};
 use rondel_spec::parse;
 
-/// The changes of a formula over messages on the topics `a` and `b` at these times in seconds, until a last one: the
-/// verdict, and about which time. With robustness they may be given later.
+/// Changes of a formula over messages on topics `a` and `b` at these seconds, until a last time: the verdict,
+/// and the time that it refers to. With robustness they may be emitted later.
 fn changes(formula: &str, events: &[(u32, i64)], until: i64) -> Vec<(char, i64)> {
-    let told = |robust: &str| {
+    let emitted = |robust: &str| {
         let text = format!("topic a topic b @time(dense) {robust} property p = {formula}");
         let outcome = parse(&text);
         let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
@@ -35,13 +35,13 @@ fn changes(formula: &str, events: &[(u32, i64)], until: i64) -> Vec<(char, i64)>
         });
         changes.collect::<Vec<_>>()
     };
-    let (plain, robust) = (told(""), told("@robust"));
+    let (plain, robust) = (emitted(""), emitted("@robust"));
     assert_eq!(plain, robust, "{formula}");
     plain
 }
 
 #[test]
-fn a_witness_in_a_span_has_a_part_of_it_before_itself() {
+fn interval_precedes_its_witnesses() {
     let events = [(0, 0), (1, 1), (1, 10)];
     let expected = [
         ("on(a) until[0, 5 s] not on(a)", "F0 T0"),

@@ -1,5 +1,5 @@
-//! A property that is divided by key says of every key what it would say of the events of that key alone,
-//! whatever the blocks.
+//! A property with parameters behaves, for every value, like the property over the events with that value
+//! alone, for all block sizes.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -18,14 +18,14 @@ use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel};
 
-/// A key, to compare by.
+/// Parameters in comparable form.
 type Id = String;
 
 fn id(values: &[Value]) -> Id {
     format!("{values:?}")
 }
 
-/// The key of an event; the inner is none if it is no key.
+/// The parameters of an event; the inner option is none if one is missing or invalid.
 fn key_of(slice: &Slice, event: &Event) -> Option<Option<Vec<Value>>> {
     let mut values = Vec::new();
     for key in &slice.keys {
@@ -40,28 +40,28 @@ fn key_of(slice: &Slice, event: &Event) -> Option<Option<Vec<Value>>> {
     Some(Some(values))
 }
 
-/// What is compared of a report.
+/// The compared part of a report.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct Judged {
     verdict: Verdict,
     changed: bool,
-    /// The event that it was given at.
+    /// The event at which it was emitted.
     step: Option<u64>,
     time: Timestamp,
 }
 
-fn said(report: &Report) -> Said {
+fn judged(report: &Report) -> Judged {
     let Report { verdict, changed, step, at_event, time, .. } = *report;
-    Said { verdict, changed, step: at_event.then_some(step), time }
+    Judged { verdict, changed, step: at_event.then_some(step), time }
 }
 
-/// Runs a monitor in blocks and lets `tell` see what it reports.
+/// Runs a monitor in blocks, and passes its reports to `emit`.
 fn run(
     spec: &Spec,
     trace: &[(i64, &Event)],
     cuts: &[usize],
     every: bool,
-    mut tell: impl FnMut(&Report, &[Value], usize),
+    mut emit: impl FnMut(&Report, &[Value], usize),
 ) -> Monitor {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
@@ -74,14 +74,14 @@ fn run(
         for (time, event) in now {
             write(&mut block, program.projections(), event, *time);
         }
-        // Nothing depends on a snapshot in between.
+        // A snapshot in between makes no difference.
         let mut copy = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
         copy.report_every(every);
         assert_eq!(copy.step(&block), monitor.step(&block));
         if len % 2 == 0 {
             monitor = copy;
         }
-        monitor.reports().iter().for_each(|report| tell(report, &monitor.key(report), start));
+        monitor.reports().iter().for_each(|report| emit(report, &monitor.key(report), start));
         start += now.len();
         rest = later;
         if rest.is_empty() {
@@ -90,11 +90,11 @@ fn run(
     }
     let end = trace.last().map_or(0, |(time, _)| time + 1_000_000);
     monitor.advance(Timestamp::from_nanos(end));
-    monitor.reports().iter().for_each(|report| tell(report, &monitor.key(report), start));
+    monitor.reports().iter().for_each(|report| emit(report, &monitor.key(report), start));
     monitor
 }
 
-/// The topics that a property sees without key.
+/// Topics that a property receives without parameters.
 fn shared(spec: &Spec, slice: &Slice, formula: ExprId) -> Vec<TopicId> {
     let mut topics = spec.topics_of(formula);
     topics.extend(slice.until.map(|until| spec.topics_of(until)).unwrap_or_default());
@@ -102,8 +102,8 @@ fn shared(spec: &Spec, slice: &Slice, formula: ExprId) -> Vec<TopicId> {
     topics
 }
 
-/// What is expected of one property of a key: the reports from the first event of the key on.
-fn expected(spec: &Spec, property: usize, trace: &[(i64, &Event)], values: &[Value]) -> Vec<Said> {
+/// Expected reports of a property for one value, from the first event with it on.
+fn expected(spec: &Spec, property: usize, trace: &[(i64, &Event)], values: &[Value]) -> Vec<Judged> {
     let key = &id(values);
     let slice = &spec.slices[0];
     let topics = shared(spec, slice, spec.properties[property].formula);
@@ -126,20 +126,20 @@ fn expected(spec: &Spec, property: usize, trace: &[(i64, &Event)], values: &[Val
     let mut out = Vec::new();
     run(&undivided, &alone, &[64], true, |report, _, _| {
         if report.step >= first as u64 {
-            // The events are numbered as the whole trace has them.
-            let said = said(report);
-            out.push(Said { step: said.step.map(|step| places[step as usize]), ..said });
+            // Events have their numbers in the whole trace.
+            let judged = judged(report);
+            out.push(Judged { step: judged.step.map(|step| places[step as usize]), ..judged });
         }
     });
     out
 }
 
-type All = BTreeMap<(usize, Id), Vec<Said>>;
+type All = BTreeMap<(usize, Id), Vec<Judged>>;
 
 fn found(spec: &Spec, trace: &[(i64, &Event)], cuts: &[usize], every: bool) -> (All, Monitor) {
     let mut all = All::new();
     let monitor = run(spec, trace, cuts, every, |report, key, _| {
-        all.entry((report.property as usize, id(key))).or_default().push(said(report));
+        all.entry((report.property as usize, id(key))).or_default().push(judged(report));
     });
     (all, monitor)
 }
@@ -153,9 +153,9 @@ fn timed<'a>(events: &'a [Event], gaps: &[i64]) -> Vec<(i64, &'a Event)> {
     timed.collect()
 }
 
-/// Adds what random formulas do not have: measurements, and the key as a value. Where events without key
-/// come before an instance, what their fields had to do with its key is unknown to it, so the two are compared only
-/// beside them.
+/// Adds measurements, and the parameter as a value, which random formulas do not contain. Events without
+/// parameter that precede an instance do not know its value, so the two are compared only in addition to such
+/// events.
 fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over: u64) {
     let mut add = |expr| {
         spec.nodes.push(expr);
@@ -205,7 +205,7 @@ fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over:
         let field = add(field(1, name, value_type));
         let is = add(Expr::Compare(Comparison::Equal, key, field));
         formulas.push(is);
-        // On the key alone, also where events without key come before.
+        // Conditions on the parameter alone, also after events without it.
         let value = match value_type {
             ValueType::Bool => Value::Bool(true),
             ValueType::Int => Value::Int(1),
@@ -234,7 +234,7 @@ fn enrich(spec: &mut Spec, keys: &[(&'static str, ValueType)], keyed: u32, over:
         .extend(formulas.into_iter().map(|formula| Property::new(format!("{formula:?}"), formula)));
 }
 
-/// Divides a specification by fields of some of the three topics.
+/// Adds parameters in fields of some of the three topics.
 fn divide(
     mut spec: Spec,
     keys: &[(&'static str, ValueType)],
@@ -288,7 +288,7 @@ fn assert_agreement(spec: &Spec, trace: &[(i64, &Event)], cuts: &[usize]) {
     for property in 0..spec.properties.len() {
         for (id, values) in &ids {
             let mut expected = expected(spec, property, trace, values);
-            // Of an instance the first verdict is new.
+            // The first verdict of an instance counts as changed.
             if let Some(first) = expected.first_mut() {
                 first.changed = true;
             }
@@ -315,7 +315,7 @@ proptest! {
     #![proptest_config(config(100))]
 
     #[test]
-    fn every_key_is_as_if_alone(
+    fn every_instance_behaves_as_if_alone(
         spec in any_spec(1..20),
         keys in keys(),
         keyed in 1..8_u32,
@@ -329,9 +329,9 @@ proptest! {
         assert_agreement(&spec, &timed(&trace, &gaps), &cuts);
     }
 
-    /// Also where keys come and go, and are forgotten.
+    /// Also with instances that are discarded and created again.
     #[test]
-    fn quantified_is_as_if_alone(
+    fn quantified_instance_behaves_as_if_alone(
         case in proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense])
             .prop_flat_map(|model| quantified::keyed(model, false)),
         gap in 0..30_i64,
@@ -342,7 +342,7 @@ proptest! {
         let mut spec = case.spec;
         spec.slices[0].until = None;
         let whole = spec.clone();
-        // What has to do with the key is another value before an instance begins.
+        // Conditions on the parameter have another value before an instance begins.
         let all_keyed = spec.slices[0].keys[0].fields.len() == 4;
         spec.properties.truncate(if all_keyed { 2 } else { 1 });
         spec.properties.retain(|property| {
@@ -373,23 +373,24 @@ proptest! {
         let ids: BTreeMap<Id, Vec<Value>> = ids.map(|key| (id(&key), key)).collect();
         for property in 0..spec.properties.len() {
             for (id, values) in &ids {
-                // One that was forgotten begins anew to count, and has not seen what came in between without its key.
-                let what = |said: &Said| (said.verdict, said.step.is_some(), said.time);
+                // A discarded instance counts from zero again, and missed the events in between without its
+                // parameter.
+                let what = |judged: &Judged| (judged.verdict, judged.step.is_some(), judged.time);
                 let expected: Vec<_> = expected(&spec, property, &trace, values).iter().map(what).collect();
                 let found: Vec<_> = all[&(property, id.clone())].iter().map(what).collect();
                 if all_keyed {
                     prop_assert_eq!(&found, &expected);
                 }
                 let mut rest = expected.iter();
-                for said in &found {
-                    prop_assert!(rest.any(|expected| expected == said), "{:?} of {}", said, id);
+                for judged in &found {
+                    prop_assert!(rest.any(|expected| expected == judged), "{:?} of {}", judged, id);
                 }
             }
         }
     }
 
     #[test]
-    fn quantified_whatever_the_blocks(
+    fn quantified_is_independent_of_block_size(
         case in (0..3_usize, any::<bool>()).prop_flat_map(|(model, future)| {
             quantified::keyed([TimeModel::Steps, TimeModel::Points, TimeModel::Dense][model], future)
         }),
@@ -408,7 +409,7 @@ proptest! {
             let mut all = Vec::new();
             let monitor = run(&spec, &trace, cuts, every, |report, key, start| {
                 let row = report.row.map(|row| row as usize + start);
-                all.push((row, report.property, id(key), said(report), report.about));
+                all.push((row, report.property, id(key), judged(report), report.about));
             });
             let status: Vec<_> = monitor.slices().map(|s| (s.instances, s.unkeyed, s.refused)).collect();
             (all, status)
@@ -417,7 +418,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_blocks(
+    fn verdicts_are_independent_of_block_size(
         spec in any_spec(1..12),
         keys in keys(),
         keyed in 1..8_u32,
@@ -438,7 +439,7 @@ proptest! {
         let reports = |cuts: &[usize]| {
             let mut all = Vec::new();
             let monitor = run(&spec, &trace, cuts, every, |report, key, start| {
-                all.push((report.row.map(|row| row as usize + start), report.property, id(key), said(report)));
+                all.push((report.row.map(|row| row as usize + start), report.property, id(key), judged(report)));
             });
             let status: Vec<_> = monitor.slices().map(|s| (s.instances, s.unkeyed, s.refused)).collect();
             let live = status.iter().all(|(live, ..)| limit.is_none_or(|limit| *live <= limit));
@@ -449,9 +450,9 @@ proptest! {
     }
 }
 
-/// A function of a constant, which the parser would have replaced by its result, beside a text that all instances share.
+/// A function of a constant, which the parser would have folded, next to a text that all instances share.
 #[test]
-fn a_text_made_from_a_constant_is_that_of_every_instance() {
+fn constant_text_is_shared_by_instances() {
     let text = "topic t0 { i: int } topic t1 { s: string, u: string } \
                 property p for each i in t0.i = starts_with(t1.s, lower(t1.u))";
     let mut spec = rondel_spec::parse(text).spec.unwrap();

@@ -1,4 +1,4 @@
-//! Numbers that run straight between messages: the engine says what the definitions say.
+//! Linear interpolation: the engine agrees with the definitions.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -23,7 +23,7 @@ use rondel_spec::{BinaryOp, Bounds, Expr, ExprId, Spec, TimeModel, UnaryOp};
 
 const TOPICS: u32 = 3;
 
-/// What a random node is made of.
+/// Random choices for a node.
 #[derive(Clone, Debug)]
 struct Recipe {
     sort: usize,
@@ -43,7 +43,7 @@ fn recipe(future: bool) -> impl Strategy<Value = Recipe> {
 struct Maker {
     nodes: Vec<Expr>,
     truths: Vec<ExprId>,
-    /// Comparisons may be of several fields.
+    /// Whether comparisons may have several fields.
     mixed: bool,
     unit: u64,
 }
@@ -59,7 +59,7 @@ impl Maker {
         self.add(Expr::Field { topic, path: Path::keys([name]), value_type })
     }
 
-    /// A number of type float: a field of one topic, or what is made of several.
+    /// A float: a field of one topic, or an expression over several.
     fn number(&mut self, topic: usize, r: usize) -> ExprId {
         let field = |me: &mut Self, topic: usize| {
             if topic.is_multiple_of(2) {
@@ -100,7 +100,7 @@ impl Maker {
     }
 
     fn pick(&self, r: usize) -> ExprId {
-        // Rather one of the last.
+        // One of the last nodes, mostly.
         let back = (r % 8) * self.truths.len() / 8;
         self.truths[self.truths.len() - 1 - back.min(self.truths.len() - 1)]
     }
@@ -163,11 +163,11 @@ fn made_of(recipes: &[Recipe], mixed: bool, unit: i64) -> Spec {
     spec
 }
 
-/// Of each topic the times in units, what the number is, and how it is between others.
+/// Per topic: time in units, the number, and fields of other messages.
 type Traffic = Vec<Vec<(u8, Option<i8>, Option<bool>, u8)>>;
 
 fn traffic(mixed: bool) -> impl Strategy<Value = Traffic> {
-    // With gaps that are powers of two, what lies between samples has few digits.
+    // Gaps that are powers of two keep interpolated values short.
     let gaps = if mixed { vec![0_u8, 1, 1, 2, 4] } else { vec![0, 0, 1, 1, 2, 3, 5, 7] };
     let number = prop_oneof![8 => (-4..5_i8).prop_map(Some), 1 => Just(None)];
     vec(vec((select(gaps), number, any::<Option<bool>>(), any::<u8>()), 0..7), TOPICS as usize)
@@ -184,7 +184,7 @@ fn trace(traffic: &Traffic, mixed: bool, unit: i64, start: i64) -> Vec<Timed> {
                 _ => ("i", number.map(|x| Value::Int(x.into()))),
             };
             let mut fields = Vec::new();
-            // A message need not have it.
+            // A message may lack the field.
             if mixed || order % 5 != 0 {
                 fields.push((name, value.map_or(Content::Null, Content::Value)));
             }
@@ -193,7 +193,7 @@ fn trace(traffic: &Traffic, mixed: bool, unit: i64, start: i64) -> Vec<Timed> {
             events.push((time, *order, Timed { time: start + time * unit, arrival: None, event }));
         }
     }
-    // Those of one topic stay in their order.
+    // Messages of one topic stay in order.
     let mut last = BTreeMap::new();
     for (time, order, timed) in &mut events {
         let least = last.entry((timed.event.topic, *time)).or_insert(0);
@@ -215,7 +215,7 @@ fn case(mixed: bool, future: bool) -> impl Strategy<Value = Case> {
     })
 }
 
-/// Every change, when it is told, and what there is at events.
+/// Compares every change, when it is emitted, and the verdicts at events.
 fn agree(case: &Case) -> Result<(), TestCaseError> {
     let Case { spec, trace, now, ride } = case;
     let given = drive(spec, trace, *now, ride);
@@ -263,7 +263,7 @@ proptest! {
     }
 }
 
-/// Every verdict is right, and about every event there is one, as soon as it is known or later.
+/// Every verdict is right, and every event has one, as soon as it is known or later.
 fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let Case { spec, trace, now, ride } = case;
     let can_be = |formula: ExprId| {
@@ -299,14 +299,14 @@ proptest! {
     #![proptest_config(config(600))]
 
     #[test]
-    fn the_future(case in any::<bool>().prop_flat_map(|mixed| case(mixed, true))) {
+    fn future_operators_agree_with_definition(case in any::<bool>().prop_flat_map(|mixed| case(mixed, true))) {
         static FLOOR: Floor = Floor::new(50, 100);
         agree_ahead(&case, &FLOOR)?;
     }
 }
 
-/// The changes, each as the time that it is about, the verdict, and when it was told.
-fn told(property: &str, messages: &str, now: i64) -> String {
+/// The changes: time that they refer to, verdict, and time of emission.
+fn changes(property: &str, messages: &str, now: i64) -> String {
     let text = format!(
         "topic a {{ x: int, p: bool, k: string }} topic b {{ x: int, p: bool, k: string }} @linear property p = {property}"
     );
@@ -317,16 +317,16 @@ fn told(property: &str, messages: &str, now: i64) -> String {
     let whole = definition::timed::Ride { cuts: vec![64], advances: vec![0] };
     let all = [&ride, &whole].map(|ride| {
         let given = drive(&spec, &trace, now, ride);
-        let of = |given: &definition::drive::Given| {
+        let of = |given: &definition::drive::Emitted| {
             let report = given.report;
             let about = report.about.unwrap_or(report.time).as_nanos();
             let letter = definition::build::letter(Some(report.verdict));
-            let told = if about == report.time.as_nanos() {
+            let emitted = if about == report.time.as_nanos() {
                 String::new()
             } else {
                 format!("@{}", report.time.as_nanos())
             };
-            report.changed.then(|| format!("{about}{letter}{told}"))
+            report.changed.then(|| format!("{about}{letter}{emitted}"))
         };
         given.iter().filter_map(of).collect::<Vec<String>>().join(" ")
     });
@@ -335,7 +335,7 @@ fn told(property: &str, messages: &str, now: i64) -> String {
 }
 
 #[test]
-fn by_hand() {
+fn cases_by_hand() {
     for (property, trace, now, expected, why) in [
         ("a.x < 5", "0:a{x=0} 10:a{x=10}", 10, "0T@10 5F@10", "crosses in the middle, at a whole time"),
         (
@@ -380,7 +380,7 @@ fn by_hand() {
             "0:a{x=0} 1:b{x=0} 10:b{x=9} 20:b{x=9}",
             20,
             "0T@20 0?@20 1T@20 6?@20",
-            "a stops: nothing is told beyond",
+            "a stops: no verdict beyond",
         ),
         (
             "a.p and a.x < 5",
@@ -413,11 +413,11 @@ fn by_hand() {
             "instants",
         ),
     ] {
-        assert_eq!(told(property, trace, now), expected, "{property} over {trace}: {why}");
+        assert_eq!(changes(property, trace, now), expected, "{property} over {trace}: {why}");
     }
 }
 
-/// What is under `abs`, `min` and `max` says what it says without them.
+/// Comparisons with `abs`, `min` and `max`, and equivalent ones without.
 const BENT: [(&str, &str); 8] = [
     ("abs(t0.f) < t1.i", "t0.f < t1.i and -t0.f < t1.i"),
     ("abs(t0.f) >= 2", "t0.f >= 2 or t0.f <= -2"),
@@ -436,7 +436,7 @@ proptest! {
     #![proptest_config(config(200))]
 
     #[test]
-    fn bends(case in case(true, false)) {
+    fn abs_min_and_max_agree_with_expansion(case in case(true, false)) {
         let schema = "{ f: float, i: int, b: bool }";
         let mut text = format!("topic t0 {schema} topic t1 {schema} topic t2 {schema}");
         for (i, (bent, plain)) in BENT.iter().enumerate() {
@@ -455,14 +455,14 @@ proptest! {
     }
 }
 
-/// A field that never comes again holds others up no longer than so many events.
+/// A field without further messages delays others by a limited number of events.
 #[test]
-fn too_many_wait() {
+fn limit_of_waiting_events() {
     let text = "topic t0 { f: float } topic t1 { i: int } @linear property p = t0.f < 2 @linear property q = t0.f < 2 or t1.i < 5";
     let spec = rondel_spec::parse(text).spec.unwrap();
     let program = Arc::new(Program::compile(&spec).unwrap());
     let mut monitor = Monitor::new(program.clone());
-    let (limit, mut told) = (100_000, Vec::new());
+    let (limit, mut emitted) = (100_000, Vec::new());
     for i in 0..limit + 200 {
         let (topic, name, value) = match i {
             0 => (0, "f", Value::Float(1.0)),
@@ -471,10 +471,10 @@ fn too_many_wait() {
         let mut block = Block::new(program.layout());
         let event = Event { topic, fields: vec![(name, Content::Value(value))] };
         definition::write(&mut block, program.projections(), &event, i);
-        told.extend(monitor.step(&block).iter().map(|report| (i, *report)));
+        emitted.extend(monitor.step(&block).iter().map(|report| (i, *report)));
         assert_eq!(monitor.hurried() > 0, i >= limit, "{i}");
     }
-    let of = |p: u32| told.iter().filter(move |(_, report)| report.property == p);
+    let of = |p: u32| emitted.iter().filter(move |(_, report)| report.property == p);
     let known: Vec<_> = of(0).map(|(at, report)| (*at, report.about, report.verdict)).collect();
     let begin = Some(Timestamp::from_nanos(0));
     assert_eq!(known, [(limit, begin, Verdict::Satisfied), (limit, begin, Verdict::Inconclusive)]);
@@ -482,10 +482,10 @@ fn too_many_wait() {
     assert!(of(1).count() > 10_000);
 }
 
-/// What is certain at the event that it is about has the number of that, whatever blocks there are, and also if it
-/// is seen only with the next one.
+/// A verdict that is certain at the event it refers to has the number of that event, for all block sizes, and
+/// also if it is emitted with the next one.
 #[test]
-fn an_own_event_has_its_number() {
+fn verdict_has_number_of_its_event() {
     let text = "topic t0 { f: float } topic t1 { b: bool } @linear property p = on(t1) and t1.b";
     let spec = rondel_spec::parse(text).spec.unwrap();
     let program = Arc::new(Program::compile(&spec).unwrap());
@@ -495,8 +495,8 @@ fn an_own_event_has_its_number() {
     };
     for len in [1, 2, 3, 8] {
         let mut monitor = Monitor::new(program.clone());
-        let mut told = Vec::new();
-        let mut take = |reports: &[Report]| told.extend_from_slice(reports);
+        let mut emitted = Vec::new();
+        let mut take = |reports: &[Report]| emitted.extend_from_slice(reports);
         for first in (0..8).step_by(len) {
             let mut block = Block::new(program.layout());
             for i in first..(first + len as i64).min(8) {
@@ -505,16 +505,16 @@ fn an_own_event_has_its_number() {
             take(monitor.step(&block));
         }
         take(monitor.end());
-        let satisfied = told.iter().filter(|report| report.verdict == Verdict::Satisfied);
+        let satisfied = emitted.iter().filter(|report| report.verdict == Verdict::Satisfied);
         let at: Vec<_> = satisfied.map(|r| (r.at_event, r.step, r.time.as_nanos(), r.about)).collect();
         let expected: Vec<_> = [1, 3, 5, 7].map(|i| (true, i as u64, 10 * i, None)).to_vec();
         assert_eq!(at, expected, "in blocks of {len}");
     }
 }
 
-/// Events of one time wait for nothing but the last of them.
+/// Events of one time wait only for the last of them.
 #[test]
-fn many_at_one_time() {
+fn events_of_equal_time_do_not_wait() {
     let spec = rondel_spec::parse("topic t0 { f: float } @linear property p = t0.f < 2").spec.unwrap();
     let program = Arc::new(Program::compile(&spec).unwrap());
     let mut monitor = Monitor::new(program.clone());
@@ -532,9 +532,9 @@ fn many_at_one_time() {
 proptest! {
     #![proptest_config(config(100))]
 
-    /// Times and numbers at the ends of what they can be: whatever comes out, nothing breaks.
+    /// Times and numbers at the limits of their ranges: no result is checked, but nothing fails.
     #[test]
-    fn extremes(
+    fn extreme_numbers_do_not_panic(
         recipes in vec(recipe(true), 1..9),
         messages in vec((0..TOPICS, select(EXTREMES.to_vec()), select(TIMES.to_vec()), any::<i64>()), 0..20),
         ride in ride(),

@@ -1,4 +1,4 @@
-//! Machines: the mode manager, moment by moment.
+//! Machines: the mode manager, step by step.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -65,7 +65,7 @@ fn mode_manager(time: TimeModel) -> Spec {
     }
 }
 
-/// What is reported of events on `failure` (0) and `push` (1) at these seconds, and of time going on.
+/// Reports on events on `failure` (0) and `push` (1) at these seconds, and on the passing of time.
 fn run(time: TimeModel, events: &[(u32, i64)], until: i64, cut: usize) -> Vec<(u32, bool, i64)> {
     let program = Arc::new(Program::compile(&mode_manager(time)).unwrap());
     let mut monitor = Monitor::new(program.clone());
@@ -89,12 +89,12 @@ fn run(time: TimeModel, events: &[(u32, i64)], until: i64, cut: usize) -> Vec<(u
 }
 
 #[test]
-fn time_runs_out_by_itself() {
+fn deadline_fires_without_message() {
     for cut in [1, 2, 64] {
         let run = |events: &[_], until| run(TimeModel::Dense, events, until, cut);
         let fine = [(0, true, 0), (1, true, 0)];
         assert_eq!(run(&[(0, 0), (1, 5)], 20), fine, "a push at five seconds is in time");
-        assert_eq!(run(&[(0, 0), (0, 5), (1, 5)], 20), fine, "also as the second message of that moment");
+        assert_eq!(run(&[(0, 0), (0, 5), (1, 5)], 20), fine, "also as the second message of that time");
         assert_eq!(run(&[(0, 0)], 5), fine, "at five seconds a push may still come");
         assert_eq!(run(&[(0, 0)], 6), [fine[0], fine[1], (0, false, 5)]);
         assert_eq!(run(&[(0, 0), (1, 6)], 6), [fine[0], fine[1], (0, false, 5)]);
@@ -104,7 +104,7 @@ fn time_runs_out_by_itself() {
 }
 
 #[test]
-fn at_events_only() {
+fn discrete_time_changes_at_events_only() {
     for cut in [1, 2, 64] {
         let points = |events: &[_]| run(TimeModel::Points, events, 0, cut);
         let fine = [(0, true, 0), (1, true, 0)];

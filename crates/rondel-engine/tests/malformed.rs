@@ -1,4 +1,4 @@
-//! Whatever the nodes are, compiling them is an error or a program, never a panic.
+//! Compiling arbitrary nodes results in an error or a program, never in a panic.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,10 +44,10 @@ fn any_expr() -> impl Strategy<Value = Expr> {
     ]
 }
 
-/// How many topics there are.
+/// Number of topics.
 const TOPICS: u32 = 3;
 
-/// A node that the formula needs and that is not there, is not before its user, or has no topic.
+/// A needed node that does not exist, does not precede its user, or has no topic.
 fn fault(nodes: &[Expr], formula: ExprId) -> Option<ExprId> {
     let mut needed = vec![formula];
     let mut seen = vec![false; nodes.len()];
@@ -84,11 +84,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn is_an_error(nodes in vec(any_expr(), 0..12), formula in 0..12_u32) {
+    fn arbitrary_nodes_do_not_panic(nodes in vec(any_expr(), 0..12), formula in 0..12_u32) {
         let fault = fault(&nodes, ExprId(formula));
         let compiled = Program::compile(&spec(TOPICS, nodes, [ExprId(formula)]));
         prop_assert!(fault.is_none() || compiled.is_err(), "{fault:?}");
-        // Most random nodes are wrong.
+        // Most random nodes are invalid.
         static FLOOR: Floor = Floor::new(1, 400);
         FLOOR.note(usize::from(compiled.is_ok()))?;
         match compiled {
@@ -96,7 +96,7 @@ proptest! {
                 let mut block = Block::new(program.layout());
                 block.push(TopicId(1), Timestamp::ZERO);
                 let mut monitor = Monitor::new(Arc::new(program));
-                // Of every property something is said at the first event.
+                // Every property has a verdict at the first event.
                 prop_assert_eq!(monitor.step(&block).len(), 1);
             }
             Err(error) => prop_assert!(!error.to_string().is_empty()),
@@ -105,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn error_names_invalid_node() {
     let literal = || Expr::Literal(Value::Int(1));
     let error = |nodes, formula| Program::compile(&spec(1, nodes, [ExprId(formula)])).unwrap_err();
     let forward = error(vec![Expr::Not(ExprId(0))], 0);

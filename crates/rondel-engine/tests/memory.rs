@@ -1,4 +1,4 @@
-//! What a program says of its memory is what a monitor takes.
+//! The memory that a program announces is the memory that a monitor uses.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ fn memory(text: &str) -> (Memory, Arc<Program>) {
     (memory.clone(), program)
 }
 
-/// How many bytes an instance of `text` takes, of 100,000 that have nothing in their queues.
+/// Memory of an instance in bytes, measured over 100,000 instances with empty queues.
 fn measured(program: &Arc<Program>) -> usize {
     const KEYS: i64 = 100_000;
     let mut monitor = Monitor::new(program.clone());
@@ -38,7 +38,7 @@ fn measured(program: &Arc<Program>) -> usize {
 }
 
 #[test]
-fn an_instance_takes_what_the_program_says() {
+fn instance_memory_matches_announcement() {
     for formula in [
         "property p for each id in (ask.id, answer.id) = on(answer) -> once on(ask)",
         "property p for each id in (ask.id, answer.id) = ask.x > prev(ask.x) and once[0, 10] on(ask)",
@@ -56,7 +56,7 @@ fn an_instance_takes_what_the_program_says() {
 }
 
 #[test]
-fn what_has_no_fixed_size_is_counted() {
+fn variable_size_state_is_counted() {
     let of = |formula: &str| {
         let text = format!("topic ask {{ id: string, x: int, s: string }} topic answer {formula}");
         let Memory { texts, queues, quantified, changes_alone, .. } = memory(&text).0;
@@ -64,7 +64,7 @@ fn what_has_no_fixed_size_is_counted() {
     };
     assert_eq!(of("property p = ask.x > 3"), (0, 0, 0, false));
     assert_eq!(of("property p = ask.s == \"x\""), (1, 0, 0, false));
-    // One for where it is certainly so, and one for where it may be.
+    // One for the lower and one for the upper truth.
     assert_eq!(of("property p = once[3 s, 5 s] ask.x > 3"), (0, 2, 0, true));
     assert_eq!(of("property p for each id in ask.id = once[0, 5 s] ask.x > 3"), (1, 0, 0, true));
     assert_eq!(of("property p = on(ask) -> eventually[0, 5 s] on(answer)"), (0, 1, 0, true));

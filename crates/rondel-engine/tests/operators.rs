@@ -1,7 +1,8 @@
-//! Operators that are made of others say what their definitions say: random specifications as text and random
-//! traces, in all models of time, undivided and by instance.
+//! Derived operators agree with their definitions: random specifications as text and random traces, in all
+//! time models, with and without parameters.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test operators` runs one seed alone, `RONDEL_CASES` multiplies them.
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test operators` runs one seed alone, `RONDEL_CASES`
+//! multiplies them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -83,7 +84,7 @@ impl Numbers {
         format!("stable({}) for {lasting}{unit}", self.truth(unit, depth))
     }
 
-    /// A property whose formula is one of the operators, or has one within.
+    /// A property whose formula is one of the operators, or contains one.
     fn property(&mut self, i: i64, each: &str) -> String {
         let model = ["steps", "points", "dense"][self.below(3) as usize];
         let unit = if model == "steps" { "" } else { " ns" };
@@ -106,13 +107,13 @@ impl Numbers {
         format!("@time({model}) {attribute}property p{i}{each} = {formula}\n")
     }
 
-    /// A comparison of a measurement. No value of it is next to the constant, so that rounding does not matter.
+    /// A comparison of a measurement. No value is close to the constant, so that rounding does not matter.
     fn window(&mut self, model: &str, unit: &str) -> String {
         let (t, u) = (self.below(2), self.below(2));
         let x = match self.below(6) {
             0 | 1 => format!("t{t}.i"),
             2 => format!("t{t}.f + t{u}.f"),
-            // NaN where it is 0.5.
+            // NaN if the field is 0.5.
             3 => format!("(t{t}.f - 0.5) / (t{t}.f - 0.5)"),
             _ => format!("t{t}.f"),
         };
@@ -179,7 +180,7 @@ impl Numbers {
     }
 }
 
-/// Runs random cases; most of them must have a meaning and be compared.
+/// Runs random cases; most of them must be valid and compared.
 fn compare(each: &str, check: impl Fn(&Case) -> Result<(), String>) {
     let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
     let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
@@ -204,11 +205,11 @@ fn compare(each: &str, check: impl Fn(&Case) -> Result<(), String>) {
 }
 
 #[test]
-fn undivided() {
+fn operators_without_parameters() {
     compare("", |case| agree(case).map_err(|error| error.to_string()));
 }
 
-/// Every verdict at an event of an instance.
+/// Compares every verdict at an event of an instance.
 fn agree_by_instance(case: &Case) -> Result<(), String> {
     let Case { spec, trace, now, ride } = case;
     let found = at_events(spec, trace, ride);
@@ -260,6 +261,6 @@ fn at_events(spec: &Spec, trace: &[Timed], ride: &Ride) -> Vec<(usize, String)> 
 }
 
 #[test]
-fn by_instance() {
+fn operators_with_parameters() {
     compare(" for each k in (t0.k, t1.k)", agree_by_instance);
 }

@@ -1,4 +1,5 @@
-//! Instances that are saved by ranges of their parameters and restored together, or apart, go on as if nothing had been.
+//! Instances that are saved by ranges of their parameters, and restored together or apart, continue
+//! unchanged.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -75,8 +76,9 @@ fn block(program: &Program, events: &[Event]) -> Block {
     block
 }
 
-/// The reports of the last call: the key, and the rest as text. An instance that was forgotten is told of anew, and which
-/// are forgotten first depends on their order: `changed` is not compared, and neither are steps of a part alone.
+/// The reports of the last call: parameters, and the rest as text. Not compared are `changed`, as discarded
+/// instances report their verdict as new again and the order of discarding varies, and steps of a single
+/// part.
 fn shown(monitor: &Monitor, with_steps: bool) -> Vec<(u32, Vec<Value>, String)> {
     let report = |report: &rondel_engine::Report| {
         let rondel_engine::Report {
@@ -99,7 +101,7 @@ fn shown(monitor: &Monitor, with_steps: bool) -> Vec<(u32, Vec<Value>, String)> 
     monitor.reports().iter().map(report).collect()
 }
 
-/// Cuts all hashes into ranges.
+/// Divides all hashes into ranges.
 fn ranges(random: &mut Numbers) -> Vec<Range<u64>> {
     let mut cuts: Vec<u64> = (0..random.next() % 5).map(|_| random.next() % KEY_HASHES).collect();
     cuts.extend([0, KEY_HASHES]);
@@ -125,7 +127,7 @@ fn before(program: &Arc<Program>, random: &mut Numbers, time: &mut i64) -> Monit
 }
 
 #[test]
-fn parts_together_go_on_as_the_whole() {
+fn joined_parts_continue_unchanged() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let seeds = match number("RONDEL_SEED") {
         Some(seed) => seed..seed + 1,
@@ -170,9 +172,9 @@ fn parts_together_go_on_as_the_whole() {
     assert!(seeds.end - seeds.start == 1 || compared > 50_000 && instances > 2_000, "{compared} {instances}");
 }
 
-/// Each part in a monitor of its own, which takes the messages with its parameters.
+/// Each part in a monitor of its own, which receives the messages with its parameters.
 #[test]
-fn parts_apart_go_on_as_the_whole() {
+fn separate_parts_continue_unchanged() {
     let text = TEXT.replace("property whole = exists v. once[0, 3 s] t{n: v} and u{n: v}", "");
     let text: String =
         text.lines().filter(|line| !line.contains("s in") && !line.contains("t.s, u.s")).collect();
@@ -224,7 +226,7 @@ fn parts_apart_go_on_as_the_whole() {
 }
 
 #[test]
-fn parts_that_do_not_belong_together_are_refused() {
+fn unrelated_parts_are_refused() {
     let (program, mut random, mut time) = (program(), Numbers(1), 0);
     let mut monitor = before(&program, &mut random, &mut time);
     let low = monitor.snapshot_part(0..KEY_HASHES / 2);
@@ -241,7 +243,7 @@ fn parts_that_do_not_belong_together_are_refused() {
     let other = rondel_spec::parse("topic t property p for each id in (t.n) = t.b").spec.unwrap();
     let other = Monitor::new(Arc::new(Program::compile(&other).unwrap())).snapshot_part(0..9);
     assert_eq!(refused(&[&low, &other]), PartsError::Part(1, SnapshotError::OtherProgram));
-    // Right sums under wrong bytes: read without a panic.
+    // Valid checksums over invalid bytes are read without a panic.
     let end = low.len() - 8;
     let sum = |bytes: &[u8]| rondel_event::snapshot::sum(bytes).to_le_bytes();
     for i in (28..end).step_by(41) {

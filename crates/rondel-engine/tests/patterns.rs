@@ -1,7 +1,8 @@
-//! The library of specification patterns says what its authors define, scope by scope: random traces, the engine and the
-//! naive evaluator of the language.
+//! The library of specification patterns agrees with its authors' definitions, scope by scope: random traces,
+//! the engine, and the naive evaluator of the language.
 //!
-//! `RONDEL_SEED=17 cargo test -p rondel-engine --test patterns` runs one seed alone, `RONDEL_CASES` multiplies them.
+//! `RONDEL_SEED=17 cargo test -p rondel-engine --test patterns` runs one seed alone, `RONDEL_CASES`
+//! multiplies them.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -23,17 +24,17 @@ impl Numbers {
 
 const NAMES: [&str; 5] = ["p", "s", "t", "q", "r"];
 
-/// A truth; none where the trace ends before it is decided.
+/// A truth; none if the trace ends before it is decided.
 type Truth = Option<bool>;
 
-/// The truths of a trace: where p, s, t hold, and where q and r delimit scopes.
+/// A trace: where p, s, t hold, and where q and r delimit scopes.
 struct Trace {
     columns: [Vec<bool>; 5],
-    /// The limit of what has one.
+    /// The limit of patterns that have one.
     limit: usize,
 }
 
-/// What is demanded of a scope.
+/// The requirement on a scope.
 #[derive(Clone, Copy)]
 enum Pattern {
     Absence,
@@ -54,7 +55,7 @@ impl Trace {
         self.columns[name][at]
     }
 
-    /// The scopes that begin with q, and the r that ends each.
+    /// Scopes that begin with q, and the r that ends each.
     fn scopes(&self) -> Vec<(usize, Option<usize>)> {
         let (mut scopes, mut open) = (Vec::new(), None);
         for at in 0..self.len() {
@@ -68,7 +69,7 @@ impl Trace {
         scopes
     }
 
-    /// Whether the goal is met within the limit from here on, before r if it `stops`.
+    /// Whether the goal is met within the limit from here on, before r if `stops`.
     fn ahead(&self, from: usize, stops: bool, goal: impl Fn(usize) -> Truth) -> Truth {
         let mut missed = Some(false);
         for at in from..=from + self.limit {
@@ -87,7 +88,7 @@ impl Trace {
         missed
     }
 
-    /// Whether a scope that has ended is as it should be.
+    /// Whether a completed scope satisfies the pattern.
     fn scope(&self, pattern: Pattern, begin: usize, end: usize) -> bool {
         let some = |name, from, to| (from..to).any(|at| self.has(name, at));
         let all = |demand: &dyn Fn(usize) -> bool| (begin..end).all(demand);
@@ -105,7 +106,7 @@ impl Trace {
         }
     }
 
-    /// Whether all is right at a place of a scope, as far as it can be told there.
+    /// Whether a place of a scope satisfies the pattern, as far as it is decided there.
     fn place(&self, pattern: Pattern, begin: usize, at: usize, stops: bool) -> Truth {
         let ahead = |name: usize| self.ahead(at, stops, |at| Some(self.has(name, at)));
         match pattern {
@@ -127,7 +128,7 @@ impl Trace {
         }
     }
 
-    /// The verdicts of a pattern whose scopes are judged at their ends.
+    /// Verdicts of a pattern that is judged at the ends of its scopes.
     fn judged(&self, pattern: Pattern, scopes: impl IntoIterator<Item = (usize, usize)>) -> Vec<Truth> {
         let mut truths = vec![Some(true); self.len()];
         for (begin, end) in scopes {
@@ -136,8 +137,8 @@ impl Trace {
         truths
     }
 
-    /// The verdicts of a pattern that are given at every place of its scopes.
-    fn told(
+    /// Verdicts of a pattern that is judged at every place of its scopes.
+    fn judged_everywhere(
         &self,
         pattern: Pattern,
         scopes: impl IntoIterator<Item = (usize, usize)>,
@@ -152,7 +153,7 @@ impl Trace {
         truths
     }
 
-    /// A formula for each pattern and scope, and what it is at each place.
+    /// A formula for each pattern and scope, and its truth at each place.
     fn expected(&self) -> Vec<(String, Vec<Truth>)> {
         let (len, limit) = (self.len(), self.limit);
         let first = |name: usize| (0..len).find(|&at| self.has(name, at));
@@ -166,7 +167,8 @@ impl Trace {
             (Pattern::Chain, "response_chain", "m.p, m.s, m.t", "within", false),
             (Pattern::Recurrence, "recurrence", "m.p", "every", true),
         ] {
-            // The limit where nothing else ends the scope, and everywhere if it belongs to the pattern.
+            // The limit applies where nothing else ends the scope, and everywhere if it belongs to the
+            // pattern.
             let has_limit = matches!(pattern, Pattern::Existence | Pattern::Response | Pattern::Chain);
             let limited = |is_open: bool| match always || has_limit && is_open {
                 true => format!(", {within}: {limit}"),
@@ -178,14 +180,17 @@ impl Trace {
             let open: Vec<_> = scopes.iter().map(|&(begin, end)| (begin, end.unwrap_or(len))).collect();
             let (after, before) = ("after: m.q", "before: m.r");
             all.extend([
-                (format!("{name}({arguments}{})", limited(true)), self.told(pattern, [(0, len)], false)),
+                (
+                    format!("{name}({arguments}{})", limited(true)),
+                    self.judged_everywhere(pattern, [(0, len)], false),
+                ),
                 (
                     format!("{name}_before({arguments}, {before}{})", limited(false)),
                     self.judged(pattern, first(4).map(|end| (0, end))),
                 ),
                 (
                     format!("{name}_after({arguments}, {after}{})", limited(true)),
-                    self.told(pattern, first(3).map(|begin| (begin, len)), false),
+                    self.judged_everywhere(pattern, first(3).map(|begin| (begin, len)), false),
                 ),
                 (
                     format!("{name}_between({arguments}, {after}, {before}{})", limited(false)),
@@ -193,7 +198,7 @@ impl Trace {
                 ),
                 (
                     format!("{name}_after_until({arguments}, {after}, {before}{})", limited(true)),
-                    self.told(pattern, open, true),
+                    self.judged_everywhere(pattern, open, true),
                 ),
             ]);
         }
@@ -241,11 +246,11 @@ fn random(numbers: &mut Numbers) -> Trace {
 }
 
 #[test]
-fn every_pattern_is_what_its_authors_define() {
+fn patterns_agree_with_authors_definitions() {
     let one: Option<u64> = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok());
     let times: u64 = std::env::var("RONDEL_CASES").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     let seeds = one.map_or(0..400 * times, |seed| seed..seed + 1);
-    // For each formula, how often it was violated, open and satisfied.
+    // Number of places per formula at which it was violated, open and satisfied.
     let mut seen = vec![[0; 3]; 39];
     for seed in seeds {
         let mut numbers = Numbers(seed);
@@ -277,9 +282,9 @@ fn every_pattern_is_what_its_authors_define() {
                     Some(false) => Verdict::Violated,
                     None => Verdict::Inconclusive,
                 };
-                let told = (naive[i][at], engine[i][at]);
+                let found = (naive[i][at], engine[i][at]);
                 assert_eq!(
-                    told,
+                    found,
                     (verdict, Some(verdict)),
                     "seed {seed}: {formula} at {at} of {:?}",
                     NAMES.iter().zip(&trace.columns).collect::<Vec<_>>()

@@ -1,4 +1,5 @@
-//! Machines that move on by themselves, through pauses of any length: bounded work, and what is then known.
+//! Machines with transitions by time alone, over pauses of any length: work is bounded, and the state known
+//! afterwards is right.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -21,8 +22,8 @@ fn monitor(text: &str) -> Monitor {
     Monitor::new(Arc::new(Program::compile(&spec).unwrap()))
 }
 
-/// The reports for messages on `go` (0) and `stop` (1), and of time that passes up to `until`, however the messages
-/// are cut into blocks; and how often a machine leapt.
+/// Reports for messages on `go` (0) and `stop` (1) and for time up to `until`, equal for all block sizes; and
+/// the number of leaps.
 fn run(text: &str, messages: &[(u32, i64)], until: i64) -> (Reports, u64) {
     let mut all = None;
     for cut in [1, 2, 64] {
@@ -50,12 +51,12 @@ fn run(text: &str, messages: &[(u32, i64)], until: i64) -> (Reports, u64) {
 const BLINKER: &str = "machine m { initial a a -> b after 1 ms b -> a after 1 ms error b }";
 
 #[test]
-fn a_circle_that_violates_leaps_and_is_where_it_must_be() {
+fn violating_cycle_leaps_to_right_state() {
     let (reports, leaps) = run(BLINKER, &[(0, 0), (0, 6 * HOUR)], 6 * HOUR + 10 * MS);
     assert_eq!(leaps, 1);
     assert!(reports.len() < 10_100, "{}", reports.len());
     let at = reports.iter().position(|(verdict, _)| *verdict == Verdict::Inconclusive).unwrap();
-    // Before and after the leap a verdict each millisecond, in turns.
+    // Before and after the leap the verdict alternates every millisecond.
     for reports in [&reports[..at], &reports[at + 1..]] {
         for pair in reports.windows(2) {
             assert_eq!(pair[1].1 - pair[0].1, MS);
@@ -70,7 +71,7 @@ fn a_circle_that_violates_leaps_and_is_where_it_must_be() {
 }
 
 #[test]
-fn every_pause_is_counted_by_itself() {
+fn pauses_are_counted_separately() {
     let short: Vec<(u32, i64)> = (0..20).map(|i| (0, i * 1_000 * MS)).collect();
     let (reports, leaps) = run(BLINKER, &short, 20_000 * MS);
     assert_eq!((reports.len(), leaps), (20_000, 0));
@@ -79,7 +80,7 @@ fn every_pause_is_counted_by_itself() {
 }
 
 #[test]
-fn a_heartbeat_costs_nothing_and_is_exact() {
+fn self_loop_causes_no_steps_and_is_exact() {
     let epoch = 1_732_250_000_000 * MS;
     let machine =
         "machine m { initial w w -> w after 100 ms w -> late when on(stop) after 40 ms error late }";
@@ -90,7 +91,7 @@ fn a_heartbeat_costs_nothing_and_is_exact() {
     let beat = "machine m { initial w w -> w after 100 ms } property p = in(m, w)";
     let (reports, leaps) = run(beat, &[(0, 0), (0, epoch)], epoch + HOUR);
     assert_eq!((reports, leaps), (vec![(Verdict::Satisfied, 0)], 0));
-    // As without it: when the state was entered last decides when the next time runs out.
+    // As without the self-loop: the last entry determines when the next bound expires.
     let machine =
         "machine m { initial w w -> w after 100 ms w -> x when on(stop) x -> late after 30 ms error late }";
     let (reports, _) = run(machine, &[(0, 0), (1, epoch)], epoch + HOUR);
@@ -98,13 +99,13 @@ fn a_heartbeat_costs_nothing_and_is_exact() {
 }
 
 #[test]
-fn a_circle_that_nobody_sees_is_exact() {
+fn unreported_cycle_is_exact() {
     let machine =
         "machine m { initial a a -> b after 3 ms b -> a after 4 ms b -> hit when on(stop) error hit }";
     for offset in 0..14 {
         let time = (1_000 * HOUR / (7 * MS) * 7 + offset) * MS;
         let (reports, leaps) = run(machine, &[(0, 0), (1, time)], time + MS);
-        // In `b` from just after 3 ms of seven on, up to and with their end.
+        // In `b` from just after 3 ms of every seven on, until their end.
         let is_hit = time / MS % 7 > 3 || time / MS % 7 == 0;
         assert_eq!(reports.last().unwrap().0 == Verdict::Violated, is_hit, "{}", time / MS % 7);
         assert_eq!(leaps, 0);
@@ -112,11 +113,11 @@ fn a_circle_that_nobody_sees_is_exact() {
 }
 
 #[test]
-fn assigned_variables_are_unknown_after_a_leap() {
+fn assigned_variables_are_unknown_after_leap() {
     let machine = "machine m { initial a var n: int = 0 a -> a after 1 ms do n := n + 1
                    a -> b when on(stop) and n > 5 error b }";
     let (reports, leaps) = run(machine, &[(0, 0), (1, HOUR)], HOUR + MS);
-    // Whether the guard is true depends on the variable: nothing is known for good.
+    // The guard depends on the lost variable, so the state stays unknown.
     assert_eq!((reports.last().unwrap().0, leaps), (Verdict::Inconclusive, 1));
     let machine =
         "machine m { initial a var n: int = 0 a -> a after 1 ms do n := n + 1 error b a -> b when on(stop) }";
@@ -125,7 +126,7 @@ fn assigned_variables_are_unknown_after_a_leap() {
 }
 
 #[test]
-fn a_guard_that_stays_true_goes_round_too() {
+fn guarded_cycle_leaps() {
     let machine = "machine m { initial a a -> b when once on(go) after 1 ms b -> a after 1 ms error b }";
     let (reports, leaps) = run(machine, &[(0, 0), (0, 6 * HOUR)], 6 * HOUR + MS);
     assert_eq!(leaps, 1);
@@ -134,12 +135,12 @@ fn a_guard_that_stays_true_goes_round_too() {
 }
 
 #[test]
-fn what_looks_back_at_a_leap_is_not_certain() {
+fn formulas_over_leap_are_uncertain() {
     let text = "property p = once[0, 1 h] not in(m, a)
                 machine m { initial a a -> b after 1 ms b -> a after 1 ms }";
     let (reports, leaps) = run(text, &[(0, 0), (0, 6 * HOUR)], 6 * HOUR);
     assert_eq!(leaps, 1);
-    // It was so within the hour, all the time; in the leap that is not known for longer than the hour.
+    // Known to have held within the last hour; during the leap this stays known for an hour.
     assert!(
         reports.iter().all(|(verdict, time)| *verdict != Verdict::Violated || *time <= MS),
         "{reports:?}"
@@ -147,7 +148,7 @@ fn what_looks_back_at_a_leap_is_not_certain() {
 }
 
 #[test]
-fn instances_and_points_are_bounded_too() {
+fn instances_and_points_leap() {
     let text = "topic x { id: int } machine m for each id in x.id { initial a a -> b after 1 ms b -> a after 1 ms error b }";
     let mut monitor = monitor(text);
     let projections = monitor.program().projections().to_vec();

@@ -1,4 +1,4 @@
-//! Machines: the engine does what the definitions say, whatever the blocks and however time passes.
+//! Machines: the engine agrees with the definitions, for all block sizes and advances of time.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -35,10 +35,10 @@ proptest! {
     }
 }
 
-/// A guard that becomes true by itself moves the machine at a time that is no event's: the times that run out
-/// from there, and what looks back at where the machine was, change at times of their own.
+/// A guard that becomes true between events causes a transition there; bounds that start from it, and
+/// formulas on earlier states, then change at times of their own.
 #[test]
-fn from_a_guard_that_time_makes_true() {
+fn guard_becomes_true_between_events() {
     let later = |lower| Bounds { lower, upper: None };
     let nodes = vec![
         Expr::Literal(Value::Bool(true)),

@@ -1,6 +1,6 @@
-//! Golden tests of refusals: each property of `tests/refusals/*.rondel` is compiled alone, and the diagnostics are
-//! compared with the `.txt` file. With `UPDATE=1` in the environment the `.txt` files are rewritten; review the
-//! difference before committing it.
+//! Golden tests of refusals: each property of `tests/refusals/*.rondel` is compiled alone, and the
+//! diagnostics are compared with the `.txt` file. With `UPDATE=1` in the environment the `.txt` files are
+//! rewritten; review the difference before committing it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -73,7 +73,7 @@ fn all_refusals_are_reported() {
 }
 
 #[test]
-fn the_reference_has_an_example_of_each() {
+fn reference_has_example_of_each_refusal() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/diagnostics.md");
     let page = std::fs::read_to_string(page).unwrap();
     for code in ["E0701", "E0702"] {

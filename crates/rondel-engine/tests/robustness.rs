@@ -1,4 +1,4 @@
-//! Truth and robustness are what the definitions say, at every row and at every time in between.
+//! Truth and robustness agree with the definitions, at every row and at every time in between.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Bounds, Expr, ExprId, Key, Slice, SliceId, Spec, TimeModel};
 
-/// Nodes that are values come first, so that their numbers are those of the definitions.
+/// Nodes with values come first, so that they have the numbers of the definitions.
 fn formulas() -> impl Strategy<Value = Vec<Expr>> {
     let field = |name: &'static str, value_type| Expr::Field {
         topic: TopicId(0),
@@ -49,7 +49,7 @@ fn formulas() -> impl Strategy<Value = Vec<Expr>> {
         let mut nodes = nodes.clone();
         for (kind, picks, bounds, recent) in operations {
             let len = nodes.len() as u32;
-            // From truths (number 7 on), and mostly from the numeric or the latest.
+            // Truths (from number 7 on), and mostly numeric or recent ones.
             let pick = |r: u32| match (recent, r % 4) {
                 (true, 0..=2) => ExprId(len - 1 - r / 4 % 4),
                 (false, 0..=1) => ExprId(11 + r / 4 % (numbers - 11)),
@@ -58,14 +58,14 @@ fn formulas() -> impl Strategy<Value = Vec<Expr>> {
             let [x, y, z] = picks.map(pick);
             let ahead = is_ahead(&nodes);
             let looks_ahead = ahead[x.index()] || ahead[y.index()];
-            // Mostly so short that the end is seen.
+            // Mostly short, so that the end is reached within the trace.
             let lower = bounds.lower % 6;
             let upper = lower + bounds.upper.unwrap_or(3) % 7;
             let later = match picks[2] % 12 {
                 0 => Bounds { lower, upper: Some(bounds.upper.unwrap_or(u64::MAX)) },
                 _ => Bounds { lower, upper: Some(upper) },
             };
-            // The past remembers nothing that is still open.
+            // Past operators cannot contain future operators.
             let kind = if looks_ahead && (5..12).contains(&kind) { kind + 9 } else { kind };
             nodes.push(match kind {
                 0 => Expr::Not(x),
@@ -118,15 +118,15 @@ fn trace() -> impl Strategy<Value = Vec<Timed>> {
 
 type Reports<'a> = Peekable<std::slice::Iter<'a, &'a Report>>;
 
-/// A report, and the key of its instance.
-type Told = (Report, Vec<Value>);
+/// A report, and the parameters of its instance.
+type KeyedReport = (Report, Vec<Value>);
 
-fn told(monitor: &Monitor) -> impl Iterator<Item = Told> + '_ {
+fn emitted(monitor: &Monitor) -> impl Iterator<Item = KeyedReport> + '_ {
     monitor.reports().iter().map(|report| (*report, monitor.key(report)))
 }
 
 /// All reports of a run, up to a time.
-fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Told> {
+fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<KeyedReport> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(true);
@@ -136,7 +136,7 @@ fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Told> {
     for (round, &len) in cuts.iter().cycle().enumerate() {
         let (now, later) = rest.split_at(len.min(rest.len()));
         if round % 3 == 1 {
-            // Nothing depends on a snapshot in between, or on time that passes in parts.
+            // Neither snapshots nor advancing in parts makes a difference.
             monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
             monitor.report_every(true);
             for to in now[0].0 - 2..=now[0].0 {
@@ -148,7 +148,7 @@ fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Told> {
             write(&mut block, program.projections(), event, *time);
         }
         monitor.step(&block);
-        reports.extend(told(&monitor));
+        reports.extend(emitted(&monitor));
         rest = later;
         if rest.is_empty() {
             break;
@@ -156,17 +156,17 @@ fn run(spec: &Spec, trace: &[Timed], cuts: &[usize], end: i64) -> Vec<Told> {
     }
     advance(&mut monitor, end, &mut reports);
     monitor.end();
-    reports.extend(told(&monitor));
+    reports.extend(emitted(&monitor));
     reports
 }
 
-/// Lets time pass, which brings nothing before it was said to.
-fn advance(monitor: &mut Monitor, to: i64, reports: &mut Vec<Told>) {
+/// Advances the time; no report may refer to a time before.
+fn advance(monitor: &mut Monitor, to: i64, reports: &mut Vec<KeyedReport>) {
     let to = Timestamp::from_nanos(to);
     let due = monitor.next_deadline();
     let brought = monitor.advance(to);
     assert!(brought.iter().all(|report| !report.changed || due.is_some_and(|due| due <= to)), "{due:?}");
-    reports.extend(told(monitor));
+    reports.extend(emitted(monitor));
     assert!(monitor.next_deadline().is_none_or(|next| next > to || brought_nothing_yet(monitor)));
 }
 
@@ -175,8 +175,8 @@ fn brought_nothing_yet(monitor: &Monitor) -> bool {
     monitor.position() == 0
 }
 
-/// What is said of a property that looks ahead: of every event, and of what is other in between, in this order; and
-/// when.
+/// Compares the reports on a property with future operators: at every event, and changes in between, in this
+/// order, and when they are emitted.
 fn agree_later(
     model: TimeModel,
     trace: &[Timed],
@@ -218,8 +218,8 @@ fn agree_later(
     Ok(())
 }
 
-/// What is said of a property of the past from a piece on: of every event, and of what is other in between. The events
-/// have these numbers.
+/// Compares the reports on a past property from a piece on: at every event, and changes in between. `events`
+/// are the indexes of the events.
 fn agree(
     model: TimeModel,
     trace: &[Timed],
@@ -255,7 +255,7 @@ fn model() -> impl Strategy<Value = TimeModel> {
     proptest::sample::select(vec![TimeModel::Steps, TimeModel::Points, TimeModel::Dense])
 }
 
-/// The same for each key of one topic, or of both.
+/// The properties with parameters on one topic, or on both.
 fn divided(mut spec: Spec, both: bool, until: Option<u32>) -> Spec {
     let fields = (0..1 + u32::from(both)).map(|topic| (TopicId(topic), Path::keys(["k"]))).collect();
     let key = Key { name: "k".into(), value_type: ValueType::Int, fields };
@@ -277,17 +277,17 @@ fn until() -> impl Strategy<Value = Option<u32>> {
 
 /// An instance.
 struct Instance {
-    /// What it sees, and what was seen before it by all.
+    /// Events that it receives, and events of shared topics before.
     own: Vec<Timed>,
-    /// Which events of the trace these are.
+    /// Indexes of these events in the trace.
     origins: Vec<usize>,
     /// Its first event, among these.
     first: usize,
-    /// Its last event in the trace, where it ends.
+    /// Its last event in the trace, if it ends.
     ended: Option<usize>,
 }
 
-/// The instance that begins with the first event of a key from here on.
+/// The instance that begins with the first event of these parameters from here on.
 fn instance(
     spec: &Spec,
     property: usize,
@@ -308,7 +308,7 @@ fn instance(
     let part = |origins: &[usize]| origins.iter().map(|&i| trace[i].clone()).collect::<Vec<Timed>>();
     let mut ended = None;
     if let Some(until) = until {
-        // It is of the past, and changes at events only.
+        // A past condition that changes at events only.
         let all = part(&origins);
         let steps = pieces(TimeModel::Steps, &all, 0);
         let over = &define(spec, TimeModel::Steps, &all, &steps)[until.index()];
@@ -340,7 +340,7 @@ proptest! {
     #![proptest_config(config(2000))]
 
     #[test]
-    fn is_what_the_definitions_say(
+    fn robustness_agrees_with_definition(
         nodes in formulas(),
         trace in trace(),
         cuts in cuts(),
@@ -373,10 +373,10 @@ proptest! {
         }
     }
 
-    /// An instance says what the property would say of the events that it sees, from the first with its key on, to the
-    /// one with which it ends.
+    /// An instance agrees with the property over the events that it receives, from the first with its
+    /// parameters to its end.
     #[test]
-    fn of_every_instance(
+    fn instance_robustness_agrees_with_definition(
         nodes in formulas(),
         trace in trace(),
         keys in proptest::collection::vec(0..3_i64, 25),
@@ -392,14 +392,14 @@ proptest! {
         let ahead = is_ahead(&spec.nodes);
         for (i, property) in spec.properties.iter().enumerate() {
             for key in 0..3 {
-                let of_key = |(r, k): &&Told| r.property as usize == i && **k == [Value::Int(key)];
+                let of_key = |(r, k): &&KeyedReport| r.property as usize == i && **k == [Value::Int(key)];
                 let found: Vec<&Report> = reports.iter().filter(of_key).map(|(report, _)| report).collect();
                 let mut found = found.iter().peekable();
                 let mut from = 0;
                 while let Some(instance) = instance(&spec, i, &trace, (&keys, key), from) {
                     let Instance { own, origins, first, ended } = instance;
                     from = ended.map_or(trace.len(), |ended| ended + 1);
-                    // What comes after its last event, it does not see.
+                    // It does not receive later events.
                     let last = own.last().unwrap().0;
                     let (mut pieces, end) = match ended {
                         Some(_) => (pieces(model, &own, last + 1), last),
@@ -425,9 +425,9 @@ proptest! {
         }
     }
 
-    /// What is said of instances does not depend on the blocks.
+    /// Reports of instances do not depend on block sizes.
     #[test]
-    fn of_instances_whatever_the_blocks(
+    fn instance_robustness_is_independent_of_block_size(
         nodes in formulas(),
         trace in trace(),
         keys in proptest::collection::vec(0..3_i64, 25),
@@ -450,17 +450,17 @@ proptest! {
                 block.clear();
                 now.iter().for_each(|(time, event)| write(&mut block, program.projections(), event, *time));
                 monitor.step(&block);
-                all.extend(told(&monitor));
+                all.extend(emitted(&monitor));
                 rest = later;
                 if rest.is_empty() {
                     break;
                 }
             }
             monitor.advance(Timestamp::from_nanos(trace.last().unwrap().0 + 9));
-            all.extend(told(&monitor));
+            all.extend(emitted(&monitor));
             monitor.end();
-            all.extend(told(&monitor));
-            let said = |(report, key): Told| {
+            all.extend(emitted(&monitor));
+            let said = |(report, key): KeyedReport| {
                 let Report { property, verdict, changed, step, time, about, robustness, .. } = report;
                 (key, property, verdict, changed, step, time, about, robustness)
             };

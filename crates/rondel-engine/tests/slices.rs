@@ -1,4 +1,4 @@
-//! Properties divided by key: every instance says what it would say alone.
+//! Properties with parameters: every instance behaves as if it were alone.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -20,10 +20,10 @@ use rondel_engine::{Monitor, Program, Report};
 use rondel_event::{Block, Comparison, Path, Timestamp, TopicId, Value, ValueType, Verdict};
 use rondel_spec::{Expr, ExprId, Key, Slice, SliceId, Spec, TimeModel};
 
-/// A change of a verdict: the key, the property, the event, the time, the verdict.
+/// A change of a verdict: parameters, property, event, time, verdict.
 type Change = (Vec<Value>, usize, Option<usize>, i64, Verdict);
 
-/// One slice over topic 0, or topics 0 and 1; all boolean nodes are properties of it.
+/// A slice over topic 0, or topics 0 and 1; all boolean nodes are its properties.
 fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
     let palette = Palette { model, future, measures: !future, extreme: false };
     let recipes = vec(recipe_of(sorts(palette), timed_bounds()), 1..8);
@@ -58,7 +58,7 @@ fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
         spec.slices.push(Slice { keys, until, limit: None });
         spec
     });
-    // Few keys, and mostly there.
+    // Few values, mostly present.
     (case, vec(0..12_u8, 20)).prop_map(|(mut case, keys)| {
         for (timed, key) in case.trace.iter_mut().zip(keys) {
             if key < 11 {
@@ -88,7 +88,7 @@ fn found(case: &Case) -> (Vec<Change>, u64) {
         take(&monitor, done, &mut all);
         done += events.len();
         if len % 2 == 0 {
-            // Nothing depends on a snapshot in between.
+            // A snapshot in between makes no difference.
             monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
         }
     }
@@ -109,7 +109,7 @@ fn take(monitor: &Monitor, first: usize, all: &mut Vec<Change>) {
     all.extend(monitor.reports().iter().map(change));
 }
 
-/// Of each key and property its changes alone.
+/// The changes of one instance and property.
 fn of<'a>(all: &'a [Change], keys: &'a [Value], property: usize) -> Vec<(Option<usize>, i64, Verdict)> {
     let mut changes: Vec<(Option<usize>, i64, Verdict)> = Vec::new();
     for (_, _, event, time, verdict) in all.iter().filter(|c| c.0 == keys && c.1 == property) {
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// The same of those of the properties of the past that can be monitored.
+/// The same for past properties that can be monitored.
 fn agree_if_monitored(mut case: Case, floor: &Floor) -> Result<(), TestCaseError> {
     let ahead = looks_ahead(&case.spec);
     let whole = case.spec.clone();
@@ -220,8 +220,8 @@ proptest! {
     }
 }
 
-/// Whether a node has an operator of the future in it, and whether it chooses by one: the engine may
-/// decide that sooner than the definitions.
+/// For every node whether it contains a future operator, and whether it contains a choice by one, which the
+/// engine may decide earlier than the definitions.
 fn looks_ahead(spec: &Spec) -> Vec<(bool, bool)> {
     let mut all: Vec<(bool, bool)> = Vec::new();
     for expr in &spec.nodes {
@@ -240,9 +240,9 @@ fn looks_ahead(spec: &Spec) -> Vec<(bool, bool)> {
     all
 }
 
-/// What is said of moments: of whom, of which property, about when, at an event or the end, the verdict.
+/// A verdict: instance, property, time that it refers to, whether at an event or the end.
 #[derive(Clone, Debug)]
-struct Said {
+struct Judged {
     keys: Vec<Value>,
     property: usize,
     about: i64,
@@ -250,8 +250,8 @@ struct Said {
     verdict: Verdict,
 }
 
-/// All that is said of the properties that look ahead.
-fn said(case: &Case) -> Vec<Said> {
+/// All verdicts of properties with future operators.
+fn judged(case: &Case) -> Vec<Judged> {
     let Case { spec, trace, now, ride } = case;
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
@@ -260,7 +260,7 @@ fn said(case: &Case) -> Vec<Said> {
     let mut all = Vec::new();
     let mut done = 0;
     let mut take = |monitor: &Monitor| {
-        all.extend(monitor.reports().iter().map(|report| Said {
+        all.extend(monitor.reports().iter().map(|report| Judged {
             keys: monitor.key(report),
             property: report.property as usize,
             about: report.about.unwrap_or(report.time).as_nanos(),
@@ -284,7 +284,7 @@ fn said(case: &Case) -> Vec<Said> {
         take(&monitor);
         done += events.len();
         if advance / 2 % 2 == 1 {
-            // Nothing depends on a snapshot in between.
+            // A snapshot in between makes no difference.
             monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
             monitor.report_every(true);
         }
@@ -304,7 +304,7 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// Every verdict is right, and about every event that concerns an instance there is one.
+/// Every verdict is right, and every event of an instance has one.
 fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let mut case = case.clone();
     let ahead = looks_ahead(&case.spec);
@@ -318,7 +318,7 @@ fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     if spec.properties.is_empty() {
         return Ok(());
     }
-    let all = said(&case);
+    let all = judged(&case);
     for p in 0..spec.properties.len() {
         let mut expected: Vec<(Vec<Value>, Vec<Spot>)> = Vec::new();
         for instance in instances(spec, p, trace, *now) {
@@ -328,24 +328,24 @@ fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
             }
         }
         let formula = spec.properties[p].formula;
-        let of_keys = |said: &&Said| expected.iter().any(|(keys, _)| *keys == said.keys);
-        prop_assert!(all.iter().filter(|said| said.property == p).all(|said| of_keys(&said)));
+        let of_keys = |judged: &&Judged| expected.iter().any(|(keys, _)| *keys == judged.keys);
+        prop_assert!(all.iter().filter(|judged| judged.property == p).all(|judged| of_keys(&judged)));
         for (keys, spots) in &expected {
-            let found = all.iter().filter(|said| said.property == p && said.keys == *keys);
+            let found = all.iter().filter(|judged| judged.property == p && judged.keys == *keys);
             let known = |spot: &Spot| spot.verdict.unwrap_or(Verdict::Inconclusive).as_str();
             let at_events = spots.iter().filter(|spot| spot.event.is_some());
             let events = sorted(at_events.map(|spot| (spot.time, known(spot))));
-            let pairs = sorted(found.clone().map(|said| (said.about, said.verdict.as_str())));
-            prop_assert!(found.clone().all(|said| said.time >= said.about));
+            let pairs = sorted(found.clone().map(|judged| (judged.about, judged.verdict.as_str())));
+            prop_assert!(found.clone().all(|judged| judged.time >= judged.about));
             if spec.properties[p].time != TimeModel::Dense {
                 prop_assert_eq!(pairs, events, "{:?} of {:?}", formula, keys);
                 continue;
             }
-            for said in found {
-                let last = spots.iter().rev().find(|spot| spot.time <= said.about);
-                let mut here = spots.iter().filter(|spot| spot.time == said.about).chain(last);
-                let right = here.any(|spot| known(spot) == said.verdict.as_str());
-                prop_assert!(right, "{:?} of {:?}: {:?} in {:?}", formula, keys, said, spots);
+            for judged in found {
+                let last = spots.iter().rev().find(|spot| spot.time <= judged.about);
+                let mut here = spots.iter().filter(|spot| spot.time == judged.about).chain(last);
+                let right = here.any(|spot| known(spot) == judged.verdict.as_str());
+                prop_assert!(right, "{:?} of {:?}: {:?} in {:?}", formula, keys, judged, spots);
             }
             let mut rest = pairs.clone();
             for event in events {
@@ -380,9 +380,9 @@ proptest! {
     }
 }
 
-/// A key that comes once is forgotten when what was seen of it no longer counts.
+/// An instance with a single event is discarded once its state no longer matters.
 #[test]
-fn what_keeps_no_tuples_is_forgotten() {
+fn instance_without_tuples_is_discarded() {
     let topics = "topic request { user: int, id: int } topic grant { user: int, id: int }";
     let each = "for each user in (request.user, grant.user)";
     for formula in [

@@ -1,5 +1,5 @@
-//! Snapshots that are no snapshots are refused with words. That a good one changes nothing is tested wherever the
-//! engine is compared with the definitions.
+//! Invalid snapshots are refused with a message. Other tests, which compare the engine with the definitions,
+//! check that valid ones make no difference.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ const TOPICS: &str = "
     topic u { b: bool, s: string, x: float, n: int }
 ";
 
-/// Of each kind of what is remembered something.
+/// Properties with every kind of state.
 const ALL: [&str; 18] = [
     "property steps = on(t) -> once[70, 90] (t.b and prev(t.s) == 'a')",
     "property dense = on(t) -> once[1 s, 10 s] (t.b and mean(t.x) over 3 s > 1 and min(t.x) over 2 s < 3)",
@@ -44,7 +44,7 @@ fn program(properties: &[&str]) -> Arc<Program> {
     Arc::new(Program::compile(&spec).unwrap_or_else(|error| panic!("{error}: {properties:?}")))
 }
 
-/// A monitor of what all is asked of some events.
+/// A monitor of all properties, after some events.
 fn monitor(program: &Arc<Program>) -> Monitor {
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(true);
@@ -52,7 +52,7 @@ fn monitor(program: &Arc<Program>) -> Monitor {
     monitor
 }
 
-/// Events without end, one after the other.
+/// An endless sequence of events.
 fn feed(monitor: &mut Monitor, events: std::ops::Range<u64>) {
     let program = monitor.program().clone();
     let mut block = Block::new(program.layout());
@@ -66,7 +66,7 @@ fn feed(monitor: &mut Monitor, events: std::ops::Range<u64>) {
                 Slot::Int(column) => block.set_int(column, row, (chance >> 2 & 3) as i64),
                 Slot::Float(column) => block.set_float(column, row, (chance >> 4 & 7) as f64),
                 Slot::String(column) => {
-                    // Some are new, so that old ones are swept out.
+                    // Some values are new, so that old ones are evicted.
                     match (chance >> 7) % 6 {
                         which @ 0..=2 => block.set_string(column, row, ["a", "b", "end"][which as usize]),
                         _ => block.set_string(column, row, &format!("{}", i / 3)),
@@ -82,13 +82,13 @@ fn refused(program: &Arc<Program>, bytes: &[u8]) -> SnapshotError {
     Monitor::restore(program.clone(), bytes).unwrap_err()
 }
 
-/// The sum that stands behind the rest.
+/// The checksum at the end.
 fn sum(bytes: &[u8]) -> [u8; 8] {
     rondel_event::snapshot::sum(bytes).to_le_bytes()
 }
 
 #[test]
-fn what_is_no_snapshot_is_refused() {
+fn invalid_snapshot_is_refused() {
     for properties in ALL.iter().take(17).map(std::slice::from_ref).chain([&ALL[..]]) {
         let ours = program(properties);
         let bytes = monitor(&ours).snapshot();
@@ -100,7 +100,7 @@ fn what_is_no_snapshot_is_refused() {
                 "{length}: {error}"
             );
         }
-        // The whole is long: of each of its bytes one bit.
+        // The snapshot of all properties is long: one bit per byte.
         let bits = if properties.len() > 1 { 1 } else { 8 };
         for i in 0..bytes.len() {
             for bit in 0..bits {
@@ -115,7 +115,7 @@ fn what_is_no_snapshot_is_refused() {
 }
 
 #[test]
-fn it_says_what_is_wrong() {
+fn error_names_the_cause() {
     let ours = program(&["property p = on(t) -> once[0, 10 s] t.b"]);
     assert_eq!(refused(&ours, b"something else entirely"), SnapshotError::NotASnapshot);
     let other = monitor(&program(&["property p = on(t) -> once[0, 11 s] t.b"])).snapshot();
@@ -125,10 +125,10 @@ fn it_says_what_is_wrong() {
     );
 }
 
-/// Who writes a right sum under a wrong snapshot can have a monitor that says nonsense, but no panic while it
-/// is read.
+/// A snapshot with a valid checksum over invalid contents may lead to wrong verdicts, but not to a panic
+/// while it is read.
 #[test]
-fn a_forged_snapshot_is_read_without_panic() {
+fn forged_snapshot_does_not_panic() {
     for properties in ALL.iter().take(17).map(std::slice::from_ref) {
         let ours = program(properties);
         let bytes = monitor(&ours).snapshot();
@@ -146,9 +146,9 @@ fn a_forged_snapshot_is_read_without_panic() {
     }
 }
 
-/// The same where the specification was edited, so that it is read by identities.
+/// The same for an edited specification, where state is found by identity.
 #[test]
-fn a_forged_snapshot_is_read_for_an_edited_specification_without_panic() {
+fn forged_snapshot_of_edited_specification_does_not_panic() {
     let mut continued = 0;
     for (which, property) in ALL.iter().take(17).enumerate() {
         let ours = program(&[property]);
@@ -172,7 +172,7 @@ fn a_forged_snapshot_is_read_for_an_edited_specification_without_panic() {
 }
 
 #[test]
-fn it_goes_on_as_if_nothing_had_been() {
+fn restored_monitor_continues_unchanged() {
     let ours = program(&ALL);
     for cut in (0..120).chain((120..1000).step_by(53)) {
         let mut monitor = Monitor::new(ours.clone());

@@ -1,4 +1,4 @@
-//! The values of terms that a monitor notes are those of the definitions, in every model of time.
+//! Recorded values of terms agree with the definitions, in every time model.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -18,11 +18,12 @@ use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Path, Timestamp, TopicId, Value, ValueType};
 use rondel_spec::{Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel};
 
-/// A value of a term: the step, twice the time and one more right after it, and the key of its instance.
+/// A value of a term: the step, twice the time plus one on the interval after it, and the parameters of its
+/// instance.
 type Found = BTreeMap<u32, Vec<(Option<u64>, i128, Vec<Value>, Option<Value>)>>;
 
-/// Whether a term computes with a measure, which the definitions round otherwise: the sine of a rate of 10^9 per second has
-/// nothing to do with that of its neighbour, and a difference of two may be all rounding.
+/// Whether a term applies a function to an aggregate, which the definitions round differently: the sine of
+/// 10^9 differs entirely from that of its neighbour, and a difference can be all rounding.
 fn magnifies(spec: &Spec, id: ExprId) -> bool {
     let is_measure = |id: ExprId| {
         matches!(spec.nodes[id.index()], Expr::Window { .. }) && spec.value_type(id) == ValueType::Float
@@ -30,7 +31,7 @@ fn magnifies(spec: &Spec, id: ExprId) -> bool {
     spec.nodes[id.index()].operands().any(|operand| is_measure(operand) || magnifies(spec, operand))
 }
 
-/// A specification with a property for each node that is no truth.
+/// A specification with a property for each node that is not boolean.
 fn with_terms(spec: &Spec, model: TimeModel, slice: Option<SliceId>) -> (Spec, Vec<(u32, ExprId)>) {
     let mut spec = spec.clone();
     let ids = (0..spec.nodes.len() as u32).map(ExprId);
@@ -74,7 +75,7 @@ fn values(spec: &Spec, case: &Case) -> Found {
     found
 }
 
-/// The value that the definitions give; none while it is unknown.
+/// The value by the definitions; none while unknown.
 fn known(datum: &Datum) -> Option<Value> {
     match datum.see() {
         Seen::Value(value) => Some(value),
@@ -82,7 +83,7 @@ fn known(datum: &Datum) -> Option<Value> {
     }
 }
 
-/// Whether a term changes as time passes, so that its value holds only where it was noted.
+/// Whether a term changes with time, so that its value is valid only where it was recorded.
 fn moves(spec: &Spec, id: ExprId) -> bool {
     match &spec.nodes[id.index()] {
         Expr::Age(_) => true,
@@ -112,7 +113,7 @@ fn agree(case: &Case, model: TimeModel) -> Result<(), TestCaseError> {
         for (sample, datum) in timeline.samples.iter().zip(column.iter()) {
             let here = match sample.event {
                 Some(event) => its.iter().rfind(|value| value.0 == Some(event as u64)),
-                // On a span the last value counts.
+                // On an interval the last recorded value counts.
                 None if moves(&case.spec, id) => continue,
                 None => its.iter().rfind(|value| value.1 <= sample.from + i128::from(sample.is_span())),
             };
@@ -125,7 +126,7 @@ fn agree(case: &Case, model: TimeModel) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The same of terms that are divided by the integer `i2` in messages on the first two topics.
+/// The same for terms with the integer `i2` of messages on the first two topics as parameter.
 fn agree_by_key(case: &Case, model: TimeModel) -> Result<(), TestCaseError> {
     let path = Path::keys(["i2"]);
     let fields = [0, 1].map(|topic| (TopicId(topic), path.clone())).to_vec();

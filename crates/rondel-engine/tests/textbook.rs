@@ -10,7 +10,7 @@ use rondel_event::Comparison;
 use rondel_spec::Aggregate::{Count, Max, Mean, Min, Rate, Sum};
 use rondel_spec::{Expr, ExprId, TimeModel};
 
-/// What is checked, the formula, the trace, the time that is reached at its end, and the verdicts.
+/// Subject, formula, trace, time at the end, and verdicts.
 type Case = (&'static str, fn(&Build) -> ExprId, &'static str, &'static str, &'static str);
 
 fn check(model: TimeModel, cases: &[Case]) {
@@ -28,7 +28,7 @@ fn check(model: TimeModel, cases: &[Case]) {
 }
 
 #[test]
-fn the_past_in_points() {
+fn past_in_points() {
     check(
         TimeModel::Points,
         &[
@@ -101,7 +101,7 @@ fn the_past_in_points() {
 }
 
 #[test]
-fn the_past_in_dense_time() {
+fn past_in_dense_time() {
     check(
         TimeModel::Dense,
         &[
@@ -191,7 +191,7 @@ fn the_past_in_dense_time() {
             ),
             ("previously of an instant is nothing", |b| b.previously(b.on(0)), "0:a 3:b", "9", "0 F"),
             (
-                "previously, equal times: the moment before",
+                "previously, equal times: the time point before",
                 |b| b.previously(b.on(0)),
                 "0:c 3:a 3:b 3:b",
                 "9",
@@ -232,7 +232,7 @@ fn the_past_in_dense_time() {
 }
 
 #[test]
-fn the_future_in_steps() {
+fn future_in_steps() {
     check(
         TimeModel::Steps,
         &[
@@ -261,7 +261,7 @@ fn the_future_in_steps() {
 }
 
 #[test]
-fn the_future_in_points() {
+fn future_in_points() {
     check(
         TimeModel::Points,
         &[
@@ -310,7 +310,7 @@ fn the_future_in_points() {
 }
 
 #[test]
-fn the_future_in_dense_time() {
+fn future_in_dense_time() {
     check(
         TimeModel::Dense,
         &[

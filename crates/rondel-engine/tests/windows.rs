@@ -1,4 +1,4 @@
-//! Windows, ages, latencies and jitters say what the definitions say, in every model of time.
+//! Windows, ages, latencies and jitters agree with the definitions, in every time model.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -56,7 +56,7 @@ fn trace() -> impl Strategy<Value = Vec<Timed>> {
     })
 }
 
-/// Fields of topic 0, what is measured of them, and comparisons of that with constants.
+/// Fields of topic 0, measurements of them, and comparisons of these with constants.
 fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Expr>) {
     let field = |name, value_type| Expr::Field { topic: TopicId(0), path: Path::keys([name]), value_type };
     let mut nodes =
@@ -98,7 +98,7 @@ fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Exp
         nodes.push(expr.clone());
         let mut probe = Spec { nodes: nodes.clone(), ..Spec::default() };
         let constants = match probe.value_type(id) {
-            // No measurement is next to 0.3217, so that rounding does not matter.
+            // No measurement is close to 0.3217, so that rounding does not matter.
             ValueType::Float => [-0.5, 0.0, 0.3217, 1e9, f64::INFINITY].map(Value::Float).to_vec(),
             ValueType::Int => [-1, 0, 2, i64::MAX, i64::MIN].map(Value::Int).to_vec(),
             _ => [-1, 0, 1, 2, 7].map(Value::Duration).to_vec(),
@@ -120,7 +120,7 @@ fn measurements(model: TimeModel, over: u64, all_topics: bool) -> (Spec, Vec<Exp
     (spec, expressions)
 }
 
-/// What the fields of topic 0 that come first are at every event, and constants likewise.
+/// Values of the leading nodes, fields of topic 0 and constants, at every event.
 fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
     let column = |node: &Expr| {
         let mut held = match node {
@@ -146,7 +146,7 @@ fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
     nodes.iter().map(column).collect()
 }
 
-/// What a measurement is at a time, after so many events.
+/// A measurement at a time, after `seen` events.
 fn measure(
     expr: &Expr,
     model: TimeModel,
@@ -285,7 +285,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn say_what_the_definitions_say(
+    fn measurements_agree_with_definition(
         trace in trace(),
         cuts in cuts(),
         over in prop_oneof![1..12_u64, Just(100), Just(u64::MAX)],
@@ -301,7 +301,7 @@ proptest! {
         let mut monitor = Monitor::new(program.clone());
         monitor.report_every(true);
         let mut block = Block::new(program.layout());
-        // What is reported, with the number of the event where it is at one.
+        // Reports, with the number of the event at which they were emitted, if any.
         let mut reports = Vec::new();
         let mut rest = &trace[..];
         for &len in cuts.iter().cycle() {
@@ -319,7 +319,7 @@ proptest! {
         }
         let end = trace.last().unwrap().time + 30;
         reports.extend_from_slice(monitor.advance(Timestamp::from_nanos(end)));
-        // What time alone does not bring is not waited for.
+        // No deadline remains except for changes by time alone after the end.
         let next = monitor.next_deadline().map(Timestamp::as_nanos);
         prop_assert!(next.is_none_or(|next| model == TimeModel::Dense && next > end), "{:?} at {}", next, end);
 
@@ -349,7 +349,7 @@ proptest! {
                 let expected = if exact {
                     expected(&spec, property, measure(expr, model, &trace, &fields, seen, now))
                 } else {
-                    // Just after: in half nanoseconds all of it is whole.
+                    // Just after: an integer number of half nanoseconds.
                     let Some(Value::Duration(age)) = measure(expr, model, &trace, &fields, seen, now) else {
                         prop_assert_eq!(found, Verdict::Inconclusive);
                         continue;

@@ -1,4 +1,4 @@
-//! Machines and chains as they are written: what their properties ask.
+//! Machines and chains as text: verdicts of their properties.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -16,8 +16,8 @@ use self::definition::{Content, Event, Timed, write_timed};
 
 const TOPICS: &str = "topic go topic back topic up topic down let high = not on(down) since on(up)";
 
-/// What is reported of the first property when messages come on these topics, `g`o, `b`ack, `u`p and
-/// `d`own, at these tenths of a second, and time goes on until the last number.
+/// Reports of the first property for messages on `g`o, `b`ack, `u`p and `d`own at these tenths of a second,
+/// with time advancing to the last number.
 fn run(machine: &str, events: &[(char, i64)], until: i64) -> Vec<(bool, i64)> {
     let text = format!("{TOPICS} {machine}");
     let outcome = parse(&text);
@@ -52,25 +52,25 @@ fn run(machine: &str, events: &[(char, i64)], until: i64) -> Vec<(bool, i64)> {
 }
 
 #[test]
-fn an_error_counts_when_it_has_lasted() {
+fn error_counts_after_its_duration() {
     let machine =
         "machine m { initial a a -> b when on(go) b -> a when on(back) error b while high for 3 s }";
     let fine = (true, 0);
     assert_eq!(run(machine, &[('g', 0), ('u', 0)], 100), [fine, (false, 30)]);
-    // Before the trace nothing was in error: at two seconds it has not been so for three.
+    // Before the trace there was no error: at two seconds it has not lasted for three.
     assert_eq!(run(machine, &[('g', 0), ('u', 0)], 20), [fine]);
     assert_eq!(run(machine, &[('g', 0), ('u', 20)], 100), [fine, (false, 50)]);
     assert_eq!(run(machine, &[('u', 0), ('g', 10)], 100), [fine, (false, 40)]);
-    // What is interrupted begins anew.
+    // An interrupted duration starts from zero.
     assert_eq!(run(machine, &[('g', 0), ('u', 0), ('b', 20), ('g', 25)], 100), [fine, (false, 55)]);
     assert_eq!(run(machine, &[('g', 0), ('u', 0), ('d', 29), ('u', 31)], 60), [fine]);
-    // It is no error any more once it is over.
+    // It is no error any longer once it is over.
     let over = run(machine, &[('g', 0), ('u', 0), ('b', 40)], 100);
     assert_eq!(over, [fine, (false, 30), (true, 40)]);
 }
 
 #[test]
-fn an_error_may_need_no_condition_and_no_time() {
+fn error_without_condition_and_duration() {
     let fine = (true, 0);
     let machine =
         "machine m { initial a a -> b when on(go) b -> a when on(back) error a for 1 s error b while high }";
@@ -85,7 +85,7 @@ fn an_error_may_need_no_condition_and_no_time() {
 }
 
 #[test]
-fn two_transitions_at_once_are_an_error_for_good() {
+fn ambiguity_is_permanent_error() {
     let machine =
         "machine m { initial a a -> b when on(go) a -> a when on(back) a -> b when high b -> a when on(go) }";
     let fine = (true, 0);
@@ -96,7 +96,7 @@ fn two_transitions_at_once_are_an_error_for_good() {
     );
 }
 
-/// What the definition says of every message on `go`: messages are a topic, tenths of a second, a stamp.
+/// Verdicts by definition for every message on `go`. Messages are topic, tenths of a second and stamp.
 fn chained(chain: &str, events: &[(char, i64, i64)]) -> Vec<Verdict> {
     let spec = parse(&format!("{TOPICS} property _used = high {chain}")).spec.unwrap();
     let trace: Vec<_> = events
@@ -121,7 +121,7 @@ fn chained(chain: &str, events: &[(char, i64, i64)]) -> Vec<Verdict> {
 }
 
 #[test]
-fn a_chain_is_gone_through_in_order_and_in_time() {
+fn chain_requires_order_and_deadline() {
     use Verdict::{Satisfied, Violated};
     let all = |events: &[_]| chained("chain go -> back -> up by t within 1 s", events);
     assert_eq!(all(&[('g', 0, 1), ('b', 5, 1), ('u', 10, 1)]), [Satisfied]);
@@ -141,7 +141,7 @@ fn a_chain_is_gone_through_in_order_and_in_time() {
 }
 
 #[test]
-fn a_trace_must_end_in_a_final_state() {
+fn trace_must_end_in_final_state() {
     let machine = "machine m { initial a a -> b when on(go) b -> a when on(back) final a }";
     let spec = parse(&format!("{TOPICS} {machine}")).spec.unwrap();
     let program = Arc::new(Program::compile(&spec).unwrap());
@@ -155,7 +155,7 @@ fn a_trace_must_end_in_a_final_state() {
     }
 }
 
-/// The keys whose instances are left open, in random traces over many keys.
+/// Parameters of the instances that are open at the end, in random traces with many values.
 fn left_open(until: &str, seed: u64) {
     use Verdict::Inconclusive;
     let text = format!(
@@ -215,7 +215,7 @@ fn left_open(until: &str, seed: u64) {
 }
 
 #[test]
-fn every_instance_must_end_in_a_final_state() {
+fn every_instance_must_end_in_final_state() {
     for seed in 1..8 {
         left_open("", seed);
         left_open(" until on(up)", seed);
@@ -223,7 +223,7 @@ fn every_instance_must_end_in_a_final_state() {
 }
 
 #[test]
-fn what_was_ambiguous_is_named() {
+fn ambiguous_transitions_are_named() {
     let machine = "machine m { initial a a -> b when on(go) a -> c when on(go) and high final b, c }";
     let spec = parse(&format!("{TOPICS} {machine}")).spec.unwrap();
     let program = Arc::new(Program::compile(&spec).unwrap());
@@ -242,8 +242,8 @@ fn what_was_ambiguous_is_named() {
     );
 }
 
-/// What is reported of a property divided by key, with the trace ended: the key, the verdict, when, and about when,
-/// in tenths of a second. Messages are a topic, tenths of a second, a key.
+/// Reports on a property with parameters up to the end of the trace: parameter, verdict, time, and the time
+/// that it refers to, in tenths of a second. Messages are topic, tenths of a second and parameter.
 fn divided(text: &str, events: &[(char, i64, i64)], until: i64) -> Vec<(Value, Verdict, i64, i64)> {
     let outcome = parse(text);
     let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", text, false)));
@@ -256,7 +256,7 @@ fn divided(text: &str, events: &[(char, i64, i64)], until: i64) -> Vec<(Value, V
     let field: &'static str = if field == "t" { "t" } else { "id" };
     let program = Arc::new(Program::compile(&spec).unwrap());
     let tenths = |n: i64| n * 100_000_000;
-    let mut told: Option<Vec<_>> = None;
+    let mut emitted: Option<Vec<_>> = None;
     for cut in [1, 2, 64] {
         let mut monitor = Monitor::new(program.clone());
         let mut block = Block::new(program.layout());
@@ -286,10 +286,13 @@ fn divided(text: &str, events: &[(char, i64, i64)], until: i64) -> Vec<(Value, V
         take(&monitor, &mut all);
         monitor.end();
         take(&monitor, &mut all);
-        assert!(told.as_ref().is_none_or(|told| *told == all), "cut {cut}: {all:?}, not {told:?}");
-        told = Some(all);
+        assert!(
+            emitted.as_ref().is_none_or(|emitted| *emitted == all),
+            "cut {cut}: {all:?}, not {emitted:?}"
+        );
+        emitted = Some(all);
     }
-    told.unwrap()
+    emitted.unwrap()
 }
 
 #[test]
@@ -298,23 +301,23 @@ fn every_request_is_answered_in_time() {
     let text = "topic request topic other topic reply \
         property answered for each id in (request.id, reply.id) = on(request) -> eventually[0, 5 s] on(reply)";
     let events = [('g', 0, 1), ('g', 10, 2), ('u', 50, 1), ('g', 100, 3)];
-    let told = divided(text, &events, 120);
+    let emitted = divided(text, &events, 120);
     let of = |k: &str| {
-        let of_key = told.iter().filter(|said| said.0 == Value::String(k.into()));
+        let of_key = emitted.iter().filter(|judged| judged.0 == Value::String(k.into()));
         of_key.map(|(_, verdict, time, about)| (*verdict, *time, *about)).collect::<Vec<_>>()
     };
-    // The time after the request is fine at once. An answer exactly at the end still counts.
+    // The time after the request is satisfied at once. An answer exactly at the end still counts.
     assert_eq!(of("1"), [(Satisfied, 0, 0), (Satisfied, 50, 0)]);
     assert!(of("2").contains(&(Violated, 60, 10)), "{:?}", of("2"));
     assert!(of("3").contains(&(Inconclusive, 120, 100)), "{:?}", of("3"));
 }
 
 #[test]
-fn what_does_not_come_through_a_chain_is_known_just_after_its_time() {
+fn missing_output_is_known_just_after_deadline() {
     use Verdict::Violated;
     let text = format!("{TOPICS} chain go -> back -> up by t within 1 s");
     let stamps = [('g', 0, 1), ('g', 1, 2), ('b', 2, 2), ('b', 3, 1), ('u', 4, 2), ('u', 12, 1)];
-    let told = divided(&text, &stamps, 100);
-    let late: Vec<_> = told.iter().filter(|said| said.1 == Violated).collect();
+    let emitted = divided(&text, &stamps, 100);
+    let late: Vec<_> = emitted.iter().filter(|judged| judged.1 == Violated).collect();
     assert_eq!(late, [&(Value::Time(1), Violated, 10, 0)]);
 }

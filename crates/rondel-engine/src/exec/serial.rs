@@ -34,7 +34,7 @@ use crate::ops::words;
 use crate::relation::state::RelationState;
 
 pub(crate) use saved::SavedSerial;
-pub(crate) use transfer::Transfer;
+pub(crate) use transfer::StateTransfer;
 
 /// State of a section after the time points so far, and its registers.
 #[derive(Clone, Debug)]

@@ -147,7 +147,7 @@ impl Division<'_> {
 /// Boolean columns that are present when a topic event (such as a missed deadline) concerns a single instance.
 fn instance_event_slots(topic: TopicId, binding: &mut Binding) -> Vec<Slot> {
     let of_instances = TopicEvent::ALL.into_iter().filter(|event| event.has_key());
-    with_instances
+    of_instances
         .map(|event| binding.slot(&FieldRead { topic, path: event.path(), read: Read::Presence }))
         .collect()
 }

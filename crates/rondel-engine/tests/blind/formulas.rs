@@ -2,7 +2,7 @@
 
 use crate::Numbers;
 
-/// The words of a time model: bounds, and what is not defined in it.
+/// Syntax of a time model: bounds, and undefined operators.
 #[derive(Clone, Copy, PartialEq)]
 enum Model {
     Steps,
@@ -61,7 +61,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A machine; of most of them some messages tell where they are, whatever was before.
+    /// A machine. Most have messages that determine the state, whatever it was before.
     fn machine(&mut self, i: i64, attribute: &str) -> String {
         let is_dense = self.model == Model::Dense;
         let body = match self.numbers.below(if is_dense { 4 } else { 1 }) {
@@ -127,7 +127,7 @@ impl Writer<'_> {
                 let b = self.past(depth - 1);
                 format!("(({a}) since{bounds} ({b}))")
             }
-            // In dense time it also looks at events of the same time, whatever their topic.
+            // In dense time it also depends on events of the same time on other topics.
             5 if self.model != Model::Dense => format!("previously ({a})"),
             6 => format!("not ({a})"),
             7 => {

@@ -1,4 +1,4 @@
-//! Random messages, and what of them a monitor does not see.
+//! Random messages, of which a monitor misses some.
 
 use std::ops::Range;
 
@@ -18,9 +18,9 @@ pub(crate) struct Message {
     k: Option<i64>,
 }
 
-/// What a monitor is told.
+/// A notice to a monitor about missed messages.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum Notice {
     Miss(Vec<TopicId>, i64, SeenAgain, Option<i64>),
     See(Vec<TopicId>, SeenAgain),
 }
@@ -28,10 +28,10 @@ pub(crate) enum Told {
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Message { message: Message, number: usize, time: i64, is_forgotten: bool },
-    Told(Told),
+    Notice(Notice),
 }
 
-/// Messages in the order of their times.
+/// Messages in order of their times.
 pub(crate) fn messages(numbers: &mut Numbers, topics: usize) -> Vec<Message> {
     let mut time = 0;
     let count = 20 + numbers.below(100);
@@ -51,13 +51,14 @@ pub(crate) fn messages(numbers: &mut Numbers, topics: usize) -> Vec<Message> {
     (0..count).map(one).collect()
 }
 
-/// What a monitor sees of messages, and is told; and between which steps something was hidden that it was not told of.
+/// The steps of a monitor that misses messages, and the ranges of steps between a missed message and its
+/// notice.
 pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (Vec<Step>, Vec<Range<usize>>) {
     let mut steps: Vec<Step> = Vec::new();
     let mut hidden: Vec<Range<usize>> = Vec::new();
-    // What is told later: when, what was hidden since which step, and the message that comes late.
+    // Later notices: when, the first step with a missed message, and the message that arrives late.
     let mut late: Vec<(usize, usize, usize, bool)> = Vec::new();
-    // Of each topic the time of the last message that was seen, and since which step some were lost.
+    // Per topic, time of the last received message, and the step since which messages were lost.
     let mut last = vec![(i64::MIN / 4, None::<usize>); topics];
     let mut outage: Option<(usize, Vec<usize>)> = None;
     let rate = numbers.pick(&[6, 20, 60]);
@@ -66,7 +67,7 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
             if when > number {
                 return true;
             }
-            // Between two messages: an event of one time with another is a time point of its own, whatever its topic.
+            // Between two messages: events of the same time are time points of their own, on any topic.
             let before = all[number - 1].time;
             let is_forgotten = is_forgotten && message.time - before > 1;
             let now = if is_forgotten { before + (message.time - before) / 2 } else { message.time };
@@ -74,27 +75,27 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
             let (topic, stamp) = (TopicId(all[of].topic as u32), all[of].time);
             let until = if is_forgotten { SeenAgain::After(at(now)) } else { SeenAgain::Now(at(stamp)) };
             hidden.push(since..steps.len());
-            steps.push(Step::Told(Told::Miss(vec![topic], stamp, until, Some(now))));
+            steps.push(Step::Notice(Notice::Miss(vec![topic], stamp, until, Some(now))));
             if is_forgotten {
                 steps.push(Step::Message { message: all[of], number: usize::MAX, time: now, is_forgotten });
             }
             false
         });
-        // An outage ends, and begins.
+        // An outage ends, and another begins.
         if let Some((_, of)) = outage.clone().filter(|(ends, _)| *ends <= number) {
             let of = of.iter().map(|topic| TopicId(*topic as u32)).collect();
             let seen = Timestamp::from_nanos(message.time);
             let missed = Timestamp::from_nanos(message.time + numbers.below(8) * MS);
             let again =
                 if numbers.one_in(2) { SeenAgain::Now(seen) } else { SeenAgain::Since { seen, missed } };
-            steps.push(Step::Told(Told::See(of, again)));
+            steps.push(Step::Notice(Notice::See(of, again)));
             outage = None;
         }
         if outage.is_none() && numbers.one_in(5 * rate) {
             let of: Vec<usize> = (0..topics).filter(|_| numbers.one_in(2)).collect();
-            let told = of.iter().map(|topic| TopicId(*topic as u32)).collect();
+            let missed = of.iter().map(|topic| TopicId(*topic as u32)).collect();
             let now = Some(message.time).filter(|_| numbers.one_in(2));
-            steps.push(Step::Told(Told::Miss(told, message.time, SeenAgain::Open, now)));
+            steps.push(Step::Notice(Notice::Miss(missed, message.time, SeenAgain::Open, now)));
             outage = Some((number + 1 + numbers.below(15) as usize, of));
         }
         if outage.as_ref().is_some_and(|(_, of)| of.contains(&message.topic)) {
@@ -118,7 +119,7 @@ pub(crate) fn blind(numbers: &mut Numbers, all: &[Message], topics: usize) -> (V
             hidden.push(since..steps.len());
             let now = Timestamp::from_nanos(message.time);
             let until = if numbers.one_in(2) { SeenAgain::Now(now) } else { SeenAgain::At(now) };
-            steps.push(Step::Told(Told::Miss(vec![TopicId(message.topic as u32)], seen, until, None)));
+            steps.push(Step::Notice(Notice::Miss(vec![TopicId(message.topic as u32)], seen, until, None)));
         }
         last[message.topic] = (message.time, None);
         steps.push(Step::Message { message: *message, number, time: message.time, is_forgotten: false });

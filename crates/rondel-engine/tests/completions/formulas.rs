@@ -10,13 +10,13 @@ pub(crate) enum Model {
     Points,
 }
 
-/// An operator whose formulas are tested.
+/// An operator under test.
 pub(crate) struct Operator {
     pub(crate) model: Model,
     pub(crate) name: &'static str,
-    /// How many certain verdicts in a thousand may be inconclusive for more than one time unit, or one message in steps
-    /// and points, after all completions agree: where the monitor learns of the span before it evaluates what follows, and
-    /// where it learns of it afterwards.
+    /// Limits of late verdicts, per thousand certain ones: those inconclusive for more than one time unit
+    /// (one message in steps and points) after all completions agree. First with the notice before the later
+    /// messages, then with the notice after them.
     pub(crate) late: [u64; 2],
 }
 
@@ -32,12 +32,13 @@ const fn points(name: &'static str, late: [u64; 2]) -> Operator {
     Operator { model: Model::Points, name, late }
 }
 
-/// The operators that are tested.
+/// The operators under test.
 ///
-/// The verdicts that are later than the completions: Kleene's logic does not know that two parts of a formula depend on
-/// the same value (`once-age` of a topic that never came), nor that messages have gaps in between (`hold`, `steady`,
-/// `since` over `on(a)`). Other windows than counts wait for their whole length. A machine waits for a message that leads
-/// from every state into one. A monitor that learns of a span afterwards has forgotten what was before.
+/// Reasons for verdicts that are later than the completions: three-valued logic ignores that two subformulas
+/// depend on the same value (`once-age` of a topic without messages), and that messages have gaps (`hold`,
+/// `steady`, `since` over `on(a)`). Windows other than counts wait for their whole length. A machine waits
+/// for a message that leads from every state into one. A monitor with a late notice no longer has the state
+/// before the span.
 pub(crate) const OPERATORS: &[Operator] = &[
     dense("age", [0, 30]),
     dense("once-age", [50, 540]),
@@ -255,7 +256,7 @@ impl Writer<'_> {
         let states = ["u", "v", "w"];
         let mut text = format!("@time({}) machine p {{ initial u; state u, v, w;", self.model());
         for place in 0..2 + self.numbers.below(3) {
-            // The error can be reached.
+            // The error state is reachable.
             let (from, to) = match place {
                 0 => ("u", self.numbers.pick(&["v", "w"])),
                 _ => (self.numbers.pick(&states), self.numbers.pick(&states)),

@@ -15,7 +15,7 @@ pub fn unary(op: UnaryOp, x: Value) -> Option<Value> {
     }
 }
 
-/// Any whole number of the type, if it fits.
+/// A value of an integral type; none if it does not fit.
 pub fn whole(value_type: ValueType, x: i128) -> Option<Value> {
     let x = i64::try_from(x).ok()?;
     Some(match value_type {
@@ -39,7 +39,7 @@ pub fn binary(op: BinaryOp, x: Value, y: Value) -> Option<Value> {
         (Duration(_), _) | (_, Duration(_)) => ValueType::Duration,
         other => panic!("no arithmetic on {other:?}"),
     };
-    // In a wider type nothing overflows.
+    // Nothing overflows in a wider type.
     let (x, y) = match (x, y) {
         (Int(x) | Time(x) | Duration(x), Int(y) | Time(y) | Duration(y)) => (i128::from(x), i128::from(y)),
         other => panic!("no arithmetic on {other:?}"),

@@ -1,4 +1,4 @@
-//! Specifications and traces by hand: `b.once(0, 5, b.on(0))` over `"0:a 5:b{p x=3}"`.
+//! Specifications and traces written by hand: `b.once(0, 5, b.on(0))` over `"0:a 5:b{p x=3}"`.
 
 use std::cell::RefCell;
 
@@ -8,13 +8,13 @@ use rondel_spec::{Aggregate, Bounds, Expr, ExprId, Property, Spec, TimeModel};
 use super::outcome::{Spot, at_events, changes};
 use super::{Content, Event, Timed, spec};
 
-/// The nodes of a specification that is being made.
+/// Builder of the nodes of a specification.
 #[derive(Default)]
 pub struct Build {
     pub nodes: RefCell<Vec<Expr>>,
 }
 
-/// Without an upper bound.
+/// No upper bound.
 pub const EVER: u64 = u64::MAX;
 
 fn bounds(lower: u64, upper: u64) -> Bounds {
@@ -135,7 +135,7 @@ impl Build {
         self.add(Expr::Jitter(TopicId(topic)))
     }
 
-    /// Over the samples of topic a.
+    /// An aggregate over the messages of topic a.
     pub fn window(&self, aggregate: Aggregate, over: u64, operand: Option<ExprId>) -> ExprId {
         self.add(Expr::Window { aggregate, over, operand, topics: vec![TopicId(0)] })
     }
@@ -147,8 +147,8 @@ impl Build {
     }
 }
 
-/// Messages as `time:topic{fields}` or `time<arrival:topic{fields}`, with a space between; a field is `p`,
-/// `!p`, `x=3`, `x=word` or `x=null`, and between fields is a comma. A unit follows a time: `3y`, `2s`.
+/// Parses messages: `time:topic{fields}` or `time<arrival:topic{fields}`, separated by spaces. A field is
+/// `p`, `!p`, `x=3`, `x=word` or `x=null`; fields are separated by commas. Times may have a unit: `3y`, `2s`.
 pub fn trace(text: &str) -> Vec<Timed> {
     text.split_whitespace().map(message).collect()
 }

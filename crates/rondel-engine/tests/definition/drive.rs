@@ -1,4 +1,4 @@
-//! Gives a trace to the engine, and reads what it says as the definitions say it.
+//! Feeds a trace to the engine, and converts its reports to the form of the definitions.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::outcome::{Spot, outcomes};
 use super::timed::{Case, Ride};
 use super::{Timed, write_timed};
 
-/// A report, and when it was given.
+/// A report, and the input that caused it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given {
+pub struct Emitted {
     pub report: Report,
-    /// The event that it was given at.
+    /// The event at which it was emitted.
     pub event: Option<usize>,
-    /// The time that had been reached.
+    /// The time up to which the monitor had advanced.
     pub known: i64,
 }
 
@@ -33,57 +33,57 @@ pub fn config(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Every undivided property, at every moment and between.
+/// Compares every property without parameters, at and between all time points.
 pub fn agree(case: &Case) -> Result<(), TestCaseError> {
     let Case { spec, trace, now, ride } = case;
-    let given = drive(spec, trace, *now, ride);
+    let emitted = drive(spec, trace, *now, ride);
     for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
-        let found = signal(&given, p, trace, *now);
+        let found = signal(&emitted, p, trace, *now);
         prop_assert_eq!(found, expected(spots), "{:?}", spec.properties[p].formula);
     }
     Ok(())
 }
 
-/// The times that the engine measures reach from here to there: what is beyond counts as at the end.
+/// Limit of the times that the engine computes with; later ones are clamped to it.
 pub const FARTHEST: i64 = i64::MAX / 2 - 1;
 
-/// As [`agree`], for times that may be beyond what the engine measures: it counts them, and says what the definitions
-/// say of the trace in which they are at its ends.
+/// As [`agree`], for times beyond the limit of the engine: it counts them, and agrees with the definitions
+/// over the clamped trace.
 pub fn agree_at_the_ends(case: &Case) -> Result<(), TestCaseError> {
     let Case { spec, trace, now, ride } = case;
     let within = |time: i64| time.clamp(-FARTHEST, FARTHEST);
-    // What a latency is, the message says by itself.
+    // A latency is a difference, unaffected by clamping.
     let arrival = |timed: &Timed| {
         timed.arrival.map(|arrival| within(timed.time).saturating_add(arrival.saturating_sub(timed.time)))
     };
     let moved = |timed: &Timed| Timed { time: within(timed.time), arrival: arrival(timed), ..timed.clone() };
     let moved: Vec<Timed> = trace.iter().map(moved).collect();
-    let mut given = drive(spec, trace, *now, ride);
-    for Given { report, .. } in &mut given {
+    let mut emitted = drive(spec, trace, *now, ride);
+    for Emitted { report, .. } in &mut emitted {
         report.time = Timestamp::from_nanos(within(report.time.as_nanos()));
     }
     for (p, spots) in outcomes(spec, &moved, within(*now)).iter().enumerate() {
-        let found = signal(&given, p, &moved, within(*now));
+        let found = signal(&emitted, p, &moved, within(*now));
         prop_assert_eq!(found, expected(spots), "{:?}", spec.properties[p].formula);
     }
     Ok(())
 }
 
-/// All reports, in order. Every verdict at every event is among them.
-pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Given> {
+/// All reports in order, with a verdict at every event.
+pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Emitted> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(true);
-    let mut given = Vec::new();
+    let mut emitted = Vec::new();
     let mut done = 0;
     let mut take = |reports: &[Report], first: usize, known: i64| {
-        let given_at = |report: &Report| Given {
+        let given_at = |report: &Report| Emitted {
             report: *report,
             event: report.row.map(|row| first + usize::from(row)),
             known,
         };
-        given.extend(reports.iter().map(given_at));
+        emitted.extend(reports.iter().map(given_at));
     };
     for (&len, advance) in ride.cuts.iter().cycle().zip(ride.advances.iter().cycle()) {
         if done == trace.len() {
@@ -102,7 +102,7 @@ pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Given> 
         take(monitor.step(&block), done, events[events.len() - 1].time);
         done += events.len();
         if advance % 2 == 0 {
-            // Nothing depends on a snapshot in between.
+            // A snapshot in between makes no difference.
             monitor = Monitor::restore(program.clone(), &monitor.snapshot()).unwrap();
             monitor.report_every(true);
         }
@@ -111,10 +111,10 @@ pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Given> 
         take(monitor.advance(Timestamp::from_nanos(now)), done, now);
     }
     take(monitor.end(), done, now);
-    given
+    emitted
 }
 
-/// Times to which time passes from one event to the next: none, to the next itself, or in parts.
+/// Times to advance to between two events: none, the later one, or parts of the interval.
 fn between(from: i64, to: i64, how: u8) -> Vec<i64> {
     let part = |n: i128| (i128::from(from) + (i128::from(to) - i128::from(from)) * n / 4) as i64;
     match how {
@@ -130,14 +130,14 @@ fn between(from: i64, to: i64, how: u8) -> Vec<i64> {
 /// The verdict at every event, and all changes.
 type Signal = (Vec<Verdict>, Vec<(i64, Verdict)>);
 
-/// What is said about moments as they come: the verdict at every event, and in between each change.
-/// What is said of a span without duration counts for nothing.
-pub fn signal(given: &[Given], property: usize, trace: &[Timed], now: i64) -> Signal {
+/// Reports on past formulas: the verdict at every event, and each change in between. Verdicts on empty
+/// intervals are ignored.
+pub fn signal(emitted: &[Emitted], property: usize, trace: &[Timed], now: i64) -> Signal {
     let mut at_events = Vec::new();
     let mut changes: Vec<(i64, Verdict)> = Vec::new();
     let of_property =
-        given.iter().filter(|g| g.report.property as usize == property && g.report.about.is_none());
-    for Given { report, event, .. } in of_property {
+        emitted.iter().filter(|g| g.report.property as usize == property && g.report.about.is_none());
+    for Emitted { report, event, .. } in of_property {
         let after = match *event {
             None => false,
             Some(i) if i == at_events.len() => {
@@ -160,17 +160,18 @@ pub fn signal(given: &[Given], property: usize, trace: &[Timed], now: i64) -> Si
     (at_events, changes)
 }
 
-/// Every property at every event, also where it is known only later. What is open at the end is inconclusive.
+/// Compares every property at every event, including verdicts that are decided later. Verdicts undecided at
+/// the end are inconclusive.
 pub fn agree_in_time(case: &Case) -> Result<(), TestCaseError> {
     let Case { spec, trace, now, ride } = case;
-    let given = drive(spec, trace, *now, ride);
-    // Verdicts about two events of one time may be given in any order.
+    let emitted = drive(spec, trace, *now, ride);
+    // Verdicts on two events of the same time have no defined order.
     let sorted = |mut all: Vec<(i64, &'static str)>| {
         all.sort_unstable();
         all
     };
     for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
-        let of_property = given.iter().map(|given| &given.report).filter(|r| r.property as usize == p);
+        let of_property = emitted.iter().map(|emitted| &emitted.report).filter(|r| r.property as usize == p);
         let about = |r: &Report| (r.about.unwrap_or(r.time).as_nanos(), r.verdict.as_str());
         let at_events = spots.iter().filter(|spot| spot.event.is_some());
         let known = |spot: &Spot| (spot.time, spot.verdict.unwrap_or(Verdict::Inconclusive).as_str());
@@ -181,7 +182,7 @@ pub fn agree_in_time(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Its [`signal`] from the definitions; what is open ends it.
+/// The [`signal`] of the definitions; undecided verdicts end it.
 pub fn expected(spots: &[Spot]) -> Signal {
     let known = |spot: &Spot| spot.verdict.unwrap_or(Verdict::Inconclusive);
     let at_events = spots.iter().filter(|spot| spot.event.is_some()).map(known).collect();

@@ -1,4 +1,4 @@
-//! Every node at every sample, from its definition.
+//! Evaluates every node at every sample by its definition.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -15,20 +15,21 @@ use super::{Content, Event, decode, linear, measure, operators};
 
 pub type Column = Rc<Vec<Datum>>;
 
-/// The nodes of a specification over one timeline.
+/// Nodes of a specification over a timeline.
 #[derive(Clone)]
 pub struct Evaluator<'a> {
     pub spec: &'a Spec,
     pub timeline: &'a Timeline<'a>,
-    /// The keys of the instance, and the event from which on it exists. Before, there is only the template, of
-    /// which no key is known.
+    /// Parameters of the instance, and its first event. Before that event there is only the template, without
+    /// parameters.
     pub keys: &'a [Value],
     pub begin: usize,
-    /// Whether conditions on the keys alone are known even before: not in machines, nor in formulas with quantifiers.
+    /// Whether conditions on parameters alone are known before the first event: not in machines and
+    /// quantified formulas.
     pub knows_keys: bool,
-    /// Whether numbers run straight between messages.
+    /// Whether numbers are interpolated linearly.
     pub linear: bool,
-    /// The data of a machine before the transition of each sample, while it is being worked out.
+    /// The data of a machine before the transition of each sample, during its evaluation.
     open: Option<(MachineId, &'a [Vec<Datum>])>,
     variables: HashMap<VariableId, Value>,
     columns: HashMap<ExprId, Column>,
@@ -51,7 +52,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The same with less of the trace, in which the data of a machine is this.
+    /// The evaluator on a prefix of the trace, with these data of a machine.
     pub fn inside<'b>(
         &self,
         timeline: &'b Timeline<'b>,
@@ -69,7 +70,7 @@ impl<'a> Evaluator<'a> {
         let mut needed = BTreeSet::from([id]);
         let mut open = vec![id];
         while let Some(id) = open.pop() {
-            // A quantifier evaluates its operand anew for every value.
+            // A quantifier evaluates its operand again for every value.
             let expr = &self.spec.nodes[id.index()];
             let operands: Vec<ExprId> = match self.spec.places.call(id) {
                 Some(call) => call.operands.clone(),
@@ -88,10 +89,10 @@ impl<'a> Evaluator<'a> {
         self.columns[&id].clone()
     }
 
-    /// What the machine did.
+    /// The run of a machine.
     pub fn run(&mut self, id: MachineId) -> Rc<Run> {
         if !self.runs.contains_key(&id) {
-            // Of a machine that has begun before its instance the guards have not known the keys.
+            // A machine that started before its instance evaluated guards without the parameters.
             let mut before = Evaluator { columns: HashMap::new(), knows_keys: false, ..self.clone() };
             let run = machine::run(&mut before, id);
             self.runs.insert(id, Rc::new(run));
@@ -99,7 +100,8 @@ impl<'a> Evaluator<'a> {
         self.runs[&id].clone()
     }
 
-    /// Whether a node is a condition on keys and constants alone: that is known also before the instance begins.
+    /// Whether a node is a condition on parameters and constants alone, which is known before the instance
+    /// begins.
     fn is_key_test(&self, id: ExprId) -> bool {
         let spec = self.spec;
         let mut open = vec![id];
@@ -165,7 +167,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The operand for every value that there is, and for one that none has.
+    /// The operand for every value that occurs, and for one that does not.
     fn quantified(
         &mut self,
         variable: VariableId,
@@ -225,7 +227,7 @@ impl<'a> Evaluator<'a> {
         result.into_iter().map(Datum::Truth).collect()
     }
 
-    /// Whether the conditions on keys in a formula are known before the instance begins.
+    /// Marks conditions on parameters in a formula as known before the instance begins.
     pub fn know_keys(&mut self, formula: ExprId) {
         let mut seen = BTreeSet::from([formula]);
         let mut open = vec![formula];
@@ -287,7 +289,7 @@ impl<'a> Evaluator<'a> {
             }),
             Expr::Unary(op, x) => self.map(*x, k, |x| unary(*op, x)),
             Expr::Binary(op, x, y) => strict(self.datum(*x, k), self.datum(*y, k), |x, y| binary(*op, x, y)),
-            Expr::Compare(..) if self.linear && linear::is_straight(self.spec, expr) => {
+            Expr::Compare(..) if self.linear && linear::is_interpolated(self.spec, expr) => {
                 Datum::Truth(linear::compare(self.spec, expr, self.timeline.trace, now))
             }
             Expr::Compare(op, x, y) if age_and_constant(self.spec, *x, *y).is_some() => {
@@ -331,7 +333,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What it was just before the most recent message.
+    /// The value just before the most recent message.
     fn prev(&self, x: ExprId, k: usize) -> Datum {
         let topics = self.spec.topics_of(x);
         if topics.is_empty() {
@@ -348,7 +350,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether a sample is so far from another as the bounds say: back, or ahead.
+    /// Whether the distance of two samples, backward or forward, is within the bounds.
     pub fn in_bounds(&self, bounds: Bounds, from: usize, to: usize, ahead: bool) -> bool {
         let (low, high) = self.interval(bounds, from, ahead);
         self.timeline.samples[to].meets(low, high)
@@ -368,7 +370,7 @@ impl<'a> Evaluator<'a> {
             Expr::And(x, y) => self.truth(*x, k).and(self.truth(*y, k)),
             Expr::Or(x, y) => self.truth(*x, k).or(self.truth(*y, k)),
             Expr::Definitely(x) => self.truth(*x, k).definitely(),
-            // Just before a time within a span is that span.
+            // Just before a time on an interval is the same interval.
             Expr::Previously(x) if self.timeline.samples[k].is_span() => self.truth(*x, k),
             Expr::Previously(x) => k.checked_sub(1).map_or(Truth::FALSE, |before| self.truth(*x, before)),
             Expr::Once(bounds, q) => self.since(*bounds, |_| Truth::TRUE, |j| self.truth(*q, j), k),
@@ -392,15 +394,15 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The second at some time in the interval, and the first at all times between that and the
-    /// sample. A time in a span leaves part of this span between, unless it is the present itself.
+    /// `q` at a time in the bounds, and `p` at all times between it and the sample. Part of an interval lies
+    /// between its times and the sample, unless the sample is the current one.
     fn between(&self, bounds: Bounds, p: &impl Fn(usize) -> Truth, k: usize, j: usize) -> Truth {
         let present = j == k && bounds.lower == 0;
         if self.timeline.samples[j].is_span() && !present { p(j) } else { Truth::TRUE }
     }
 
-    /// Whether the end of a span is as far back as the bounds say: less than the upper one, for what is true just
-    /// before is a little farther away.
+    /// Whether the end of an interval is within the bounds: strictly less than the upper one, as times just
+    /// before the end are farther away.
     fn is_past_end(&self, bounds: Bounds, k: usize, span: usize) -> bool {
         let distance = self.timeline.samples[k].at() - self.timeline.samples[span].to;
         distance >= 2 * Clock::from(bounds.lower)
@@ -420,7 +422,7 @@ impl<'a> Evaluator<'a> {
             if self.in_bounds(bounds, k, j, false) {
                 holds = holds.or(q(j).and(after).and(self.between(bounds, &p, k, j)));
             }
-            // Up to the end of a span, and `p` from there on.
+            // Up to the end of an interval, with `p` from there on.
             if j < k && self.timeline.samples[j].is_span() && self.is_past_end(bounds, k, j) {
                 holds = holds.or(q(j).and(after));
             }

@@ -1,18 +1,18 @@
-//! How much a random test really compares: one whose cases are all refused must fail.
+//! Minimum number of comparisons: a random test whose cases are all refused must fail.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use proptest::prelude::*;
 
-/// The cases of one test so far, and those in which something was compared.
+/// Number of cases of a test so far, and of those with a comparison.
 #[derive(Debug)]
 pub struct Floor {
     cases: AtomicU64,
     compared: AtomicU64,
-    /// The least part of the cases in which something is compared, in percent: far below what is usual, so that chance
-    /// alone never falls below.
+    /// Least share of cases with a comparison, in percent; far below the usual share, so that chance never
+    /// falls below.
     percent: u64,
-    /// After so many cases the part is looked at.
+    /// Number of cases from which on the share is checked.
     enough: u64,
 }
 
@@ -21,7 +21,7 @@ impl Floor {
         Floor { cases: AtomicU64::new(0), compared: AtomicU64::new(0), percent, enough }
     }
 
-    /// Notes a case in which so many properties are compared; an error where too few cases had any.
+    /// Records a case with this number of compared properties. Fails if too few cases had any.
     pub fn note(&self, properties: usize) -> Result<(), TestCaseError> {
         let cases = self.cases.fetch_add(1, Relaxed) + 1;
         let own = u64::from(properties > 0);

@@ -1,10 +1,10 @@
-//! Functions of values, by their names and their definitions in the language reference.
+//! Built-in functions by name, as defined in the language reference.
 
 use std::f64::consts::PI;
 
 use rondel_event::Value;
 
-/// A number, unless it is not finite: then the function has no value.
+/// A float; none if it is not finite.
 fn number(x: f64) -> Option<Value> {
     if x.is_nan() || x.is_infinite() { None } else { Some(Value::Float(x)) }
 }
@@ -65,8 +65,8 @@ pub fn two(name: &str, x: Value, y: Value) -> Option<Value> {
     }
 }
 
-/// The regular expressions that the random tests use: a text within the text, or one at its start or end, or any
-/// one character.
+/// Regular expressions of the random tests: a literal, anchored at the start or the end, or any one
+/// character.
 fn pattern(text: &str, pattern: &str) -> bool {
     match (pattern.strip_prefix('^'), pattern.strip_suffix('$')) {
         _ if pattern == "." => text.chars().any(|c| c != '\n'),

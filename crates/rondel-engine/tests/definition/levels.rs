@@ -1,26 +1,25 @@
-//! Robustness, from its definition: on every piece of a trace the truth of every node, and the least and the greatest
-//! that its robustness can be.
+//! Robustness by its definition: truth and robustness interval of every node on every piece of a trace.
 
 use rondel_event::{Comparison, Value, ValueType, Verdict};
 use rondel_spec::{Bounds, Expr, ExprId, Spec, TimeModel};
 
 use super::{Content, Event};
 
-/// A message, and when it comes.
+/// A message with its time.
 pub type Timed = (i64, Event);
 
-/// An instant with an event or without, or the open span that follows: where it is, and the event before.
+/// A piece of a trace: an instant with or without an event, or the open interval after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// A position, a time, or, if time is dense, a number of half nanoseconds.
+    /// A position, a time, or in dense time a number of half nanoseconds.
     pub place: i64,
     pub event: usize,
-    /// Whether the event is now.
+    /// Whether the event is at this piece.
     pub happens: bool,
     pub is_span: bool,
 }
 
-/// What a formula is: its truth, and the least and the greatest that its robustness can be.
+/// Truth and robustness interval of a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value3 {
     pub truth: Option<bool>,
@@ -68,7 +67,7 @@ pub const TRUE: Value3 = Value3 { truth: Some(true), least: f64::INFINITY, great
 pub const FALSE: Value3 =
     Value3 { truth: Some(false), least: f64::NEG_INFINITY, greatest: f64::NEG_INFINITY };
 
-/// All pieces, up to the time `end` if time is dense.
+/// All pieces; in dense time up to the time `end`.
 pub fn pieces(model: TimeModel, trace: &[Timed], end: i64) -> Vec<Piece> {
     let events = trace.iter().enumerate();
     let at_event = |place, event| Piece { place, event, happens: true, is_span: false };
@@ -91,7 +90,7 @@ pub fn pieces(model: TimeModel, trace: &[Timed], end: i64) -> Vec<Piece> {
     }
 }
 
-/// Every truth of a specification on every piece; of other nodes anything.
+/// Every truth of a specification on every piece; other nodes have arbitrary values.
 pub fn define(spec: &Spec, model: TimeModel, trace: &[Timed], pieces: &[Piece]) -> Vec<Vec<Value3>> {
     let events: Vec<Event> = trace.iter().map(|(_, event)| event.clone()).collect();
     let fields = values(&spec.nodes, &events);
@@ -105,7 +104,7 @@ pub fn define(spec: &Spec, model: TimeModel, trace: &[Timed], pieces: &[Piece]) 
     defined
 }
 
-/// What the fields of topic 0 that come first are at every event, and constants likewise.
+/// Values of the leading nodes, fields of topic 0 and constants, at every event.
 fn values(nodes: &[Expr], events: &[Event]) -> Vec<Vec<Option<Value>>> {
     let column = |node: &Expr| {
         let mut held = match node {
@@ -153,13 +152,13 @@ fn on_piece(
         let mut any = FALSE;
         let mut after = TRUE;
         for k in (0..=now).rev() {
-            // Within a span there is more of it after every witness but the present.
+            // Within an interval, part of it follows every witness except the current piece.
             let inside = if pieces[k].is_span && k < now { p(k) } else { TRUE };
             if within(bounds, k) {
                 any = any.or(q(k).and(after).and(inside));
             }
             if pieces[k].is_span && k < now {
-                // Up to the end of the span, and `p` from there on.
+                // Up to the end of the interval, with `p` from there on.
                 let distance = i128::from(piece.place - pieces[k + 1].place);
                 let Bounds { lower, upper } = bounds;
                 let is_far = distance >= 2 * i128::from(lower);
@@ -176,7 +175,7 @@ fn on_piece(
             let mut any = FALSE;
             let mut before = TRUE;
             for (k, other) in pieces.iter().enumerate().skip(now) {
-                // Within a span there is more of it before every witness but the present.
+                // Within an interval, part of it precedes every witness except the current piece.
                 let inside = if other.is_span && k > now { p(k) } else { TRUE };
                 let distance = i128::from(other.place - piece.place);
                 if distance >= scale * i128::from(lower) && distance <= scale * i128::from(upper.unwrap()) {
@@ -237,12 +236,12 @@ fn on_piece(
     }
 }
 
-/// Up to where a formula is known: to this place, and so many pieces.
+/// Extent to which a formula is known: last place, and number of pieces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     pub place: i128,
     pub pieces: usize,
-    /// How far it looks ahead.
+    /// Horizon of the future operators.
     pub horizon: i128,
 }
 
@@ -258,7 +257,8 @@ pub fn known(spec: &Spec, model: TimeModel, pieces: &[Piece], end: i64) -> Vec<K
         let mut known = Known { place: last, pieces: pieces.len(), horizon: 0 };
         for operand in node.operands() {
             let of = match node {
-                // It is false, whatever its left operand is; but the right one is waited for, and may be the same.
+                // It is false whatever the left operand is; the engine still waits for the right operand,
+                // which may be the same node.
                 Expr::Until(bounds, left, right)
                     if bounds.upper.unwrap() < bounds.lower && operand == *left && left != right =>
                 {
@@ -307,7 +307,7 @@ pub fn is_ahead(nodes: &[Expr]) -> Vec<bool> {
     ahead
 }
 
-/// From here on nodes are truths.
+/// Nodes from this number on are truths.
 pub const TRUTHS: usize = 7;
 
 fn compared(comparison: Comparison, x: &Value, y: &Value) -> Value3 {

@@ -1,4 +1,4 @@
-//! Numbers that run straight between messages, with exact fractions.
+//! Linear interpolation between messages, with exact fractions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use super::timeline::{Clock, Sample};
 use super::truth::Truth;
 use super::{Timed, decode};
 
-/// A fraction; the second is above zero.
+/// A fraction with a positive denominator.
 #[derive(Clone, Copy, Debug)]
 struct Ratio(i128, i128);
 
@@ -48,7 +48,7 @@ impl Ratio {
     }
 }
 
-/// The number that a field is at a time, of which the events up to `latest` are not later.
+/// Value of a field at a time not before the event `latest`.
 fn field(
     trace: &[Timed],
     topic: TopicId,
@@ -106,13 +106,13 @@ fn number(spec: &Spec, id: ExprId, trace: &[Timed], latest: usize, at: Ratio) ->
     })
 }
 
-/// The fields of type int and float in a node.
+/// Int and float fields in a node.
 pub fn fields(spec: &Spec, id: ExprId, out: &mut BTreeSet<(TopicId, Path)>) {
     let expr = &spec.nodes[id.index()];
     if let Expr::Field { topic, path, value_type: ValueType::Int | ValueType::Float } = expr {
         out.insert((*topic, path.clone()));
     }
-    // What is asked of messages, as in `changed`, is no matter of what lies between them.
+    // Functions of messages, such as `changed`, do not depend on values between them.
     if !matches!(expr, Expr::Prev(_)) && !is_change(spec, expr) {
         expr.operands().for_each(|operand| fields(spec, operand, out));
     }
@@ -122,8 +122,8 @@ fn is_change(spec: &Spec, expr: &Expr) -> bool {
     matches!(expr, Expr::Compare(_, _, y) if matches!(spec.nodes[y.index()], Expr::Prev(_)))
 }
 
-/// Whether a comparison is of numbers that run straight.
-pub fn is_straight(spec: &Spec, expr: &Expr) -> bool {
+/// Whether a comparison has interpolated operands.
+pub fn is_interpolated(spec: &Spec, expr: &Expr) -> bool {
     let Expr::Compare(_, x, y) = expr else { return false };
     let mut found = BTreeSet::new();
     [x, y].into_iter().for_each(|id| fields(spec, *id, &mut found));
@@ -137,8 +137,9 @@ fn difference(spec: &Spec, expr: &Expr, trace: &[Timed], latest: usize, at: Rati
     Some(x.minus(y).order())
 }
 
-/// A comparison at a sample. Instants are at whole nanoseconds, and a crossing between two of them counts as of the
-/// later one: a span is as it is where it begins, or, if that is just where the sides are equal, as it is afterwards.
+/// A comparison at a sample. Instants are whole nanoseconds; a crossing between two of them counts as the
+/// later one. An interval has the truth of its beginning, or, if both operands are equal there, the truth
+/// right after it.
 pub fn compare(spec: &Spec, expr: &Expr, trace: &[Timed], sample: Sample) -> Truth {
     let Expr::Compare(op, ..) = expr else { panic!("no comparison") };
     let at = |clock: Clock| difference(spec, expr, trace, sample.latest, Ratio::new(clock, 2));
@@ -160,13 +161,13 @@ pub fn compare(spec: &Spec, expr: &Expr, trace: &[Timed], sample: Sample) -> Tru
     })
 }
 
-/// Where comparisons change between events, if some property has numbers that run straight.
+/// Times between events at which comparisons change, if a property is interpolated.
 pub fn crossings(spec: &Spec, trace: &[Timed]) -> BTreeSet<Clock> {
     let mut crossings = BTreeSet::new();
     if !spec.properties.iter().any(|property| property.linear) {
         return crossings;
     }
-    for expr in spec.nodes.iter().filter(|expr| is_straight(spec, expr)) {
+    for expr in spec.nodes.iter().filter(|expr| is_interpolated(spec, expr)) {
         let Expr::Compare(_, x, y) = expr else { continue };
         for latest in 0..trace.len().saturating_sub(1) {
             let (from, to) = (trace[latest].time.into(), trace[latest + 1].time.into());
@@ -187,14 +188,14 @@ pub fn crossings(spec: &Spec, trace: &[Timed]) -> BTreeSet<Clock> {
     crossings
 }
 
-/// When it is certain what a formula without future is at a time and just after it, of which it waits for the next
-/// numbers in these fields.
+/// Time at which a past formula is certain at a time and just after it, if it waits for the next numbers in
+/// these fields.
 pub fn certain(fields: &BTreeSet<(TopicId, Path)>, trace: &[Timed], now: i64, about: i64) -> i64 {
     let is_number = |timed: &Timed, (topic, path): &(TopicId, Path)| {
         let content = timed.event.get(*topic, path)?;
         Some(decode(content, &Read::Value(ValueType::Float)).is_some())
     };
-    // The earliest of the last numbers, of the fields that have one.
+    // The earliest of the last numbers.
     let bound = |seen: &[Timed]| {
         let of_field = |field: &(TopicId, Path)| {
             let last = seen.iter().rev().find_map(|timed| Some((timed.time, is_number(timed, field)?)))?;

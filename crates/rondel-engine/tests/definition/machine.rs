@@ -1,4 +1,4 @@
-//! What a machine does, moment by moment.
+//! Runs of machines, step by step.
 
 use rondel_spec::{Expr, ExprId, MachineId, TimeModel, Transition};
 
@@ -6,7 +6,7 @@ use super::evaluate::Evaluator;
 use super::timeline::{Clock, Sample};
 use super::truth::{Datum, Truth};
 
-/// A machine at every sample.
+/// State and data of a machine at every sample.
 #[derive(Default)]
 pub struct Run {
     pub state_after: Vec<u32>,
@@ -14,8 +14,8 @@ pub struct Run {
     pub ambiguous: Vec<bool>,
 }
 
-/// Its moments are the events, and (dense) where a transition becomes possible by itself: a time has run out,
-/// or a guard has become true, that was not so just before.
+/// Steps a machine at events, and in dense time where a transition becomes enabled by time alone: a bound has
+/// expired or a guard has become true that was not so just before.
 pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
     let spec = evaluator.spec;
     let machine = &spec.machines[id.0 as usize];
@@ -27,7 +27,7 @@ pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
     let mut entered = samples.first().map_or(0, |first| first.from);
     let mut ambiguous = false;
     for (k, sample) in samples.iter().enumerate() {
-        // In points a time runs out between events, where there is no truth for a guard.
+        // In the model of points a bound expires between events, where guards have no truth.
         while machine.time == TimeModel::Points && !ambiguous && k > 0 {
             let alone = |t: &&Transition| t.from == state && t.guard.is_none();
             let due = |t: &Transition| t.after.map(|after| entered + 2 * Clock::from(after));
@@ -57,7 +57,7 @@ pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
         }
         run.data_before.push(data.clone());
         if !ambiguous {
-            // Guards and assignments see nothing after this moment, and the data before it.
+            // Guards and assignments depend on the trace up to this time point, and on the data before it.
             let until_now = evaluator.timeline.until(k);
             let mut as_data_is = run.data_before.clone();
             if let Some(before) = k.checked_sub(1) {
@@ -84,7 +84,7 @@ pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
                 _ => ambiguous = true,
             }
         }
-        // In a span the transition was at its beginning.
+        // The transition was taken at the beginning of the interval.
         if sample.is_span() {
             run.data_before[k].clone_from(&data);
         }
@@ -94,20 +94,20 @@ pub fn run(evaluator: &mut Evaluator<'_>, id: MachineId) -> Run {
     run
 }
 
-/// What does not ask for the machine's data needs to be worked out only once.
+/// Evaluates the nodes that do not read the machine's data, once for all samples.
 fn prepare(evaluator: &mut Evaluator<'_>, id: MachineId) {
     let spec = evaluator.spec;
-    let mut asks: Vec<bool> = Vec::new();
+    let mut reads_data: Vec<bool> = Vec::new();
     for expr in &spec.nodes {
         let data = matches!(expr, Expr::MachineVariable(m, ..) if *m == id);
-        asks.push(data || expr.operands().any(|operand| asks[operand.index()]));
+        reads_data.push(data || expr.operands().any(|operand| reads_data[operand.index()]));
     }
     let transitions = &spec.machines[id.0 as usize].transitions;
     let parts =
         |t: &Transition| t.guard.into_iter().chain(t.assignments.iter().map(|(_, x)| *x)).collect::<Vec<_>>();
     let mut open: Vec<ExprId> = transitions.iter().flat_map(parts).collect();
     while let Some(part) = open.pop() {
-        if asks[part.index()] {
+        if reads_data[part.index()] {
             open.extend(spec.nodes[part.index()].operands());
         } else {
             evaluator.column(part);
@@ -115,7 +115,7 @@ fn prepare(evaluator: &mut Evaluator<'_>, id: MachineId) {
     }
 }
 
-/// Whether the transition may be taken now, by its times. In a span it is just after its beginning.
+/// Whether the bounds of the transition are met; on an interval, just after its beginning.
 fn in_time(transition: &Transition, sample: &Sample, entered: Clock) -> bool {
     let since = sample.from - entered;
     let span = sample.is_span();

@@ -1,4 +1,4 @@
-//! Random machines, and properties that look at them.
+//! Random machines, and properties on them.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::random::{Kitchen, Recipe, TOPICS, recipe_of};
 use super::spec;
 use super::timed::{Case, Palette, case_of, cook_all, sorts, timed_bounds};
 
-/// How to make one transition.
+/// Random choices for a transition.
 type Choice = [usize; 6];
 
 const VARIABLES: u32 = 2;
@@ -40,7 +40,7 @@ fn variable(kitchen: &mut Kitchen, v: u32) -> ExprId {
     kitchen.add(Expr::MachineVariable(MachineId(0), v, ValueType::Int), ValueType::Int)
 }
 
-/// The text of the machine.
+/// The text variable of the machine.
 fn text(kitchen: &mut Kitchen) -> ExprId {
     kitchen.add(Expr::MachineVariable(MachineId(0), VARIABLES, ValueType::String), ValueType::String)
 }
@@ -80,7 +80,7 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
                 _ => Some(usual),
             };
             let amount = |r: usize| (r as u64 % 5).saturating_mul(unit);
-            // Without a guard and at once, it would be taken at every moment.
+            // Without guard and bound, it would be taken at every time point.
             let after = match (time % 5, guard) {
                 (0 | 1, _) | (_, None) => Some(amount(time / 5).max(unit)),
                 _ => None,
@@ -117,7 +117,7 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
     }
 }
 
-/// Formulas about the machine, and others on top of them.
+/// Formulas on the machine, and formulas that contain them.
 fn watch(kitchen: &mut Kitchen, states: u32, r: usize, above: &[Recipe], palette: Palette, unit: u64) {
     for state in 0..states {
         let some = if r.is_multiple_of(3) { vec![state, 0] } else { vec![state] };

@@ -1,4 +1,4 @@
-//! What is measured: windows, age, latency, jitter.
+//! Measurements: windows, age, latency, jitter.
 
 use rondel_event::{Comparison, TopicId, Value, ValueType};
 use rondel_spec::{Aggregate, BinaryOp, Expr, ExprId, TimeModel};
@@ -11,7 +11,7 @@ use super::timeline::{Clock, age_and_constant};
 use super::truth::{Datum, Seen, Truth};
 
 fn duration(ns: i128) -> Value {
-    // What is longer than a duration can be is the longest.
+    // Longer durations are clamped.
     Value::Duration(ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
@@ -23,14 +23,14 @@ fn span(from: &Timed, to: &Timed) -> i128 {
     i128::from(to.time) - i128::from(from.time)
 }
 
-/// At the last event.
+/// The age at the last event.
 pub fn age(evaluator: &Evaluator<'_>, topic: TopicId, k: usize) -> Datum {
     let events = &evaluator.timeline.trace[..=evaluator.timeline.samples[k].latest];
     let now = &events[events.len() - 1];
     Datum::of(messages(events, topic).next().map(|message| duration(span(message, now))))
 }
 
-/// At every time, exactly.
+/// The comparison of an age, exact at every time.
 pub fn compare_age(evaluator: &Evaluator<'_>, op: Comparison, x: ExprId, y: ExprId, k: usize) -> Datum {
     if evaluator.timeline.model != TimeModel::Dense {
         return match (evaluator.datum(x, k).value(), evaluator.datum(y, k).value()) {
@@ -101,7 +101,7 @@ pub fn window(
                 }
                 match evaluator.datum(x, j).see() {
                     Seen::Value(value) => values.push(value),
-                    // A measurement of what is not known is not known.
+                    // The aggregate of an unknown sample is unknown.
                     Seen::Unknown => return Datum::Unknown,
                     Seen::Pending => pending = true,
                 }
@@ -119,7 +119,7 @@ pub fn window(
     }
 }
 
-/// Whether an operand is NaN at a sample: it is itself, or a field that it reads, which then has no value.
+/// Whether an operand is NaN at a sample: itself, or a float field that it reads, which then has no value.
 fn is_nan(evaluator: &Evaluator<'_>, x: ExprId, j: usize) -> bool {
     if let Seen::Value(Value::Float(value)) = evaluator.datum(x, j).see()
         && value.is_nan()

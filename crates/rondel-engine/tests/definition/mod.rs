@@ -1,7 +1,7 @@
-//! The meaning of specifications, straight from the definitions: every node at every position, with
-//! no thought of speed. The engine must say the same.
+//! Reference semantics: every node at every position straight from its definition, without optimisation. The
+//! engine must agree.
 
-// Each test crate uses its own part of this.
+// Each test crate uses a part of this module.
 #![allow(dead_code, unreachable_pub, clippy::panic, clippy::print_stdout)]
 
 mod arithmetic;
@@ -37,20 +37,20 @@ pub struct Event {
     pub fields: Vec<(&'static str, Content)>,
 }
 
-/// A message and when it came.
+/// A message with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timed {
     pub time: i64,
-    /// By the clock of the receiver, if that is known.
+    /// Arrival by the clock of the receiver, if known.
     pub arrival: Option<i64>,
     pub event: Event,
 }
 
-/// What a message has at a path.
+/// The content of a message at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Null,
-    /// A floating-point number that is NaN, as decoders read it: the field has no value.
+    /// A float NaN as decoders deliver it: the field has no value.
     NotANumber,
     Value(Value),
     Array(Vec<Value>),
@@ -64,7 +64,7 @@ impl Event {
     }
 }
 
-/// What a field reads; none if it is invalid.
+/// The value of a field; none if it is invalid.
 fn decode(content: &Content, read: &Read) -> Option<Value> {
     match (read, content) {
         (Read::Presence, _) => Some(Value::Bool(true)),
@@ -96,7 +96,7 @@ fn decode(content: &Content, read: &Read) -> Option<Value> {
     }
 }
 
-/// The least, the greatest, the sum or the mean of numbers; none if there are none, or something else is among them.
+/// Minimum, maximum, sum or mean of numbers; none without numbers, or with anything else among them.
 fn measure(quantifier: Quantifier, elements: &[Value]) -> Option<f64> {
     let numbers = elements.iter().map(|element| match element {
         Value::Int(x) => Some(*x as f64),
@@ -141,7 +141,7 @@ fn meets_condition(condition: &Condition, element: &Value) -> bool {
     }
 }
 
-/// Writes an event as a decoder does.
+/// Writes an event to a block as a decoder does.
 pub fn write(block: &mut Block, projections: &[Projection], event: &Event, time: i64) {
     let topic = TopicId(event.topic);
     let row = block.push(topic, Timestamp::from_nanos(time));
@@ -174,7 +174,7 @@ pub fn spec(topics: u32, nodes: Vec<Expr>, formulas: impl IntoIterator<Item = Ex
     }
 }
 
-/// The verdicts of every property at every position, all in steps.
+/// Verdicts of every property at every position, in discrete time.
 pub fn verdicts(spec: &Spec, trace: &[Event]) -> Vec<Vec<Verdict>> {
     let timed = |event: &Event| Timed { time: 0, arrival: None, event: event.clone() };
     let trace: Vec<Timed> = trace.iter().map(timed).collect();
@@ -184,7 +184,7 @@ pub fn verdicts(spec: &Spec, trace: &[Event]) -> Vec<Vec<Verdict>> {
     outcomes.iter().map(|spots| spots.iter().map(verdict).collect()).collect()
 }
 
-/// For every node its value at every position, all in steps; none where it is unknown.
+/// Values of every node at every position, in discrete time; none while unknown.
 pub fn values(spec: &Spec, trace: &[Event]) -> Vec<Vec<Option<Value>>> {
     let timed = |event: &Event| Timed { time: 0, arrival: None, event: event.clone() };
     let trace: Vec<Timed> = trace.iter().map(timed).collect();
@@ -194,7 +194,7 @@ pub fn values(spec: &Spec, trace: &[Event]) -> Vec<Vec<Option<Value>>> {
     nodes.map(|id| evaluator.column(id).iter().map(truth::Datum::value).collect()).collect()
 }
 
-/// An event with all its times.
+/// Writes an event with its times.
 pub fn write_timed(block: &mut Block, projections: &[Projection], timed: &Timed) {
     write(block, projections, &timed.event, timed.time);
     if let Some(arrival) = timed.arrival {

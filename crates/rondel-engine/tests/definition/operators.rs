@@ -1,4 +1,4 @@
-//! Operators that are made of others, from their definitions and not from what they are made of.
+//! Derived operators by their own definitions, independent of the operators that they combine.
 
 use rondel_event::{Comparison, Read, Value, Verdict};
 use rondel_spec::{Bounds, Call, Expr, ExprId};
@@ -30,7 +30,7 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
             let side = |k| {
                 let below = all.at(&Expr::Compare(Comparison::Less, x, low), k).truth();
                 let above = all.at(&Expr::Compare(Comparison::Greater, x, high), k).truth();
-                // What is both counts as below.
+                // A value that is both counts as below.
                 [above.and(below.not()), below]
             };
             samples.map(side).collect()
@@ -55,7 +55,7 @@ pub fn column(all: &Evaluator<'_>, call: &Call) -> Vec<Datum> {
     (0..sides.len()).map(|k| Datum::Truth(last(&sides[..=k]))).collect()
 }
 
-/// Whether the value of an expression is NaN. A field that is NaN has no value for other operators.
+/// Whether the value of an expression is NaN. A NaN field has no value for other operators.
 fn is_nan(all: &Evaluator<'_>, x: ExprId, k: usize) -> bool {
     let flag = match &all.spec.nodes[x.index()] {
         Expr::Field { topic, path, .. } | Expr::Number { topic, path } => {
@@ -66,7 +66,8 @@ fn is_nan(all: &Evaluator<'_>, x: ExprId, k: usize) -> bool {
     flag == Some(Value::Bool(true)) || matches!(all.datum(x, k).value(), Some(Value::Float(x)) if x.is_nan())
 }
 
-/// Which of two sides came last: the latest that certainly came, if the other cannot have come after it.
+/// The later one of two events: the latest that certainly occurred, if the other cannot have occurred after
+/// it.
 fn last(sides: &[[Truth; 2]]) -> Truth {
     let (mut may_be_true, mut may_be_false) = (true, true);
     for [on, off] in sides.iter().rev().map(|sides| sides.map(|truth| truth.verdict().unwrap())) {

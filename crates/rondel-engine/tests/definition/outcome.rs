@@ -1,4 +1,4 @@
-//! What is asked of the engine: the verdict of a property at every moment and in every span.
+//! Expected verdicts of a property at all time points and on the intervals after them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use super::Timed;
 use super::evaluate::Evaluator;
 use super::timeline::{Clock, Timeline, critical};
 
-/// The verdict about a moment, or about the span after it.
+/// The verdict at a time point, or on the interval after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
     pub time: i64,
-    /// Not at this time, but just after it and until the next.
+    /// Whether it holds just after this time and until the next time point, instead of at this time.
     pub after: bool,
-    /// The event of the moment.
+    /// The event of the time point.
     pub event: Option<usize>,
-    /// None while it depends on what comes after the end of the trace.
+    /// None while it depends on events after the end of the trace.
     pub verdict: Option<Verdict>,
 }
 
-/// The undivided properties, in order; nothing of the others.
+/// Verdicts of the properties without parameters, in order; none for the others.
 pub fn outcomes(spec: &Spec, trace: &[Timed], now: i64) -> Vec<Vec<Spot>> {
     let chosen: Vec<usize> =
         (0..spec.properties.len()).filter(|&p| spec.properties[p].slice.is_none()).collect();
@@ -29,7 +29,8 @@ pub fn outcomes(spec: &Spec, trace: &[Timed], now: i64) -> Vec<Vec<Spot>> {
     (0..spec.properties.len()).map(|p| all.remove(&p).unwrap_or_default()).collect()
 }
 
-/// Some properties over a trace that they all see, for an instance with these keys from its first event on.
+/// Verdicts of properties over a trace that all of them receive, for an instance with these parameters from
+/// its first event on.
 pub fn of_properties(
     spec: &Spec,
     trace: &[Timed],
@@ -79,7 +80,7 @@ pub fn of_properties(
     result
 }
 
-/// The first, and where the verdict is another than before.
+/// The first verdict, and all changes.
 pub fn changes(spots: &[Spot]) -> Vec<Spot> {
     let mut changes: Vec<Spot> = Vec::new();
     for spot in spots {

@@ -1,17 +1,17 @@
-//! What windows say of the order, the spread and the course of their samples, straight from the reference.
+//! Aggregates of windows by their definitions in the reference: order, spread and course of the samples.
 
 use rondel_event::Value;
 use rondel_spec::Aggregate;
 
-/// What is measured, if it is measured here.
+/// An aggregate, if it is defined here.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Value(Option<Value>),
-    /// Another measurement.
+    /// Not defined here.
     Other,
 }
 
-/// A measurement of these values at these times in nanoseconds.
+/// The aggregate of values with times in nanoseconds.
 pub fn of(aggregate: Aggregate, values: &[Value], times: &[i128]) -> Answer {
     let floats = || values.iter().map(float).collect::<Vec<f64>>();
     let number = |x: Option<f64>| x.map(Value::Float);
@@ -72,7 +72,7 @@ fn integral(values: &[f64], times: &[i128]) -> f64 {
         .map(|i| (values[i - 1], values[i], times[i] - times[i - 1]))
         .filter(|piece| piece.2 > 0)
         .collect();
-    // Exactly, where the numbers are eighths, as in most tests.
+    // Exact if the numbers are multiples of 1/8, as in most tests.
     let eighths = |x: f64| (x * 8.0).fract() == 0.0;
     if !pieces.iter().all(|(a, b, _)| eighths(*a) && eighths(*b)) {
         return pieces

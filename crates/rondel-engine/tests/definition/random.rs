@@ -10,7 +10,7 @@ use super::{Content, Event};
 
 pub const TOPICS: u32 = 3;
 
-/// The fields that messages have. The first letter says what is mostly in them.
+/// Fields of messages. The first letter is the usual type of their values.
 const PATHS: [&str; 8] = ["b", "b2", "i", "i2", "f", "s", "t", "array"];
 
 const INTS: [i64; 9] = [0, 1, -1, 2, 3, 1000, i64::MAX, i64::MIN, i64::MIN + 1];
@@ -71,7 +71,7 @@ pub fn trace(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<V
     vec(event(), len)
 }
 
-/// A long trace of one topic with booleans that stay for a while: for each, lengths of runs.
+/// A long trace of one topic with booleans in runs of random lengths.
 pub fn runs(len: usize) -> impl Strategy<Value = Vec<Event>> {
     let run = || prop_oneof![3 => 1..4_usize, 2 => 1..40_usize, 1 => 50..200_usize];
     let column = move || {
@@ -81,7 +81,7 @@ pub fn runs(len: usize) -> impl Strategy<Value = Vec<Event>> {
         })
     };
     (column(), column()).prop_map(|(p, q)| {
-        // Mostly p holds and q does not.
+        // Mostly `p` holds and `q` does not.
         let known = |x: bool| Content::Value(Value::Bool(x));
         let field = |x: u8, yes: u8| match x {
             0 => Content::Null,
@@ -92,7 +92,7 @@ pub fn runs(len: usize) -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// How to cut a trace into blocks.
+/// Sizes of the blocks that a trace is cut into.
 pub fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![Just(vec![1]), Just(vec![64]), vec(1..=64_usize, 1..8), vec(select(vec![1, 2, 63, 64]), 1..8)]
 }
@@ -118,7 +118,7 @@ pub fn bounds() -> impl Strategy<Value = Bounds> {
     })
 }
 
-/// How to make one node: its sort, choices for its operands, and bounds.
+/// Random choices for a node: sort, operands and bounds.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub sort: usize,
@@ -163,7 +163,7 @@ impl Kitchen {
         self.types.iter().enumerate().filter(of_type).map(|(i, _)| ExprId(i as u32))
     }
 
-    /// A node of this type: one that is there, mostly a late one, or a new leaf.
+    /// A node of this type: an existing one, mostly a late one, or a new leaf.
     pub fn pick(&mut self, value_type: ValueType, r: usize) -> ExprId {
         let known: Vec<ExprId> = self.all_of(value_type).collect();
         if known.is_empty() || r.is_multiple_of(5) {
@@ -189,7 +189,7 @@ impl Kitchen {
         self.add(Expr::Field { topic, path: Path::keys([name]), value_type }, value_type)
     }
 
-    /// A call of a function of the table.
+    /// A call of a built-in function.
     fn function(&mut self, r: usize, s: usize, t: usize) {
         let all: Vec<FunctionId> = FunctionId::all().collect();
         let function = all[t % all.len()];

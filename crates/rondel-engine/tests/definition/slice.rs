@@ -1,4 +1,4 @@
-//! Properties divided by key: every instance evaluated alone, over what it sees.
+//! Properties with parameters: every instance is evaluated alone, over the events that it receives.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use super::timeline::{Timeline, critical};
 use super::truth::Truth;
 use super::{Timed, decode};
 
-/// An instance, from an event of its key until it ends.
+/// An instance, from its first event until it ends.
 #[derive(Clone, Debug)]
 pub struct Instance {
     pub keys: Vec<Value>,
-    /// Its first event, in the whole trace.
+    /// Index of its first event in the trace.
     pub first: usize,
-    /// The event at which it ended, if it did.
+    /// Index of the event at which it ended, if it did.
     pub ended: Option<usize>,
-    /// What the property says; events count in the whole trace.
+    /// Verdicts of the property; events have their indexes in the whole trace.
     pub spots: Vec<Spot>,
 }
 
-/// The keys of an event on a topic that has them: none where one is missing or of another type.
+/// The parameters of an event on a topic that has them: none if one is missing or of another type.
 fn keys_of(slice: &Slice, timed: &Timed) -> Option<Vec<Value>> {
     let topic = TopicId(timed.event.topic);
     let key = |key: &rondel_spec::Key| {
@@ -37,13 +37,14 @@ fn keyed(slice: &Slice, timed: &Timed) -> bool {
     slice.keys[0].fields.iter().any(|(topic, _)| topic.0 == timed.event.topic)
 }
 
-/// The topics that instances of a property see: those with keys, and those that it or `until` reads.
+/// Topics that instances of a property receive: those with parameters, and those that the property or `until`
+/// reads.
 fn seen(spec: &Spec, property: &Property, slice: &Slice) -> BTreeSet<TopicId> {
     let read = [Some(property.formula), slice.until].into_iter().flatten().flat_map(|x| spec.topics_of(x));
     read.chain(slice.keys[0].fields.iter().map(|(topic, _)| *topic)).collect()
 }
 
-/// How many events the slice refuses.
+/// Number of events that the slice refuses.
 pub fn refused(spec: &Spec, id: SliceId, trace: &[Timed]) -> usize {
     let slice = &spec.slices[id.0 as usize];
     trace.iter().filter(|timed| keyed(slice, timed) && keys_of(slice, timed).is_none()).count()
@@ -69,7 +70,7 @@ pub fn instances(spec: &Spec, p: usize, trace: &[Timed], now: i64) -> Vec<Instan
     result
 }
 
-/// The next instance of these keys, of whose events it sees those at and after `from`.
+/// The next instance with these parameters, which receives its events from `from` on.
 fn instance(
     spec: &Spec,
     p: usize,
@@ -98,14 +99,14 @@ fn instance(
     }
     let now = ended.map_or(now, |ended| trace[ended].time);
     let mut spots = of_properties(spec, &part(&origins), now, (keys, begin), &[p]).remove(&p)?;
-    // What was before its first event, it knows, but it did not exist.
+    // It knows the events of shared topics before its first event, but has no verdicts there.
     let before = spots.iter().position(|spot| spot.event == Some(begin))?;
     spots.drain(..before);
     spots.iter_mut().for_each(|spot| spot.event = spot.event.map(|i| origins[i]));
     Some(Instance { keys: keys.to_vec(), first, ended, spots })
 }
 
-/// Whether `until` is true, at every event.
+/// The truth of `until` at every event.
 fn over(
     spec: &Spec,
     model: TimeModel,

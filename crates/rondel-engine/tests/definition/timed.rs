@@ -1,7 +1,7 @@
 //! Random specifications and traces with times.
 //!
-//! Times and bounds are mostly multiples of one unit, so that they meet: what goes wrong, goes wrong
-//! at the edges.
+//! Times and bounds are mostly multiples of one unit, so that they coincide: errors are most likely at the
+//! ends of intervals.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,34 +16,34 @@ use super::build::{SECOND, YEAR};
 use super::random::{Kitchen, Recipe, TOPICS, event, recipe_of};
 use super::{Event, Timed, spec};
 
-/// What the formulas are made of.
+/// The kinds of nodes in random formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct Palette {
     pub model: TimeModel,
     pub future: bool,
     pub measures: bool,
-    /// Times at the ends of what a time can be.
+    /// Whether times are near the limits of their range.
     pub extreme: bool,
 }
 
-/// A specification in which every boolean node is a property, a trace, and how it is given.
+/// A specification in which every boolean node is a property, a trace, and the way to feed it.
 #[derive(Clone)]
 pub struct Case {
     pub spec: Spec,
     pub trace: Vec<Timed>,
-    /// The time that is reached at the end.
+    /// The time at the end.
     pub now: i64,
     pub ride: Ride,
 }
 
-/// How many events at a time, and up to where time passes before the next.
+/// Block sizes, and times to advance to between blocks.
 #[derive(Clone, Debug)]
 pub struct Ride {
     pub cuts: Vec<usize>,
     pub advances: Vec<u8>,
 }
 
-/// One line for a node, and one for an event.
+/// One line per node, and one per event.
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f)?;
@@ -63,12 +63,12 @@ impl fmt::Debug for Case {
     }
 }
 
-/// Recipes below this are those of steps.
+/// Recipes below this number are those of discrete time.
 const TIMED: usize = 40;
-/// A `since` of what happens in instants; counted from there.
+/// A `since` with operands that hold at instants; relative to [`TIMED`].
 const SINCE: usize = 10;
 
-/// Mostly operators of time; arithmetic has its own tests.
+/// Mostly temporal operators; arithmetic has its own tests.
 pub fn sorts(palette: Palette) -> Vec<usize> {
     let mut sorts = vec![0, 0, 0, 1, 2, 8, 9, 10, 11, 14, 16, 17, 19, 20, 20, 24, 25, 26];
     sorts.extend([21, 21, 22, 23, 27, 28, 29].repeat(2));
@@ -86,7 +86,7 @@ pub fn sorts(palette: Palette) -> Vec<usize> {
     sorts
 }
 
-/// In units; a few beyond all times.
+/// In units; some exceed all times.
 fn amount() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0..5_u64, 2 => 0..12_u64, 1 => select(vec![200, 1 << 40, u64::MAX])]
 }
@@ -99,7 +99,7 @@ pub fn timed_bounds() -> impl Strategy<Value = Bounds> {
     })
 }
 
-/// In multiples of the unit, and now and then just beside.
+/// A multiple of the unit, sometimes off by one.
 fn scaled(x: u64, unit: u64, r: usize) -> u64 {
     let exact = x.saturating_mul(unit);
     match r % 17 {
@@ -109,7 +109,7 @@ fn scaled(x: u64, unit: u64, r: usize) -> u64 {
     }
 }
 
-/// All these nodes, with bounds in units.
+/// Adds nodes for all recipes, with bounds in units.
 pub fn cook_all(kitchen: &mut Kitchen, palette: Palette, recipes: &[Recipe], unit: u64) {
     for recipe in recipes {
         let mut recipe = recipe.clone();
@@ -150,7 +150,7 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
             Expr::Since(bounds, x, y)
         }
         4 | 5 => {
-            // Compared with a constant, from either side.
+            // A comparison with a constant, on either side.
             let quantity = match u % 5 {
                 0 => Expr::Latency(topic),
                 1 => Expr::Jitter(topic),
@@ -216,8 +216,8 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
     kitchen.add(truth, ValueType::Bool);
 }
 
-/// The operands of `since` or `until`: often an instant, or all but an instant, so that one begins to
-/// hold just where the other does not any more.
+/// The operands of `since` or `until`: often an instant, or all times except an instant, so that one operand
+/// begins to hold exactly where the other ends.
 fn sides(kitchen: &mut Kitchen, recipe: &Recipe) -> (ExprId, ExprId) {
     let [r, s, t, u] = recipe.choices;
     let mut side = |r: usize, kind: usize| {
@@ -230,7 +230,7 @@ fn sides(kitchen: &mut Kitchen, recipe: &Recipe) -> (ExprId, ExprId) {
     (side(r, t), side(s, u))
 }
 
-/// Numbers whose sums are exact: the samples of a window.
+/// Numbers whose sums are exact, for samples of a window.
 fn small(kitchen: &mut Kitchen, value_type: ValueType, r: usize) -> ExprId {
     let (low, high) = match value_type {
         ValueType::Bool => return kitchen.pick(ValueType::Bool, r),
@@ -283,7 +283,7 @@ fn units(extreme: bool) -> impl Strategy<Value = (i64, i64)> {
     (select(units), select(starts))
 }
 
-/// Cases for one model of time.
+/// Cases for one time model.
 pub fn case(
     palette: Palette,
     nodes_in: Range<usize>,
@@ -293,7 +293,7 @@ pub fn case(
     case_of(palette, recipes, events_in, move |recipes, unit| nodes(palette, recipes, unit))
 }
 
-/// Cases whose specification is made of something random, and of the unit of time.
+/// Cases with a specification from a random input and the unit of time.
 pub fn case_of<T: fmt::Debug>(
     palette: Palette,
     made_of: impl Strategy<Value = T>,

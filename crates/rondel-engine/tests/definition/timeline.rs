@@ -1,9 +1,9 @@
-//! Where truth is: the samples of a trace in each model of time.
+//! Timelines: the samples of a trace in each time model.
 //!
-//! In steps and points the samples are the events. Dense, truth is at every real time, but changes only at
-//! *critical* times: those of events, and sums and differences of them and bounds. So it is enough to
-//! look at each critical time, and at one time in the middle between neighbours. An operator asks
-//! which samples its interval meets, the same in all models.
+//! In discrete time and points, samples are the events. In dense time there is truth at every real time, but
+//! it changes only at *critical* times: those of events, and sums and differences of these and bounds.
+//! Samples are thus each critical time, and one time in the middle between neighbours. Operators are defined
+//! by the samples in an interval, in all models alike.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -12,15 +12,15 @@ use rondel_spec::{Expr, ExprId, Machine, Spec, TimeModel};
 
 use super::Timed;
 
-/// Twice the time or step, so that the middle of a span is a whole number; wide enough for any sum.
+/// Twice the time or step, so that the middle of an interval is an integer; wide enough for any sum.
 pub type Clock = i128;
 
-/// A moment, or the open span between two.
+/// A time point, or the open interval between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub from: Clock,
     pub to: Clock,
-    /// The event that comes at this moment.
+    /// The event at this time point.
     pub event: Option<usize>,
     /// The last event at or before it.
     pub latest: usize,
@@ -31,12 +31,12 @@ impl Sample {
         self.from < self.to
     }
 
-    /// The time that stands for it.
+    /// The time that represents the sample.
     pub fn at(&self) -> Clock {
         (self.from + self.to) / 2
     }
 
-    /// Whether some of its times are in the closed interval.
+    /// Whether the sample intersects the closed interval.
     pub fn meets(&self, low: Clock, high: Clock) -> bool {
         let within = if self.is_span() {
             self.from < high && low < self.to
@@ -53,16 +53,16 @@ pub struct Timeline<'a> {
     pub model: TimeModel,
     pub trace: &'a [Timed],
     pub samples: Vec<Sample>,
-    /// What is at this clock or later is open, except for the samples that are there.
+    /// Samples at this time or later are not decided, except for those in the list.
     pub now: Clock,
 }
 
-/// More critical times than this and a case is too large to be checked naively.
+/// Limit of critical times; larger cases take too long to check naively.
 const MOST: usize = 2000;
 
 impl<'a> Timeline<'a> {
-    /// The trace until `now`: at that time, or at that of the last event if it is later, further events
-    /// may come. Dense, truth may change at the critical times.
+    /// The trace until `now`: further events may occur at that time, or at that of the last event if it is
+    /// later. In dense time, truth may change at the critical times.
     pub fn new(model: TimeModel, trace: &'a [Timed], now: i64, critical: &BTreeSet<Clock>) -> Timeline<'a> {
         let now = trace.last().map_or(now, |last| last.time.max(now));
         let clock = |(i, event): (usize, &Timed)| match model {
@@ -89,13 +89,13 @@ impl<'a> Timeline<'a> {
         (0..self.samples.len()).filter(|&k| self.samples[k].event.is_some())
     }
 
-    /// What is known when this sample is the last.
+    /// The prefix up to this sample.
     pub fn until(&self, sample: usize) -> Timeline<'a> {
         Timeline { samples: self.samples[..=sample].to_vec(), ..self.clone() }
     }
 }
 
-/// Adds critical instants without events, and the spans between all of them.
+/// Adds critical instants without events, and the intervals between all of them.
 fn between(events: &[Sample], critical: &BTreeSet<Clock>, now: Clock) -> Vec<Sample> {
     let Some(first) = events.first() else { return Vec::new() };
     let of_events = events.iter().map(|event| event.from);
@@ -119,7 +119,7 @@ fn between(events: &[Sample], critical: &BTreeSet<Clock>, now: Clock) -> Vec<Sam
     samples
 }
 
-/// The times at which the truth of any node may change by itself, or at an event.
+/// Times at which the truth of any node may change, at events or between.
 pub fn critical(spec: &Spec, trace: &[Timed], now: i64) -> BTreeSet<Clock> {
     let now = trace.last().map_or(now, |last| last.time.max(now));
     let leaf: BTreeSet<Clock> =
@@ -137,8 +137,8 @@ pub fn critical(spec: &Spec, trace: &[Timed], now: i64) -> BTreeSet<Clock> {
     }
 }
 
-/// When each machine may move, if these are times at which it may, and those of its conditions: then, and where
-/// a time runs out from there.
+/// Times at which each machine may take a transition, given such times so far and those of its guards: then,
+/// and when a bound expires from there.
 fn of_machines(
     spec: &Spec,
     nodes: &[BTreeSet<Clock>],
@@ -161,7 +161,7 @@ fn of_machines(
     spec.machines.iter().zip(machines).map(of_machine).collect()
 }
 
-/// When the truth of each node may change, if the machines move at these times only.
+/// Times at which the truth of each node may change, if machines take transitions at these times only.
 fn of_nodes(
     spec: &Spec,
     leaf: &BTreeSet<Clock>,
@@ -199,7 +199,7 @@ fn of_nodes(
     of_nodes
 }
 
-/// The age of a topic and a constant that it is compared with.
+/// The topic of an age, and the constant that it is compared with.
 pub fn age_and_constant(spec: &Spec, x: ExprId, y: ExprId) -> Option<(usize, i64)> {
     use rondel_event::Value::Duration;
     match (&spec.nodes[x.index()], &spec.nodes[y.index()]) {

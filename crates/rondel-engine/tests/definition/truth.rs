@@ -1,40 +1,39 @@
-//! Kleene's three truth values, and what is not certain yet.
+//! Three-valued truths, and truths that are not decided yet.
 //!
-//! A truth has two rails: whether it is certainly true, and whether it is possibly true. Each is a
-//! plain two-valued truth, which may still be open, because it depends on what comes after the end of
-//! the trace.
+//! A truth has a lower and an upper bound: whether it is certainly true, and whether it is possibly true.
+//! Each is two-valued, and may be undecided as it depends on events after the end of the trace.
 
 use rondel_event::{Value, Verdict};
 
-/// One rail; none while it is open.
-type Rail = Option<bool>;
+/// A lower or upper truth; none while undecided.
+type Bound = Option<bool>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truth {
-    certainly: Rail,
-    possibly: Rail,
+    certainly: Bound,
+    possibly: Bound,
 }
 
-/// What a node is at one sample.
+/// The result of a node at a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum {
     Truth(Truth),
-    /// Anything but a boolean.
+    /// A value that is not boolean.
     Value(Value),
-    /// Unknown for good, if it is no truth.
+    /// A value that stays unknown.
     Unknown,
-    /// Open, if it is no truth.
+    /// An undecided value.
     Pending,
 }
 
-/// What an operator that needs all of its operands sees of one.
+/// An operand as a strict operator sees it.
 pub enum Seen {
     Value(Value),
     Unknown,
     Pending,
 }
 
-fn rail_and(x: Rail, y: Rail) -> Rail {
+fn bound_and(x: Bound, y: Bound) -> Bound {
     match (x, y) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
@@ -42,7 +41,7 @@ fn rail_and(x: Rail, y: Rail) -> Rail {
     }
 }
 
-fn rail_not(x: Rail) -> Rail {
+fn bound_not(x: Bound) -> Bound {
     x.map(|x| !x)
 }
 
@@ -57,13 +56,13 @@ impl Truth {
     }
 
     pub fn not(self) -> Truth {
-        Truth { certainly: rail_not(self.possibly), possibly: rail_not(self.certainly) }
+        Truth { certainly: bound_not(self.possibly), possibly: bound_not(self.certainly) }
     }
 
     pub fn and(self, other: Truth) -> Truth {
         Truth {
-            certainly: rail_and(self.certainly, other.certainly),
-            possibly: rail_and(self.possibly, other.possibly),
+            certainly: bound_and(self.certainly, other.certainly),
+            possibly: bound_and(self.possibly, other.possibly),
         }
     }
 
@@ -75,7 +74,7 @@ impl Truth {
         Truth { certainly: self.certainly, possibly: self.certainly }
     }
 
-    /// None while it is open.
+    /// None while undecided.
     pub fn verdict(self) -> Option<Verdict> {
         match (self.certainly, self.possibly) {
             (Some(true), _) => Some(Verdict::Satisfied),

@@ -1,6 +1,6 @@
-//! Numbers that look random, the same for the same seed (splitmix64). Tests add what they draw.
+//! Pseudo-random numbers from a seed (splitmix64). Tests add methods to draw values.
 
-/// The state, from which the next number follows.
+/// The state, which determines all later numbers.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Random quantified formulas and traces: those of the tests of relations, for each key.
+//! Random quantified formulas and traces of the relation tests, with parameters.
 
 #![allow(clippy::panic)]
 
@@ -10,7 +10,7 @@ use rondel_spec::{Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, Tim
 use super::definition::timed::{Case, Ride};
 use super::definition::{Content, Event, Timed};
 
-/// What the traces there are made of.
+/// Messages of the traces.
 pub(crate) mod definition {
     use rondel_event::Value;
 
@@ -25,7 +25,8 @@ pub(crate) mod definition {
 #[path = "../../src/relation/tests/random.rs"]
 mod random;
 
-/// A quantified formula, and one that compares what it binds with the key, for each key of some of the topics.
+/// A quantified formula, and one that compares a bound variable with the parameter, with parameters in some
+/// topics.
 pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
     let spec = match future {
         true => random::ahead_spec().boxed(),
@@ -36,13 +37,13 @@ pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Cas
     let parts = (spec, random::trace(), vec(0..24_i64, 12), made, ride);
     parts.prop_map(move |(mut spec, messages, keys, (made, until, more, bound), (cuts, advances))| {
         for node in &mut spec.nodes {
-            // In dense time nothing is next.
+            // `next` is not defined in dense time.
             if let (TimeModel::Dense, Expr::Next(x)) = (model, &*node) {
                 *node = Expr::Not(*x);
             }
         }
         let formula = ExprId(spec.nodes.len() as u32 - 1);
-        // The key is a number or a text.
+        // The parameter is a number or a text.
         let is_text = made >= 8;
         let with_key = beside_key(&mut spec, future, made, bound, is_text);
         let property = |formula| Property {
@@ -81,7 +82,7 @@ fn type_of_key(is_text: bool) -> ValueType {
     if is_text { ValueType::String } else { ValueType::Int }
 }
 
-/// Adds a formula in which what an atom binds is compared with the key.
+/// Adds a formula that compares a variable bound by an atom with the parameter.
 fn beside_key(spec: &mut Spec, future: bool, made: u8, bound: u64, is_text: bool) -> ExprId {
     let value_type = type_of_key(is_text);
     let variable = VariableId(200);

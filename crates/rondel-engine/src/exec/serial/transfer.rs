@@ -13,7 +13,7 @@ use crate::ir::instruction::Instruction;
 
 /// Correspondence of states: those of both sections, with equal identities where they match.
 #[derive(Clone, Debug)]
-pub(crate) struct Transfer {
+pub(crate) struct StateTransfer {
     /// Inventories of the section and of its section ahead.
     own: Vec<Inventory>,
     other: Vec<Inventory>,
@@ -32,12 +32,16 @@ fn instructions(section: &Section) -> impl Iterator<Item = (&Instruction, u64)> 
     section.instructions.iter().zip(section.identities.iter().copied())
 }
 
-impl Transfer {
+impl StateTransfer {
     /// The correspondence, or none if the other section lacks a state whose identity `is_required`.
-    pub(crate) fn new(own: &Section, other: &Section, is_required: impl Fn(u64) -> bool) -> Option<Transfer> {
+    pub(crate) fn new(
+        own: &Section,
+        other: &Section,
+        is_required: impl Fn(u64) -> bool,
+    ) -> Option<StateTransfer> {
         let mut names: HashMap<(u64, Discriminant<Instruction>), Vec<u64>> = HashMap::new();
         let mut recently: HashMap<u64, (usize, u32)> = HashMap::new();
-        let mut transfer = Transfer { own: Vec::new(), other: Vec::new(), ranges: Vec::new() };
+        let mut transfer = StateTransfer { own: Vec::new(), other: Vec::new(), ranges: Vec::new() };
         for (place, part) in parts(other).enumerate() {
             let mut inventory = Inventory::blank(part);
             for (instruction, identity) in instructions(part) {
@@ -99,7 +103,7 @@ impl Transfer {
 
 impl Serial {
     /// Copies the states and the position of another section.
-    pub(crate) fn transfer(&mut self, from: &Serial, transfer: &Transfer) {
+    pub(crate) fn transfer(&mut self, from: &Serial, transfer: &StateTransfer) {
         let others = || std::iter::once(from).chain(from.scout.as_deref()).zip(&transfer.other);
         let mut names = transfer.own.iter();
         let mut take = |own: &mut Serial| {

@@ -172,7 +172,7 @@ impl Translator<'_> {
             Robustness::Truth(Truth { at, after }) => {
                 let [low, high] = [f64::NEG_INFINITY, f64::INFINITY].map(|level| self.level(level));
                 [at, after]
-                    .map(|bounds| [bounds.certain, bounds.possible].map(|bound| self.pick(rail, high, low)))
+                    .map(|bounds| [bounds.certain, bounds.possible].map(|bound| self.pick(bound, high, low)))
             }
         }
     }

@@ -14,7 +14,7 @@ use super::partial::{Counter, Partial, counter_path, held_path, lost_path, rewri
 use super::state::End;
 use crate::exec::report::Report;
 use crate::exec::section::{Section, TimePoints};
-use crate::exec::serial::{Serial, Transfer};
+use crate::exec::serial::{Serial, StateTransfer};
 use crate::monitor::program::Program;
 use crate::monitor::{FARTHEST, Monitor, Snapshot, at, before};
 
@@ -27,7 +27,7 @@ const APART: i64 = 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct KleenePlan {
     program: Arc<Program>,
-    transfer: Transfer,
+    transfer: StateTransfer,
     /// The columns of the monitored program, and its own.
     columns: Vec<(Slot, Slot)>,
     topics: Vec<TopicFields>,
@@ -56,8 +56,9 @@ impl KleenePlan {
         // What only tells whether nothing is unknown any more has no state there.
         spec.properties.truncate(1);
         let formula = Program::compile_assuming(&spec, first).ok()?;
-        let required = Transfer::required(formula.sections.first()?);
-        let transfer = Transfer::new(own.sections.first()?, other, |identity| required.contains(&identity))?;
+        let required = StateTransfer::required(formula.sections.first()?);
+        let transfer =
+            StateTransfer::new(own.sections.first()?, other, |identity| required.contains(&identity))?;
         let mut columns = Vec::new();
         for (projection, all) in own.projections().iter().zip(program.projections()) {
             for field in &projection.fields {
