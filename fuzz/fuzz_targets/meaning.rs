@@ -11,7 +11,7 @@ mod definition;
 use std::fmt::Write as _;
 
 use definition::drive::{agree, agree_in_time, drive};
-use definition::timed::{Case, Ride};
+use definition::timed::{Case, Delivery};
 use definition::{Content, Event, Timed};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use rondel_engine::Program;
@@ -296,7 +296,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let cuts = (0..3).map(|_| 1 + choices.of(4)).collect();
     let advances = (0..3).map(|_| choices.of(8) as u8).collect();
     let now = trace[trace.len() - 1].time + [0, 1, 4, 9][choices.of(4)];
-    let case = Case { spec, trace, now, ride: Ride { cuts, advances } };
+    let case = Case { spec, trace, now, delivery: Delivery { cuts, advances } };
     let judged = if is_ahead { agree_in_time(&case) } else { agree(&case) };
     if let Err(error) = judged {
         panic!("{error}\n{text}\n{case:?}");
@@ -305,7 +305,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let formatted = rondel_spec::format(&text).unwrap();
     let Some(again) = rondel_spec::parse(&formatted).spec else { panic!("{formatted}") };
     let said = |spec| {
-        let reports = drive(spec, &case.trace, case.now, &case.ride).into_iter().map(|given| given.report);
+        let reports = drive(spec, &case.trace, case.now, &case.delivery).into_iter().map(|given| given.report);
         reports.map(|report| (report.property, report.verdict, report.time, report.row)).collect::<Vec<_>>()
     };
     assert_eq!(said(&case.spec), said(&again), "{text}\n{formatted}");

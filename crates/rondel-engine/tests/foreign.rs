@@ -23,7 +23,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use definition::drive::{Emitted, drive, signal};
-use definition::timed::Ride;
+use definition::timed::Delivery;
 use definition::{Content, Event, Timed};
 use numbers::Numbers;
 use rondel_event::{Value, Verdict};
@@ -137,9 +137,9 @@ fn rows(numbers: &mut Numbers, is_whole: bool) -> Vec<Row> {
     (0..count).map(row).collect()
 }
 
-fn ride(numbers: &mut Numbers) -> Ride {
+fn delivery(numbers: &mut Numbers) -> Delivery {
     let cuts = (0..3).map(|_| 1 + numbers.below(7) as usize).collect();
-    Ride { cuts, advances: (0..3).map(|_| numbers.below(8) as u8).collect() }
+    Delivery { cuts, advances: (0..3).map(|_| numbers.below(8) as u8).collect() }
 }
 
 /// Bounds as `[a:b]`, or none; in discrete time the upper one is above 0.
@@ -283,9 +283,9 @@ fn same(formula: &str, rows: &[Row], ours: &[Option<f64>], theirs: &[f64]) -> Re
 fn reelay_in_discrete_time() {
     compare(2000, |numbers, judge| {
         let formula = rye(numbers, TimeModel::Steps, 4);
-        let (rows, ride) = (rows(numbers, false), ride(numbers));
+        let (rows, delivery) = (rows(numbers, false), delivery(numbers));
         let trace: Vec<Timed> = rows.iter().map(Row::event).collect();
-        let emitted = drive(&of_rye(&formula, TimeModel::Steps), &trace, 0, &ride);
+        let emitted = drive(&of_rye(&formula, TimeModel::Steps), &trace, 0, &delivery);
         let ours: Vec<Option<f64>> =
             emitted.iter().map(|emitted| Some(truth(emitted.report.verdict))).collect();
         same(&formula, &rows, &ours, &judge.ask("discrete", &formula, &rows)?)
@@ -297,10 +297,10 @@ fn reelay_in_discrete_time() {
 fn reelay_in_dense_time() {
     compare(1500, |numbers, judge| {
         let formula = rye(numbers, TimeModel::Dense, 4);
-        let (rows, ride) = (rows(numbers, false), ride(numbers));
+        let (rows, delivery) = (rows(numbers, false), delivery(numbers));
         let trace: Vec<Timed> = rows.iter().map(Row::event).collect();
         let (first, last) = (rows[0].time, rows[rows.len() - 1].time);
-        let emitted = drive(&of_rye(&formula, TimeModel::Dense), &trace, last * SECOND, &ride);
+        let emitted = drive(&of_rye(&formula, TimeModel::Dense), &trace, last * SECOND, &delivery);
         let (_, changes) = signal(&emitted, 0, &trace, last * SECOND);
         let at = |second: i64| {
             let by_then = |change: &&(i64, Verdict)| change.0 <= second * SECOND + SECOND / 2;
@@ -317,7 +317,7 @@ fn rtamt_in_discrete_time() {
     compare(1000, |numbers, judge| {
         let is_ahead = numbers.one_in(2);
         let (theirs, ours) = margin(numbers, 3, is_ahead);
-        let (rows, ride) = (rows(numbers, true), ride(numbers));
+        let (rows, delivery) = (rows(numbers, true), delivery(numbers));
         let trace: Vec<Timed> = rows.iter().map(Row::event).collect();
         let text = format!("topic t {{ x: float, y: float }} @robust @time(steps) property p = {ours}");
         // As the formatter writes it.
@@ -328,7 +328,7 @@ fn rtamt_in_discrete_time() {
         let resolved = |emitted: &Emitted| {
             Some((emitted.event? - emitted.report.back as usize, emitted.report.robustness?))
         };
-        for (place, robustness) in drive(&spec, &trace, 0, &ride).iter().filter_map(resolved) {
+        for (place, robustness) in drive(&spec, &trace, 0, &delivery).iter().filter_map(resolved) {
             known[place] = Some(robustness);
         }
         same(&ours, &rows, &known, &judge.ask("robustness", &theirs, &rows)?)

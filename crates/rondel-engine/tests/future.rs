@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use definition::drive::{Emitted, agree_in_time, config, drive};
 use definition::floor::Floor;
 use definition::outcome::{Spot, outcomes};
-use definition::timed::{Case, Palette, Ride, case};
+use definition::timed::{Case, Delivery, Palette, case};
 use definition::{Content, Event, Timed, spec};
 use proptest::prelude::*;
 use rondel_engine::Program;
@@ -79,14 +79,14 @@ fn agree(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
         if palette_of(&case) == Some(TimeModel::Steps) {
             // In discrete time a verdict refers to the event `back` steps before the one at which it is
             // emitted.
-            for emitted in drive(&case.spec, &case.trace, case.now, &case.ride) {
+            for emitted in drive(&case.spec, &case.trace, case.now, &case.delivery) {
                 let Some(event) = emitted.event else { continue };
                 prop_assert_eq!(case.trace[event - emitted.report.back as usize].time, about(&emitted));
             }
         }
         return agree_in_time(&case);
     }
-    let emitted = drive(&case.spec, &case.trace, case.now, &case.ride);
+    let emitted = drive(&case.spec, &case.trace, case.now, &case.delivery);
     for (p, spots) in outcomes(&case.spec, &case.trace, case.now).iter().enumerate() {
         let found: Vec<&Emitted> = emitted.iter().filter(|g| g.report.property as usize == p).collect();
         let formula = case.spec.properties[p].formula;
@@ -158,7 +158,7 @@ proptest! {
         static FLOORS: [Floor; 2] = [const { Floor::new(5, 200) }; 2];
         for (case, floor) in [points, spans].iter().zip(&FLOORS) {
             floor.note(chosen(case).properties.len())?;
-            drive(&chosen(case), &case.trace, case.now, &case.ride);
+            drive(&chosen(case), &case.trace, case.now, &case.delivery);
         }
     }
 }
@@ -172,7 +172,7 @@ fn interval_witness_is_not_its_beginning() {
         let root = ExprId(nodes.len() as u32 - 1);
         let mut spec = spec(3, nodes, [root]);
         spec.properties[0].time = TimeModel::Dense;
-        let case = Case { spec, trace, now, ride: Ride { cuts: vec![1], advances: vec![0] } };
+        let case = Case { spec, trace, now, delivery: Delivery { cuts: vec![1], advances: vec![0] } };
         agree(&case, &Floor::new(100, 1)).unwrap();
     };
     // There is a message at 0, and none just after.

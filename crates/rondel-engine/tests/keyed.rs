@@ -414,7 +414,7 @@ proptest! {
             let status: Vec<_> = monitor.slices().map(|s| (s.instances, s.unkeyed, s.refused)).collect();
             (all, status)
         };
-        prop_assert_eq!(reports(&case.ride.cuts), reports(&other_cuts));
+        prop_assert_eq!(reports(&case.delivery.cuts), reports(&other_cuts));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use definition::drive::{config, drive};
 use definition::floor::Floor;
 use definition::linear::{certain, fields};
 use definition::outcome::{changes, outcomes};
-use definition::timed::{Case, ride, timed_bounds};
+use definition::timed::{Case, delivery, timed_bounds};
 use definition::{Content, Event, Timed, spec};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ impl Maker {
         self.truths[self.truths.len() - 1 - back.min(self.truths.len() - 1)]
     }
 
-    fn cook(&mut self, Recipe { sort, choices: [r, s, t, u, w], bounds }: &Recipe) {
+    fn generate(&mut self, Recipe { sort, choices: [r, s, t, u, w], bounds }: &Recipe) {
         let (r, s, t) = (*r, *s, *t);
         let scale = |x: u64| x.saturating_mul(self.unit).saturating_add((u % 11 == 0).into());
         let bounds = Bounds { lower: scale(bounds.lower), upper: bounds.upper.map(scale) };
@@ -155,7 +155,7 @@ impl Maker {
 
 fn made_of(recipes: &[Recipe], mixed: bool, unit: i64) -> Spec {
     let mut maker = Maker { nodes: Vec::new(), truths: Vec::new(), mixed, unit: unit as u64 };
-    recipes.iter().for_each(|recipe| maker.cook(recipe));
+    recipes.iter().for_each(|recipe| maker.generate(recipe));
     let mut spec = spec(TOPICS, maker.nodes, maker.truths);
     for property in &mut spec.properties {
         (property.time, property.linear) = (TimeModel::Dense, true);
@@ -207,18 +207,18 @@ fn trace(traffic: &Traffic, mixed: bool, unit: i64, start: i64) -> Vec<Timed> {
 fn case(mixed: bool, future: bool) -> impl Strategy<Value = Case> {
     let units = select(vec![1, 2, 3, 8, 1000, SECOND]);
     let starts = select(vec![0, -5, 1_700_000_000_000_000_000]);
-    let parts = (vec(recipe(future), 1..9), traffic(mixed), units, starts, 0..9_i64, ride());
-    parts.prop_map(move |(recipes, traffic, unit, start, more, ride)| {
+    let parts = (vec(recipe(future), 1..9), traffic(mixed), units, starts, 0..9_i64, delivery());
+    parts.prop_map(move |(recipes, traffic, unit, start, more, delivery)| {
         let trace = trace(&traffic, mixed, unit, start);
         let last = trace.last().map_or(start, |last| last.time);
-        Case { spec: made_of(&recipes, mixed, unit), trace, now: last + more * unit, ride }
+        Case { spec: made_of(&recipes, mixed, unit), trace, now: last + more * unit, delivery }
     })
 }
 
 /// Compares every change, when it is emitted, and the verdicts at events.
 fn agree(case: &Case) -> Result<(), TestCaseError> {
-    let Case { spec, trace, now, ride } = case;
-    let given = drive(spec, trace, *now, ride);
+    let Case { spec, trace, now, delivery } = case;
+    let given = drive(spec, trace, *now, delivery);
     for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
         let formula = spec.properties[p].formula;
         let mut waits = BTreeSet::new();
@@ -265,7 +265,7 @@ proptest! {
 
 /// Every verdict is right, and every event has one, as soon as it is known or later.
 fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
-    let Case { spec, trace, now, ride } = case;
+    let Case { spec, trace, now, delivery } = case;
     let can_be = |formula: ExprId| {
         let property = spec.properties.iter().filter(|property| property.formula == formula).cloned();
         Program::compile(&Spec { properties: property.collect(), ..spec.clone() }).is_ok()
@@ -273,7 +273,7 @@ fn agree_ahead(case: &Case, floor: &Floor) -> Result<(), TestCaseError> {
     let properties = spec.properties.iter().filter(|property| can_be(property.formula)).cloned();
     let spec = &Spec { properties: properties.collect(), ..spec.clone() };
     floor.note(spec.properties.len())?;
-    let given = drive(spec, trace, *now, ride);
+    let given = drive(spec, trace, *now, delivery);
     for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
         let formula = spec.properties[p].formula;
         let known = |verdict: Option<Verdict>| verdict.unwrap_or(Verdict::Inconclusive);
@@ -306,17 +306,17 @@ proptest! {
 }
 
 /// The changes: time that they refer to, verdict, and time of emission.
-fn changes(property: &str, messages: &str, now: i64) -> String {
+fn emitted_changes(property: &str, messages: &str, now: i64) -> String {
     let text = format!(
         "topic a {{ x: int, p: bool, k: string }} topic b {{ x: int, p: bool, k: string }} @linear property p = {property}"
     );
     let outcome = rondel_spec::parse(&text);
     let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
     let trace = definition::build::trace(messages);
-    let ride = definition::timed::Ride { cuts: vec![1], advances: vec![1] };
-    let whole = definition::timed::Ride { cuts: vec![64], advances: vec![0] };
-    let all = [&ride, &whole].map(|ride| {
-        let given = drive(&spec, &trace, now, ride);
+    let delivery = definition::timed::Delivery { cuts: vec![1], advances: vec![1] };
+    let whole = definition::timed::Delivery { cuts: vec![64], advances: vec![0] };
+    let all = [&delivery, &whole].map(|delivery| {
+        let given = drive(&spec, &trace, now, delivery);
         let of = |given: &definition::drive::Emitted| {
             let report = given.report;
             let about = report.about.unwrap_or(report.time).as_nanos();
@@ -413,7 +413,7 @@ fn cases_by_hand() {
             "instants",
         ),
     ] {
-        assert_eq!(changes(property, trace, now), expected, "{property} over {trace}: {why}");
+        assert_eq!(emitted_changes(property, trace, now), expected, "{property} over {trace}: {why}");
     }
 }
 
@@ -444,7 +444,7 @@ proptest! {
         }
         let outcome = rondel_spec::parse(&text);
         let spec = outcome.spec.clone().unwrap_or_else(|| panic!("{}", outcome.render("", &text, false)));
-        let given = drive(&spec, &case.trace, case.now, &case.ride);
+        let given = drive(&spec, &case.trace, case.now, &case.delivery);
         let of = |p: u32| {
             let reports = given.iter().map(|given| given.report).filter(move |report| report.property == p);
             reports.map(|r| (r.verdict, r.changed, r.row, r.time, r.about)).collect::<Vec<_>>()
@@ -537,7 +537,7 @@ proptest! {
     fn extreme_numbers_do_not_panic(
         recipes in vec(recipe(true), 1..9),
         messages in vec((0..TOPICS, select(EXTREMES.to_vec()), select(TIMES.to_vec()), any::<i64>()), 0..20),
-        ride in ride(),
+        delivery in delivery(),
     ) {
         let mut trace: Vec<Timed> = messages
             .iter()
@@ -556,7 +556,7 @@ proptest! {
         for property in all {
             spec.properties = vec![property];
             if Program::compile(&spec).is_ok() {
-                drive(&spec, &trace, i64::MAX, &ride);
+                drive(&spec, &trace, i64::MAX, &delivery);
             }
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use definition::drive::agree;
 use definition::slice::instances;
-use definition::timed::{Case, Ride};
+use definition::timed::{Case, Delivery};
 use definition::{Content, Event, Timed, write_timed};
 use numbers::Numbers;
 use rondel_engine::{Monitor, Program};
@@ -170,13 +170,13 @@ impl Numbers {
             .collect();
         (0..1 + self.below(3)).for_each(|i| text += &self.property(i, each));
         let trace = self.trace();
-        let ride = Ride {
+        let delivery = Delivery {
             cuts: (0..4).map(|_| 1 + self.below(9) as usize).collect(),
             advances: (0..4).map(|_| self.below(8) as u8).collect(),
         };
         let now = trace.last().map_or(0, |last| last.time + self.below(9));
         let spec = rondel_spec::parse(&text).spec?;
-        Some((text, Case { spec, trace, now, ride }))
+        Some((text, Case { spec, trace, now, delivery }))
     }
 }
 
@@ -211,8 +211,8 @@ fn operators_without_parameters() {
 
 /// Compares every verdict at an event of an instance.
 fn agree_by_instance(case: &Case) -> Result<(), String> {
-    let Case { spec, trace, now, ride } = case;
-    let found = at_events(spec, trace, ride);
+    let Case { spec, trace, now, delivery } = case;
+    let found = at_events(spec, trace, delivery);
     for p in 0..spec.properties.len() {
         let mut expected: Vec<String> = Vec::new();
         for instance in instances(spec, p, trace, *now) {
@@ -233,13 +233,13 @@ fn agree_by_instance(case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-fn at_events(spec: &Spec, trace: &[Timed], ride: &Ride) -> Vec<(usize, String)> {
+fn at_events(spec: &Spec, trace: &[Timed], delivery: &Delivery) -> Vec<(usize, String)> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
     monitor.report_every(true);
     let (mut all, mut rest) = (Vec::new(), trace);
-    for (round, &len) in ride.cuts.iter().cycle().enumerate() {
+    for (round, &len) in delivery.cuts.iter().cycle().enumerate() {
         let (now, later) = rest.split_at(len.min(rest.len()));
         block.clear();
         now.iter().for_each(|timed| write_timed(&mut block, program.projections(), timed));

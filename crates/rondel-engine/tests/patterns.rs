@@ -10,7 +10,7 @@ mod definition;
 mod numbers;
 
 use definition::drive::drive;
-use definition::timed::Ride;
+use definition::timed::Delivery;
 use definition::{Content, Event, Timed, verdicts};
 use numbers::Numbers;
 use rondel_event::{Value, Verdict};
@@ -266,12 +266,12 @@ fn patterns_agree_with_authors_definitions() {
         let timed =
             |(at, event): (usize, &Event)| Timed { time: at as i64, arrival: None, event: event.clone() };
         let timed: Vec<Timed> = events.iter().enumerate().map(timed).collect();
-        let ride = Ride {
+        let delivery = Delivery {
             cuts: (0..3).map(|_| 1 + numbers.below(9)).collect(),
             advances: (0..3).map(|_| numbers.below(8) as u8).collect(),
         };
         let mut engine = vec![vec![None; trace.len()]; expected.len()];
-        for given in drive(&spec, &timed, trace.len() as i64 - 1, &ride) {
+        for given in drive(&spec, &timed, trace.len() as i64 - 1, &delivery) {
             let about = given.report.about.unwrap_or(given.report.time).as_nanos();
             engine[given.report.property as usize][about as usize] = Some(given.report.verdict);
         }

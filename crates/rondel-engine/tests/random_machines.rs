@@ -6,7 +6,7 @@ mod definition;
 
 use definition::drive::{agree, config, drive, signal};
 use definition::machines::case;
-use definition::timed::{Case, Palette, Ride};
+use definition::timed::{Case, Delivery, Palette};
 use definition::{Event, Timed, spec};
 use proptest::prelude::*;
 use rondel_event::{Value, Verdict};
@@ -67,9 +67,9 @@ fn guard_becomes_true_between_events() {
         slice: None,
     });
     let trace = vec![Timed { time: 0, arrival: None, event: Event { topic: 0, fields: vec![] } }];
-    let case = Case { spec, trace, now: 9, ride: Ride { cuts: vec![1], advances: vec![0] } };
+    let case = Case { spec, trace, now: 9, delivery: Delivery { cuts: vec![1], advances: vec![0] } };
     agree(&case).unwrap();
-    let given = drive(&case.spec, &case.trace, case.now, &case.ride);
+    let given = drive(&case.spec, &case.trace, case.now, &case.delivery);
     let changes = |property| signal(&given, property, &case.trace, case.now).1;
     let (yes, no) = (Verdict::Satisfied, Verdict::Violated);
     assert_eq!(changes(0), [(0, no), (1, yes), (3, no)]);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use definition::drive::config;
 use definition::floor::Floor;
 use definition::outcome::Spot;
-use definition::random::{Kitchen, TOPICS, recipe_of};
+use definition::random::{Generator, TOPICS, recipe_of};
 use definition::slice::{instances, refused};
-use definition::timed::{Case, Palette, case_of, cook_all, sorts, timed_bounds};
+use definition::timed::{Case, Palette, case_of, generate_all, sorts, timed_bounds};
 use definition::{Content, spec, write_timed};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,10 +29,10 @@ fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
     let recipes = vec(recipe_of(sorts(palette), timed_bounds()), 1..8);
     let made = (recipes, 0..1000_usize, vec(0..12_u8, 20));
     let case = case_of(palette, (made, Just(())), 0..20, move |((recipes, r, _), ()), unit| {
-        let mut kitchen = Kitchen::default();
-        let key = kitchen.add(Expr::Key(0, ValueType::Int), ValueType::Int);
-        let two = kitchen.add(Expr::Literal(Value::Int(1)), ValueType::Int);
-        kitchen.add(Expr::Compare(Comparison::LessOrEqual, key, two), ValueType::Bool);
+        let mut generator = Generator::default();
+        let key = generator.add(Expr::Key(0, ValueType::Int), ValueType::Int);
+        let two = generator.add(Expr::Literal(Value::Int(1)), ValueType::Int);
+        generator.add(Expr::Compare(Comparison::LessOrEqual, key, two), ValueType::Bool);
         let until = match r % 4 {
             0 => None,
             1 => Some(Expr::On(TopicId(2))),
@@ -41,10 +41,10 @@ fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
                 Some(Expr::Field { topic: TopicId(1), path: Path::keys(["b"]), value_type: ValueType::Bool })
             }
         };
-        let until = until.map(|until| kitchen.add(until, ValueType::Bool));
-        cook_all(&mut kitchen, palette, recipes, unit);
-        let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
-        let mut spec = spec(TOPICS, kitchen.nodes, formulas);
+        let until = until.map(|until| generator.add(until, ValueType::Bool));
+        generate_all(&mut generator, palette, recipes, unit);
+        let formulas: Vec<ExprId> = generator.all_of(ValueType::Bool).collect();
+        let mut spec = spec(TOPICS, generator.nodes, formulas);
         for property in &mut spec.properties {
             property.time = model;
             property.slice = Some(SliceId(0));
@@ -71,13 +71,13 @@ fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Case> {
 }
 
 fn found(case: &Case) -> (Vec<Change>, u64) {
-    let Case { spec, trace, now, ride } = case;
+    let Case { spec, trace, now, delivery } = case;
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
     let mut all = Vec::new();
     let mut done = 0;
-    for &len in ride.cuts.iter().cycle() {
+    for &len in delivery.cuts.iter().cycle() {
         if done == trace.len() {
             break;
         }
@@ -252,7 +252,7 @@ struct Judged {
 
 /// All verdicts of properties with future operators.
 fn judged(case: &Case) -> Vec<Judged> {
-    let Case { spec, trace, now, ride } = case;
+    let Case { spec, trace, now, delivery } = case;
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
@@ -268,7 +268,7 @@ fn judged(case: &Case) -> Vec<Judged> {
             verdict: report.verdict,
         }));
     };
-    for (&len, advance) in ride.cuts.iter().cycle().zip(ride.advances.iter().cycle()) {
+    for (&len, advance) in delivery.cuts.iter().cycle().zip(delivery.advances.iter().cycle()) {
         if done == trace.len() {
             break;
         }

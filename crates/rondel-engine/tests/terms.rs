@@ -59,7 +59,7 @@ fn values(spec: &Spec, case: &Case) -> Found {
         }
     };
     let mut done = 0;
-    for &len in case.ride.cuts.iter().cycle() {
+    for &len in case.delivery.cuts.iter().cycle() {
         if done == case.trace.len() {
             break;
         }

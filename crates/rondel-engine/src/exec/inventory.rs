@@ -192,7 +192,7 @@ pub(crate) struct Outline {
     pub(crate) robust_futures: Vec<(u32, u64)>,
     /// The premises by property and number.
     pub(crate) premises: Vec<(u32, u32)>,
-    pub(crate) scout: Option<Inventory>,
+    pub(crate) eager: Option<Inventory>,
 }
 
 impl Outline {
@@ -208,7 +208,7 @@ impl Outline {
             futures: futures.collect(),
             robust_futures: robust.collect(),
             premises: section.premises.iter().map(|premise| (premise.property, premise.number)).collect(),
-            scout: section.scout.as_deref().map(Inventory::new),
+            eager: section.eager.as_deref().map(Inventory::new),
         }
     }
 

@@ -43,9 +43,9 @@ impl Section {
             + timed_recently.len() * size_of::<TimedRecently>()
             + machines.iter().map(of_machine).sum::<usize>();
         // The section ahead keeps the same fields a second time.
-        let scout = self.scout.as_ref().map_or(0, |scout| scout.memory().bytes);
+        let eager = self.eager.as_ref().map_or(0, |eager| eager.memory().bytes);
         let linear = self.linear.as_ref().map_or(0, |plan| plan.bytes());
-        Memory { bytes: bytes + scout + linear, ..self.memory_beside() }
+        Memory { bytes: bytes + eager + linear, ..self.memory_beside() }
     }
 
     /// The memory except its fixed size.

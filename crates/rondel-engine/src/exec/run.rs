@@ -170,7 +170,7 @@ impl<'a> Frame<'a> {
             Instruction::Delay { x, forget, state: i } => {
                 self.delays[i as usize].step(x.read(self.words), forget.read(self.words), position, len, rows)
             }
-            Instruction::Together
+            Instruction::SameTime
             | Instruction::TimedRecently { .. }
             | Instruction::TimedSince { .. }
             | Instruction::LookAhead { .. }
@@ -203,7 +203,7 @@ impl<'a> Frame<'a> {
     fn longer(&mut self, instruction: &Instruction) -> Rows {
         let row_times = self.step.view.row_times;
         match *instruction {
-            Instruction::Together => {
+            Instruction::SameTime => {
                 let RowTimes { times, before } = row_times;
                 let mut before = before;
                 let mut out = 0;

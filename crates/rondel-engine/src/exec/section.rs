@@ -45,7 +45,7 @@ pub(crate) struct Section {
     pub(crate) robust_futures: Vec<RobustFuture<Margin>>,
     /// The section of the operators that are evaluated ahead of each block: see
     /// [`ranges`](crate::ops::ranges).
-    pub(crate) scout: Option<Box<Section>>,
+    pub(crate) eager: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,
     /// The identity of the node of each instruction.
     pub(crate) identities: Vec<u64>,
@@ -108,8 +108,8 @@ impl Section {
     /// The columns of a block and the topics that instructions read.
     pub(crate) fn reads(&self) -> (Vec<Slot>, Vec<TopicId>) {
         let (mut slots, mut topics) = (Vec::new(), Vec::new());
-        let scout = self.scout.iter().flat_map(|scout| &scout.instructions);
-        for instruction in self.instructions.iter().chain(scout) {
+        let eager = self.eager.iter().flat_map(|eager| &eager.instructions);
+        for instruction in self.instructions.iter().chain(eager) {
             match *instruction {
                 Instruction::HeldBool { column, .. } => slots.push(Slot::Bool(column)),
                 Instruction::HeldInt { column, .. } => slots.push(Slot::Int(column)),
@@ -144,7 +144,7 @@ impl Section {
         let is_machine = |deadline: &Deadline| matches!(deadline, Deadline::Machine(_));
         self.machines.len() == 1
             && self.deadlines.iter().all(is_machine)
-            && self.scout.is_none()
+            && self.eager.is_none()
             && self.linear.is_none()
             && self.inner.is_empty()
             && self.relations.is_empty()

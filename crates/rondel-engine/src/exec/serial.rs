@@ -41,7 +41,7 @@ pub(crate) use transfer::StateTransfer;
 pub(crate) struct Serial {
     pub(crate) state: State,
     /// State of the section ahead, with its ranges.
-    scout: Option<Box<Serial>>,
+    eager: Option<Box<Serial>>,
     registers: Registers,
     /// Number of time points so far.
     position: u64,
@@ -84,7 +84,7 @@ pub(crate) struct ByItself {
 
 /// Rows of a block to evaluate, each a time point.
 #[derive(Clone, Copy)]
-pub(crate) struct Rowed<'a> {
+pub(crate) struct RowInput<'a> {
     pub(crate) block: &'a Block,
     /// First row.
     pub(crate) start: u32,
@@ -110,7 +110,7 @@ impl Serial {
     pub(crate) fn new(section: &Section, no_block: &Block) -> Serial {
         let mut serial = Serial {
             state: section.initial.clone(),
-            scout: section.scout.as_ref().map(|scout| Box::new(Serial::new(scout, no_block))),
+            eager: section.eager.as_ref().map(|eager| Box::new(Serial::new(eager, no_block))),
             registers: section.registers.registers(),
             position: 0,
             time: i64::MIN,
@@ -200,8 +200,8 @@ impl Serial {
     }
 
     /// Evaluates all instructions in these rows.
-    pub(crate) fn run(&mut self, section: &Section, rowed: Rowed<'_>) {
-        let Rowed { block, start, len, events, times, chains, lines } = rowed;
+    pub(crate) fn run(&mut self, section: &Section, input: RowInput<'_>) {
+        let RowInput { block, start, len, events, times, chains, lines } = input;
         self.specialise(section, block);
         let instructions = match &self.specialised {
             None => &section.instructions[section.constant..],
@@ -503,11 +503,11 @@ impl Serial {
     }
 
     /// Evaluates operators ahead of events that [`Serial::run`] receives afterwards.
-    pub(crate) fn look_ahead(&mut self, section: &Section, rowed: Rowed<'_>) {
-        if let (Some(scout), Some(scouting)) = (&mut self.scout, &section.scout) {
-            std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
-            scout.run(scouting, rowed);
-            std::mem::swap(&mut self.state.ranges, &mut scout.state.ranges);
+    pub(crate) fn look_ahead(&mut self, section: &Section, input: RowInput<'_>) {
+        if let (Some(eager), Some(eager_section)) = (&mut self.eager, &section.eager) {
+            std::mem::swap(&mut self.state.ranges, &mut eager.state.ranges);
+            eager.run(eager_section, input);
+            std::mem::swap(&mut self.state.ranges, &mut eager.state.ranges);
         }
     }
 

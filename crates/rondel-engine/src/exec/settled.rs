@@ -167,7 +167,7 @@ fn moved(instruction: Instruction, to: impl Fn(Wire) -> Wire) -> Option<Instruct
 
 /// The operation of an instruction, without its state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Does {
+enum Operation {
     And(Wire, Wire),
     Since(Wire, Wire),
     Shift(Wire, u8),
@@ -179,7 +179,7 @@ enum Does {
 pub(crate) fn specialise(section: &Section, state: &mut State, refuted: &[Slot]) -> Specialised {
     let mut specialiser = Specialiser {
         first: section.constant as u32,
-        left: Specialised {
+        kept: Specialised {
             instructions: Vec::new(),
             formulas: Vec::new(),
             words: (0..section.constant as u32).map(|place| Wire::of(NodeId(place))).collect(),
@@ -192,25 +192,25 @@ pub(crate) fn specialise(section: &Section, state: &mut State, refuted: &[Slot])
     };
     for &instruction in &section.instructions[section.constant..] {
         let wire = specialiser.instruction(instruction, state, refuted);
-        specialiser.left.words.push(wire);
+        specialiser.kept.words.push(wire);
     }
-    let mut left = specialiser.left;
+    let mut kept = specialiser.kept;
     let bounds = |TruthBounds { certain, possible }: TruthBounds| TruthBounds {
-        certain: certain.through(&left.words),
-        possible: possible.through(&left.words),
+        certain: certain.through(&kept.words),
+        possible: possible.through(&kept.words),
     };
     let formulas = section.formulas.iter();
-    left.formulas =
+    kept.formulas =
         formulas.map(|truth| Truth { at: bounds(truth.at), after: bounds(truth.after) }).collect();
-    left
+    kept
 }
 
 struct Specialiser {
     /// The first word that is not constant.
     first: u32,
-    left: Specialised,
+    kept: Specialised,
     /// Word and state of the first instruction of each operation.
-    done: HashMap<Does, (Wire, u32)>,
+    done: HashMap<Operation, (Wire, u32)>,
     /// The same for boolean fields, with the value that the word stands for.
     truths: HashMap<u32, (Wire, u32, bool)>,
 }
@@ -218,12 +218,12 @@ struct Specialiser {
 impl Specialiser {
     /// The replacement of an instruction's word.
     fn instruction(&mut self, instruction: Instruction, state: &mut State, refuted: &[Slot]) -> Wire {
-        let to = |wire: Wire| wire.through(&self.left.words);
+        let to = |wire: Wire| wire.through(&self.kept.words);
         match instruction {
             Instruction::And { a, b } => {
-                Wire::both(to(a), to(b)).unwrap_or_else(|(a, b)| match self.done.get(&Does::And(a, b)) {
+                Wire::both(to(a), to(b)).unwrap_or_else(|(a, b)| match self.done.get(&Operation::And(a, b)) {
                     Some((wire, _)) => *wire,
-                    None => self.leave(Does::And(a, b), 0, Instruction::And { a, b }),
+                    None => self.keep(Operation::And(a, b), 0, Instruction::And { a, b }),
                 })
             }
             Instruction::Since { p, q, state: i } => {
@@ -235,26 +235,26 @@ impl Specialiser {
                 if bit == 0 && q == Wire::FALSE {
                     return Wire::FALSE;
                 }
-                self.left.is_partial |= goes_on || q == Wire::FALSE;
-                let does = Does::Since(p, q);
+                self.kept.is_partial |= goes_on || q == Wire::FALSE;
+                let operation = Operation::Since(p, q);
                 let same = |of: u32| state.bits[of as usize] == bit;
-                match self.same(does, same) {
+                match self.same(operation, same) {
                     Some((wire, of)) => self.mirrored_by(wire, Mirror::Bit { state: i, of }),
-                    None => self.leave(does, i, Instruction::Since { p, q, state: i }),
+                    None => self.keep(operation, i, Instruction::Since { p, q, state: i }),
                 }
             }
             Instruction::Shift { x, by, state: i } => {
                 let (x, history) = (to(x), state.bits[i as usize]);
                 match (x, history) {
                     (Wire::TRUE, Rows::MAX) | (Wire::FALSE, 0) => return x,
-                    (Wire::TRUE | Wire::FALSE, _) => self.left.is_partial = true,
+                    (Wire::TRUE | Wire::FALSE, _) => self.kept.is_partial = true,
                     _ => {}
                 }
-                let does = Does::Shift(x, by);
+                let operation = Operation::Shift(x, by);
                 let same = |of: u32| state.bits[of as usize] == history;
-                match self.same(does, same) {
+                match self.same(operation, same) {
                     Some((wire, of)) => self.mirrored_by(wire, Mirror::Bit { state: i, of }),
-                    None => self.leave(does, i, Instruction::Shift { x, by, state: i }),
+                    None => self.keep(operation, i, Instruction::Shift { x, by, state: i }),
                 }
             }
             Instruction::Recently { x, state: i } => {
@@ -262,14 +262,14 @@ impl Specialiser {
                 match x {
                     Wire::TRUE if recently.left == recently.span => return x,
                     Wire::FALSE if recently.left == 0 => return x,
-                    Wire::TRUE | Wire::FALSE => self.left.is_partial = true,
+                    Wire::TRUE | Wire::FALSE => self.kept.is_partial = true,
                     _ => {}
                 }
-                let does = Does::Recently(x, recently.span);
+                let operation = Operation::Recently(x, recently.span);
                 let same = |of: u32| state.recently[of as usize].left == recently.left;
-                match self.same(does, same) {
+                match self.same(operation, same) {
                     Some((wire, of)) => self.mirrored_by(wire, Mirror::Recently { state: i, of }),
-                    None => self.leave(does, i, Instruction::Recently { x, state: i }),
+                    None => self.keep(operation, i, Instruction::Recently { x, state: i }),
                 }
             }
             Instruction::Delay { x, forget, state: i } => {
@@ -278,16 +278,16 @@ impl Specialiser {
                     if delay.kept() == 0 {
                         return x;
                     }
-                    self.left.is_partial = true;
+                    self.kept.is_partial = true;
                 }
-                let does = Does::Delay(x, forget, delay.by());
+                let operation = Operation::Delay(x, forget, delay.by());
                 let same = |of: u32| state.delays[of as usize] == *delay;
-                match self.same(does, same) {
+                match self.same(operation, same) {
                     Some((wire, of)) => {
                         state.delays[i as usize].clear();
                         self.mirrored_by(wire, Mirror::Delay { state: i, of })
                     }
-                    None => self.leave(does, i, Instruction::Delay { x, forget, state: i }),
+                    None => self.keep(operation, i, Instruction::Delay { x, forget, state: i }),
                 }
             }
             Instruction::HeldBool { column, value, state: i } => {
@@ -297,10 +297,10 @@ impl Specialiser {
                     // A known boolean is true or false, so one word is the complement of the other.
                     Some(&(wire, of, other)) if other != value && !refuted.contains(&slot) => {
                         if bits[i as usize] != bits[of as usize] {
-                            self.left.assumed.push(slot);
+                            self.kept.assumed.push(slot);
                             return self.mirrored_by(!wire, Mirror::NotBit { state: i, of });
                         }
-                        self.left.is_partial = true;
+                        self.kept.is_partial = true;
                         self.add(instruction)
                     }
                     Some(_) => self.add(instruction),
@@ -330,10 +330,10 @@ impl Specialiser {
                 match known {
                     Some((slot, known)) if !refuted.contains(&slot) => {
                         if known == 1 {
-                            self.left.assumed.push(slot);
+                            self.kept.assumed.push(slot);
                             return Wire::TRUE;
                         }
-                        self.left.is_partial = true;
+                        self.kept.is_partial = true;
                         wire
                     }
                     _ => wire,
@@ -343,28 +343,28 @@ impl Specialiser {
     }
 
     fn add(&mut self, instruction: Instruction) -> Wire {
-        self.left.instructions.push(instruction);
-        Wire::of(NodeId(self.first + self.left.instructions.len() as u32 - 1))
+        self.kept.instructions.push(instruction);
+        Wire::of(NodeId(self.first + self.kept.instructions.len() as u32 - 1))
     }
 
     /// Keeps an instruction as the first of its operation.
-    fn leave(&mut self, does: Does, state: u32, instruction: Instruction) -> Wire {
+    fn keep(&mut self, operation: Operation, state: u32, instruction: Instruction) -> Wire {
         let wire = self.add(instruction);
-        self.done.entry(does).or_insert((wire, state));
+        self.done.entry(operation).or_insert((wire, state));
         wire
     }
 
     /// The first instruction of an operation, if it has the same state.
-    fn same(&mut self, does: Does, remembers: impl Fn(u32) -> bool) -> Option<(Wire, u32)> {
-        let same = self.done.get(&does).copied()?;
+    fn same(&mut self, operation: Operation, remembers: impl Fn(u32) -> bool) -> Option<(Wire, u32)> {
+        let same = self.done.get(&operation).copied()?;
         let is_same = remembers(same.1);
         // The states may become equal later.
-        self.left.is_partial |= !is_same;
+        self.kept.is_partial |= !is_same;
         is_same.then_some(same)
     }
 
     fn mirrored_by(&mut self, wire: Wire, mirror: Mirror) -> Wire {
-        self.left.mirrors.push(mirror);
+        self.kept.mirrors.push(mirror);
         wire
     }
 }
@@ -376,7 +376,7 @@ mod tests {
 
     use super::*;
     use crate::Program;
-    use crate::exec::serial::{Rowed, Serial};
+    use crate::exec::serial::{RowInput, Serial};
 
     #[test]
     fn known_fields_leave_one_truth_bound() {
@@ -401,7 +401,7 @@ mod tests {
                     }
                 }
             }
-            let rowed = Rowed {
+            let input = RowInput {
                 block: &block,
                 start: 0,
                 len: 64,
@@ -410,7 +410,7 @@ mod tests {
                 chains: &[],
                 lines: &[],
             };
-            serial.run(section, rowed);
+            serial.run(section, input);
             serial.specialised.as_ref().map(|specialised| specialised.instructions.len())
         };
         let all = section.instructions.len() - section.constant;

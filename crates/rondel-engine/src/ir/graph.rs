@@ -181,7 +181,7 @@ impl Graph {
             // A truth on an interval holds at its row as well.
             self.ever(q.at)
         } else {
-            let empty = self.wire(Node::Together);
+            let empty = self.wire(Node::SameTime);
             let p_before = self.previously(p.after);
             let goes_on = self.or(empty, p_before);
             let holds = self.and(p.at, goes_on);
@@ -202,7 +202,7 @@ impl Graph {
         let at = if row == span {
             row
         } else {
-            let empty = self.wire(Node::Together);
+            let empty = self.wire(Node::SameTime);
             let (row, span) = (self.and(empty, row), self.and(!empty, span));
             self.or(row, span)
         };

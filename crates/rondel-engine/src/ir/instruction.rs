@@ -54,7 +54,7 @@ pub(crate) enum Instruction {
         state: u32,
     },
 
-    Together,
+    SameTime,
     TimedRecently {
         q: Wire,
         q_after: Wire,

@@ -103,7 +103,7 @@ pub(crate) enum Node {
         by: u64,
     },
     /// Rows with the time of the row before.
-    Together,
+    SameTime,
     /// True while `q` has held at most `span` ago.
     TimedRecently {
         q: Halves,
@@ -286,7 +286,7 @@ impl Node {
             | Node::Time
             | Node::Latency
             | Node::Chain(..)
-            | Node::Together
+            | Node::SameTime
             | Node::Key(..)
             | Node::KeyBool(..)
             | Node::Outer(_)
@@ -362,7 +362,7 @@ impl Node {
             | Node::Time
             | Node::Latency
             | Node::Chain(..)
-            | Node::Together
+            | Node::SameTime
             | Node::Key(..)
             | Node::KeyBool(..)
             | Node::Outer(_)
@@ -437,7 +437,7 @@ impl Node {
                     | Node::Line { .. }
                     | Node::Since(..)
                     | Node::Shift(..)
-                    | Node::Together
+                    | Node::SameTime
                     | Node::Held(..)
                     | Node::Chain(..)
                     | Node::Latch(..)
@@ -465,7 +465,7 @@ impl Node {
             Node::Unary(kind, op, _) => 27 + 2 * (*kind as usize) + *op as usize,
             Node::Binary(kind, op, ..) => 31 + 7 * (*kind as usize) + *op as usize,
             Node::Time => 45,
-            Node::Together => 46,
+            Node::SameTime => 46,
             Node::TimedRecently { .. } => 47,
             Node::TimedSince { .. } => 48,
             Node::After(_) => 49,

@@ -154,7 +154,7 @@ impl ParallelFrame<'_> {
             | Instruction::RobustSince { .. }
             | Instruction::RobustDense { .. } => self.robust(instruction),
             Instruction::Quantified { relation, second } => self.quantified(relation, second),
-            Instruction::Together => self.together(),
+            Instruction::SameTime => self.together(),
             Instruction::TimedRecently { q, q_after, state, second } => {
                 let q = timed::TruthHalves { at: q.read(self.words), after: q_after.read(self.words) };
                 let out = self.timed_recently(q, state);

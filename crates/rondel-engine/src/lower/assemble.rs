@@ -36,7 +36,7 @@ pub(crate) struct Ordered {
     /// Timed operators that are evaluated ahead of the block ([`ranges`](crate::ops::ranges)), and the
     /// schedule of their operands.
     ahead: Vec<NodeId>,
-    scout: Schedule,
+    eager: Schedule,
     /// The identity of every node of the graph.
     identities: Vec<u64>,
 }
@@ -101,8 +101,8 @@ impl Ordered {
         let is_dense = time_points == TimePoints::Dense;
         let ahead = if is_dense && follow { looked_ahead(graph, &all.order) } else { Vec::new() };
         let schedule_all = if ahead.is_empty() { all } else { schedule(graph, outputs, &ahead) };
-        let scout = schedule(graph, ahead.iter().copied(), &[]);
-        Ordered { schedule: schedule_all, scout, ahead, translation, time_points, identities }
+        let eager = schedule(graph, ahead.iter().copied(), &[]);
+        Ordered { schedule: schedule_all, eager, ahead, translation, time_points, identities }
     }
 
     /// The fields that the graph can read.
@@ -111,13 +111,13 @@ impl Ordered {
     }
 
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
-        let order = self.schedule.order.iter().chain(&self.scout.order);
+        let order = self.schedule.order.iter().chain(&self.eager.order);
         order.map(|id| &self.translation.graph.nodes()[id.index()])
     }
 
     /// The section. `slots` holds the column of each field.
     pub(crate) fn assemble(self, properties: Vec<u32>, slots: &[Option<Slot>]) -> Section {
-        let Ordered { translation, time_points, schedule, ahead, scout, identities } = self;
+        let Ordered { translation, time_points, schedule, ahead, eager, identities } = self;
         let Translation { graph, sources, mut formulas, mut robust, mut futures, robust_futures, .. } =
             translation;
         let (plain, premises, terms) = (formulas.len(), translation.premises, translation.terms);
@@ -130,12 +130,12 @@ impl Ordered {
             formulas.push(*truth);
             robust.push(Some(*levels));
         }
-        let scout = (!ahead.is_empty()).then(|| {
+        let eager = (!ahead.is_empty()).then(|| {
             let outputs = (&[][..], &[][..], Vec::new(), &[][..]);
             Box::new(section(
                 (&graph, &sources, &identities),
                 outputs,
-                scout,
+                eager,
                 time_points,
                 Vec::new(),
                 slots,
@@ -168,7 +168,7 @@ impl Ordered {
             let at = section.relations.iter().position(|relation| number(relation) == Some(*given));
             *relation = at.map_or(u32::MAX, |at| at as u32);
         }
-        let section = Section { scout, futures, robust_futures, ahead_identities, ..section };
+        let section = Section { eager, futures, robust_futures, ahead_identities, ..section };
         Section { reads_time: section.reads_time || section.looks_ahead(), ..section }
     }
 }
@@ -317,7 +317,7 @@ fn section(
         |i: &&Instruction| matches!(i, Instruction::HeldText { .. } | Instruction::LatchText { .. });
     let reads_time = |i: &Instruction| match i {
         Instruction::Time { .. }
-        | Instruction::Together
+        | Instruction::SameTime
         | Instruction::TimedRecently { .. }
         | Instruction::TimedSince { .. }
         | Instruction::Lasting { .. }
@@ -357,7 +357,7 @@ fn section(
         shortest: assembly.shortest,
         initial: assembly.state,
         registers: assembly.registers,
-        scout: None,
+        eager: None,
         linear: None,
         futures: Vec::new(),
         robust_futures: Vec::new(),

@@ -99,7 +99,7 @@ impl Identifier<'_> {
         let sort = node.sort();
         let Names { spec, sources, lines, .. } = self.names;
         match *node {
-            Node::False | Node::Together | Node::Time | Node::Latency => hash(sort),
+            Node::False | Node::SameTime | Node::Time | Node::Latency => hash(sort),
             Node::On(topic) => hash((sort, of_topic(spec, topic))),
             Node::Carried(field) => hash((sort, self.field(field))),
             Node::HeldBool(field, value) => hash((sort, self.field(field), value)),

@@ -297,12 +297,12 @@ fn continuing<'a>(own: &'a Outline, origins: &'a Origins) -> impl Iterator<Item 
 /// Whether another section keeps all that this one does.
 fn has_all(own: &Outline, other: &Outline) -> bool {
     let has = |own: &Inventory, other: &Inventory| own.is_within(other);
-    let scouts = match (&own.scout, &other.scout) {
+    let has_eager = match (&own.eager, &other.eager) {
         (None, _) => true,
         (Some(own), Some(other)) => has(own, other),
         (Some(_), None) => false,
     };
-    scouts && has(&own.inventory, &other.inventory)
+    has_eager && has(&own.inventory, &other.inventory)
 }
 
 /// A monitor of an edited specification.

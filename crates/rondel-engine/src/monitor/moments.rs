@@ -6,7 +6,7 @@ use rondel_event::{Block, Rows, Timestamp};
 use super::{Monitor, at, before};
 use crate::exec::report::{Report, Withheld, in_order};
 use crate::exec::section::Section;
-use crate::exec::serial::{ByItself, Rowed, Serial};
+use crate::exec::serial::{ByItself, RowInput, Serial};
 use crate::exec::terms::RowValue;
 use crate::monitor::term_values::TermValue;
 
@@ -53,7 +53,15 @@ impl Monitor {
         let times = if section.reads_time { &self.times[..len as usize] } else { &[] };
         serial.run(
             section,
-            Rowed { block, start: 0, len, events: block.rows(), times, chains: &self.chain_rows, lines: &[] },
+            RowInput {
+                block,
+                start: 0,
+                len,
+                events: block.rows(),
+                times,
+                chains: &self.chain_rows,
+                lines: &[],
+            },
         );
         self.outcomes.clear();
         serial.outcomes_of_events(section, len, self.every, &mut self.outcomes);
@@ -111,7 +119,7 @@ impl Monitor {
         while first < len {
             // Two events of one time are looked ahead of one after the other: what the second brings to an end held
             // at the first.
-            let together = |row: &usize| section.scout.is_some() && self.times[*row] == self.times[*row - 1];
+            let together = |row: &usize| section.eager.is_some() && self.times[*row] == self.times[*row - 1];
             let end = (first + 1..len).find(together).unwrap_or(len);
             self.dense_rows(i, section, block, first, end);
             first = end;
@@ -125,7 +133,7 @@ impl Monitor {
         let events = crate::ops::words::low(len.into());
         let (chains, lines) = (&self.chain_rows[..], &self.lines[..]);
         self.sections[i]
-            .look_ahead(section, Rowed { block, start: first as u32, len, events, times, chains, lines });
+            .look_ahead(section, RowInput { block, start: first as u32, len, events, times, chains, lines });
         let mut grid = std::mem::take(&mut self.grid);
         grid.fill(&self.sections[i], first, times);
         // What the rows to come bring about by themselves, and has not been looked ahead of, is not known before
@@ -205,7 +213,7 @@ impl Monitor {
         let start = next_event[0].into();
         let block = block.unwrap_or(&self.no_event);
         let (chains, lines) = (&self.chain_rows[..], &self.lines[..]);
-        serial.run(section, Rowed { block, start, len: len as u32, events, times, chains, lines });
+        serial.run(section, RowInput { block, start, len: len as u32, events, times, chains, lines });
         if !section.terms.is_empty() {
             let values = serial.terms.drain(..);
             self.noted.terms.extend(values.map(|RowValue { property, row, after, value }| {

@@ -71,7 +71,7 @@ impl Ranges {
             let place = instant(times[row]);
             let last = if row == 0 { before } else { times[row - 1] };
             let (open, broken) = (self.open.take(), self.broken.take());
-            // The interval before this row is not empty.
+            // Only now is it known whether the interval before this row is empty.
             if times[row] > last {
                 if let Some(place) = broken {
                     self.cut(place);

@@ -8,7 +8,7 @@ use rondel_event::{Block, Timestamp, Verdict};
 use rondel_spec::Spec;
 
 use super::outcome::{Spot, outcomes};
-use super::timed::{Case, Ride};
+use super::timed::{Case, Delivery};
 use super::{Timed, write_timed};
 
 /// A report, and the input that caused it.
@@ -35,8 +35,8 @@ pub fn config(cases: u32) -> ProptestConfig {
 
 /// Compares every property without parameters, at and between all time points.
 pub fn agree(case: &Case) -> Result<(), TestCaseError> {
-    let Case { spec, trace, now, ride } = case;
-    let emitted = drive(spec, trace, *now, ride);
+    let Case { spec, trace, now, delivery } = case;
+    let emitted = drive(spec, trace, *now, delivery);
     for (p, spots) in outcomes(spec, trace, *now).iter().enumerate() {
         let found = signal(&emitted, p, trace, *now);
         prop_assert_eq!(found, expected(spots), "{:?}", spec.properties[p].formula);
@@ -50,7 +50,7 @@ pub const FARTHEST: i64 = i64::MAX / 2 - 1;
 /// As [`agree`], for times beyond the limit of the engine: it counts them, and agrees with the definitions
 /// over the clamped trace.
 pub fn agree_at_the_ends(case: &Case) -> Result<(), TestCaseError> {
-    let Case { spec, trace, now, ride } = case;
+    let Case { spec, trace, now, delivery } = case;
     let within = |time: i64| time.clamp(-FARTHEST, FARTHEST);
     // A latency is a difference, unaffected by clamping.
     let arrival = |timed: &Timed| {
@@ -58,7 +58,7 @@ pub fn agree_at_the_ends(case: &Case) -> Result<(), TestCaseError> {
     };
     let moved = |timed: &Timed| Timed { time: within(timed.time), arrival: arrival(timed), ..timed.clone() };
     let moved: Vec<Timed> = trace.iter().map(moved).collect();
-    let mut emitted = drive(spec, trace, *now, ride);
+    let mut emitted = drive(spec, trace, *now, delivery);
     for Emitted { report, .. } in &mut emitted {
         report.time = Timestamp::from_nanos(within(report.time.as_nanos()));
     }
@@ -70,7 +70,7 @@ pub fn agree_at_the_ends(case: &Case) -> Result<(), TestCaseError> {
 }
 
 /// All reports in order, with a verdict at every event.
-pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Emitted> {
+pub fn drive(spec: &Spec, trace: &[Timed], now: i64, delivery: &Delivery) -> Vec<Emitted> {
     let program = Arc::new(Program::compile(spec).unwrap());
     let mut block = Block::new(program.layout());
     let mut monitor = Monitor::new(program.clone());
@@ -85,7 +85,7 @@ pub fn drive(spec: &Spec, trace: &[Timed], now: i64, ride: &Ride) -> Vec<Emitted
         };
         emitted.extend(reports.iter().map(given_at));
     };
-    for (&len, advance) in ride.cuts.iter().cycle().zip(ride.advances.iter().cycle()) {
+    for (&len, advance) in delivery.cuts.iter().cycle().zip(delivery.advances.iter().cycle()) {
         if done == trace.len() {
             break;
         }
@@ -163,8 +163,8 @@ pub fn signal(emitted: &[Emitted], property: usize, trace: &[Timed], now: i64) -
 /// Compares every property at every event, including verdicts that are decided later. Verdicts undecided at
 /// the end are inconclusive.
 pub fn agree_in_time(case: &Case) -> Result<(), TestCaseError> {
-    let Case { spec, trace, now, ride } = case;
-    let emitted = drive(spec, trace, *now, ride);
+    let Case { spec, trace, now, delivery } = case;
+    let emitted = drive(spec, trace, *now, delivery);
     // Verdicts on two events of the same time have no defined order.
     let sorted = |mut all: Vec<(i64, &'static str)>| {
         all.sort_unstable();

@@ -9,9 +9,9 @@ use rondel_spec::{
     BinaryOp, Expr, ExprId, Machine, MachineId, Property, State, TimeModel, Transition, Variable,
 };
 
-use super::random::{Kitchen, Recipe, TOPICS, recipe_of};
+use super::random::{Generator, Recipe, TOPICS, recipe_of};
 use super::spec;
-use super::timed::{Case, Palette, case_of, cook_all, sorts, timed_bounds};
+use super::timed::{Case, Palette, case_of, generate_all, sorts, timed_bounds};
 
 /// Random choices for a transition.
 type Choice = [usize; 6];
@@ -24,59 +24,65 @@ pub fn case(palette: Palette, events: Range<usize>) -> impl Strategy<Value = Cas
     let choice = [0..1000_usize, 0..1000, 0..1000, 0..1000, 0..1000, 0..1000];
     let made = (recipes(1..6), vec(choice, 1..7), recipes(0..6), 2..5_u32, 0..1000_usize);
     case_of(palette, made, events, move |(guards, choices, above, states, r), unit| {
-        let mut kitchen = Kitchen::default();
-        cook_all(&mut kitchen, palette, guards, unit);
-        let machine = machine(&mut kitchen, palette.model, choices, *states, unit);
-        watch(&mut kitchen, *states, *r, above, palette, unit);
-        let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
-        let mut spec = spec(TOPICS, kitchen.nodes, formulas);
+        let mut generator = Generator::default();
+        generate_all(&mut generator, palette, guards, unit);
+        let machine = machine(&mut generator, palette.model, choices, *states, unit);
+        watch(&mut generator, *states, *r, above, palette, unit);
+        let formulas: Vec<ExprId> = generator.all_of(ValueType::Bool).collect();
+        let mut spec = spec(TOPICS, generator.nodes, formulas);
         spec.properties.iter_mut().for_each(|p: &mut Property| p.time = palette.model);
         spec.machines.push(machine);
         spec
     })
 }
 
-fn variable(kitchen: &mut Kitchen, v: u32) -> ExprId {
-    kitchen.add(Expr::MachineVariable(MachineId(0), v, ValueType::Int), ValueType::Int)
+fn variable(generator: &mut Generator, v: u32) -> ExprId {
+    generator.add(Expr::MachineVariable(MachineId(0), v, ValueType::Int), ValueType::Int)
 }
 
 /// The text variable of the machine.
-fn text(kitchen: &mut Kitchen) -> ExprId {
-    kitchen.add(Expr::MachineVariable(MachineId(0), VARIABLES, ValueType::String), ValueType::String)
+fn text(generator: &mut Generator) -> ExprId {
+    generator.add(Expr::MachineVariable(MachineId(0), VARIABLES, ValueType::String), ValueType::String)
 }
 
-fn literal(kitchen: &mut Kitchen, x: i64) -> ExprId {
-    kitchen.add(Expr::Literal(Value::Int(x)), ValueType::Int)
+fn literal(generator: &mut Generator, x: i64) -> ExprId {
+    generator.add(Expr::Literal(Value::Int(x)), ValueType::Int)
 }
 
-fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: u32, unit: u64) -> Machine {
-    let plain: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
+fn machine(
+    generator: &mut Generator,
+    model: TimeModel,
+    choices: &[Choice],
+    states: u32,
+    unit: u64,
+) -> Machine {
+    let plain: Vec<ExprId> = generator.all_of(ValueType::Bool).collect();
     let unit = if model == TimeModel::Steps { 1 } else { unit };
     let transitions: Vec<Transition> = choices
         .iter()
         .map(|&[from, to, guard, time, data, r]| {
             let usual = *(plain.get(guard / 7 % plain.len().max(1)).unwrap_or(&ExprId(0)));
-            let on = kitchen.add(Expr::On(TopicId(r as u32 % TOPICS)), ValueType::Bool);
+            let on = generator.add(Expr::On(TopicId(r as u32 % TOPICS)), ValueType::Bool);
             let usual = if plain.is_empty() { on } else { usual };
             let guard = match guard % 7 {
                 0 => None,
                 1 | 2 => {
                     let (x, c) =
-                        (variable(kitchen, r as u32 % VARIABLES), literal(kitchen, (r / 2 % 3) as i64));
-                    Some(kitchen.add(Expr::Compare(Comparison::LessOrEqual, x, c), ValueType::Bool))
+                        (variable(generator, r as u32 % VARIABLES), literal(generator, (r / 2 % 3) as i64));
+                    Some(generator.add(Expr::Compare(Comparison::LessOrEqual, x, c), ValueType::Bool))
                 }
                 3 => {
                     let (x, c) =
-                        (variable(kitchen, r as u32 % VARIABLES), literal(kitchen, (r / 2 % 3) as i64));
-                    let data = kitchen.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
-                    Some(kitchen.add(Expr::And(usual, data), ValueType::Bool))
+                        (variable(generator, r as u32 % VARIABLES), literal(generator, (r / 2 % 3) as i64));
+                    let data = generator.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
+                    Some(generator.add(Expr::And(usual, data), ValueType::Bool))
                 }
                 4 if r % 3 == 0 => {
-                    let (x, y) = (text(kitchen), kitchen.leaf(ValueType::String, r / 3));
-                    Some(kitchen.add(Expr::Compare(Comparison::Equal, x, y), ValueType::Bool))
+                    let (x, y) = (text(generator), generator.leaf(ValueType::String, r / 3));
+                    Some(generator.add(Expr::Compare(Comparison::Equal, x, y), ValueType::Bool))
                 }
                 4 => Some(on),
-                5 => Some(kitchen.add(Expr::And(on, usual), ValueType::Bool)),
+                5 => Some(generator.add(Expr::And(on, usual), ValueType::Bool)),
                 _ => Some(usual),
             };
             let amount = |r: usize| (r as u64 % 5).saturating_mul(unit);
@@ -89,12 +95,12 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
             let assignments = match data % 5 {
                 0 => {
                     let v = (data / 5) as u32 % VARIABLES;
-                    let (x, one) = (variable(kitchen, v), literal(kitchen, 1));
-                    vec![(v, kitchen.add(Expr::Binary(BinaryOp::Add, x, one), ValueType::Int))]
+                    let (x, one) = (variable(generator, v), literal(generator, 1));
+                    vec![(v, generator.add(Expr::Binary(BinaryOp::Add, x, one), ValueType::Int))]
                 }
-                1 => vec![(0, variable(kitchen, 1)), (1, variable(kitchen, 0))],
-                2 => vec![(1, kitchen.leaf(ValueType::Int, data / 5))],
-                3 => vec![(VARIABLES, kitchen.leaf(ValueType::String, data / 5))],
+                1 => vec![(0, variable(generator, 1)), (1, variable(generator, 0))],
+                2 => vec![(1, generator.leaf(ValueType::Int, data / 5))],
+                3 => vec![(VARIABLES, generator.leaf(ValueType::String, data / 5))],
                 _ => vec![],
             };
             let (from, to) = (from as u32 % states, to as u32 % states);
@@ -118,17 +124,17 @@ fn machine(kitchen: &mut Kitchen, model: TimeModel, choices: &[Choice], states: 
 }
 
 /// Formulas on the machine, and formulas that contain them.
-fn watch(kitchen: &mut Kitchen, states: u32, r: usize, above: &[Recipe], palette: Palette, unit: u64) {
+fn watch(generator: &mut Generator, states: u32, r: usize, above: &[Recipe], palette: Palette, unit: u64) {
     for state in 0..states {
         let some = if r.is_multiple_of(3) { vec![state, 0] } else { vec![state] };
-        kitchen.add(Expr::InState(MachineId(0), some), ValueType::Bool);
+        generator.add(Expr::InState(MachineId(0), some), ValueType::Bool);
     }
-    kitchen.add(Expr::Ambiguous(MachineId(0)), ValueType::Bool);
+    generator.add(Expr::Ambiguous(MachineId(0)), ValueType::Bool);
     for v in 0..VARIABLES {
-        let (x, c) = (variable(kitchen, v), literal(kitchen, (r / 3 % 4) as i64));
-        kitchen.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
+        let (x, c) = (variable(generator, v), literal(generator, (r / 3 % 4) as i64));
+        generator.add(Expr::Compare(Comparison::Equal, x, c), ValueType::Bool);
     }
-    let (x, y) = (text(kitchen), kitchen.leaf(ValueType::String, r / 7));
-    kitchen.add(Expr::Compare(Comparison::Equal, x, y), ValueType::Bool);
-    cook_all(kitchen, palette, above, unit);
+    let (x, y) = (text(generator), generator.leaf(ValueType::String, r / 7));
+    generator.add(Expr::Compare(Comparison::Equal, x, y), ValueType::Bool);
+    generate_all(generator, palette, above, unit);
 }

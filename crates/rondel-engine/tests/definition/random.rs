@@ -138,20 +138,20 @@ pub fn recipe_of(sorts: Vec<usize>, bounds: impl Strategy<Value = Bounds>) -> im
 /// A specification in which every boolean node is a property.
 pub fn any_spec(size: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Spec> {
     vec(recipe(), size).prop_map(|recipes| {
-        let mut kitchen = Kitchen::default();
-        recipes.iter().for_each(|recipe| kitchen.cook(recipe));
-        let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
-        super::spec(TOPICS, kitchen.nodes, formulas)
+        let mut generator = Generator::default();
+        recipes.iter().for_each(|recipe| generator.generate(recipe));
+        let formulas: Vec<ExprId> = generator.all_of(ValueType::Bool).collect();
+        super::spec(TOPICS, generator.nodes, formulas)
     })
 }
 
 #[derive(Default)]
-pub struct Kitchen {
+pub struct Generator {
     pub nodes: Vec<Expr>,
     types: Vec<ValueType>,
 }
 
-impl Kitchen {
+impl Generator {
     pub fn add(&mut self, expr: Expr, value_type: ValueType) -> ExprId {
         self.nodes.push(expr);
         self.types.push(value_type);
@@ -205,7 +205,7 @@ impl Kitchen {
         self.add(Expr::Call(function, x, y), function.result());
     }
 
-    pub fn cook(&mut self, recipe: &Recipe) {
+    pub fn generate(&mut self, recipe: &Recipe) {
         use ValueType::{Bool, Float, Int, String};
         let Recipe { sort, choices: [r, s, t, u], bounds } = *recipe;
         let topic = TopicId(r as u32 % TOPICS);

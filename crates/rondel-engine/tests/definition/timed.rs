@@ -13,7 +13,7 @@ use rondel_event::{Comparison, TopicId, Value, ValueType};
 use rondel_spec::{Aggregate, BinaryOp, Bounds, Expr, ExprId, Property, Spec, TimeModel};
 
 use super::build::{SECOND, YEAR};
-use super::random::{Kitchen, Recipe, TOPICS, event, recipe_of};
+use super::random::{Generator, Recipe, TOPICS, event, recipe_of};
 use super::{Event, Timed, spec};
 
 /// The kinds of nodes in random formulas.
@@ -33,12 +33,12 @@ pub struct Case {
     pub trace: Vec<Timed>,
     /// The time at the end.
     pub now: i64,
-    pub ride: Ride,
+    pub delivery: Delivery,
 }
 
 /// Block sizes, and times to advance to between blocks.
 #[derive(Clone, Debug)]
-pub struct Ride {
+pub struct Delivery {
     pub cuts: Vec<usize>,
     pub advances: Vec<u8>,
 }
@@ -59,7 +59,7 @@ impl fmt::Debug for Case {
         for Timed { time, arrival, event } in &self.trace {
             writeln!(f, "  at {time} (arrival {arrival:?}): t{} {:?}", event.topic, event.fields)?;
         }
-        writeln!(f, "  until {}, {:?}", self.now, self.ride)
+        writeln!(f, "  until {}, {:?}", self.now, self.delivery)
     }
 }
 
@@ -110,7 +110,7 @@ fn scaled(x: u64, unit: u64, r: usize) -> u64 {
 }
 
 /// Adds nodes for all recipes, with bounds in units.
-pub fn cook_all(kitchen: &mut Kitchen, palette: Palette, recipes: &[Recipe], unit: u64) {
+pub fn generate_all(generator: &mut Generator, palette: Palette, recipes: &[Recipe], unit: u64) {
     for recipe in recipes {
         let mut recipe = recipe.clone();
         if palette.model != TimeModel::Steps {
@@ -118,35 +118,39 @@ pub fn cook_all(kitchen: &mut Kitchen, palette: Palette, recipes: &[Recipe], uni
             recipe.bounds.lower = scaled(recipe.bounds.lower, unit, t);
             recipe.bounds.upper = recipe.bounds.upper.map(|upper| scaled(upper, unit, u));
         }
-        if recipe.sort < TIMED { kitchen.cook(&recipe) } else { cook(kitchen, palette.model, &recipe, unit) }
+        if recipe.sort < TIMED {
+            generator.generate(&recipe)
+        } else {
+            generate(generator, palette.model, &recipe, unit)
+        }
     }
 }
 
 fn nodes(palette: Palette, recipes: &[Recipe], unit: u64) -> Spec {
-    let mut kitchen = Kitchen::default();
-    cook_all(&mut kitchen, palette, recipes, unit);
-    let formulas: Vec<ExprId> = kitchen.all_of(ValueType::Bool).collect();
-    let mut spec = spec(TOPICS, kitchen.nodes, formulas);
+    let mut generator = Generator::default();
+    generate_all(&mut generator, palette, recipes, unit);
+    let formulas: Vec<ExprId> = generator.all_of(ValueType::Bool).collect();
+    let mut spec = spec(TOPICS, generator.nodes, formulas);
     spec.properties.iter_mut().for_each(|p: &mut Property| p.time = palette.model);
     spec
 }
 
-fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
+fn generate(generator: &mut Generator, model: TimeModel, recipe: &Recipe, unit: u64) {
     let Recipe { sort, choices: [r, s, t, u], bounds } = *recipe;
     let ahead = Bounds { upper: bounds.upper.or(Some(bounds.lower.saturating_add(unit))), ..bounds };
     let compare = [Comparison::LessOrEqual, Comparison::Equal, Comparison::Greater, Comparison::Less][t % 4];
     let topic = TopicId(s as u32 % TOPICS);
     let grid = (r % 8) as i64;
     let truth = match sort - TIMED {
-        0 => Expr::Next(kitchen.pick(ValueType::Bool, r)),
-        1 => Expr::Eventually(ahead, kitchen.pick(ValueType::Bool, r)),
-        2 => Expr::Always(ahead, kitchen.pick(ValueType::Bool, r)),
+        0 => Expr::Next(generator.pick(ValueType::Bool, r)),
+        1 => Expr::Eventually(ahead, generator.pick(ValueType::Bool, r)),
+        2 => Expr::Always(ahead, generator.pick(ValueType::Bool, r)),
         3 => {
-            let (x, y) = sides(kitchen, recipe);
+            let (x, y) = sides(generator, recipe);
             Expr::Until(ahead, x, y)
         }
         SINCE => {
-            let (x, y) = sides(kitchen, recipe);
+            let (x, y) = sides(generator, recipe);
             Expr::Since(bounds, x, y)
         }
         4 | 5 => {
@@ -156,9 +160,9 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
                 1 => Expr::Jitter(topic),
                 _ => Expr::Age(topic),
             };
-            let quantity = kitchen.add(quantity, ValueType::Duration);
+            let quantity = generator.add(quantity, ValueType::Duration);
             let constant = Value::Duration(grid.saturating_mul(unit as i64));
-            let constant = kitchen.add(Expr::Literal(constant), ValueType::Duration);
+            let constant = generator.add(Expr::Literal(constant), ValueType::Duration);
             if u % 2 == 0 {
                 Expr::Compare(compare, quantity, constant)
             } else {
@@ -196,57 +200,57 @@ fn cook(kitchen: &mut Kitchen, model: TimeModel, recipe: &Recipe, unit: u64) {
                 _ if model == TimeModel::Steps => (Aggregate::Count, None, ValueType::Int),
                 _ => (Aggregate::Rate, None, ValueType::Float),
             };
-            let operand = of.map(|value_type| small(kitchen, value_type, s));
+            let operand = of.map(|value_type| small(generator, value_type, s));
             let mut topics = match operand {
-                Some(operand) => mentioned(kitchen, operand),
+                Some(operand) => mentioned(generator, operand),
                 None => vec![topic],
             };
             if topics.is_empty() {
                 topics.push(topic);
             }
-            let window = kitchen.add(Expr::Window { aggregate, over, operand, topics }, result);
+            let window = generator.add(Expr::Window { aggregate, over, operand, topics }, result);
             let constant = match result {
                 ValueType::Float => Value::Float(grid as f64 / 2.0),
                 _ => Value::Int(grid / 2),
             };
-            let constant = kitchen.add(Expr::Literal(constant), result);
+            let constant = generator.add(Expr::Literal(constant), result);
             Expr::Compare(compare, window, constant)
         }
     };
-    kitchen.add(truth, ValueType::Bool);
+    generator.add(truth, ValueType::Bool);
 }
 
 /// The operands of `since` or `until`: often an instant, or all times except an instant, so that one operand
 /// begins to hold exactly where the other ends.
-fn sides(kitchen: &mut Kitchen, recipe: &Recipe) -> (ExprId, ExprId) {
+fn sides(generator: &mut Generator, recipe: &Recipe) -> (ExprId, ExprId) {
     let [r, s, t, u] = recipe.choices;
     let mut side = |r: usize, kind: usize| {
         if kind % 4 > 1 {
-            return kitchen.pick(ValueType::Bool, r);
+            return generator.pick(ValueType::Bool, r);
         }
-        let instant = kitchen.add(Expr::On(TopicId(r as u32 % TOPICS)), ValueType::Bool);
-        if kind.is_multiple_of(4) { instant } else { kitchen.add(Expr::Not(instant), ValueType::Bool) }
+        let instant = generator.add(Expr::On(TopicId(r as u32 % TOPICS)), ValueType::Bool);
+        if kind.is_multiple_of(4) { instant } else { generator.add(Expr::Not(instant), ValueType::Bool) }
     };
     (side(r, t), side(s, u))
 }
 
 /// Numbers whose sums are exact, for samples of a window.
-fn small(kitchen: &mut Kitchen, value_type: ValueType, r: usize) -> ExprId {
+fn small(generator: &mut Generator, value_type: ValueType, r: usize) -> ExprId {
     let (low, high) = match value_type {
-        ValueType::Bool => return kitchen.pick(ValueType::Bool, r),
+        ValueType::Bool => return generator.pick(ValueType::Bool, r),
         ValueType::Int => (Value::Int(-4), Value::Int(4)),
         ValueType::Float => (Value::Float(-4.0), Value::Float(4.0)),
         other => panic!("no small numbers in {other}"),
     };
-    let x = kitchen.leaf(value_type, 4 * r + 1 + r % 3);
+    let x = generator.leaf(value_type, 4 * r + 1 + r % 3);
     let (low, high) =
-        (kitchen.add(Expr::Literal(low), value_type), kitchen.add(Expr::Literal(high), value_type));
-    let x = kitchen.add(Expr::Binary(BinaryOp::Max, x, low), value_type);
-    kitchen.add(Expr::Binary(BinaryOp::Min, x, high), value_type)
+        (generator.add(Expr::Literal(low), value_type), generator.add(Expr::Literal(high), value_type));
+    let x = generator.add(Expr::Binary(BinaryOp::Max, x, low), value_type);
+    generator.add(Expr::Binary(BinaryOp::Min, x, high), value_type)
 }
 
-fn mentioned(kitchen: &Kitchen, x: ExprId) -> Vec<TopicId> {
-    spec(TOPICS, kitchen.nodes.clone(), []).topics_of(x)
+fn mentioned(generator: &Generator, x: ExprId) -> Vec<TopicId> {
+    spec(TOPICS, generator.nodes.clone(), []).topics_of(x)
 }
 
 fn times(events: Vec<(Event, u8, i8)>, start: i64, unit: i64) -> Vec<Timed> {
@@ -267,9 +271,9 @@ pub fn timed_trace(len: Range<usize>) -> impl Strategy<Value = (Vec<(Event, u8, 
     (vec((event(), gap(), -1..6_i8), len), select(vec![0_u8, 0, 1, 2, 5, 20]))
 }
 
-pub fn ride() -> impl Strategy<Value = Ride> {
+pub fn delivery() -> impl Strategy<Value = Delivery> {
     let cuts = prop_oneof![2 => Just(vec![1]), 1 => Just(vec![64]), 3 => vec(1..5_usize, 1..6)];
-    (cuts, vec(0..8_u8, 1..6)).prop_map(|(cuts, advances)| Ride { cuts, advances })
+    (cuts, vec(0..8_u8, 1..6)).prop_map(|(cuts, advances)| Delivery { cuts, advances })
 }
 
 fn units(extreme: bool) -> impl Strategy<Value = (i64, i64)> {
@@ -300,11 +304,11 @@ pub fn case_of<T: fmt::Debug>(
     events: Range<usize>,
     make: impl Fn(&T, u64) -> Spec,
 ) -> impl Strategy<Value = Case> {
-    let parts = (made_of, timed_trace(events), units(palette.extreme), ride());
-    parts.prop_map(move |(made_of, (events, more), (unit, start), ride)| {
+    let parts = (made_of, timed_trace(events), units(palette.extreme), delivery());
+    parts.prop_map(move |(made_of, (events, more), (unit, start), delivery)| {
         let trace = times(events, start, unit);
         let last = trace.last().map_or(start, |last| last.time);
         let now = last.saturating_add(i64::from(more).saturating_mul(unit));
-        Case { spec: make(&made_of, unit as u64), trace, now, ride }
+        Case { spec: make(&made_of, unit as u64), trace, now, delivery }
     })
 }

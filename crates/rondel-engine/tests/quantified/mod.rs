@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rondel_event::{Comparison, Path, TopicId, Value, ValueType};
 use rondel_spec::{Bounds, Expr, ExprId, Key, Property, Slice, SliceId, Spec, TimeModel, VariableId};
 
-use super::definition::timed::{Case, Ride};
+use super::definition::timed::{Case, Delivery};
 use super::definition::{Content, Event, Timed};
 
 /// Messages of the traces.
@@ -32,9 +32,9 @@ pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Cas
         true => random::ahead_spec().boxed(),
         false => prop_oneof![3 => random::spec(), 1 => random::by_value_spec()].boxed(),
     };
-    let ride = (vec(1..7_usize, 1..5), vec(any::<u8>(), 1..5));
+    let delivery = (vec(1..7_usize, 1..5), vec(any::<u8>(), 1..5));
     let made = (0..12_u8, 0..4_usize, 0..9_i64, 0..9_u64);
-    let parts = (spec, random::trace(), vec(0..24_i64, 12), made, ride);
+    let parts = (spec, random::trace(), vec(0..24_i64, 12), made, delivery);
     parts.prop_map(move |(mut spec, messages, keys, (made, until, more, bound), (cuts, advances))| {
         for node in &mut spec.nodes {
             // `next` is not defined in dense time.
@@ -74,7 +74,7 @@ pub(crate) fn keyed(model: TimeModel, future: bool) -> impl Strategy<Value = Cas
         };
         let trace: Vec<Timed> = messages.into_iter().zip(keys).map(timed).collect();
         let now = trace.last().map_or(0, |last| last.time) + more;
-        Case { spec, trace, now, ride: Ride { cuts, advances } }
+        Case { spec, trace, now, delivery: Delivery { cuts, advances } }
     })
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct SavedSerial {
     delayed: Vec<Delayed>,
     /// Serialized instances of each formula that has them.
     inner: Vec<Vec<u8>>,
-    scout: Option<Box<SavedSerial>>,
+    eager: Option<Box<SavedSerial>>,
     position: u64,
     time: i64,
     last: Vec<[u64; 2]>,
@@ -35,7 +35,7 @@ impl SavedSerial {
     /// Copies the state of properties that both sections have. Other state stays.
     pub(crate) fn take(&mut self, own: &Outline, other: &SavedSerial, others: &Outline, from: &Origins) {
         self.state.take(&own.inventory, &other.state, &others.inventory);
-        let Outline { inventory, properties, futures, robust_futures, premises, scout } = own;
+        let Outline { inventory, properties, futures, robust_futures, premises, eager } = own;
         let names = &others.inventory;
         take_named(&mut self.words, &inventory.words, &other.words, &names.words);
         take_named(&mut self.floats, &inventory.floats, &other.floats, &names.floats);
@@ -50,7 +50,7 @@ impl SavedSerial {
             (from.of_ahead(robust_futures), others.numbers_ahead(&others.robust_futures));
         take(&mut self.delayed, &robust, &other.delayed, &of_others);
         if let (Some(own), Some(other), Some(of), Some(names)) =
-            (&mut self.scout, &other.scout, scout, &others.scout)
+            (&mut self.eager, &other.eager, eager, &others.eager)
         {
             own.state.take(of, &other.state, names);
             (own.position, own.time) = (other.position, other.time);
@@ -78,7 +78,7 @@ impl Serial {
             pending: self.pending.clone(),
             delayed: self.delayed.clone(),
             inner: self.inner.iter().map(|inner| inner.saved()).collect(),
-            scout: self.scout.as_ref().map(|scout| Box::new(scout.saved())),
+            eager: self.eager.as_ref().map(|eager| Box::new(eager.saved())),
             position: self.position,
             time: self.time,
             last: self.last.clone(),
@@ -92,15 +92,15 @@ impl Serial {
 
     /// Restores saved state; false if it does not fit the section.
     pub(crate) fn restore(&mut self, section: &Section, saved: SavedSerial) -> bool {
-        let SavedSerial { mut state, pending, delayed, scout, position, time, last, last_after, .. } = saved;
+        let SavedSerial { mut state, pending, delayed, eager, position, time, last, last_after, .. } = saved;
         let SavedSerial { levels, words, ints, floats, inner, unexercised, .. } = saved;
-        let scouts = match (&mut self.scout, &section.scout, scout) {
+        let eager_fits = match (&mut self.eager, &section.eager, eager) {
             (None, None, None) => true,
-            (Some(scout), Some(section), Some(saved)) => scout.restore(section, *saved),
+            (Some(eager), Some(section), Some(saved)) => eager.restore(section, *saved),
             _ => false,
         };
         let Registers { words: own_words, columns, .. } = &mut self.registers;
-        let fits = scouts
+        let fits = eager_fits
             && state.fits(&self.state)
             && (state.relations.iter_mut().zip(&self.state.relations).zip(&section.relations))
                 .all(|((saved, own), relation)| saved.complete(own, &relation.plan))

@@ -24,7 +24,7 @@ pub(crate) struct StateTransfer {
 
 /// A section and its section ahead.
 fn parts(section: &Section) -> impl Iterator<Item = &Section> {
-    std::iter::once(section).chain(section.scout.as_deref())
+    std::iter::once(section).chain(section.eager.as_deref())
 }
 
 /// The instructions of a section with their identities, except constants.
@@ -104,7 +104,7 @@ impl StateTransfer {
 impl Serial {
     /// Copies the states and the position of another section.
     pub(crate) fn transfer(&mut self, from: &Serial, transfer: &StateTransfer) {
-        let others = || std::iter::once(from).chain(from.scout.as_deref()).zip(&transfer.other);
+        let others = || std::iter::once(from).chain(from.eager.as_deref()).zip(&transfer.other);
         let mut names = transfer.own.iter();
         let mut take = |own: &mut Serial| {
             if let Some(names) = names.next() {
@@ -113,9 +113,9 @@ impl Serial {
             (own.position, own.time) = (from.position, from.time);
         };
         take(self);
-        self.scout.as_deref_mut().into_iter().for_each(take);
+        self.eager.as_deref_mut().into_iter().for_each(take);
         for &(at, (place, state)) in &transfer.ranges {
-            let other = std::iter::once(from).chain(from.scout.as_deref()).nth(place);
+            let other = std::iter::once(from).chain(from.eager.as_deref()).nth(place);
             let recently = other.and_then(|other| other.state.timed_recently.get(state as usize));
             if let (Some(own), Some(recently)) = (self.state.ranges.get_mut(at as usize), recently) {
                 *own = own.continued(recently, from.time);

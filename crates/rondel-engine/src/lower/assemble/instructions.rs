@@ -112,7 +112,7 @@ impl Assembly<'_> {
                 let state = push(&mut state.delays, Delay::new(by));
                 I::Delay { x: wire(of), forget: wire(forget), state }
             }
-            Node::Together => I::Together,
+            Node::SameTime => I::SameTime,
             Node::TimedRecently { q, span, open } => {
                 let recently = if open { TimedRecently::less_than(span) } else { TimedRecently::new(span) };
                 let state = push(&mut state.timed_recently, recently);

@@ -77,7 +77,7 @@ impl Translator<'_> {
                     return Meaning::Values(ValueColumns::lasting(row, value_type));
                 }
                 // Whether that message and the row before had the same time.
-                let together = self.graph.wire(Node::Together);
+                let together = self.graph.wire(Node::SameTime);
                 let empty = self.latch(tick, clock, together);
                 let column = self.select(TruthBounds::both(empty), row, span, value_type);
                 Meaning::Values(ValueColumns::lasting(column, value_type))

@@ -286,7 +286,7 @@ impl Translator<'_> {
             let [row, span] = [x[0][end], x[1][end]]
                 .map(|column| self.graph.add(Node::Latch(Kind::Float, column, Wire::TRUE)));
             let before = if dense && row != span {
-                let together = self.graph.wire(Node::Together);
+                let together = self.graph.wire(Node::SameTime);
                 self.pick(together, row, span)
             } else {
                 row

@@ -79,7 +79,7 @@ impl TimedSince {
         for (row, &time) in times.iter().enumerate() {
             let place = instant(time);
             let open = self.open.take();
-            // The interval before this row is not empty.
+            // Only now is it known whether the interval before this row is empty.
             if time > before {
                 if self.broken {
                     self.queue.clear();
