@@ -42,7 +42,7 @@ impl Section {
             + recently.len() * size_of::<Recently>()
             + timed_recently.len() * size_of::<TimedRecently>()
             + machines.iter().map(of_machine).sum::<usize>();
-        // The section ahead keeps the same fields a second time.
+        // The eager section keeps the same fields a second time.
         let eager = self.eager.as_ref().map_or(0, |eager| eager.memory().bytes);
         let linear = self.linear.as_ref().map_or(0, |plan| plan.bytes());
         Memory { bytes: bytes + eager + linear, ..self.memory_beside() }

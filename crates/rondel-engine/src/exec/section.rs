@@ -43,7 +43,7 @@ pub(crate) struct Section {
     pub(crate) futures: Vec<Future>,
     /// The properties with future operators and robustness.
     pub(crate) robust_futures: Vec<RobustFuture<Margin>>,
-    /// The section of the operators that are evaluated ahead of each block: see
+    /// The eager section: operators that are evaluated ahead of each block: see
     /// [`ranges`](crate::ops::ranges).
     pub(crate) eager: Option<Box<Section>>,
     pub(crate) instructions: Vec<Instruction>,

@@ -40,7 +40,7 @@ pub(crate) use transfer::StateTransfer;
 #[derive(Clone, Debug)]
 pub(crate) struct Serial {
     pub(crate) state: State,
-    /// State of the section ahead, with its ranges.
+    /// State of the eager section, with its ranges.
     eager: Option<Box<Serial>>,
     registers: Registers,
     /// Number of time points so far.

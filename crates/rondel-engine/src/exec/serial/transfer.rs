@@ -14,7 +14,7 @@ use crate::ir::instruction::Instruction;
 /// Correspondence of states: those of both sections, with equal identities where they match.
 #[derive(Clone, Debug)]
 pub(crate) struct StateTransfer {
-    /// Inventories of the section and of its section ahead.
+    /// Inventories of the section and of its eager section.
     own: Vec<Inventory>,
     other: Vec<Inventory>,
     /// Operators that are evaluated ahead in the section only: index of the ranges here, and place of the
@@ -22,7 +22,7 @@ pub(crate) struct StateTransfer {
     ranges: Vec<(u32, (usize, u32))>,
 }
 
-/// A section and its section ahead.
+/// A section and its eager section.
 fn parts(section: &Section) -> impl Iterator<Item = &Section> {
     std::iter::once(section).chain(section.eager.as_deref())
 }

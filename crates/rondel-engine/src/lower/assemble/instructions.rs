@@ -64,7 +64,7 @@ impl Assembly<'_> {
         let (AheadStep::Writes(list) | AheadStep::Reads(list)) = self.ahead;
         let state = list.binary_search(&id).ok()? as u32;
         if let AheadStep::Reads(_) = self.ahead {
-            // The section ahead and this one number the ranges in the order of the list.
+            // The eager section and this one number the ranges in the order of the list.
             let ranges = &mut self.state.ranges;
             ranges.resize_with(list.len(), || Ranges::new(0, None));
             ranges[state as usize] = ranges_of(&self.graph.nodes()[id.index()])?.0;

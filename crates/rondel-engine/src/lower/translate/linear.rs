@@ -145,7 +145,7 @@ impl Form {
 
 /// The relation to zero that a comparison needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Relation {
+enum ZeroRelation {
     Below,
     AtMost,
 }
@@ -270,10 +270,10 @@ impl Translator<'_> {
             return Err(CompileError::Unsupported { node: id, what: error::NOT_PIECEWISE_LINEAR });
         };
         let truth = match comparison {
-            Comparison::Less => self.bounded(&difference, Relation::Below),
-            Comparison::LessOrEqual => self.bounded(&difference, Relation::AtMost),
-            Comparison::Greater => self.bounded(&difference, Relation::AtMost).not(),
-            Comparison::GreaterOrEqual => self.bounded(&difference, Relation::Below).not(),
+            Comparison::Less => self.bounded(&difference, ZeroRelation::Below),
+            Comparison::LessOrEqual => self.bounded(&difference, ZeroRelation::AtMost),
+            Comparison::Greater => self.bounded(&difference, ZeroRelation::AtMost).not(),
+            Comparison::GreaterOrEqual => self.bounded(&difference, ZeroRelation::Below).not(),
             Comparison::Equal => self.is_zero(&difference),
             Comparison::NotEqual => self.is_zero(&difference).not(),
         };
@@ -308,13 +308,13 @@ impl Translator<'_> {
             return self.signs(form, [1]);
         }
         let (at_most, below) =
-            (self.bounded(piecewise, Relation::AtMost), self.bounded(piecewise, Relation::Below));
+            (self.bounded(piecewise, ZeroRelation::AtMost), self.bounded(piecewise, ZeroRelation::Below));
         self.both(at_most, below.not())
     }
 
-    fn bounded(&mut self, piecewise: &PiecewiseLinear, wanted: Relation) -> Truth {
+    fn bounded(&mut self, piecewise: &PiecewiseLinear, wanted: ZeroRelation) -> Truth {
         match piecewise {
-            PiecewiseLinear::Line(form) if wanted == Relation::Below => self.signs(form, [0]),
+            PiecewiseLinear::Line(form) if wanted == ZeroRelation::Below => self.signs(form, [0]),
             PiecewiseLinear::Line(form) => self.signs(form, [0, 1]),
             PiecewiseLinear::Greater(both) | PiecewiseLinear::Less(both) => {
                 let [x, y] = both.each_ref().map(|piecewise| self.bounded(piecewise, wanted));
