@@ -10,8 +10,8 @@ mod sets;
 mod weight;
 
 pub use order::{
-    Lateness, Marker, MaxWait, Notice, NumberOutcome, Order, OrderPolicy, OrderSettings, OrderStatistics,
-    Refusal, Released, SequenceNumbers, Tardy, TopicOrder,
+    LatePolicy, Lateness, Marker, MaxWait, Notice, NumberOutcome, Order, OrderPolicy, OrderSettings,
+    OrderStatistics, Refusal, Released, SequenceNumbers, TopicOrder,
 };
 pub use rondel_event::{Origin, SnapshotError};
 pub use sets::{SetNotice, SetPolicy, SetSettings, SetStatistics, SetTime, SetTopicStatistics, Sets, Unused};

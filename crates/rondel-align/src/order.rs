@@ -21,7 +21,7 @@ use self::markers::MarkerOutcome;
 pub use self::notice::{Notice, OrderStatistics, Refusal};
 pub use self::origins::{NumberOutcome, Origins as SequenceNumbers};
 pub use self::settings::{
-    Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Released, Tardy, TopicOrder,
+    LatePolicy, Lateness, Marker, MaxWait, OrderPolicy, OrderSettings, Released, TopicOrder,
 };
 use self::topic::OrderTopic;
 use self::tree::{Position, PositionTree};
@@ -40,12 +40,12 @@ const NOTICES: usize = 10_000;
 /// time of the event; it is absent, that is, it sent nothing for its [`absent_after`](TopicOrder::absent_after). A
 /// topic that is not `fifo` must meet one of the last three conditions itself before its own events are released.
 ///
-/// An event that belongs before a released one is a *late event*: [`Tardy`] defines how it is handled. With markers there
+/// An event that belongs before a released one is a *late event*: [`LatePolicy`] defines how it is handled. With markers there
 /// are no late events. The result depends on the events and on the clock at their arrival, not on the number of calls of
 /// [`Order::advance`] in between.
 ///
 /// ```
-/// use rondel_align::{Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
+/// use rondel_align::{Order, OrderPolicy, OrderSettings, LatePolicy, TopicOrder};
 /// use rondel_event::{Timestamp, TopicId};
 ///
 /// let mut order = Order::new(OrderSettings {
@@ -54,7 +54,7 @@ const NOTICES: usize = 10_000;
 ///     queue: 1_000,
 ///     ahead: None,
 ///     behind: None,
-///     tardy: Tardy::Drop,
+///     late: LatePolicy::Drop,
 /// });
 /// let at = Timestamp::from_nanos;
 /// order.push(TopicId(0), at(20), None, at(21), "drive");
@@ -87,7 +87,7 @@ pub struct Order<T> {
     /// Late events that were dropped, each with its topic, its time, the time that had been reached, and the number of
     /// events that were released before.
     dropped: VecDeque<(TopicId, Timestamp, Timestamp, u64)>,
-    /// The number of events that were popped.
+    /// Number of events that were popped.
     popped: u64,
     notices: VecDeque<Notice>,
     /// Number of notices discarded because too many waited.
@@ -150,7 +150,7 @@ impl<T> Order<T> {
         item: T,
     ) {
         self.advance(now);
-        let Some(index) = self.hear(topic, then.as_nanos()) else { return };
+        let Some(index) = self.sign_of_life(topic, then.as_nanos()) else { return };
         self.topics[index].counts.received += 1;
         if origin.is_some_and(|origin| self.is_duplicate(index, origin)) {
             return;
@@ -166,9 +166,9 @@ impl<T> Order<T> {
         here.delays.add(delay);
         if self.settings.policy == OrderPolicy::Arrival {
             here.counts.released += 1;
-            here.counts.tardy += u64::from(time < self.reached.time);
+            here.counts.late += u64::from(time < self.reached.time);
             self.reached = self.reached.max(Position::start(time));
-            self.out.push_back(Released { topic, time: Timestamp::from_nanos(time), tardy: None, item });
+            self.out.push_back(Released { topic, time: Timestamp::from_nanos(time), lateness: None, item });
             return;
         }
         self.estimate(index);
@@ -203,7 +203,7 @@ impl<T> Order<T> {
     /// an event that markers may count.
     pub fn refuse(&mut self, topic: TopicId, time: Timestamp, now: Timestamp) {
         self.advance(now);
-        let Some(index) = self.hear(topic, self.now) else { return };
+        let Some(index) = self.sign_of_life(topic, self.now) else { return };
         self.topics[index].counts.received += 1;
         self.refused(index, time.as_nanos());
     }
@@ -219,7 +219,7 @@ impl<T> Order<T> {
     /// Adds a progress marker of a topic.
     pub fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         self.advance(now);
-        let Some(index) = self.hear(topic, self.now) else { return };
+        let Some(index) = self.sign_of_life(topic, self.now) else { return };
         self.topics[index].counts.markers += 1;
         if self.settings.policy == OrderPolicy::Arrival {
             return;
@@ -238,9 +238,9 @@ impl<T> Order<T> {
                 self.notice(Notice::MarkerMissed { topic, complete, after });
             }
         }
-        // Markers replace the order of events as the source of knowledge.
+        // From here on markers, not the order of its events, determine the topic's progress.
         let here = &mut self.topics[index];
-        here.believed &= !here.stepped_back;
+        here.fifo &= !here.stepped_back;
         self.set_frontier(index);
         self.release_due();
     }
@@ -283,12 +283,12 @@ impl<T> Order<T> {
     #[inline]
     pub fn peek_late(&self) -> Option<(TopicId, Timestamp, Lateness)> {
         let next = self.out.front()?;
-        let late = next.tardy.filter(|late| late.inconclusive)?;
+        let late = next.lateness.filter(|late| late.inconclusive)?;
         Some((next.topic, next.time, late))
     }
 
     /// Takes the next late event that was dropped before the next released event: its topic, its time, and the time that
-    /// had been reached. Those that nobody takes are forgotten beyond a limit.
+    /// had been reached. Above a limit of events not taken, the oldest is forgotten.
     #[inline]
     pub fn pop_dropped(&mut self) -> Option<(TopicId, Timestamp, Timestamp)> {
         let (topic, time, reached, before) = *self.dropped.front()?;
@@ -349,7 +349,7 @@ impl<T> Order<T> {
             }
             at = at.max(ends.min(self.topics[topic].absent_at()));
         }
-        // The clock decides for topics of which nothing else is known.
+        // With an absent topic, or none that is waited for, completeness follows the clock.
         let unknown = || self.topics.iter().any(|topic| topic.is_absent_at(at));
         if at < at_least && (unknown() || self.frontiers.complete(at).is_none()) {
             return by_clock;
@@ -410,8 +410,9 @@ impl<T> Order<T> {
         }
     }
 
-    /// Records that an event or marker of a topic arrived, which is alive at `then`; `None` if the topic is unknown.
-    fn hear(&mut self, topic: TopicId, then: i64) -> Option<usize> {
+    /// Records an event or marker of a topic, which is alive at `then`. Returns the index of the topic; `None` if it is
+    /// unknown.
+    fn sign_of_life(&mut self, topic: TopicId, then: i64) -> Option<usize> {
         let index = topic.index();
         if index >= self.topics.len() {
             self.notice(Notice::UnknownTopic { topic });
@@ -420,15 +421,15 @@ impl<T> Order<T> {
         if !self.started {
             self.started = true;
             for (i, topic) in self.topics.iter_mut().enumerate() {
-                topic.heard = self.now;
+                topic.last_seen = self.now;
                 if topic.absent_after.is_some() {
                     self.absences.set(i, Position::event(topic.absent_at(), i));
                 }
             }
         }
         let here = &mut self.topics[index];
-        let after = self.now.saturating_sub(here.heard) as u64;
-        (here.heard, here.ever) = (self.now.max(then), true);
+        let after = self.now.saturating_sub(here.last_seen) as u64;
+        (here.last_seen, here.ever) = (self.now.max(then), true);
         let was_absent = std::mem::take(&mut here.absent);
         if here.absent_after.is_some() {
             self.absences.set(index, Position::event(here.absent_at(), index));
@@ -467,7 +468,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Notes the number of an event that came but could not be read or was refused: it is not missing.
+    /// Records the sequence number of an event that could not be decoded or was refused, so that it is not missing.
     pub fn unread(&mut self, topic: TopicId, origin: Origin) {
         if topic.index() < self.topics.len() {
             self.is_duplicate(topic.index(), origin);
@@ -490,7 +491,7 @@ impl<T> Order<T> {
                 here.counts.missing = here.counts.missing.saturating_add(missing);
                 self.notice(Notice::Gap { topic, publisher, from: number - missing, missing });
             }
-            NumberOutcome::Anew(highest) => {
+            NumberOutcome::Restarted(highest) => {
                 self.notice(Notice::NumbersBack { topic, publisher, number, highest })
             }
         }
@@ -543,17 +544,17 @@ impl<T> Order<T> {
         match here.latest.filter(|latest| time < *latest) {
             Some(latest) => {
                 here.counts.stepped_back += 1;
-                if here.believed && !here.stepped_back {
+                if here.fifo && !here.stepped_back {
                     here.stepped_back = true;
-                    here.believed = here.max_wait == MaxWait::None && !here.markers.any();
-                    let (topic, believed) = (TopicId(index as u32), here.believed);
+                    here.fifo = here.max_wait == MaxWait::None && !here.markers.any();
+                    let (topic, fifo) = (TopicId(index as u32), here.fifo);
                     let (time, latest) = (Timestamp::from_nanos(time), Timestamp::from_nanos(latest));
                     let notice = match (publisher, here.origins.latest_by) {
                         (Some(this), Some(other)) if this != other && in_order => {
                             let publishers = [this, other];
-                            Notice::StampsDisagree { topic, time, latest, publishers, believed }
+                            Notice::StampsDisagree { topic, time, latest, publishers, fifo }
                         }
-                        _ => Notice::SteppedBack { topic, time, latest, believed },
+                        _ => Notice::SteppedBack { topic, time, latest, fifo },
                     };
                     self.set_frontier(index);
                     self.notice(notice);
@@ -563,7 +564,7 @@ impl<T> Order<T> {
                 here.origins.latest_by = publisher;
                 if here.latest != Some(time) {
                     here.latest = Some(time);
-                    if here.believed {
+                    if here.fifo {
                         self.set_frontier(index);
                     }
                 }
@@ -578,16 +579,16 @@ impl<T> Order<T> {
 
     /// Handles a late event.
     fn late(&mut self, index: usize, time: i64, delay: u64, item: T) {
-        let (topic, policy) = (TopicId(index as u32), self.settings.tardy);
+        let (topic, policy) = (TopicId(index as u32), self.settings.late);
         let reached = Timestamp::from_nanos(self.reached.time);
         let excess = self.reached.time.saturating_sub(time) as u64;
         let max_wait =
             Some(self.frontiers.wait(index)).filter(|wait| *wait != ENDLESS).map(|wait| wait as u64);
         let here = &mut self.topics[index];
         let sufficient = here.record_late(excess, delay);
-        let (tardy, received) = (here.counts.tardy, here.counts.received);
+        let (late, received) = (here.counts.late, here.counts.received);
         let stamp = Timestamp::from_nanos(time);
-        if policy == Tardy::Drop {
+        if policy == LatePolicy::Drop {
             here.counts.dropped += 1;
             if self.dropped.len() >= NOTICES {
                 self.dropped.pop_front();
@@ -595,13 +596,13 @@ impl<T> Order<T> {
             self.dropped.push_back((topic, stamp, reached, self.popped + self.out.len() as u64));
         } else {
             here.counts.released += 1;
-            let lateness = Lateness { stamp, excess, inconclusive: policy == Tardy::Inconclusive };
-            self.out.push_back(Released { topic, time: reached, tardy: Some(lateness), item });
+            let lateness = Lateness { stamp, excess, inconclusive: policy == LatePolicy::Inconclusive };
+            self.out.push_back(Released { topic, time: reached, lateness: Some(lateness), item });
         }
-        self.notice(Notice::Tardy { topic, time: stamp, excess, delay, policy });
+        self.notice(Notice::Late { topic, time: stamp, excess, delay, policy });
         // Reported at 1, 10, 100, … late events.
-        if 10_u64.checked_pow(tardy.ilog10()) == Some(tardy) {
-            self.notice(Notice::WaitTooShort { topic, tardy, received, max_wait, sufficient });
+        if 10_u64.checked_pow(late.ilog10()) == Some(late) {
+            self.notice(Notice::WaitTooShort { topic, late, received, max_wait, sufficient });
         }
     }
 
@@ -643,7 +644,7 @@ impl<T> Order<T> {
         let here = &mut self.topics[index];
         here.absent = true;
         self.absent += usize::from(here.in_play);
-        let (since, ever) = (Timestamp::from_nanos(here.heard), here.ever);
+        let (since, ever) = (Timestamp::from_nanos(here.last_seen), here.ever);
         self.set_frontier(index);
         self.notice(Notice::Absent { topic: TopicId(index as u32), since, ever });
     }
@@ -671,7 +672,7 @@ impl<T> Order<T> {
         self.waiting -= 1;
         self.reached = self.reached.max(head);
         let time = Timestamp::from_nanos(time);
-        self.out.push_back(Released { topic: TopicId(head.topic() as u32), time, tardy: None, item });
+        self.out.push_back(Released { topic: TopicId(head.topic() as u32), time, lateness: None, item });
         let index = head.topic();
         self.heads
             .set(index, here.queue.first().map_or(Position::NEVER, |time| Position::event(time, index)));

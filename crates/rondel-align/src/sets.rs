@@ -41,7 +41,7 @@ pub enum SetPolicy {
     Approximate {
         /// Number of items that may wait on a topic.
         queue: usize,
-        /// By how much a later set must be narrower to be preferred, as a fraction of how much later it is.
+        /// Width by which a later set must be narrower to be preferred, as a fraction of its distance from the earlier one.
         age_penalty: f64,
         /// Maximum width of a set.
         max_interval: Option<u64>,
@@ -58,7 +58,7 @@ pub enum SetPolicy {
     },
     /// The last item of each topic, at each item of the fastest topic that is not late. Rates are those of
     /// the stamps, so that a recording gives the same sets at any speed; an item may be used repeatedly.
-    /// A topic whose stamps step back is measured anew from there.
+    /// If the stamps of a topic step back, its rate is measured from there on.
     Latest {
         /// Weight of the last period in the moving average of a topic's rate, 0 to 1.
         rate: f64,

@@ -1,6 +1,6 @@
 //! The bytes of waiting items, and their limit.
 
-/// How many bytes wait, and how many may.
+/// Number of waiting bytes, and its limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weight<T> {
     limit: usize,

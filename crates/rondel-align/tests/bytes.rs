@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use rondel_align::{
-    MaxWait, Notice, Order, OrderPolicy, OrderSettings, SetNotice, SetPolicy, SetSettings, Sets, Tardy,
+    LatePolicy, MaxWait, Notice, Order, OrderPolicy, OrderSettings, SetNotice, SetPolicy, SetSettings, Sets,
     TopicOrder, Unused,
 };
 use rondel_event::{Timestamp, TopicId};
@@ -20,7 +20,7 @@ fn settings() -> OrderSettings {
         queue: 0,
         ahead: None,
         behind: None,
-        tardy: Tardy::Late,
+        late: LatePolicy::Late,
     }
 }
 
@@ -43,7 +43,7 @@ fn an_order_releases_the_oldest_beyond_its_bytes() {
     assert!(order.notices().all(|notice| matches!(notice, Notice::Early { .. })));
     assert_eq!((order.waiting(), order.statistics()[0].early), (0, 12));
     assert_eq!(std::iter::from_fn(|| order.pop()).count(), 12);
-    // What was released does not count any more.
+    // Released events no longer count.
     for time in 20..30 {
         order.push(TopicId(0), at(time), None, at(time), "x".repeat(10));
     }
@@ -87,7 +87,7 @@ fn sets_drop_the_oldest_beyond_their_bytes() {
         for mut own in [own, sets().restored(&bytes, read).unwrap()] {
             own.push(TopicId(0), at(10), at(10), "y".repeat(15));
             assert_eq!(full(&mut own), 2, "{policy:?}");
-            // What is in sets does not count any more.
+            // Items of emitted sets no longer count.
             for round in 1..20 {
                 for topic in [0, 1] {
                     own.push(TopicId(topic), at(1000 * round), at(1000 * round), "x".repeat(40));

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rondel_align::{Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, Tardy, TopicOrder};
+use rondel_align::{LatePolicy, Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
 struct Counting;
@@ -43,7 +43,7 @@ fn play(order: &mut Order<[u64; 4]>, from: i64, to: i64) -> u64 {
             order.mark(TopicId(4), &Marker { complete, after, count: Some(1) }, now);
         }
         while let Some(event) = order.pop() {
-            left += u64::from(event.tardy.is_none());
+            left += u64::from(event.lateness.is_none());
         }
         order.notices().for_each(drop);
         order.deadline();
@@ -71,7 +71,7 @@ fn no_allocations_once_queues_have_reached_their_size() {
         queue: 10_000,
         ahead: Some(1_000_000),
         behind: Some(1_000_000),
-        tardy: Tardy::Late,
+        late: LatePolicy::Late,
     });
     assert!(play(&mut order, 1_000, 101_000) > 99_000);
     let before = ALLOCATIONS.load(Ordering::Relaxed);

@@ -146,7 +146,7 @@ impl RecordedNumbers {
         match outcome {
             NumberOutcome::Again => return LineNumber::Again,
             NumberOutcome::Old | NumberOutcome::Found => return LineNumber::Fine,
-            NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Anew(_) => {}
+            NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Restarted(_) => {}
         }
         let last = self.last.replace((origin.publisher, count));
         let NumberOutcome::Gap(missing) = outcome else { return LineNumber::Fine };
@@ -250,7 +250,7 @@ impl Accounts {
         }
         let known = entry.numbers.publishers();
         let outcome = entry.numbers.number(origin);
-        if matches!(outcome, NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Anew(_)) {
+        if matches!(outcome, NumberOutcome::Next | NumberOutcome::Gap(_) | NumberOutcome::Restarted(_)) {
             let is_same = entry.last.is_some_and(|last| last.publisher == origin.publisher);
             entry.before_loss = is_same.then_some(entry.at);
             entry.at = count;
@@ -262,7 +262,7 @@ impl Accounts {
                 let is_new = entry.numbers.is_first(origin);
                 account.forgotten += u64::from(is_new && entry.numbers.publishers() == known);
             }
-            NumberOutcome::Old | NumberOutcome::Anew(_) => {}
+            NumberOutcome::Old | NumberOutcome::Restarted(_) => {}
             NumberOutcome::Again => account.duplicated += 1,
             NumberOutcome::Found => account.lost = account.lost.saturating_sub(1),
             NumberOutcome::Gap(count) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rondel_align::{
-    self as align, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, Tardy, TopicOrder,
+    self as align, LatePolicy, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, TopicOrder,
 };
 use rondel_event::{Event, TopicId};
 
@@ -236,10 +236,10 @@ impl Alignment {
             // The intake of the session refuses messages, for all groups alike.
             ahead: None,
             behind: None,
-            tardy: match self.late {
-                Late::Drop => Tardy::Drop,
-                Late::Late => Tardy::Late,
-                Late::Inconclusive => Tardy::Inconclusive,
+            late: match self.late {
+                Late::Drop => LatePolicy::Drop,
+                Late::Late => LatePolicy::Late,
+                Late::Inconclusive => LatePolicy::Inconclusive,
             },
         }
     }

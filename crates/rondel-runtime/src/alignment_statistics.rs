@@ -39,7 +39,7 @@ impl AlignmentStatistics {
         for topic in of {
             let Some(own) = statistics.get(topic.index()) else { continue };
             let Some(report) = self.topics.get_mut(topic.index()) else { continue };
-            if report.order.received == 0 || own.tardy > report.order.tardy {
+            if report.order.received == 0 || own.late > report.order.late {
                 report.order = *own;
             }
         }
@@ -69,7 +69,7 @@ impl AlignmentStatistics {
 
     /// The number of late events.
     pub fn late(&self) -> u64 {
-        self.topics.iter().map(|topic| topic.order.tardy).sum()
+        self.topics.iter().map(|topic| topic.order.late).sum()
     }
 
     /// Adds the statistics of a further recording.
@@ -83,7 +83,7 @@ impl AlignmentStatistics {
                 (&mut order.received, more.received),
                 (&mut order.released, more.released),
                 (&mut order.guessed, more.guessed),
-                (&mut order.tardy, more.tardy),
+                (&mut order.late, more.late),
                 (&mut order.dropped, more.dropped),
                 (&mut order.duplicates, more.duplicates),
                 (&mut order.missing, more.missing),
@@ -117,7 +117,7 @@ impl AlignmentStatistics {
                 "released": order.released,
                 "waiting": order.waiting,
                 "guessed": order.guessed,
-                "late": order.tardy,
+                "late": order.late,
                 "dropped": order.dropped,
                 "duplicates": order.duplicates,
                 "missing": order.missing,
@@ -151,13 +151,13 @@ impl AlignmentStatistics {
         said.extend(self.sets.map(|sets| counted(sets, "set", "sets")));
         for AlignedTopic { name, order, unused } in &self.topics {
             let mut parts = Vec::new();
-            if order.tardy > 0 {
+            if order.late > 0 {
                 let sufficient = order
                     .sufficient_wait
                     .map(|wait| format!("; a max_wait of {} would have sufficed", shown(wait)))
                     .unwrap_or_default();
                 let excess = shown(order.max_excess);
-                parts.push(format!("{} late, by {excess} at most{sufficient}", order.tardy));
+                parts.push(format!("{} late, by {excess} at most{sufficient}", order.late));
             }
             for (count, what) in [
                 (order.dropped, "of them dropped"),

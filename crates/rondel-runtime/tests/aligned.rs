@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rondel_align::{
-    MaxWait, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, Tardy, TopicOrder,
+    LatePolicy, MaxWait, Order, OrderPolicy, OrderSettings, SetPolicy, SetSettings, Sets, TopicOrder,
 };
 use rondel_engine::{Monitor, Program};
 use rondel_event::{Block, Timestamp, TopicId};
@@ -77,7 +77,7 @@ impl Bench {
     }
 }
 
-fn order(topics: usize, max_wait: i64, tardy: Tardy) -> Rule {
+fn order(topics: usize, max_wait: i64, tardy: LatePolicy) -> Rule {
     let topic = TopicOrder { max_wait: MaxWait::Fixed((max_wait * MS) as u64), ..TopicOrder::default() };
     Rule::Order(Order::new(OrderSettings {
         policy: OrderPolicy::EventTime,
@@ -85,7 +85,7 @@ fn order(topics: usize, max_wait: i64, tardy: Tardy) -> Rule {
         queue: 100,
         ahead: None,
         behind: None,
-        tardy,
+        late: tardy,
     }))
 }
 
@@ -98,14 +98,14 @@ fn spec(text: &str) -> Vec<Division> {
 fn what_came_in_another_order_is_checked_in_the_order_of_its_times() {
     let text = "topic gear { report: int } topic speed { v: int }
         @time(dense) property standing = changed(gear.report) -> speed.v == 0";
-    let mut bench = Bench::new(&spec(text)[0], order(2, 20, Tardy::Late));
+    let mut bench = Bench::new(&spec(text)[0], order(2, 20, LatePolicy::Late));
     // The gear changes at 30, after the vehicle has come to rest at 20; but the speed comes later.
     for message in [(0, 0, 1, 1), (1, 0, 1, 9), (0, 30, 31, 2), (1, 20, 33, 0), (1, 40, 41, 5)] {
         bench.push(message);
     }
     assert_eq!(bench.take(), ["standing inconclusive 0", "standing satisfied 0"]);
     // As they came, it would have been a violation.
-    let mut direct = Bench::new(&spec(text)[0], order(2, 0, Tardy::Late));
+    let mut direct = Bench::new(&spec(text)[0], order(2, 0, LatePolicy::Late));
     for message in [(0, 0, 1, 1), (1, 0, 1, 9), (0, 30, 31, 2), (1, 20, 33, 0), (1, 40, 41, 5)] {
         direct.push(message);
     }
@@ -116,7 +116,7 @@ fn what_came_in_another_order_is_checked_in_the_order_of_its_times() {
 fn time_brings_verdicts_once_nothing_earlier_can_come() {
     let text = "topic emergency { e: int } topic hazard { h: int }
         property follows = on(emergency) -> eventually[0, 100 ms] on(hazard)";
-    let mut bench = Bench::new(&spec(text)[0], order(2, 20, Tardy::Late));
+    let mut bench = Bench::new(&spec(text)[0], order(2, 20, LatePolicy::Late));
     bench.push((0, 0, 5, 1));
     assert_eq!(bench.monitor.deadline(), Some(at(20)));
     bench.advance(20);
@@ -152,9 +152,9 @@ fn what_is_tardy_is_left_out_or_late_or_makes_unknown() {
     };
     // What was dropped was not seen: nobody knows what `b` was after the last verdict, until its next message.
     let withheld = ["p satisfied 0", "p inconclusive 50.000001", "p satisfied 80"];
-    assert_eq!(said(Tardy::Drop), withheld);
-    assert_eq!(said(Tardy::Late), ["p satisfied 0", "p violated 50", "p satisfied 80"]);
-    assert_eq!(said(Tardy::Inconclusive), withheld);
+    assert_eq!(said(LatePolicy::Drop), withheld);
+    assert_eq!(said(LatePolicy::Late), ["p satisfied 0", "p violated 50", "p satisfied 80"]);
+    assert_eq!(said(LatePolicy::Inconclusive), withheld);
 }
 
 /// A window that looks back over the true time of a late message says nothing, until it has passed.
@@ -162,7 +162,7 @@ fn what_is_tardy_is_left_out_or_late_or_makes_unknown() {
 fn a_window_over_the_time_of_a_late_message_is_inconclusive() {
     let text = "topic a { x: int } topic b { y: int }
         property p = once[220 ms, 230 ms] a.x + b.y > 6";
-    for tardy in [Tardy::Drop, Tardy::Inconclusive] {
+    for tardy in [LatePolicy::Drop, LatePolicy::Inconclusive] {
         let mut bench = Bench::new(&spec(text)[0], order(2, 10, tardy));
         for message in [(0, 0, 0, 1), (1, 0, 0, 1), (0, 100, 100, 1), (1, 100, 100, 1)] {
             bench.push(message);

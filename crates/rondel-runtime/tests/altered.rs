@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use rondel_align::{
-    Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, SetPolicy, SetSettings, Sets, Tardy,
+    LatePolicy, Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, SetPolicy, SetSettings, Sets,
     TopicOrder,
 };
 use rondel_engine::{Program, SnapshotError};
@@ -128,7 +128,7 @@ fn settings() -> OrderSettings {
         queue: 50,
         ahead: Some(1_000),
         behind: None,
-        tardy: Tardy::Late,
+        late: LatePolicy::Late,
     }
 }
 
@@ -174,7 +174,7 @@ fn an_order() {
         restored += 1;
         let _ = (order.complete_up_to(), order.complete_at(at(500)), order.deadline(), order.statistics());
         feed_order(&mut order, 60);
-        order.unheard_until(at(5_000));
+        order.advance_after_gap(at(5_000));
         order.flush();
         while order.pop().is_some() {}
         order.notices().for_each(drop);
@@ -216,7 +216,7 @@ fn sets() {
             restored += 1;
             let _ = (sets.deadline(), sets.statistics());
             feed_sets(&mut sets, 40);
-            sets.unheard_until(at(5_000));
+            sets.advance_after_gap(at(5_000));
             sets.flush();
             while sets.pop(&mut Vec::new()).is_some() {}
             sets.notices().for_each(drop);

@@ -9,7 +9,7 @@ pub(super) struct Delays {
     buckets: Vec<u32>,
     count: u64,
     /// Number of all delays, without weights.
-    ever: u64,
+    total: u64,
     max: u64,
 }
 
@@ -32,7 +32,7 @@ impl Delays {
         let count = &mut self.buckets[bucket];
         *count = count.saturating_add(1);
         self.count += 1;
-        self.ever += 1;
+        self.total += 1;
         self.max = self.max.max(delay);
         if self.count == FORGET_AT {
             self.buckets.iter_mut().for_each(|count| *count /= 2);
@@ -42,12 +42,12 @@ impl Delays {
 
     /// Whether restored values are plausible: a snapshot may contain any numbers.
     pub(super) fn is_plausible(&self) -> bool {
-        self.buckets.len() <= bucket(u64::MAX) + 1 && self.count < FORGET_AT && self.ever < IMPOSSIBLE
+        self.buckets.len() <= bucket(u64::MAX) + 1 && self.count < FORGET_AT && self.total < IMPOSSIBLE
     }
 
     /// Returns the number of all delays.
-    pub(super) fn ever(&self) -> u64 {
-        self.ever
+    pub(super) fn total(&self) -> u64 {
+        self.total
     }
 
     pub(super) fn max(&self) -> u64 {

@@ -3,13 +3,13 @@
 use rondel_event::{Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
-use super::{Marker, Tardy};
+use super::{LatePolicy, Marker};
 
 /// Notice about events, markers, topics or the clock. All durations are nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// An event was late: it arrived after a later event had been released.
-    Tardy {
+    Late {
         /// Topic of the event.
         topic: TopicId,
         /// Time of the event.
@@ -18,15 +18,15 @@ pub enum Notice {
         excess: u64,
         /// Delay from the time of the event to its arrival.
         delay: u64,
-        /// How the event was handled.
-        policy: Tardy,
+        /// Policy by which it was handled.
+        policy: LatePolicy,
     },
-    /// The wait for a topic is too short for some of its events. Reported at 1, 10, 100, … late events.
+    /// The wait for a topic is shorter than the delay of some of its events. Reported at 1, 10, 100, … late events.
     WaitTooShort {
         /// The topic.
         topic: TopicId,
         /// Number of late events.
-        tardy: u64,
+        late: u64,
         /// Number of received events.
         received: u64,
         /// Current wait.
@@ -76,7 +76,7 @@ pub enum Notice {
         /// Latest time before it.
         latest: Timestamp,
         /// Whether the topic is still treated as `fifo`.
-        believed: bool,
+        fifo: bool,
     },
     /// Like `SteppedBack`, but each of two publishers is in order by itself: their clocks or delays differ.
     StampsDisagree {
@@ -89,7 +89,7 @@ pub enum Notice {
         /// Publisher of the event, and publisher of the event with the latest time.
         publishers: [u64; 2],
         /// Whether the topic is still treated as `fifo`.
-        believed: bool,
+        fifo: bool,
     },
     /// A marker was ignored because it covers a time that an earlier marker covered.
     MarkerBack {
@@ -203,7 +203,7 @@ pub struct OrderStatistics {
     pub early: u64,
     /// Number of late events: those that arrived after a later event was released; with the policy `Arrival`, after an
     /// event with a later time.
-    pub tardy: u64,
+    pub late: u64,
     /// Number of late events that were dropped.
     pub dropped: u64,
     /// Number of duplicate events, which were dropped.

@@ -17,7 +17,7 @@ const PUBLISHERS: usize = 4096;
 pub struct Origins {
     publishers: BTreeMap<u64, PublisherNumbers>,
     /// Number of events with an origin.
-    heard: u64,
+    received: u64,
     /// Publisher of the event with the latest time.
     pub(super) latest_by: Option<u64>,
 }
@@ -30,12 +30,12 @@ struct PublisherNumbers {
     highest: u64,
     /// The numbers received within the window, as a bit set by their remainder.
     seen: [u64; (WINDOW / 64) as usize],
-    /// Last number below the window, of which is unknown whether it was received before.
+    /// Last number below the window; it is unknown whether it was received before.
     far_back: Option<u64>,
     /// Latest time of an event.
     latest: Option<i64>,
-    /// `Origins::heard` at the last event.
-    heard: u64,
+    /// `Origins::received` at the last event.
+    last_event: u64,
     /// Whether no higher number has come since a [seam](Origins::join).
     #[serde(skip)]
     is_joined: bool,
@@ -55,29 +55,29 @@ pub enum NumberOutcome {
     /// An older number than the first one received.
     Old,
     /// The publisher restarted its numbers; contains the highest number before.
-    Anew(u64),
+    Restarted(u64),
 }
 
 impl Origins {
     /// Whether restored values are plausible: a snapshot may contain any numbers.
     pub fn is_plausible(&self) -> bool {
-        self.heard < IMPOSSIBLE && self.publishers.len() <= PUBLISHERS
+        self.received < IMPOSSIBLE && self.publishers.len() <= PUBLISHERS
     }
 
     /// Checks and records the sequence number of an event.
     pub fn number(&mut self, origin: Origin) -> NumberOutcome {
-        self.heard += 1;
+        self.received += 1;
         let Some(publisher) = self.publishers.get_mut(&origin.publisher) else {
             self.forget();
-            self.publishers.insert(origin.publisher, PublisherNumbers::new(origin.number, self.heard));
+            self.publishers.insert(origin.publisher, PublisherNumbers::new(origin.number, self.received));
             return NumberOutcome::Next;
         };
-        publisher.heard = self.heard;
+        publisher.last_event = self.received;
         publisher.number(origin.number)
     }
 
-    /// Notes a seam: what comes from here on may overlap with what came before. Numbers between the first and the highest
-    /// one are duplicates then, however far they go back, and no restart of a publisher, until it has a higher one.
+    /// Notes a seam: events received from here on may overlap with earlier ones. Until a publisher has a higher number,
+    /// numbers between its first and its highest one are duplicates, however far they go back, and no restart.
     pub fn join(&mut self) {
         self.publishers.values_mut().for_each(|publisher| publisher.is_joined = true);
     }
@@ -86,8 +86,8 @@ impl Origins {
     pub fn receive_through(&mut self, publisher: u64, number: u64) {
         let Some(publisher) = self.publishers.get_mut(&publisher) else { return };
         if number > publisher.highest {
-            self.heard += number - publisher.highest;
-            publisher.heard = self.heard;
+            self.received += number - publisher.highest;
+            publisher.last_event = self.received;
             (number.saturating_sub(WINDOW - 1).max(publisher.highest + 1)..=number)
                 .for_each(|n| publisher.note(n));
             publisher.highest = number;
@@ -130,7 +130,8 @@ impl Origins {
         if self.publishers.len() < PUBLISHERS {
             return;
         }
-        let oldest = self.publishers.iter().min_by_key(|(_, publisher)| publisher.heard).map(|(id, _)| *id);
+        let oldest =
+            self.publishers.iter().min_by_key(|(_, publisher)| publisher.last_event).map(|(id, _)| *id);
         if let Some(oldest) = oldest {
             self.publishers.remove(&oldest);
         }
@@ -138,14 +139,14 @@ impl Origins {
 }
 
 impl PublisherNumbers {
-    fn new(number: u64, heard: u64) -> PublisherNumbers {
+    fn new(number: u64, last_event: u64) -> PublisherNumbers {
         let mut new = PublisherNumbers {
             first: number,
             highest: number,
             seen: [0; 4],
             far_back: None,
             latest: None,
-            heard,
+            last_event,
             is_joined: false,
         };
         new.note(number);
@@ -172,8 +173,11 @@ impl PublisherNumbers {
             // A single number this far back is a delayed event; two successive ones are a restart.
             if number > 0 && self.far_back == Some(number - 1) {
                 let highest = self.highest;
-                *self = PublisherNumbers { latest: self.latest, ..PublisherNumbers::new(number, self.heard) };
-                return NumberOutcome::Anew(highest);
+                *self = PublisherNumbers {
+                    latest: self.latest,
+                    ..PublisherNumbers::new(number, self.last_event)
+                };
+                return NumberOutcome::Restarted(highest);
             }
             self.far_back = Some(number);
             return if number >= self.first { NumberOutcome::Found } else { NumberOutcome::Old };
@@ -227,13 +231,13 @@ mod tests {
     #[test]
     fn a_restart_is_detected_at_the_second_number() {
         use NumberOutcome::*;
-        assert_eq!(numbers(&[1_000, 0, 1, 2, 2, 4]), [Next, Old, Anew(1_000), Next, Again, Gap(1)]);
+        assert_eq!(numbers(&[1_000, 0, 1, 2, 2, 4]), [Next, Old, Restarted(1_000), Next, Again, Gap(1)]);
         // A single number is a delayed event.
         assert_eq!(numbers(&[0, 1, 2, 1_000, 3, 1_001]), [Next, Next, Next, Gap(997), Found, Next]);
     }
 
     #[test]
-    fn what_overlaps_at_a_seam_is_received_again() {
+    fn numbers_that_overlap_at_a_seam_are_duplicates() {
         use NumberOutcome::*;
         let mut origins = Origins::default();
         let mut number = |number, joins| {
@@ -246,8 +250,8 @@ mod tests {
         assert_eq!(number(11, true), Again);
         assert!((12..=1_000).all(|one| number(one, false) == Again));
         assert_eq!(number(1_001, false), Next);
-        // Afterwards it is a restart again, as it is before all numbers that came.
-        assert_eq!([11, 12].map(|one| number(one, false)), [Found, Anew(1_001)]);
+        // After a higher number, two successive ones are a restart again; numbers before the first one are not.
+        assert_eq!([11, 12].map(|one| number(one, false)), [Found, Restarted(1_001)]);
         assert_eq!([number(3, true), number(4, false)], [Old, Old]);
     }
 

@@ -17,11 +17,11 @@ use rondel_event::snapshot::Kind;
 
 const ORDER: &Kind = b"RONDELor";
 
-/// What a topic that is not in play is to an order, whatever its settings are.
+/// Settings of every topic that is not in play: an order ignores its own ones.
 const OUT_OF_PLAY: TopicOrder =
     TopicOrder { max_wait: MaxWait::None, absent_after: None, fifo: true, in_play: false };
 
-/// Returns the fingerprint of what decides in settings.
+/// Returns the fingerprint of the settings that affect the result.
 fn settings_fingerprint(settings: &OrderSettings) -> u64 {
     let topics = settings.topics.iter().map(|topic| if topic.in_play { *topic } else { OUT_OF_PLAY });
     fingerprint(&format!("{:?}", OrderSettings { topics: topics.collect(), ..settings.clone() }))
@@ -46,13 +46,13 @@ pub(super) struct SavedTopic {
     wait: i64,
     pub(super) queue: Queue<Vec<u8>>,
     pub(super) latest: Option<i64>,
-    pub(super) believed: bool,
+    pub(super) fifo: bool,
     pub(super) stepped_back: bool,
     pub(super) markers: Markers,
     pub(super) origins: Origins,
     pub(super) passed: Option<i64>,
     pub(super) absent: bool,
-    pub(super) heard: i64,
+    pub(super) last_seen: i64,
     pub(super) ever: bool,
     pub(super) delays: Delays,
     pub(super) excesses: Delays,
@@ -83,7 +83,7 @@ impl<T> Order<T> {
         let out = self.out.iter().map(|released| SavedReleased {
             topic: released.topic.0,
             time: released.time.as_nanos(),
-            lateness: released.tardy.map(|late| (late.stamp.as_nanos(), late.excess, late.inconclusive)),
+            lateness: released.lateness.map(|late| (late.stamp.as_nanos(), late.excess, late.inconclusive)),
             item: bytes(&released.item),
         });
         let saved = SavedOrder {
@@ -128,8 +128,8 @@ impl<T> Order<T> {
         Ok(self)
     }
 
-    /// Restores this new order from a snapshot of one with other topics: `topics` says for each topic there which one it
-    /// is here. Further topics begin as in a new order, and what waits of a topic that is not here is dropped.
+    /// Restores this new order from a snapshot of one with other topics: `topics` maps each topic there to the one here.
+    /// Further topics begin as in a new order; waiting events of topics without a counterpart are dropped.
     ///
     /// # Errors
     /// Those of [`Order::restore`]; also if a topic that was in play has other settings here, or none.
@@ -148,7 +148,7 @@ impl<T> Order<T> {
         Ok(self)
     }
 
-    /// What was saved, with the topics of this order.
+    /// Returns the saved state with the topics of this order.
     fn moved(&self, saved: SavedOrder, topics: &[Option<TopicId>]) -> Option<SavedOrder> {
         if saved.topics.len() != topics.len() {
             return None;
@@ -166,7 +166,7 @@ impl<T> Order<T> {
         Some(moved)
     }
 
-    /// The topics with what waits of them.
+    /// Returns the states of the topics with their waiting events.
     fn saved_topics(&self, mut bytes: impl FnMut(&T) -> Vec<u8>) -> Vec<SavedTopic> {
         // Never `None`: serialising an item cannot fail.
         let topics = self.topics.iter().enumerate().filter_map(|(i, topic)| {
@@ -208,24 +208,24 @@ impl<T> Order<T> {
         for SavedReleased { topic, time, lateness, item } in out {
             self.topics.get(topic as usize)?;
             let at = Timestamp::from_nanos;
-            let tardy = lateness.map(|(stamp, excess, inconclusive)| Lateness {
+            let lateness = lateness.map(|(stamp, excess, inconclusive)| Lateness {
                 stamp: at(stamp),
                 excess,
                 inconclusive,
             });
             let item = read(&item)?;
-            self.out.push_back(Released { topic: TopicId(topic), time: at(time), tardy, item });
+            self.out.push_back(Released { topic: TopicId(topic), time: at(time), lateness, item });
         }
         Some(())
     }
 
-    /// Advances the clock to `now` after a gap in which nobody listened: releases the events whose wait is over, but the
-    /// gap does not count towards the absence of topics.
-    pub fn unheard_until(&mut self, now: Timestamp) {
+    /// Advances the clock to `now` after a gap without a subscription: releases the events whose wait is over, but the gap
+    /// does not count towards the absence of topics.
+    pub fn advance_after_gap(&mut self, now: Timestamp) {
         let gap = now.as_nanos().saturating_sub(self.now);
         if self.started && gap > 0 {
             for topic in self.topics.iter_mut().filter(|topic| !topic.absent) {
-                topic.heard = topic.heard.saturating_add(gap);
+                topic.last_seen = topic.last_seen.saturating_add(gap);
             }
             self.set_absences();
         }
@@ -249,13 +249,13 @@ impl<T> OrderTopic<T> {
             wait,
             queue,
             latest: self.latest,
-            believed: self.believed,
+            fifo: self.fifo,
             stepped_back: self.stepped_back,
             markers: self.markers.clone(),
             origins: self.origins.clone(),
             passed: self.passed,
             absent: self.absent,
-            heard: self.heard,
+            last_seen: self.last_seen,
             ever: self.ever,
             delays: self.delays.clone(),
             excesses: excesses.clone(),
@@ -271,7 +271,7 @@ impl<T> OrderTopic<T> {
             counts.released,
             counts.guessed,
             counts.early,
-            counts.tardy,
+            counts.late,
             counts.dropped,
             counts.duplicates,
             counts.refused,

@@ -16,7 +16,7 @@ pub struct OrderSettings {
     /// Maximum distance of an event's time before the clock; events beyond are refused.
     pub behind: Option<u64>,
     /// Handling of late events.
-    pub tardy: Tardy,
+    pub late: LatePolicy,
 }
 
 /// Order of released events.
@@ -31,7 +31,7 @@ pub enum OrderPolicy {
 
 /// Handling of late events: those that arrive after a later event was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tardy {
+pub enum LatePolicy {
     /// Drop the event.
     Drop,
     /// Release the event at once, with the time of the last released event.
@@ -99,7 +99,7 @@ pub struct Released<T> {
     /// `Arrival`.
     pub time: Timestamp,
     /// Lateness of a late event.
-    pub tardy: Option<Lateness>,
+    pub lateness: Option<Lateness>,
     /// The event.
     pub item: T,
 }

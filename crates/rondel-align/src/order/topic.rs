@@ -23,7 +23,7 @@ pub(super) struct OrderTopic<T> {
     /// Latest time of an event.
     pub(super) latest: Option<i64>,
     /// Whether an event implies that no earlier one arrives (`fifo`).
-    pub(super) believed: bool,
+    pub(super) fifo: bool,
     /// Whether a step back of its times was reported.
     pub(super) stepped_back: bool,
     pub(super) markers: Markers,
@@ -32,7 +32,7 @@ pub(super) struct OrderTopic<T> {
     pub(super) passed: Option<i64>,
     pub(super) absent: bool,
     /// Time of its last event or marker.
-    pub(super) heard: i64,
+    pub(super) last_seen: i64,
     /// Whether it ever sent an event or a marker.
     pub(super) ever: bool,
     pub(super) delays: Delays,
@@ -50,13 +50,13 @@ impl<T> OrderTopic<T> {
             in_play: settings.in_play,
             queue: Queue::new(),
             latest: None,
-            believed: settings.fifo,
+            fifo: settings.fifo,
             stepped_back: false,
             markers: Markers::new(),
             origins: Origins::default(),
             passed: None,
             absent: false,
-            heard: i64::MIN,
+            last_seen: i64::MIN,
             ever: false,
             delays: Delays::default(),
             excesses: Delays::default(),
@@ -79,7 +79,7 @@ impl<T> OrderTopic<T> {
     #[inline]
     pub(super) fn estimate(&self) -> Option<i64> {
         let MaxWait::Estimated { quantile, at_most } = self.max_wait else { return None };
-        if !self.delays.ever().is_multiple_of(ESTIMATE_EVERY) {
+        if !self.delays.total().is_multiple_of(ESTIMATE_EVERY) {
             return None;
         }
         let taken = self.delays.quantile(quantile);
@@ -96,14 +96,14 @@ impl<T> OrderTopic<T> {
         let closed = Position::before(closed.map_or(i64::MIN, |closed| closed + 1), index);
         match self.latest {
             // Another event of that time may arrive, but is ordered after those already received.
-            Some(latest) if self.believed => closed.max(Position::event(latest, index)),
+            Some(latest) if self.fifo => closed.max(Position::event(latest, index)),
             _ => closed,
         }
     }
 
     /// Returns the time at which the topic becomes absent.
     pub(super) fn absent_at(&self) -> i64 {
-        self.absent_after.map_or(i64::MAX, |after| self.heard.saturating_add_unsigned(after))
+        self.absent_after.map_or(i64::MAX, |after| self.last_seen.saturating_add_unsigned(after))
     }
 
     /// Whether the topic is in play and absent at the time `now`, if it sends nothing until then.
@@ -113,7 +113,7 @@ impl<T> OrderTopic<T> {
 
     /// Records a late event. Returns the wait with which no event so far would have been late.
     pub(super) fn record_late(&mut self, excess: u64, delay: u64) -> u64 {
-        self.counts.tardy += 1;
+        self.counts.late += 1;
         self.counts.max_excess = self.counts.max_excess.max(excess);
         self.excesses.add(excess);
         // An event whose delay equals the wait is late.
@@ -137,13 +137,13 @@ impl<T> OrderTopic<T> {
             in_play,
             queue,
             latest: saved.latest,
-            believed: saved.believed,
+            fifo: saved.fifo,
             stepped_back: saved.stepped_back,
             markers: saved.markers,
             origins: saved.origins,
             passed: saved.passed,
             absent: saved.absent,
-            heard: saved.heard,
+            last_seen: saved.last_seen,
             ever: saved.ever,
             delays: saved.delays,
             excesses: saved.excesses,
@@ -162,7 +162,7 @@ impl<T> OrderTopic<T> {
             delay_p99: self.delays.quantile(0.99),
             delay_max: self.delays.max(),
             absent: self.absent,
-            fifo: self.believed,
+            fifo: self.fifo,
             ..self.counts
         }
     }

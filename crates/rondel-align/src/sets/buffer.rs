@@ -146,7 +146,7 @@ pub struct SetTime {
     pub time: Timestamp,
     /// For a late set, one that is before an earlier emitted set because stamps stepped back: its lateness
     /// in nanoseconds.
-    pub tardy: Option<u64>,
+    pub lateness: Option<u64>,
 }
 
 /// Statistics of the items of a topic. Each received item is either used, unused or waiting.
@@ -189,7 +189,7 @@ pub struct SetStatistics {
     /// Number of sets.
     pub sets: u64,
     /// Number of late sets, which are before an earlier emitted set.
-    pub tardy: u64,
+    pub late: u64,
     /// Largest step back of the clock.
     pub clock_back: u64,
     /// Number of items of unknown topics.
@@ -207,7 +207,7 @@ impl SetStatistics {
                 .chain(topic.unused)
                 .all(|count| count < IMPOSSIBLE)
         };
-        let all = [self.sets, self.tardy, self.unknown];
+        let all = [self.sets, self.late, self.unknown];
         all.into_iter().all(|count| count < IMPOSSIBLE) && self.topics.iter().all(of_topic)
     }
 }
@@ -249,7 +249,7 @@ impl<T> SetBuffer<T> {
         let mut items = self.items.iter();
         let set = |set: &SetTime| {
             let items = items.by_ref().take(topics).map(|one| save_item(one, write)).collect();
-            (set.time.as_nanos(), set.tardy, items)
+            (set.time.as_nanos(), set.lateness, items)
         };
         SavedSetBuffer {
             sets: self.sets.iter().map(set).collect(),
@@ -271,14 +271,14 @@ impl<T> SetBuffer<T> {
         }
         self.statistics = statistics;
         self.latest = latest.map(Timestamp::from_nanos);
-        for (time, tardy, items) in sets {
+        for (time, lateness, items) in sets {
             if items.len() != topics {
                 return None;
             }
             for one in &items {
                 self.items.push_back(restore_item(one, read)?);
             }
-            self.sets.push_back(SetTime { time: Timestamp::from_nanos(time), tardy });
+            self.sets.push_back(SetTime { time: Timestamp::from_nanos(time), lateness });
         }
         Some(())
     }
@@ -367,12 +367,12 @@ impl<T> SetBuffer<T> {
 
     /// Completes a set from the items added since the last one.
     pub(super) fn set(&mut self, time: Timestamp) {
-        let late = self.latest.filter(|&latest| time < latest);
-        let late = late.map(|latest| latest.as_nanos().abs_diff(time.as_nanos()));
+        let lateness = self.latest.filter(|&latest| time < latest);
+        let lateness = lateness.map(|latest| latest.as_nanos().abs_diff(time.as_nanos()));
         self.latest = self.latest.max(Some(time));
         self.statistics.sets += 1;
-        self.statistics.tardy += u64::from(late.is_some());
-        self.sets.push_back(SetTime { time, tardy: late });
+        self.statistics.late += u64::from(lateness.is_some());
+        self.sets.push_back(SetTime { time, lateness });
     }
 
     pub(super) fn pop(&mut self, into: &mut Vec<(Timestamp, T)>) -> Option<SetTime> {

@@ -34,7 +34,7 @@ struct LatestTopic<T> {
     pace: Pace,
 }
 
-/// Rate of the items of a topic by their stamps: when they arrive, a network or a replay decides.
+/// Rate of the items of a topic by their stamps; their arrivals depend on the network or the speed of a replay.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pace {
     /// Stamp of the last item that was later than the one before.
@@ -46,7 +46,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The rate is counted anew from an item on.
+    /// Returns a pace without averages that starts at an item.
     fn from(time: i64) -> Pace {
         Pace { last: time, rate: None, error: None }
     }
@@ -84,7 +84,7 @@ impl Pace {
         true
     }
 
-    /// Whether at this stamp the next item should have arrived already.
+    /// Whether the next item is overdue at this stamp.
     fn is_late(&self, time: i64, weights: &Weights) -> bool {
         match (self.rate, self.error, self.momentary(time)) {
             (Some(rate), Some(error), Some(at_best)) => rate - at_best > weights.margin * error,

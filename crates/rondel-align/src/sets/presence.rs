@@ -86,8 +86,8 @@ impl Presence {
         }
     }
 
-    /// Extends all deadlines by a gap in which nobody listened.
-    pub(super) fn unheard(&mut self, gap: i64) {
+    /// Extends all deadlines by a gap without a subscription.
+    pub(super) fn extend(&mut self, gap: i64) {
         if !self.begun {
             return;
         }

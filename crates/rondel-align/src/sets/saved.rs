@@ -160,12 +160,11 @@ impl<T: Clone> Sets<T> {
         fingerprint(&format!("{settings:?} {limits:?}"))
     }
 
-    /// Advances the clock to `now` after a gap in which nobody listened: the gap does not count towards the absence of
-    /// topics.
-    pub fn unheard_until(&mut self, now: Timestamp) {
+    /// Advances the clock to `now` after a gap without a subscription, which does not count towards the absence of topics.
+    pub fn advance_after_gap(&mut self, now: Timestamp) {
         let gap = now.as_nanos().saturating_sub(self.now.as_nanos());
         if gap > 0 {
-            self.presence.unheard(gap);
+            self.presence.extend(gap);
         }
         self.advance(now);
     }

@@ -2,8 +2,8 @@
 //! of topic b with time 7.
 
 use rondel_align::{
-    Lateness, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, Origin, Refusal, Released, Tardy,
-    TopicOrder,
+    LatePolicy, Lateness, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, Origin, Refusal,
+    Released, TopicOrder,
 };
 use rondel_event::{Timestamp, TopicId};
 
@@ -23,7 +23,7 @@ fn settings(topics: &[TopicOrder]) -> OrderSettings {
         queue: 0,
         ahead: None,
         behind: None,
-        tardy: Tardy::Drop,
+        late: LatePolicy::Drop,
     }
 }
 
@@ -68,7 +68,7 @@ fn play(order: &mut Order<String>, line: &str) -> String {
 
 /// Returns the name of a released event; a late one has the time at which it is processed.
 fn name(event: &Released<String>) -> String {
-    match event.tardy {
+    match event.lateness {
         None => event.item.clone(),
         Some(Lateness { inconclusive, .. }) => {
             format!("{}@{}{}", event.item, event.time.as_nanos(), if inconclusive { "?" } else { "" })
@@ -82,8 +82,8 @@ fn arrival_order_releases_at_once() {
         Order::new(OrderSettings { policy: OrderPolicy::Arrival, ..settings(&[known(), known()]) });
     assert_eq!(play(&mut order, "1|b9 2|a3 3|a1"), "1|b9 2|a3 3|a1");
     assert_eq!(notices(&mut order), []);
-    let tardy: Vec<u64> = order.statistics().iter().map(|topic| topic.tardy).collect();
-    assert_eq!(tardy, [2, 0]);
+    let late: Vec<u64> = order.statistics().iter().map(|topic| topic.late).collect();
+    assert_eq!(late, [2, 0]);
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn the_end_of_the_wait_releases_an_event() {
 fn late_events_are_handled_by_policy() {
     let line = "5|a4 14|. 15|b3 15|b5 30|.";
     let mut out = Vec::new();
-    for tardy in [Tardy::Drop, Tardy::Late, Tardy::Inconclusive] {
-        let mut order = Order::new(OrderSettings { tardy, ..settings(&[wait(0), wait(10)]) });
+    for late in [LatePolicy::Drop, LatePolicy::Late, LatePolicy::Inconclusive] {
+        let mut order = Order::new(OrderSettings { late, ..settings(&[wait(0), wait(10)]) });
         out.push(play(&mut order, line));
         let expected = [
-            Notice::Tardy { topic: B, time: at(3), excess: 1, delay: 12, policy: tardy },
-            Notice::WaitTooShort { topic: B, tardy: 1, received: 1, max_wait: Some(10), sufficient: 13 },
+            Notice::Late { topic: B, time: at(3), excess: 1, delay: 12, policy: late },
+            Notice::WaitTooShort { topic: B, late: 1, received: 1, max_wait: Some(10), sufficient: 13 },
         ];
         assert_eq!(notices(&mut order), expected);
     }
@@ -134,12 +134,12 @@ fn a_wait_that_is_too_short_is_reported_with_a_sufficient_one() {
     }
     let reported: Vec<_> =
         order.notices().filter(|notice| matches!(notice, Notice::WaitTooShort { .. })).collect();
-    let expected = |tardy: u64| Notice::WaitTooShort {
+    let expected = |late: u64| Notice::WaitTooShort {
         topic: B,
-        tardy,
-        received: tardy,
+        late,
+        received: late,
         max_wait: Some(10),
-        sufficient: 22 + tardy,
+        sufficient: 22 + late,
     };
     assert_eq!(reported, [expected(1), expected(10), expected(100)]);
     assert_eq!(order.statistics()[1].sufficient_wait, Some(122));
@@ -149,7 +149,7 @@ fn a_wait_that_is_too_short_is_reported_with_a_sufficient_one() {
         order.push(A, at(i * 100), None, at(i * 100), ());
         order.push(B, at(i * 100 - 1), None, at(i * 100 + 20 + i), ());
     }
-    assert_eq!(order.statistics()[1].tardy, 0);
+    assert_eq!(order.statistics()[1].late, 0);
 }
 
 #[test]
@@ -202,10 +202,13 @@ fn stamps_too_far_from_the_clock_are_refused() {
 fn a_topic_whose_times_step_back_is_not_fifo_any_more() {
     let mut order = Order::new(settings(&[wait(10), wait(10)]));
     assert_eq!(play(&mut order, "5|a5 6|b6 7|a3 8|b8"), "6|a5");
-    let stepped = |believed| Notice::SteppedBack { topic: A, time: at(3), latest: at(5), believed };
+    let stepped = |fifo| Notice::SteppedBack { topic: A, time: at(3), latest: at(5), fifo };
     let said = notices(&mut order);
     assert_eq!(said[0], stepped(false));
-    assert_eq!(said[1], Notice::Tardy { topic: A, time: at(3), excess: 2, delay: 4, policy: Tardy::Drop });
+    assert_eq!(
+        said[1],
+        Notice::Late { topic: A, time: at(3), excess: 2, delay: 4, policy: LatePolicy::Drop }
+    );
     // From now on its own events wait for its max_wait too; further steps are not reported.
     assert_eq!(play(&mut order, "9|a9 10|a7 11|b20 16|. 17|. 18|. 19|."), "16|b6 17|a7 18|b8 19|a9");
     assert_eq!(notices(&mut order), []);
@@ -225,7 +228,7 @@ fn two_publishers_with_different_clocks_are_named() {
         order.push(A, at(time), from(publisher, i as u64 / 2), at(13), i);
     }
     let disagree =
-        Notice::StampsDisagree { topic: A, time: at(4), latest: at(10), publishers: [9, 7], believed: false };
+        Notice::StampsDisagree { topic: A, time: at(4), latest: at(10), publishers: [9, 7], fifo: false };
     assert_eq!(notices(&mut order)[0], disagree);
 }
 
@@ -259,7 +262,10 @@ fn a_full_queue_releases_the_oldest_event() {
     assert_eq!(play(&mut order, "5|a5 6|a6 7|a7 8|b4"), "7|a5");
     let said = notices(&mut order);
     assert_eq!(said[0], Notice::Early { topic: A, time: at(5) });
-    assert_eq!(said[1], Notice::Tardy { topic: B, time: at(4), excess: 1, delay: 4, policy: Tardy::Drop });
+    assert_eq!(
+        said[1],
+        Notice::Late { topic: B, time: at(4), excess: 1, delay: 4, policy: LatePolicy::Drop }
+    );
     assert_eq!((order.statistics()[0].early, order.waiting()), (1, 2));
 }
 
@@ -313,7 +319,10 @@ fn an_event_that_contradicts_a_marker_is_reported() {
     assert_eq!(play(&mut order, "5|a4 6|b<=9 7|b3 8|b5 9|b6"), "6|a4");
     let said = notices(&mut order);
     assert_eq!(said[0], Notice::MarkerBroken { topic: B, time: at(3), complete: at(9) });
-    assert_eq!(said[1], Notice::Tardy { topic: B, time: at(3), excess: 1, delay: 4, policy: Tardy::Drop });
+    assert_eq!(
+        said[1],
+        Notice::Late { topic: B, time: at(3), excess: 1, delay: 4, policy: LatePolicy::Drop }
+    );
     assert_eq!(order.statistics()[1].broken, 3);
 }
 

@@ -1,6 +1,6 @@
 //! Arbitrary input, including extreme values: no panic, and no event is lost.
 
-use rondel_align::{Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, Tardy, TopicOrder};
+use rondel_align::{LatePolicy, Marker, MaxWait, Order, OrderPolicy, OrderSettings, Origin, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
 use crate::{Numbers, again, released};
@@ -37,7 +37,7 @@ fn settings(numbers: &mut Numbers) -> OrderSettings {
         queue: numbers.pick(&[0, 1, 7]),
         ahead: maybe(numbers),
         behind: maybe(numbers),
-        tardy: numbers.pick(&[Tardy::Drop, Tardy::Late, Tardy::Inconclusive]),
+        late: numbers.pick(&[LatePolicy::Drop, LatePolicy::Late, LatePolicy::Inconclusive]),
     }
 }
 

@@ -47,7 +47,7 @@ impl Numbers {
         self.next() % end.max(1)
     }
 
-    /// Returns `true` once in so many calls on average.
+    /// Returns `true` once in `times` calls on average.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

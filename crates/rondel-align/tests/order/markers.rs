@@ -1,7 +1,8 @@
 //! Simulated network with publishers of events and markers, which are delayed and overtake each other.
 
 use rondel_align::{
-    Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin, Tardy, TopicOrder,
+    LatePolicy, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin,
+    TopicOrder,
 };
 use rondel_event::{Timestamp, TopicId};
 
@@ -80,9 +81,9 @@ fn network(numbers: &mut Numbers, fifo: &[bool], repeat: bool) -> Network {
     net
 }
 
-fn play(net: &Network, topics: Vec<TopicOrder>, tardy: Tardy) -> Order<u64> {
+fn play(net: &Network, topics: Vec<TopicOrder>, late: LatePolicy) -> Order<u64> {
     let policy = OrderPolicy::EventTime;
-    let mut order = Order::new(OrderSettings { policy, topics, queue: 0, ahead: None, behind: None, tardy });
+    let mut order = Order::new(OrderSettings { policy, topics, queue: 0, ahead: None, behind: None, late });
     for (now, topic, delivery) in &net.deliveries {
         let topic = TopicId(*topic);
         match delivery {
@@ -112,9 +113,9 @@ fn markers_prevent_late_events() {
         let repeat = numbers.one_in(2);
         let net = network(&mut numbers, &fifo, repeat);
         let topic = |fifo: &bool| TopicOrder { fifo: *fifo, ..TopicOrder::default() };
-        let mut order = play(&net, fifo.iter().map(topic).collect(), Tardy::Drop);
+        let mut order = play(&net, fifo.iter().map(topic).collect(), LatePolicy::Drop);
         assert!(left(&mut order) == net.sent, "seed {seed}");
-        assert_eq!(total(&order, |topic| topic.tardy + topic.guessed), 0, "seed {seed}");
+        assert_eq!(total(&order, |topic| topic.late + topic.guessed), 0, "seed {seed}");
         let mut said = notices(&mut order);
         said.retain(|notice| !matches!(notice, Notice::Duplicate { .. } | Notice::Gap { .. }));
         assert_eq!(said, [], "seed {seed}");
@@ -136,14 +137,14 @@ fn a_wait_of_the_maximum_delay_is_sufficient() {
                 fifo: *fifo && believe,
                 ..TopicOrder::default()
             };
-            let mut order = play(&net, fifo.iter().map(topic).collect(), Tardy::Late);
+            let mut order = play(&net, fifo.iter().map(topic).collect(), LatePolicy::Late);
             order.flush();
             order
         };
         for believe in [true, false] {
             let mut order = with(net.slowest + 1, believe);
             assert!(left(&mut order) == net.sent, "seed {seed}");
-            assert_eq!(total(&order, |topic| topic.tardy), 0, "seed {seed}");
+            assert_eq!(total(&order, |topic| topic.late), 0, "seed {seed}");
         }
         // With a shorter wait events may be late. None is lost, and the reported wait is sufficient.
         let order = with(net.slowest / 3, true);
@@ -179,10 +180,10 @@ fn lost_messages_delay_others_no_longer_than_the_wait() {
             fifo: *fifo,
             ..TopicOrder::default()
         };
-        let mut order = play(&net, fifo.iter().map(topic).collect(), Tardy::Late);
+        let mut order = play(&net, fifo.iter().map(topic).collect(), LatePolicy::Late);
         let last = net.deliveries.last().map_or(0, |delivery| delivery.0);
         order.advance(at(last + net.slowest + 1));
         assert!(left(&mut order) == net.sent, "seed {seed}");
-        assert_eq!((order.waiting(), total(&order, |topic| topic.tardy)), (0, 0), "seed {seed}");
+        assert_eq!((order.waiting(), total(&order, |topic| topic.late)), (0, 0), "seed {seed}");
     }
 }

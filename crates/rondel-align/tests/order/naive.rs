@@ -1,7 +1,7 @@
-//! Reference implementation of the order: computes everything anew from all received events.
+//! Reference implementation of the order: recomputes everything from all received events.
 
 use rondel_align::{
-    Lateness, Marker, MaxWait, Notice, OrderPolicy, OrderSettings, Origin, Refusal, Released, Tardy,
+    LatePolicy, Lateness, Marker, MaxWait, Notice, OrderPolicy, OrderSettings, Origin, Refusal, Released,
     TopicOrder,
 };
 use rondel_event::{Timestamp, TopicId};
@@ -39,11 +39,11 @@ struct Topic {
     stepped_back: bool,
     distrusted: bool,
     broken: bool,
-    heard: Option<i64>,
+    last_seen: Option<i64>,
     absent: bool,
     /// The times passed by the clock whenever the wait changed.
     passed: Option<i64>,
-    tardy: u64,
+    late: u64,
     received: u64,
     sufficient: u64,
 }
@@ -105,7 +105,7 @@ impl Naive {
         if self.topics[j].absent {
             return None;
         }
-        Some(self.topics[j].heard.or(self.first)? + self.topic(j).absent_after?.max(1) as i64)
+        Some(self.topics[j].last_seen.or(self.first)? + self.topic(j).absent_after?.max(1) as i64)
     }
 
     /// Returns the number of the topic's events received with times in `(after, complete]`.
@@ -145,7 +145,7 @@ impl Naive {
         self.topics[j].settled.checked_sub(1).map(|last| self.topics[j].intervals[last].complete)
     }
 
-    fn believed(&self, j: usize) -> bool {
+    fn fifo(&self, j: usize) -> bool {
         self.topic(j).fifo && !self.topics[j].distrusted
     }
 
@@ -160,7 +160,7 @@ impl Naive {
         let said = |through: i64| (through + 1, j) > (time, i);
         !self.topic(j).in_play
             || self.topics[j].absent
-            || self.believed(j) && self.latest(j).is_some_and(seen)
+            || self.fifo(j) && self.latest(j).is_some_and(seen)
             || self.through(j).max(self.topics[j].passed).is_some_and(said)
     }
 
@@ -181,7 +181,7 @@ impl Naive {
         self.waiting.retain(|other| *other != event);
         self.reached = self.reached.max((event.0, event.1));
         let (topic, time) = (TopicId(event.1 as u32), at(event.0));
-        self.released.push(Released { topic, time, tardy: None, item: event.4 });
+        self.released.push(Released { topic, time, lateness: None, item: event.4 });
     }
 
     /// Returns the next change by time alone: its time, and the absent topic, `None` if an event is released.
@@ -210,7 +210,7 @@ impl Naive {
         let mut complete = i64::MAX;
         for j in (0..self.topics.len()).filter(|&j| self.topic(j).in_play) {
             let here = &self.topics[j];
-            let seen = self.latest(j).filter(|_| self.believed(j)).map(|latest| latest - 1);
+            let seen = self.latest(j).filter(|_| self.fifo(j)).map(|latest| latest - 1);
             let clock = self.wait(j).map(|wait| self.now - wait);
             let here = match here.absent {
                 true => self.now,
@@ -251,12 +251,12 @@ impl Naive {
             match (absent, self.first_waiting()) {
                 (Some(j), _) => {
                     self.topics[j].absent = true;
-                    let heard = self.topics[j].heard;
-                    let since = at(heard.or(self.first).unwrap());
+                    let last_seen = self.topics[j].last_seen;
+                    let since = at(last_seen.or(self.first).unwrap());
                     self.notices.push(Notice::Absent {
                         topic: TopicId(j as u32),
                         since,
-                        ever: heard.is_some(),
+                        ever: last_seen.is_some(),
                     });
                 }
                 (None, Some(head)) => self.release(head),
@@ -265,13 +265,13 @@ impl Naive {
         }
     }
 
-    fn hear(&mut self, j: usize) {
+    fn sign_of_life(&mut self, j: usize) {
         self.first.get_or_insert(self.now);
         if std::mem::take(&mut self.topics[j].absent) {
-            let after = (self.now - self.topics[j].heard.or(self.first).unwrap()) as u64;
+            let after = (self.now - self.topics[j].last_seen.or(self.first).unwrap()) as u64;
             self.notices.push(Notice::Returned { topic: TopicId(j as u32), after });
         }
-        self.topics[j].heard = Some(self.now);
+        self.topics[j].last_seen = Some(self.now);
     }
 
     /// Times before the reached one are not waited for.
@@ -324,7 +324,7 @@ impl Naive {
     ) {
         self.advance(now);
         let j = topic.index();
-        self.hear(j);
+        self.sign_of_life(j);
         self.topics[j].received += 1;
         if origin.is_some_and(|origin| !self.number(j, origin)) {
             return;
@@ -346,7 +346,7 @@ impl Naive {
         }
         let delay = (now - time).max(0) as u64;
         if self.settings.policy == OrderPolicy::Arrival {
-            self.released.push(Released { topic, time: at(time), tardy: None, item });
+            self.released.push(Released { topic, time: at(time), lateness: None, item });
             return;
         }
         let old = self.wait(j);
@@ -358,7 +358,7 @@ impl Naive {
         self.came_at(j, time);
         self.look_at(j, time, origin.map(|origin| origin.publisher));
         if (time, j) < self.reached {
-            self.tardy(j, time, delay, item);
+            self.late(j, time, delay, item);
         } else {
             let (number, publisher) = origin
                 .map_or((self.topics[j].received, u64::MAX), |origin| (origin.number, origin.publisher));
@@ -397,42 +397,42 @@ impl Naive {
             && self.topic(j).fifo
             && !here.stepped_back
         {
-            let believed = self.topic(j).max_wait == MaxWait::None && here.intervals.is_empty();
+            let fifo = self.topic(j).max_wait == MaxWait::None && here.intervals.is_empty();
             let (time, latest) = (at(time), at(latest));
             self.notices.push(match (publisher, latest_by) {
                 (Some(this), Some(other)) if this != other && in_order => {
-                    Notice::StampsDisagree { topic, time, latest, publishers: [this, other], believed }
+                    Notice::StampsDisagree { topic, time, latest, publishers: [this, other], fifo }
                 }
-                _ => Notice::SteppedBack { topic, time, latest, believed },
+                _ => Notice::SteppedBack { topic, time, latest, fifo },
             });
-            (self.topics[j].stepped_back, self.topics[j].distrusted) = (true, !believed);
+            (self.topics[j].stepped_back, self.topics[j].distrusted) = (true, !fifo);
         }
         self.topics[j].times.push((time, publisher));
     }
 
-    fn tardy(&mut self, j: usize, time: i64, delay: u64, item: u64) {
-        let (topic, policy, reached) = (TopicId(j as u32), self.settings.tardy, self.reached.0);
+    fn late(&mut self, j: usize, time: i64, delay: u64, item: u64) {
+        let (topic, policy, reached) = (TopicId(j as u32), self.settings.late, self.reached.0);
         let excess = (reached - time) as u64;
-        if policy != Tardy::Drop {
-            let inconclusive = policy == Tardy::Inconclusive;
-            let tardy = Some(Lateness { stamp: at(time), excess, inconclusive });
-            self.released.push(Released { topic, time: at(reached), tardy, item });
+        if policy != LatePolicy::Drop {
+            let inconclusive = policy == LatePolicy::Inconclusive;
+            let lateness = Some(Lateness { stamp: at(time), excess, inconclusive });
+            self.released.push(Released { topic, time: at(reached), lateness, item });
         }
-        self.notices.push(Notice::Tardy { topic, time: at(time), excess, delay, policy });
+        self.notices.push(Notice::Late { topic, time: at(time), excess, delay, policy });
         let max_wait = self.wait(j).map(|wait| wait as u64);
         let here = &mut self.topics[j];
-        here.tardy += 1;
+        here.late += 1;
         here.sufficient = here.sufficient.max(delay + 1);
-        let (tardy, received, sufficient) = (here.tardy, here.received, here.sufficient);
-        if [1, 10, 100, 1_000].contains(&tardy) {
-            self.notices.push(Notice::WaitTooShort { topic, tardy, received, max_wait, sufficient });
+        let (late, received, sufficient) = (here.late, here.received, here.sufficient);
+        if [1, 10, 100, 1_000].contains(&late) {
+            self.notices.push(Notice::WaitTooShort { topic, late, received, max_wait, sufficient });
         }
     }
 
     pub(crate) fn mark(&mut self, topic: TopicId, marker: &Marker, now: Timestamp) {
         self.advance(now);
         let j = topic.index();
-        self.hear(j);
+        self.sign_of_life(j);
         if self.settings.policy == OrderPolicy::Arrival {
             return;
         }

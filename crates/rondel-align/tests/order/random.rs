@@ -1,8 +1,8 @@
 //! Random streams with all features: events and notices equal those of the definition.
 
 use rondel_align::{
-    Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin, Released, Tardy,
-    TopicOrder,
+    LatePolicy, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, OrderStatistics, Origin,
+    Released, TopicOrder,
 };
 use rondel_event::{Timestamp, TopicId};
 
@@ -52,7 +52,7 @@ fn settings(numbers: &mut Numbers) -> OrderSettings {
         queue: numbers.pick(&[0, 0, 3, 10, 40]),
         ahead: Some(numbers.pick(&[5, 40])).filter(|_| numbers.one_in(4)),
         behind: Some(numbers.pick(&[20, 60])).filter(|_| numbers.one_in(4)),
-        tardy: numbers.pick(&[Tardy::Drop, Tardy::Late, Tardy::Inconclusive]),
+        late: numbers.pick(&[LatePolicy::Drop, LatePolicy::Late, LatePolicy::Inconclusive]),
     }
 }
 
@@ -248,11 +248,11 @@ fn sound(
     assert_eq!(total(|t| t.duplicates), count(|n| matches!(n, Notice::Duplicate { .. })));
     assert_eq!(total(|t| t.early), count(|n| matches!(n, Notice::Early { .. })));
     if settings.policy == OrderPolicy::EventTime {
-        assert_eq!(total(|t| t.tardy), count(|n| matches!(n, Notice::Tardy { .. })));
-        let in_time = out.iter().filter(|event| event.tardy.is_none());
+        assert_eq!(total(|t| t.late), count(|n| matches!(n, Notice::Late { .. })));
+        let in_time = out.iter().filter(|event| event.lateness.is_none());
         assert!(in_time.map(|event| (event.time, event.topic)).is_sorted());
         assert!(out.iter().map(|event| event.time).is_sorted());
-        assert!(settings.tardy != Tardy::Drop || out.iter().all(|event| event.tardy.is_none()));
+        assert!(settings.late != LatePolicy::Drop || out.iter().all(|event| event.lateness.is_none()));
     }
     let mut items: Vec<u64> = out.iter().map(|event| event.item).collect();
     items.sort_unstable();

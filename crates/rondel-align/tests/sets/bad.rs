@@ -34,7 +34,7 @@ fn a_silent_topic_is_reported() {
         let absent_after = vec![Some(100), Some(250), None];
         let mut sets = Sets::new(SetSettings { policy, topics: 3, absent_after });
         sets.advance(at(5));
-        assert_eq!(sets.deadline(), None, "nobody has spoken yet");
+        assert_eq!(sets.deadline(), None, "no item has arrived yet");
         sets.push(TopicId(1), at(0), at(1000), 0);
         assert_eq!(sets.deadline(), Some(at(1100)));
         sets.advance(at(1099));
@@ -154,8 +154,8 @@ fn a_set_before_an_emitted_one_is_late() {
         sets.push(TopicId(1), at(time), at(0), 0);
     }
     let mut set = Vec::new();
-    assert_eq!(sets.pop(&mut set).map(|set| set.tardy), Some(None));
-    assert_eq!(sets.pop(&mut set).map(|set| set.tardy), Some(Some(4)));
+    assert_eq!(sets.pop(&mut set).map(|set| set.lateness), Some(None));
+    assert_eq!(sets.pop(&mut set).map(|set| set.lateness), Some(Some(4)));
     assert_eq!(sets.pop(&mut set), None);
     assert_eq!(set, []);
 }

@@ -101,7 +101,7 @@ fn a_pause_does_not_count_as_absence() {
     let policy = SetPolicy::Exact { queue: 3 };
     let mut sets: Sets<u32> = Sets::new(SetSettings { policy, topics: 2, absent_after: vec![Some(10); 2] });
     sets.push(TopicId(0), at(0), at(0), 0);
-    sets.unheard_until(at(1_000));
+    sets.advance_after_gap(at(1_000));
     assert_eq!(sets.notices().count(), 0);
     assert_eq!(sets.deadline(), Some(at(1_010)));
     sets.advance(at(1_010));

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use rondel_align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
+use rondel_align::{LatePolicy, MaxWait, Order, OrderPolicy, OrderSettings, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
 use crate::failure::{Failure, Result, io_error};
@@ -44,7 +44,7 @@ fn settings(topics: u32, topic: impl Fn(u32) -> TopicOrder) -> OrderSettings {
         queue: 0,
         ahead: Some(1_000 * MILLISECOND),
         behind: Some(100_000 * MILLISECOND),
-        tardy: Tardy::Late,
+        late: LatePolicy::Late,
     }
 }
 
@@ -64,7 +64,7 @@ fn measure(settings: &OrderSettings, stream: &Stream) -> (f64, u64, usize) {
             most = most.max(order.waiting());
         }
         best = best.min(start.elapsed().as_secs_f64());
-        tardy = order.statistics().iter().map(|topic| topic.tardy).sum();
+        tardy = order.statistics().iter().map(|topic| topic.late).sum();
     }
     (stream.len() as f64 / best / 1e6, tardy, most)
 }

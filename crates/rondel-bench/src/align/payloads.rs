@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rondel_align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
+use rondel_align::{LatePolicy, MaxWait, Order, OrderPolicy, OrderSettings, TopicOrder};
 use rondel_event::{Timestamp, TopicId};
 
 const EVENTS: i64 = 1_000_000;
@@ -20,7 +20,7 @@ fn order<T>(waiting: i64) -> Order<T> {
         queue: 0,
         ahead: None,
         behind: None,
-        tardy: Tardy::Late,
+        late: LatePolicy::Late,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The settings of alignment that are compared, and the replay of arrivals through them.
 
-use rondel_align::{MaxWait, Order, OrderPolicy, OrderSettings, Tardy, TopicOrder};
+use rondel_align::{LatePolicy, MaxWait, Order, OrderPolicy, OrderSettings, TopicOrder};
 use rondel_event::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -58,7 +58,7 @@ impl Setting {
             queue: 0,
             ahead: None,
             behind: None,
-            tardy: Tardy::Drop,
+            late: LatePolicy::Drop,
         }
     }
 }

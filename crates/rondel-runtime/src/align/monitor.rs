@@ -306,8 +306,8 @@ impl AlignedMonitor {
         };
         match rule {
             Rule::Order(order) => {
-                let Some(Released { time, tardy, mut item, .. }) = order.pop() else { return false };
-                if tardy.is_some_and(|tardy| tardy.inconclusive) {
+                let Some(Released { time, lateness, mut item, .. }) = order.pop() else { return false };
+                if lateness.is_some_and(|lateness| lateness.inconclusive) {
                     Arc::make_mut(&mut item).forget_values();
                 }
                 item.push(block, time, slots(&item));

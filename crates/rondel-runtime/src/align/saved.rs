@@ -104,8 +104,8 @@ impl AlignedMonitor {
     /// its silence during the pause.
     pub fn unheard_until(&mut self, now: Timestamp) {
         match self.rule_mut() {
-            Rule::Order(order) => order.unheard_until(now),
-            Rule::Sets { sets, .. } => sets.unheard_until(now),
+            Rule::Order(order) => order.advance_after_gap(now),
+            Rule::Sets { sets, .. } => sets.advance_after_gap(now),
         }
     }
 }

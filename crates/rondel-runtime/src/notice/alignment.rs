@@ -1,6 +1,6 @@
 //! Notices of alignment: of an order of messages, and of sets.
 
-use rondel_align::{Notice as OrderNotice, SetNotice, Tardy, Unused};
+use rondel_align::{LatePolicy, Notice as OrderNotice, SetNotice, Unused};
 use rondel_event::{Timestamp, TopicId};
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use crate::text::{counted, duration as shown};
 pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
     let new = |kind, topic: &TopicId, members, sentence| Notice::new(kind, Some(*topic), members, sentence);
     match notice {
-        OrderNotice::Tardy { topic, time, excess, delay, policy } => {
+        OrderNotice::Late { topic, time, excess, delay, policy } => {
             let done = match policy {
-                Tardy::Drop => "it was dropped",
-                Tardy::Late => "it counts from now on",
-                Tardy::Inconclusive => "its values are unknown",
+                LatePolicy::Drop => "it was dropped",
+                LatePolicy::Late => "it counts from now on",
+                LatePolicy::Inconclusive => "its values are unknown",
             };
             new(
                 "late",
@@ -29,17 +29,17 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 format!("a message was late by {}; {done}", shown(*excess)),
             )
         }
-        OrderNotice::WaitTooShort { topic, tardy, received, max_wait, sufficient } => new(
+        OrderNotice::WaitTooShort { topic, late, received, max_wait, sufficient } => new(
             "wait_too_short",
             topic,
             vec![
-                ("late", json!(tardy)),
+                ("late", json!(late)),
                 ("received", json!(received)),
                 ("max_wait", max_wait.map_or(Value::Null, span)),
                 ("sufficient", span(*sufficient)),
             ],
             format!(
-                "{tardy} of {received} messages were late; a max_wait of {} would have sufficed",
+                "{late} of {received} messages were late; a max_wait of {} would have sufficed",
                 shown(*sufficient)
             ),
         ),
@@ -68,10 +68,10 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
             vec![("after", span(*after))],
             format!("messages come again after {}", shown(*after)),
         ),
-        OrderNotice::SteppedBack { topic, time, latest, believed } => new(
+        OrderNotice::SteppedBack { topic, time, latest, fifo } => new(
             "stepped_back",
             topic,
-            vec![("time", seconds(*time)), ("latest", seconds(*latest)), ("believed", json!(believed))],
+            vec![("time", seconds(*time)), ("latest", seconds(*latest)), ("believed", json!(fifo))],
             format!(
                 "times step back from {latest} to {time}; if the messages of the topic do not come in order, set \
                  `in_order: false`",
@@ -79,14 +79,14 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 time = At(*time)
             ),
         ),
-        OrderNotice::StampsDisagree { topic, time, latest, publishers, believed } => new(
+        OrderNotice::StampsDisagree { topic, time, latest, publishers, fifo } => new(
             "clocks_disagree",
             topic,
             vec![
                 ("time", seconds(*time)),
                 ("latest", seconds(*latest)),
                 ("publishers", json!(publishers.map(|publisher| format!("{publisher:016x}")))),
-                ("believed", json!(believed)),
+                ("believed", json!(fifo)),
             ],
             format!(
                 "two publishers have different clocks or delays: {time} came after {latest}, but each publisher is in \
@@ -196,11 +196,11 @@ fn clock_back(now: Timestamp, highest: Timestamp) -> Notice {
     )
 }
 
-fn word(policy: Tardy) -> &'static str {
+fn word(policy: LatePolicy) -> &'static str {
     match policy {
-        Tardy::Drop => "drop",
-        Tardy::Late => "late",
-        Tardy::Inconclusive => "inconclusive",
+        LatePolicy::Drop => "drop",
+        LatePolicy::Late => "late",
+        LatePolicy::Inconclusive => "inconclusive",
     }
 }
 

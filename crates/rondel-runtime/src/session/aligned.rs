@@ -574,7 +574,7 @@ impl Aligned {
             match group.monitor.rule() {
                 Rule::Order(order) => {
                     for (topic, own) in (0..).map(TopicId).zip(order.statistics()) {
-                        let late = if self.late == Late::Inconclusive { own.tardy } else { own.dropped };
+                        let late = if self.late == Late::Inconclusive { own.late } else { own.dropped };
                         omissions.at_least(Reason::Late, topic, late);
                     }
                 }
@@ -802,7 +802,7 @@ fn divisions(spec: &Spec, alignment: &Alignment) -> Vec<Division> {
 fn depends_on_waiting(notice: &OrderNotice) -> bool {
     matches!(
         notice,
-        OrderNotice::Tardy { .. }
+        OrderNotice::Late { .. }
             | OrderNotice::WaitTooShort { .. }
             | OrderNotice::Early { .. }
             | OrderNotice::MarkerUnmet { .. }
@@ -813,7 +813,7 @@ fn depends_on_waiting(notice: &OrderNotice) -> bool {
 /// The topic of a notice.
 fn topic_of(notice: &OrderNotice) -> Option<TopicId> {
     match notice {
-        OrderNotice::Tardy { topic, .. }
+        OrderNotice::Late { topic, .. }
         | OrderNotice::WaitTooShort { topic, .. }
         | OrderNotice::Refused { topic, .. }
         | OrderNotice::UnknownTopic { topic }

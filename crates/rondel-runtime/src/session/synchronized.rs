@@ -337,8 +337,8 @@ impl Synchronized {
             };
         match rule {
             Rule::Order(order) => {
-                let Released { topic, time, item, tardy } = order.pop()?;
-                write(time, tardy.is_some(), &mut std::iter::once((topic.index(), &item[..])));
+                let Released { topic, time, item, lateness } = order.pop()?;
+                write(time, lateness.is_some(), &mut std::iter::once((topic.index(), &item[..])));
             }
             Rule::Sets(sets) => {
                 let of = sets.pop(set)?;

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use rondel_align::{Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, Released, Tardy, TopicOrder};
+use rondel_align::{
+    LatePolicy, Marker, MaxWait, Notice, Order, OrderPolicy, OrderSettings, Released, TopicOrder,
+};
 use rondel_engine::{Program, SeenAgain};
 use rondel_event::{Block, Timestamp, TopicId};
 use rondel_runtime::align::{AlignedMonitor, Division, Rule};
@@ -95,7 +97,7 @@ impl Bench<'_> {
         self.order.notices().for_each(drop);
         self.order.push(topic, at(message.stamp), origin, at(now), i);
         let fate = |notice| match notice {
-            Notice::Tardy { .. } => Some(Fate::Tardy),
+            Notice::Late { .. } => Some(Fate::Tardy),
             Notice::Refused { .. } => Some(Fate::Refused),
             Notice::Duplicate { .. } => Some(Fate::Duplicate),
             _ => None,
@@ -139,7 +141,7 @@ impl Bench<'_> {
                 self.missed.push((at, (topic, time, SeenAgain::Now(time), reached)));
             }
             let Some(released) = self.order.pop() else { break };
-            if let Some(late) = released.tardy.filter(|late| late.inconclusive) {
+            if let Some(late) = released.lateness.filter(|late| late.inconclusive) {
                 let missed = (released.topic, late.stamp, SeenAgain::After(released.time), released.time);
                 self.missed.push((at, missed));
             }
@@ -253,7 +255,7 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     let released = bench
         .released
         .iter()
-        .map(|r| row(r.item, r.time.as_nanos(), r.tardy.is_some_and(|tardy| tardy.inconclusive)));
+        .map(|r| row(r.item, r.time.as_nanos(), r.lateness.is_some_and(|tardy| tardy.inconclusive)));
     if policy == OrderPolicy::Arrival {
         return Ok((released.collect(), false));
     }
@@ -265,7 +267,7 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     }
     sorted.sort_unstable();
     let mut in_time: Vec<usize> =
-        bench.released.iter().filter(|r| r.tardy.is_none()).map(|r| r.item).collect();
+        bench.released.iter().filter(|r| r.lateness.is_none()).map(|r| r.item).collect();
     let sorted: Vec<usize> = if bench.patient {
         sorted.iter().map(|(_, i)| *i).collect()
     } else {
@@ -289,13 +291,13 @@ fn recording<'a>(bench: &Bench<'a>, policy: OrderPolicy) -> Result<(Vec<Row<'a>>
     let mut last = i64::MIN;
     for r in &bench.released {
         let stamp = traffic.messages[r.item].stamp;
-        let excess = r.tardy.map_or(0, |tardy| tardy.excess);
+        let excess = r.lateness.map_or(0, |tardy| tardy.excess);
         if r.time.as_nanos() < last || r.time.as_nanos() - stamp != excess as i64 {
             return Err(format!("{r:?} of {stamp} leaves after {last}"));
         }
         last = r.time.as_nanos();
     }
-    if bench.released.iter().any(|r| r.tardy.is_some()) {
+    if bench.released.iter().any(|r| r.lateness.is_some()) {
         return Ok((released.collect(), false));
     }
     Ok((sorted.iter().map(|&i| row(i, traffic.messages[i].stamp, false)).collect(), true))
@@ -310,7 +312,7 @@ fn adds_up(bench: &Bench<'_>, settings: &OrderSettings) -> Result<(), String> {
             bench.come.iter().filter(here).count() as u64
         };
         let came = [Fate::Accepted, Fate::Tardy, Fate::Refused, Fate::Duplicate].map(fates);
-        let tardy = if settings.policy == OrderPolicy::Arrival { 0 } else { counts.tardy };
+        let tardy = if settings.policy == OrderPolicy::Arrival { 0 } else { counts.late };
         let said = [
             counts.received - tardy - counts.refused - counts.duplicates,
             tardy,
@@ -318,7 +320,7 @@ fn adds_up(bench: &Bench<'_>, settings: &OrderSettings) -> Result<(), String> {
             counts.duplicates,
         ];
         let gone = counts.released + counts.dropped + counts.refused + counts.duplicates;
-        let dropped = if settings.tardy == Tardy::Drop { tardy } else { 0 };
+        let dropped = if settings.late == LatePolicy::Drop { tardy } else { 0 };
         if came != said || gone != counts.received || counts.waiting != 0 || counts.dropped != dropped {
             return Err(format!("topic {topic} does not add up: {came:?}, {counts:?}"));
         }
@@ -348,7 +350,7 @@ fn description(bench: &Bench<'_>, settings: &OrderSettings, driver: Driver) -> S
         settings.queue,
         settings.ahead,
         settings.behind,
-        settings.tardy,
+        settings.late,
         bench.come.len(),
         bench.traffic.lost,
     )
@@ -421,7 +423,7 @@ pub(crate) fn anything(numbers: &mut Numbers) -> Result<bool, String> {
         queue: numbers.pick(&[0, 0, 1_000, 5]),
         ahead: numbers.one_in(6).then_some((5 * MS) as u64),
         behind: numbers.one_in(6).then_some((80 * MS) as u64),
-        tardy: numbers.pick(&[Tardy::Drop, Tardy::Late, Tardy::Inconclusive]),
+        late: numbers.pick(&[LatePolicy::Drop, LatePolicy::Late, LatePolicy::Inconclusive]),
     };
     let (driver, every) = (driver(numbers), numbers.one_in(2));
     let mut bench = Bench::new(part, &traffic, &settings, every);
@@ -449,7 +451,7 @@ pub(crate) fn counted(numbers: &mut Numbers) -> Result<bool, String> {
         queue: 0,
         ahead: None,
         behind: None,
-        tardy: numbers.pick(&[Tardy::Drop, Tardy::Late, Tardy::Inconclusive]),
+        late: numbers.pick(&[LatePolicy::Drop, LatePolicy::Late, LatePolicy::Inconclusive]),
     };
     let (driver, every) = (driver(numbers), numbers.one_in(2));
     let mut bench = Bench::new(part, &traffic, &settings, every);
@@ -458,7 +460,7 @@ pub(crate) fn counted(numbers: &mut Numbers) -> Result<bool, String> {
     let mut run = |bench: &mut Bench<'_>| {
         drive(bench, driver, numbers)?;
         let Rule::Order(order) = bench.monitor.rule() else { return Err("no order".to_owned()) };
-        let unwell = |c: &&rondel_align::OrderStatistics| c.tardy + c.broken + c.guessed > 0;
+        let unwell = |c: &&rondel_align::OrderStatistics| c.late + c.broken + c.guessed > 0;
         if let Some(counts) = order.statistics().iter().find(unwell) {
             return Err(format!("with markers: {counts:?}"));
         }
