@@ -2,26 +2,26 @@
 
 use rondel_event::Timestamp;
 
-/// How many are kept; later ones are added to the last.
+/// Limit of intervals kept; later ones extend the last one.
 const MOST: usize = 1024;
 
-/// A time in which messages may have been missed.
+/// Interval in which messages may have been missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutOff {
-    /// When messages were received for the last time, by the clock of the recorder.
+    /// Time of the last message received, by the clock of the recorder.
     pub from: Timestamp,
-    /// When they were received again; `None` if they were not.
+    /// Time at which messages were received again; `None` if they were not.
     pub until: Option<Timestamp>,
     /// The recorded topics; none stands for all.
     pub topics: Vec<String>,
 }
 
-/// The times in which a recorder was cut off, in the order in which they began.
+/// Intervals in which a recorder was cut off, in the order of their beginnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutOffs(Vec<CutOff>);
 
 impl CutOffs {
-    /// Adds one, or says when one that is known has ended.
+    /// Adds an interval, or the end of a known one.
     pub fn note(&mut self, new: CutOff) {
         let same = |known: &&mut CutOff| known.from == new.from && known.topics == new.topics;
         if let Some(known) = self.0.iter_mut().find(same) {
@@ -36,30 +36,30 @@ impl CutOffs {
         }
     }
 
-    /// Those that last at some time from the first of these times to the second.
+    /// Returns the intervals that overlap with the span from the first of these times to the second.
     pub fn within(&self, from: Timestamp, until: Timestamp) -> CutOffs {
         let meets = |own: &&CutOff| own.from <= until && own.until.is_none_or(|end| end >= from);
         CutOffs(self.0.iter().filter(meets).cloned().collect())
     }
 
-    /// All of them.
+    /// Returns all intervals.
     pub fn all(&self) -> &[CutOff] {
         &self.0
     }
 
-    /// Returns whether there are none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds those of another recording of the same time.
+    /// Adds the intervals of another recording of the same time.
     pub(crate) fn and(mut self, other: CutOffs) -> CutOffs {
         other.0.into_iter().for_each(|own| self.note(own));
         self
     }
 
-    /// As a recorder notes them: a line for each, of its beginning and its end in nanoseconds, `-` without one, and the
-    /// topics, with tabulators between them.
+    /// Returns the intervals as a recorder notes them: one line each with the beginning and the end in nanoseconds, `-`
+    /// without an end, and the topics, separated by tabs.
     pub fn text(&self) -> String {
         let line = |own: &CutOff| {
             let until = own.until.map_or_else(|| "-".to_owned(), |until| until.as_nanos().to_string());
@@ -69,7 +69,7 @@ impl CutOffs {
         self.0.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Reads what [`text`](CutOffs::text) returns. A line that is none is left out.
+    /// Parses the result of [`text`](CutOffs::text), skipping invalid lines.
     pub(crate) fn read(text: &str) -> CutOffs {
         let mut all = CutOffs::default();
         for line in text.lines() {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_is_read() {
+    fn intervals_are_restored_from_text() {
         let mut all = CutOffs::default();
         all.note(cut(5, None, &["/a b", "c"]));
         all.note(cut(2, Some(4), &[]));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit() {
+    fn intervals_above_the_limit_extend_the_last() {
         let mut all = CutOffs::default();
         (0..5000).for_each(|i| all.note(cut(2 * i, Some(2 * i + 1), &["a"])));
         assert_eq!(all.all().len(), MOST);

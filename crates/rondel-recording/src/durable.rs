@@ -1,17 +1,16 @@
-//! Files that are replaced as a whole, and are on disk afterwards.
+//! Atomic and durable replacement of files.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Replaces a file atomically: writes a new file beside it, and renames that. Afterwards the new content survives a
-/// loss of power.
+/// Replaces a file atomically: writes a new file beside it and renames that. Afterwards the new content survives a loss
+/// of power.
 ///
 /// # Errors
-/// The reason why it could not be written; the file is then as it was, or has the new content but may lose it with
-/// the power.
+/// The reason for the failure. The file is then unchanged, or has the new content, which a loss of power may undo.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A link keeps being one, and a device is not replaced by a file.
+    // A link stays a link, and a device is not replaced by a file.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -25,11 +24,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     });
     let moved = written.and_then(|()| fs::rename(&beside, path));
     if moved.is_err() {
-        // The reason why it could not be written counts.
+        // The caller gets the reason of the failed write.
         let _ = fs::remove_file(&beside);
     }
     moved?;
-    // The new name is on disk when the folder is.
+    // The new name is durable once the folder is synchronised.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
 }

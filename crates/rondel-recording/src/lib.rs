@@ -1,7 +1,7 @@
 //! Recordings: messages as they were on a network ([`Recording`]), or lines of JSON ([`TraceReader`]).
 //!
-//! [`open`] finds out what a file is. There is a module for each format; decoding of lines and payloads is the job of
-//! crate `rondel-decode`. [`McapWriter`] writes MCAP files, [`durable`] writes snapshots to files.
+//! [`open`] determines the format of a file. Each format has a module; crate `rondel-decode` decodes lines and
+//! payloads. [`McapWriter`] writes MCAP files, [`durable`] writes snapshots to files.
 
 mod cut_off;
 pub mod durable;

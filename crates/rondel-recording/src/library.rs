@@ -14,28 +14,28 @@ use crate::table::{self, TableOptions};
 pub struct Library {
     /// The files, and the folders of rosbag2, in the order of their names.
     pub recordings: Vec<PathBuf>,
-    /// The other files, by their names no recordings, and what is no file: pipes, sockets, devices.
+    /// The other files, which are no recordings by their names, and everything that is no file: pipes, sockets,
+    /// devices.
     pub others: Vec<PathBuf>,
-    /// The files with names of recordings that are hidden, which are not in `recordings`. Hidden folders are not
-    /// searched.
+    /// Hidden files with names of recordings, which are not in `recordings`. Hidden folders are not searched.
     pub hidden: Vec<PathBuf>,
-    /// The folders with numbered parts of what may be one recording, of which some are missing: with the first that is.
+    /// Folders with numbered parts of what may be one recording, each with its first missing part.
     pub incomplete: Vec<(PathBuf, String)>,
-    /// The folders below that cannot be read.
+    /// Subfolders that cannot be read.
     pub unreadable: Vec<RecordingError>,
 }
 
-/// How deep folders are searched.
+/// Maximum depth of the search.
 const DEPTH: usize = 32;
-/// What the names of files with lines end in.
+/// Extensions of files with lines of JSON.
 const LINES: [&str; 2] = ["jsonl", "ndjson"];
 
 impl Library {
-    /// The recordings in a folder; `None` if it is no folder, or is a recording itself: one of rosbag2. `tables` says which
-    /// columns have times.
+    /// Returns the recordings in a folder; `None` if it is no folder, or is itself a recording of rosbag2. `tables`
+    /// states which columns have times.
     ///
     /// # Errors
-    /// [`RecordingError`] if the folder cannot be read, or there is no recording in it and below.
+    /// [`RecordingError`] if the folder cannot be read, or contains no recording.
     pub fn find(folder: &Path, tables: &TableOptions<'_>) -> Result<Option<Library>, RecordingError> {
         if !folder.is_dir() || rosbag2::is_bag(folder) {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Library {
         paths.sort();
         for path in paths {
             let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            // What a link leads to is not there, for example: opening it says why.
+            // A dangling link, for example: opening it reports the reason.
             let is_file = fs::metadata(&path).map_or(true, |metadata| metadata.is_file());
             match path.is_dir() {
                 true if is_hidden => {}
@@ -86,7 +86,7 @@ impl Library {
                     let searched = self.search(&path, tables, depth - 1, seen);
                     self.unreadable.extend(searched.err());
                 }
-                // Opening a pipe would wait until someone writes into it.
+                // Opening a pipe would wait for a writer.
                 false if !is_file || !is_recording(&path) && !table::is_recording(&path, tables) => {
                     self.others.extend((!is_hidden).then_some(path))
                 }
@@ -98,7 +98,7 @@ impl Library {
     }
 }
 
-/// Whether a file is a recording by its name; tables may be anything.
+/// Whether a file is a recording by its name; a table need not be one.
 pub(crate) fn is_recording(path: &Path) -> bool {
     if packed::form(path).is_some() {
         return true;

@@ -1,8 +1,8 @@
-//! Recordings in MCAP files: with chunks or without, with an index or without, whole or cut off; and bags of ROS 1
+//! Recordings in MCAP files: with chunks or without, with an index or without, complete or cut off; also bags of ROS 1
 //! and logs of PX4, whose messages are in sections, too.
 //!
-//! The index, or a walk over the heads of the records, shows the chunks. Those with a wanted topic and time are read,
-//! in the order of their first messages, and merged where their times overlap.
+//! Chunks are found by the index, or by a walk over the heads of the records. Those with a wanted topic and time are
+//! read in the order of their first messages, and merged where their times overlap.
 
 mod chunk;
 mod index;
@@ -27,46 +27,46 @@ pub(crate) use ros1::MAGIC as ROS1_MAGIC;
 pub(crate) use ulog::MAGIC as ULOG_MAGIC;
 pub use write::{Compression, McapWriter, MessageHead, WriterOptions};
 
-/// How many bytes of chunks with overlapping times are held at most; beyond, messages may come late.
+/// Limit of the bytes of chunks with overlapping times that are held; above it, messages may be out of order.
 const OVERLAP: usize = 512 << 20;
 
 /// An MCAP file, a bag of ROS 1 or a log of PX4 that is being read.
 pub struct McapRecording {
     loader: Loader,
     topics: Vec<RecordedTopic>,
-    /// For every id of a channel the position of its topic, or [`UNKNOWN`].
+    /// Position of the topic of each channel id, or [`UNKNOWN`].
     channels: Vec<u32>,
     selection: Selection,
-    /// The sections to read, in the order of their first times.
+    /// Sections still to read, in the order of their first times.
     waiting: VecDeque<Section>,
     sections: Vec<Section>,
     is_own: bool,
     end: End,
     open: Vec<OpenSection>,
-    /// What is to be reported, in order; a cut at the end.
+    /// Faults to report, in order; a cut at the end.
     faults: VecDeque<RecordingError>,
     cut: Option<RecordingError>,
     /// The section whose messages are returned.
     current: Option<usize>,
     position: u64,
     bytes_read: u64,
-    /// The messages in the sections that were read.
+    /// Number of messages listed in the sections read so far.
     listed: u64,
-    /// The messages that are read altogether, if that is known.
+    /// Number of messages to read in total, if known.
     expected: Option<u64>,
-    /// Whether nothing is known to be wrong with the file, whose recorder counted the messages of each channel.
+    /// Whether no fault of the file is known, and its recorder counted the messages of each channel.
     is_sound: bool,
 }
 
-/// A section whose messages are being returned.
+/// A section that is being read.
 struct OpenSection {
     records: Vec<u8>,
     entries: Vec<Entry>,
     next: usize,
-    /// Where it begins and ends in the file.
+    /// Offsets of its beginning and end in the file.
     offset: u64,
     end: u64,
-    /// Why the rest of it cannot be read.
+    /// Reason why the rest of it cannot be read.
     fault: Option<RecordingError>,
 }
 
@@ -79,7 +79,7 @@ impl McapRecording {
         McapRecording::of_pieces(Pieces::open(path, None)?)
     }
 
-    /// Finds the topics of a file that is open.
+    /// Finds the topics of an open file.
     pub(crate) fn of_pieces(mut file: Pieces) -> Result<McapRecording, RecordingError> {
         let index = Index::read(&mut file)?;
         Ok(McapRecording::of_index(file, Format::Mcap, index))
@@ -161,7 +161,7 @@ impl McapRecording {
         let is_read = |id: &u16| channels.get(*id as usize).is_none_or(|topic| *topic != UNREAD);
         let is_wanted = |section: &&Section| {
             let (start, end) = (timestamp(section.start), timestamp(section.end));
-            // Times that contradict each other say nothing.
+            // Times that contradict each other are ignored.
             let in_time = start > end || start <= selection.until && end >= selection.from;
             in_time && section.channels.as_ref().is_none_or(|ids| ids.iter().any(is_read))
         };
@@ -202,7 +202,7 @@ impl McapRecording {
         Ok(())
     }
 
-    /// Opens every section that may have the next message, and returns the position of the one that has it.
+    /// Opens every section that may have the next message; returns the position of the section that has it.
     fn find(&mut self) -> Result<Option<usize>, RecordingError> {
         loop {
             let time = |section: &OpenSection| section.entries.get(section.next).map(|entry| entry.log_time);
@@ -228,7 +228,7 @@ impl McapRecording {
         }
     }
 
-    /// Moves to the next message in whatever section it is.
+    /// Moves to the next message of any section.
     fn advance_to_section(&mut self) -> Result<Option<Timestamp>, RecordingError> {
         self.current = None;
         if let Some(fault) = self.faults.pop_front() {
@@ -245,18 +245,18 @@ impl McapRecording {
         Ok(Some(timestamp(section.entries[section.next - 1].log_time)))
     }
 
-    /// That not all messages were found in the chunks in which they should be: the index leaves out channels.
+    /// Returns an error if the chunks contain fewer messages than the statistics count: their index omits channels.
     fn hidden(&mut self) -> Option<RecordingError> {
         let missing = self.expected.take()?.checked_sub(self.listed).filter(|missing| *missing > 0)?;
         let reason = format!(
             "its statistics count {missing} more messages than the chunks have that its index names for these topics: a \
-             recovery tool such as `mcap recover` writes the index anew"
+             recovery tool such as `mcap recover` rebuilds the index"
         );
         let topics = (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect();
         Some(RecordingError::Damage { path: self.loader.path().to_owned(), offset: 0, reason, topics })
     }
 
-    /// Closes the sections that are done, and reports what is wrong with them.
+    /// Closes the finished sections and reports their faults.
     fn close(&mut self) -> Result<(), RecordingError> {
         let is_done = |section: &OpenSection| section.next >= section.entries.len();
         while let Some(i) = self.open.iter().position(is_done) {
@@ -283,7 +283,7 @@ impl Recording for McapRecording {
 
     #[inline]
     fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError> {
-        // Mostly the next message is the next of the same section, before the first of any other.
+        // Usually the next message is in the same section, before the first of any other.
         if self.faults.is_empty()
             && self.current.is_some()
             && let [section] = &mut self.open[..]
@@ -325,7 +325,7 @@ impl Recording for McapRecording {
     }
 
     fn span(&self) -> Option<(Timestamp, Timestamp)> {
-        // What the header of an unfinished chunk says is not known.
+        // The times in the header of an unfinished chunk are not valid yet.
         let whole = || self.sections.iter().filter(|section| !section.is_cut);
         let first = whole().map(|section| section.start).min()?;
         Some((timestamp(first), timestamp(whole().map(|section| section.end).max()?)))
@@ -340,7 +340,7 @@ impl Recording for McapRecording {
     }
 }
 
-/// A time of an MCAP file, in nanoseconds.
+/// Returns a time of an MCAP file, which is in nanoseconds.
 fn timestamp(time: u64) -> Timestamp {
     Timestamp::from_nanos(i64::try_from(time).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Several recordings as one, by the times of their messages.
+//! Several recordings merged by the times of their messages.
 
 use std::collections::VecDeque;
 
@@ -8,37 +8,37 @@ use crate::recording::{
     End, Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
 
-/// Recordings that are merged by time of recording. The topics of one follow those of another.
+/// Recordings merged by time of recording. Their topics are concatenated.
 pub struct Merged {
     parts: Vec<Part>,
     topics: Vec<RecordedTopic>,
-    /// What is to be reported first.
+    /// Faults to report first.
     faults: VecDeque<RecordingError>,
-    /// The ends of parts that are cut, to be reported once the others are read.
+    /// Ends of parts that are cut off, reported once the others have been read.
     cuts: VecDeque<RecordingError>,
-    /// The part whose message is the current one.
+    /// Index of the part with the current message.
     current: Option<usize>,
 }
 
 struct Part {
     recording: Box<dyn Recording>,
-    /// The position of its first topic among all.
+    /// Position of its first topic among all.
     first_topic: usize,
     next: Next,
 }
 
 /// The next message of a part.
 enum Next {
-    /// It was not looked for yet.
+    /// Not determined yet.
     Unknown,
-    /// It has this time.
+    /// Its time.
     At(Timestamp),
-    /// There is none.
+    /// The part has ended.
     None,
 }
 
 impl Merged {
-    /// Merges recordings, after what is wrong with them as a whole.
+    /// Merges recordings; `faults`, which concern them as a whole, are reported first.
     pub fn new(recordings: Vec<Box<dyn Recording>>, faults: Vec<RecordingError>) -> Merged {
         let mut topics = Vec::new();
         let mut parts = Vec::new();
@@ -95,7 +95,7 @@ impl Recording for Merged {
                         self.cuts.push_back(cut);
                         Next::None
                     }
-                    // The others can be read on.
+                    // The other parts can still be read.
                     Err(other) => {
                         let topics = part.first_topic..part.first_topic + part.recording.topics().len();
                         part.next = Next::None;

@@ -1,4 +1,4 @@
-//! Finding out what a recording is.
+//! Detection of the format of a recording.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use crate::recording::{Recording, RecordingError};
 use crate::rosbag2;
 use crate::table::{self, TableOptions, TableRecording};
 
-/// A recording that was opened.
+/// An opened recording.
 pub enum Opened {
     /// Lines of JSON.
     Lines(TraceReader),
@@ -21,18 +21,18 @@ pub enum Opened {
     Messages(Box<dyn Recording>),
 }
 
-/// Why a recording cannot be opened.
+/// Reason why a recording cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Of lines.
+    /// Error of lines.
     #[error(transparent)]
     Lines(#[from] ReadError),
-    /// Of messages.
+    /// Error of messages.
     #[error(transparent)]
     Messages(#[from] RecordingError),
 }
 
-/// Opens a recording by what the file begins with; `-` is standard input, which has lines.
+/// Opens a recording by the first bytes of the file; `-` is standard input, which has lines.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -40,7 +40,7 @@ pub fn open(path: &Path) -> Result<Opened, OpenError> {
     open_with(path, &TableOptions::default())
 }
 
-/// The same with what the user says about tables.
+/// Like [`open`], with options for tables.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -59,16 +59,16 @@ pub fn open_with(path: &Path, options: &TableOptions<'_>) -> Result<Opened, Open
 const FORMS: &str = "MCAP files, folders of rosbag2, their databases (.db3), bags of ROS 1 (.bag), logs of PX4 (.ulg), tables (.csv, \
                      .parquet), and JSON lines, also as .gz and .zst";
 
-/// Opens several recordings of messages as one, merged by the times of recording. One that is named twice is read once;
-/// one that cannot be opened is named when reading begins, and the others are read.
+/// Opens several recordings of messages as one, merged by the times of recording. A path given twice is read once; a
+/// recording that cannot be opened is reported when reading begins, and the others are read.
 ///
 /// # Errors
-/// [`OpenError`] of the first if none can be opened; where one has lines.
+/// [`OpenError`] of the first one if none can be opened; also if one has lines.
 pub fn merge(paths: &[PathBuf]) -> Result<Opened, OpenError> {
     merge_with(paths, &TableOptions::default())
 }
 
-/// The same with what the user says about tables.
+/// Like [`merge`], with options for tables.
 ///
 /// # Errors
 /// Those of [`merge`].
@@ -107,8 +107,8 @@ pub fn merge_with(paths: &[PathBuf], options: &TableOptions<'_>) -> Result<Opene
     }
 }
 
-/// Opens a recording of messages: an MCAP file, a database, a table or a folder of rosbag2; `None` if it has lines or is
-/// anything else.
+/// Opens a recording of messages: an MCAP file, a bag, a log, a database, a table or a folder of rosbag2; `None` for
+/// lines and other files.
 ///
 /// # Errors
 /// [`RecordingError`].
@@ -116,7 +116,7 @@ pub fn open_messages(path: &Path) -> Result<Option<Box<dyn Recording>>, Recordin
     open_messages_with(path, &TableOptions::default())
 }
 
-/// The same with what the user says about tables.
+/// Like [`open_messages`], with options for tables.
 ///
 /// # Errors
 /// [`RecordingError`].
@@ -140,7 +140,7 @@ pub fn open_messages_with(
     Ok(None)
 }
 
-/// Whether it would be read as lines of JSON, by its beginning and name; `-` is.
+/// Whether a path is read as lines of JSON, by its first bytes and its name; `-` is.
 pub fn has_lines(path: &Path) -> bool {
     path.as_os_str() == "-"
         || path.is_file()
@@ -149,8 +149,8 @@ pub fn has_lines(path: &Path) -> bool {
             && foreign(&beginning(path)).is_none()
 }
 
-/// The form of a file of messages, by its beginning or, where that is damaged or compressed, its name; and whether it is
-/// compressed.
+/// Returns the format of a file of messages by its first bytes or, if these are damaged or compressed, by its name; and
+/// whether it is compressed.
 fn form(path: &Path) -> Option<(Form, bool)> {
     let named = packed::form(path);
     let bytes = beginning(path);
@@ -164,19 +164,19 @@ fn form(path: &Path) -> Option<(Form, bool)> {
     }
 }
 
-/// The first bytes of a regular file.
+/// Returns the first bytes of a regular file.
 fn beginning(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     if path.metadata().is_ok_and(|metadata| metadata.is_file())
         && let Ok(file) = File::open(path)
     {
-        // Without a beginning it is taken for lines, and reading says why it cannot be read.
+        // A file that cannot be read is taken for lines; reading reports the reason.
         let _ = file.take(16).read_to_end(&mut bytes);
     }
     bytes
 }
 
-/// What a file is that is no recording, by its first bytes.
+/// Returns the kind of a file that is no recording, by its first bytes.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     let forms: [(&[u8], &str); 3] =
         [(b"PK\x03\x04", "a ZIP archive"), (b"#ROSBAG", "a bag of ROS 1"), (b"\x7fELF", "a program")];

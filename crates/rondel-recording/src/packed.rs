@@ -1,4 +1,4 @@
-//! Files of messages by their form: MCAP files and SQLite databases, compressed as a whole, message by message, or not.
+//! Files of messages by format: MCAP files, SQLite databases, bags and logs, compressed as a whole, by message, or not.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::recording::{
 };
 use crate::temporary::{self, Space};
 
-/// What a frame of zstd begins with. No message in CDR does.
+/// The first bytes of a zstd frame, with which no message in CDR begins.
 const FRAME: &[u8] = b"\x28\xb5\x2f\xfd";
-/// The largest message that is decompressed, in bytes.
+/// Maximum size of a decompressed message, in bytes.
 const LARGEST: usize = 1 << 30;
 
-/// The form of a file by its name.
+/// Format of a file of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// An MCAP file.
@@ -31,7 +31,7 @@ pub(crate) enum Form {
     Ulog,
 }
 
-/// The form of a file by its name, and whether it is compressed as a whole; `None` for other files.
+/// Returns the format of a file by its name, and whether it is compressed as a whole; `None` for other files.
 pub(crate) fn form(path: &Path) -> Option<(Form, bool)> {
     let ending = |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let is_packed = matches!(ending(path).as_deref(), Some("zstd" | "zst"));
@@ -39,23 +39,23 @@ pub(crate) fn form(path: &Path) -> Option<(Form, bool)> {
     match own.as_deref() {
         Some("mcap") => Some((Form::Mcap, is_packed)),
         Some("db3") => Some((Form::Sqlite, is_packed)),
-        // Other files that end so are none by their beginning.
+        // Other files with this extension are recognised by their first bytes.
         Some("bag") if !is_packed => Some((Form::Ros1, false)),
         Some("ulg") if !is_packed => Some((Form::Ulog, false)),
         _ => None,
     }
 }
 
-/// A file of messages that was opened.
+/// An opened file of messages.
 pub(crate) struct Opened {
     pub(crate) recording: Box<dyn Recording>,
     /// Whether Rondel wrote it.
     pub(crate) is_own: bool,
-    /// What is wrong with its compression.
+    /// Fault of its compression.
     pub(crate) fault: Option<RecordingError>,
 }
 
-/// Opens a file of this form, which may be compressed as a whole or message by message.
+/// Opens a file of this format, which may be compressed as a whole or by message.
 ///
 /// # Errors
 /// [`RecordingError`].
@@ -69,14 +69,14 @@ pub(crate) fn open(
         let space = std::mem::take(&mut temporary.space);
         match (open_as(form, path, Some((&content, space))), fault) {
             (Ok(opened), fault) => Opened { fault, ..opened },
-            // What little was decompressed tells less than why it ends.
+            // If decompression failed, its error explains more than that of the incomplete content.
             (Err(_), Some(fault)) => return Err(fault),
             (Err(error), None) => return Err(error),
         }
     } else {
         open_as(form, path, None)?
     };
-    // A database by itself does not say that its messages are compressed.
+    // A database alone does not state that its messages are compressed.
     if is_by_message || form == Form::Sqlite {
         let topics = opened.recording.topics();
         let is_sure = topics.iter().map(|topic| is_by_message || topic.encoding == "cdr").collect();
@@ -114,14 +114,14 @@ fn open_as(form: Form, path: &Path, content: Option<(&Path, Space)>) -> Result<O
     }
 }
 
-/// A recording whose messages are compressed each by itself.
+/// A recording with messages compressed one by one.
 struct Unpacking {
     name: PathBuf,
     inner: Box<dyn Recording>,
-    /// The topics of which what looks compressed is.
+    /// For each topic, whether messages that look compressed are.
     topics: Vec<bool>,
     decompressor: Option<Decompressor<'static>>,
-    /// The message, if it was compressed.
+    /// The decompressed payload of the current message.
     payload: Vec<u8>,
     is_unpacked: bool,
 }
@@ -138,7 +138,7 @@ impl Unpacking {
         }
     }
 
-    /// Decompresses the message.
+    /// Decompresses the current message.
     fn unpack(&mut self) -> Result<(), (usize, String)> {
         self.is_unpacked = false;
         let Some(message) = self.inner.message() else { return Ok(()) };

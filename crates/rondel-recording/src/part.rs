@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 /// One of the files of a recording, as its recorder notes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SplitPart {
-    /// The recording: when it began, in nanoseconds since 1970.
+    /// Identifies the recording by its beginning, in nanoseconds since 1970.
     pub recording: i64,
-    /// The number of the part, from 0.
+    /// Number of the part, from 0.
     pub number: u32,
     /// Whether no part follows.
     pub is_last: bool,
 }
 
 impl SplitPart {
-    /// As a recorder notes it: `RECORDING NUMBER last`, or `more` if another one follows.
+    /// Returns the note of a recorder: `RECORDING NUMBER last`, or `more` if another part follows.
     pub fn text(&self) -> String {
         let SplitPart { recording, number, is_last } = self;
         format!("{recording} {number} {}", if *is_last { "last" } else { "more" })
     }
 
-    /// Reads what [`text`](SplitPart::text) returns.
+    /// Parses the result of [`text`](SplitPart::text).
     pub(crate) fn read(text: &str) -> Option<SplitPart> {
         let mut words = text.split(' ');
         let (recording, number) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         Some(SplitPart { recording, number, is_last: words.next()? == "last" })
     }
 
-    /// What is missing of recordings of which these parts are there: a sentence for each.
+    /// Returns a sentence for each recording with missing parts.
     pub fn missing(parts: &[SplitPart]) -> Vec<String> {
         let mut all: BTreeMap<i64, Vec<SplitPart>> = BTreeMap::new();
         parts.iter().for_each(|part| all.entry(part.recording).or_default().push(*part));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_parts_are_reported() {
         let whole = [part(7, 1, true), part(9, 0, true), part(7, 0, false)];
         assert_eq!(SplitPart::missing(&whole), [""; 0]);
         let few = [part(7, 1, false), part(7, 4, false)];
@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_may_be_any() {
+    fn extreme_numbers_are_handled() {
         let last = part(7, u32::MAX, true);
         assert_eq!(SplitPart::missing(&[last, last, part(7, 0, false)]).len(), 1);
     }
 
     #[test]
-    fn what_is_noted_is_read() {
+    fn parts_are_restored_from_text() {
         for known in [part(-3, 0, true), part(i64::MAX, u32::MAX, false)] {
             assert_eq!(SplitPart::read(&known.text()), Some(known));
         }

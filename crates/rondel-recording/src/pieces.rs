@@ -1,4 +1,4 @@
-//! A file that is read at any place, with a window for what is read piece by piece.
+//! A file with random access, read through a window that grows in sequential reading.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::recording::RecordingError;
 use crate::temporary::Space;
 
-/// The window at first, and at most, where reading goes on behind it.
+/// Initial size of the window, and its maximum in sequential reading.
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 256 << 10;
 
@@ -17,17 +17,17 @@ pub(crate) struct Pieces {
     file: File,
     size: u64,
     window: Vec<u8>,
-    /// Where the window begins.
+    /// Offset of the window.
     start: u64,
-    /// How many bytes the next window has.
+    /// Size of the next window, in bytes.
     next: usize,
     bytes_read: u64,
-    /// What a temporary file takes, until it is closed.
+    /// Disk space of a temporary file, until it is closed.
     _space: Option<Space>,
 }
 
 impl Pieces {
-    /// Opens a file; where it is a temporary one, `content` is where it is, and errors name `path`.
+    /// Opens a file. For a temporary one, `content` is its path, and errors name `path`.
     pub(crate) fn open(path: &Path, content: Option<(&Path, Space)>) -> Result<Pieces, RecordingError> {
         let failed = |source| RecordingError::Open { path: path.to_owned(), source };
         let (place, space) = content.map_or((path, None), |(place, space)| (place, Some(space)));
@@ -61,12 +61,12 @@ impl Pieces {
         self.bytes_read
     }
 
-    /// Up to `length` bytes at a place: less at the end of the file.
+    /// Returns up to `length` bytes at an offset: less at the end of the file.
     pub(crate) fn at(&mut self, offset: u64, length: usize) -> Result<&[u8], RecordingError> {
         let wanted = length.min(usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX));
         let end = self.start + self.window.len() as u64;
         if offset < self.start || offset + wanted as u64 > end {
-            // What is read one piece after the other is read in larger steps.
+            // Sequential reading uses larger windows.
             self.next = if offset >= self.start && offset <= end && !self.window.is_empty() {
                 (self.next * 2).min(LARGE)
             } else {
@@ -81,7 +81,7 @@ impl Pieces {
         Ok(&self.window[from.min(self.window.len())..(from + wanted).min(self.window.len())])
     }
 
-    /// Reads up to `length` bytes at a place into a buffer, which is emptied first.
+    /// Reads up to `length` bytes at an offset into a buffer, which is cleared first.
     pub(crate) fn read(
         &mut self,
         offset: u64,

@@ -1,4 +1,4 @@
-//! Reading a trace piece by piece, from a file or standard input, compressed or not.
+//! Reads lines of a trace in pieces, from a file or standard input, compressed or not.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,29 +12,29 @@ use memchr::memrchr;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// The longest line that is read: 256 MiB.
+/// Maximum length of a line: 256 MiB.
 pub const MAX_LINE: usize = 256 << 20;
 
-/// What some programs write before UTF-8 text; RFC 8259 allows to pass over it.
+/// Some programs write it before UTF-8 text; RFC 8259 allows readers to ignore it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 use crate::recording::shown;
 
-/// How much is read at a time: enough to make system calls rare, little enough to stay in the
-/// second-level cache between reading and decoding.
+/// Number of bytes read at a time: enough to make system calls rare, and few enough to stay in the second-level cache
+/// between reading and decoding.
 const CHUNK: usize = 256 << 10;
 
-/// A buffer with more room than this was for a long line, and is given back.
+/// A buffer larger than this was used for a long line, and is released.
 const LARGE: usize = 4 * CHUNK;
 
-/// Interval in milliseconds at which [`TraceReader::lines_unless`] calls back while nothing comes.
+/// Interval in milliseconds at which [`TraceReader::lines_unless`] calls back while no input arrives.
 const PAUSE: u16 = 100;
 
 /// A trace that is being read.
 pub struct TraceReader {
     name: PathBuf,
     input: Box<dyn Read + Send>,
-    /// `start..end` is read and not used; after `end` there is always room for a line break.
+    /// The unused bytes are `start..end`; after `end` there is always room for a line break.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -46,25 +46,25 @@ pub struct TraceReader {
     ended: bool,
     consumed: Arc<AtomicU64>,
     size: Option<u64>,
-    /// The input itself, where reading it may wait for more, and nothing between holds back what was read.
+    /// The input, if reading it may block and no decompressor buffers its bytes.
     waits: Option<OwnedFd>,
 }
 
-/// Some whole lines of a trace: `text[start..end]`.
+/// Complete lines of a trace: `text[start..end]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'r> {
-    /// What they stand in, with other bytes around them.
+    /// The buffer, with other bytes before and after them.
     pub text: &'r [u8],
-    /// Where the first line begins.
+    /// Offset of the first line.
     pub start: usize,
-    /// Where the last line ends, behind its line break.
+    /// Offset behind the line break of the last line.
     pub end: usize,
 }
 
-/// Why a trace cannot be read.
+/// Reason why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be opened.
+    /// The trace cannot be opened.
     #[error("cannot open {}: {source}", shown(path))]
     Open {
         /// The file.
@@ -72,7 +72,7 @@ pub enum ReadError {
         /// The reason.
         source: io::Error,
     },
-    /// It cannot be read on, or its compression is damaged.
+    /// Reading failed, or the compression is damaged.
     #[error("cannot read {}: {source}", shown(path))]
     Read {
         /// The file.
@@ -89,12 +89,12 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the input ends too early or is damaged, so that what was read before is all that there is.
+    /// Whether the input ends too early or is damaged, so that the lines read before are all there are.
     pub fn is_cut(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         match self {
             ReadError::Read { source, .. } => {
-                // zstd reports damage as an error of no kind.
+                // zstd reports damage as an error of kind `Other`.
                 matches!(source.kind(), UnexpectedEof | InvalidData | InvalidInput | io::ErrorKind::Other)
             }
             ReadError::Open { .. } | ReadError::LineTooLong { .. } => false,
@@ -145,8 +145,7 @@ impl TraceReader {
         })
     }
 
-    /// The lines that are read and not used yet; `None` at the end of the trace. A last line without a
-    /// line break gets one.
+    /// Returns the unused lines; `None` at the end of the trace. A last line without a line break gets one.
     ///
     /// # Errors
     /// [`ReadError::Read`], [`ReadError::LineTooLong`].
@@ -154,9 +153,9 @@ impl TraceReader {
         self.lines_unless(|| ControlFlow::Break(false))
     }
 
-    /// The same; before reading would wait for more, `idle` is called, and again every 100 ms while nothing comes. It
-    /// breaks with whether to end here, as at the end of the trace; otherwise reading waits as long as it takes.
-    /// Compressed inputs call nothing.
+    /// Like [`TraceReader::lines`], but calls `idle` before reading would block, and again every 100 ms while no input
+    /// arrives. `idle` may break, with `true` to end the trace here; otherwise reading blocks as long as it takes. It
+    /// is not called for compressed inputs.
     ///
     /// # Errors
     /// As [`TraceReader::lines`].
@@ -182,8 +181,8 @@ impl TraceReader {
         Ok(Some(Piece { text: &self.buffer, start: self.start, end: self.lines_end }))
     }
 
-    /// The same lines in a buffer of their own: it is exchanged for the reader's, so that the next lines can be read
-    /// while these are decoded. Returns where they begin and end in it; they count as used.
+    /// Returns the lines in a buffer exchanged for the reader's, so that the next lines can be read while these are
+    /// decoded. The range gives the lines within it; they count as used.
     ///
     /// # Errors
     /// As [`TraceReader::lines`].
@@ -201,23 +200,23 @@ impl TraceReader {
         Ok(Some(start..end))
     }
 
-    /// Says that the lines up to `at` are used.
+    /// Marks the lines up to `at` as used.
     pub fn used(&mut self, at: usize) {
         self.start = at.min(self.lines_end);
     }
 
-    /// Whether nothing can be read within so many milliseconds.
+    /// Whether no input arrives within `millis` milliseconds.
     fn would_wait(&self, millis: u16) -> bool {
         let Some(input) = &self.waits else { return false };
-        // Other errors are reported by reading.
+        // Reading reports other errors.
         matches!(
             poll(&mut [PollFd::new(input.as_fd(), PollFlags::POLLIN)], PollTimeout::from(millis)),
             Ok(0) | Err(Errno::EINTR)
         )
     }
 
-    /// The size of the buffer once all lines are used, where so many bytes of a further one were read. After a long line
-    /// it is small again, so that the pieces do not depend on who holds the buffers.
+    /// Returns the size of the buffer once all lines are used and `begun` bytes of a further one were read. After a
+    /// long line it is small again, so that the pieces do not depend on which thread holds the buffers.
     fn size_for(&self, begun: usize) -> usize {
         if begun < CHUNK { CHUNK + 1 } else { self.buffer.len() }
     }
@@ -267,18 +266,18 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Bytes read so far (of a compressed file: compressed), to be looked at from elsewhere.
+    /// Returns the number of bytes read so far (for a compressed file: compressed ones), shared with other threads.
     pub fn consumed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.consumed)
     }
 
-    /// Whether more may come at any time, so that what was read should not wait for it: it is no
+    /// Whether further input may arrive at any time, so that lines already read should not wait for it: the input is no
     /// file, and the last read did not fill the buffer.
     pub fn is_live(&self) -> bool {
         self.size.is_none() && !self.filled
     }
 
-    /// The size of the file in bytes, where it is a file.
+    /// Returns the size in bytes if the input is a file.
     pub fn size(&self) -> Option<u64> {
         self.size
     }

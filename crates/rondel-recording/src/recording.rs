@@ -1,4 +1,4 @@
-//! What every format of recorded messages offers: the topics, and the messages in the order of their times.
+//! Interface of all recordings of messages: topics, and messages in the order of their times.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::{CutOffs, SplitPart};
 ///
 /// Choose topics with [`select`](Recording::select), then call [`next`](Recording::next) until it returns `None`.
 pub trait Recording {
-    /// The topics. Several may have the same name: with different publishers, encodings or types.
+    /// Returns the topics. Several may have the same name, with different publishers, encodings or types.
     fn topics(&self) -> &[RecordedTopic];
 
-    /// Chooses the topics, by position, and the time span whose messages are read. Call it before the first message.
+    /// Selects the topics, by position, and the time span to read. Must be called before the first message.
     fn select(&mut self, selection: Selection);
 
-    /// Names fields of a topic that are read, with their types. Tables leave out all others, take cells as these types, and
-    /// write a number that is none as `NaN`, which is not JSON; other recordings know the types of their fields. Call it
-    /// before the first message.
+    /// Sets the fields of a topic that are read, with their types. Tables omit all others, read cells as these types,
+    /// and write a number that is NaN as `NaN`, which is not JSON; other recordings have types of their own. Must be
+    /// called before the first message.
     fn want(&mut self, topic: usize, fields: &[WantedField]) {
         let _ = (topic, fields);
     }
 
-    /// Moves to the next message by time of recording, and returns this time; `None` at the end.
+    /// Moves to the next message by time of recording and returns this time; `None` at the end.
     ///
     /// # Errors
     /// [`RecordingError`]. After [`RecordingError::Damage`] the next call continues behind the damaged part.
     fn advance(&mut self) -> Result<Option<Timestamp>, RecordingError>;
 
-    /// The message that [`advance`](Recording::advance) moved to.
+    /// Returns the message that [`advance`](Recording::advance) moved to.
     fn message(&self) -> Option<RecordedMessage<'_>>;
 
     /// Moves to the next message and returns it; `None` at the end.
@@ -43,56 +43,56 @@ pub trait Recording {
         Ok(if self.advance()?.is_some() { self.message() } else { None })
     }
 
-    /// The first and the last time of recording, as far as the recording says; `None` without messages.
+    /// Returns the first and the last time of recording, as far as the recording states them; `None` without messages.
     fn span(&self) -> Option<(Timestamp, Timestamp)>;
 
-    /// What its recorder noted when it ended it; nothing unless Rondel did.
+    /// Returns the recorder's notes at the end of the recording; empty unless Rondel recorded it.
     fn end(&self) -> End {
         End::default()
     }
 
-    /// Where reading is.
+    /// Returns the position of reading.
     fn progress(&self) -> Progress;
 }
 
-/// What a recorder noted about a recording when it ended it.
+/// Notes of a recorder at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Up to when messages were recorded: none came between the last one and this time.
+    /// Time up to which messages were recorded: none arrived between the last one and this time.
     pub until: Option<Timestamp>,
-    /// Messages that never reached the recorder, as far as it knows.
+    /// Number of messages that never reached the recorder, as far as it knows.
     pub lost: u64,
-    /// Messages that it could not take.
+    /// Number of messages that it refused.
     pub refused: u64,
-    /// Messages that it took and that are in no file.
+    /// Number of messages that it accepted and that are in no file.
     pub unwritten: u64,
-    /// Publishers and topics that it could not read, so that their messages are missing.
+    /// Number of publishers and topics that it could not read, so that their messages are missing.
     pub unread: u64,
-    /// The times in which it was cut off from a network.
+    /// Intervals in which it was cut off from a network.
     pub cut_offs: CutOffs,
-    /// Whether these are times in which the recorder itself was too slow.
+    /// Whether these are intervals in which the recorder itself was too slow.
     pub dropped_out: bool,
-    /// Which parts of recordings that were split this is.
+    /// Parts of split recordings that the file contains.
     pub parts: Vec<SplitPart>,
 }
 
 impl End {
-    /// Messages that should be in the recording and are not.
+    /// Returns the number of messages that should be in the recording and are not.
     pub fn missing(&self) -> u64 {
         self.lost.saturating_add(self.refused).saturating_add(self.unwritten)
     }
 
-    /// Returns whether messages are missing, at no time that is known.
+    /// Whether messages are missing at unknown times.
     pub fn is_missing(&self) -> bool {
         self.missing() > 0 || self.unread > 0
     }
 
-    /// Returns whether nothing is known to be missing.
+    /// Whether nothing is known to be missing.
     pub fn is_complete(&self) -> bool {
         !self.is_missing() && self.cut_offs.is_empty()
     }
 
-    /// The notes of two recordings of the same time.
+    /// Combines the notes of two recordings of the same time.
     pub(crate) fn and(self, other: End) -> End {
         End {
             until: self.until.max(other.until),
@@ -106,8 +106,8 @@ impl End {
         }
     }
 
-    /// The notes as `rondel record` and the flight recorder write them: pairs of a name and a number. What is not
-    /// known is ignored.
+    /// Parses the notes of `rondel record` and the flight recorder: pairs of a name and a number. Unknown names are
+    /// ignored.
     pub(crate) fn of_notes(notes: &[(String, String)]) -> End {
         notes.iter().fold(End::default(), |end, (name, text)| {
             let number = || text.parse().unwrap_or(0);
@@ -130,20 +130,21 @@ impl End {
 pub struct RecordedTopic {
     /// The name.
     pub name: String,
-    /// Its place among others of the same name, such as `channel 3`; empty if it is the only one or has none.
+    /// Label that distinguishes topics of the same name, such as `channel 3`; empty if there is only one, or it has
+    /// none.
     pub label: String,
-    /// The encoding of its messages as the recording calls it: `cdr`, `json`, `protobuf` …
+    /// Encoding of its messages as the recording names it: `cdr`, `json`, `protobuf` …
     pub encoding: String,
-    /// The type of its messages, if the recording has it.
+    /// Type of its messages, if the recording has it.
     pub schema: Option<Arc<RecordedSchema>>,
-    /// The number of its messages, if it is known before they are read.
+    /// Number of its messages, if known before they are read.
     pub messages: Option<u64>,
     /// Whether its messages are rows of a table: JSON in which `NaN` may stand for a number that is
     /// [wanted](Recording::want).
     pub is_rows: bool,
-    /// The field whose times are those of the recording, if the reader was told to take them from there.
+    /// Field whose times are those of the recording, if the reader was configured to use them.
     pub time_field: Option<String>,
-    /// What the recorder noted about it, such as `offered_qos_profiles`.
+    /// Metadata from the recorder, such as `offered_qos_profiles`.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -163,33 +164,33 @@ pub struct RecordedSchema {
 pub struct RecordedMessage<'r> {
     /// The position of its topic in [`Recording::topics`].
     pub topic: usize,
-    /// When it was recorded.
+    /// Time of recording.
     pub log_time: Timestamp,
-    /// When it was published; the time of recording if that is not known.
+    /// Time of publishing; the time of recording if unknown.
     pub publish_time: Timestamp,
-    /// Whether it has a time of its own. Otherwise it counts at that of the message before, and the first at 0.
+    /// Whether the message has a time. Otherwise it has that of the previous message; the first one has 0.
     pub is_timed: bool,
-    /// The number that the publisher or the recorder gave it; often zero.
+    /// Sequence number from the publisher or the recorder; often zero.
     pub sequence: u32,
     /// The message.
     pub payload: &'r [u8],
 }
 
-/// A field of the messages of a topic that is read.
+/// A field to read of the messages of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedField {
     /// Its path.
     pub path: rondel_event::Path,
     /// Its type, if it is known.
     pub kind: Option<ValueType>,
-    /// Whether this is the type of the elements of the array there.
+    /// Whether `kind` is the type of the elements of the array at the path.
     pub of_elements: bool,
 }
 
 /// The messages to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// For each topic of the recording whether its messages are read; topics beyond the end are not.
+    /// For each topic of the recording, whether its messages are read; false beyond the end.
     pub topics: Vec<bool>,
     /// The first time of recording.
     pub from: Timestamp,
@@ -198,7 +199,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All messages of these topics.
+    /// Selects all messages of these topics.
     pub fn of_topics(topics: Vec<bool>) -> Selection {
         let (from, until) = (Timestamp::from_nanos(i64::MIN), Timestamp::from_nanos(i64::MAX));
         Selection { topics, from, until }
@@ -210,18 +211,19 @@ impl Selection {
     }
 }
 
-/// Where reading is.
+/// Position of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The position up to which the files are done, in bytes.
+    /// Number of bytes of the files already processed.
     pub position: u64,
     /// The size of the files, in bytes.
     pub size: u64,
-    /// How many bytes were read from them.
+    /// Number of bytes read from them.
     pub bytes_read: u64,
 }
 
-/// A path in one line and without control characters, which a terminal would obey: they are written as in `\u{1b}`.
+/// Returns a path in one line and without control characters, which a terminal would obey: they are written as
+/// `\u{1b}`.
 pub fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     if !text.contains(char::is_control) {
@@ -231,11 +233,11 @@ pub fn shown(path: &Path) -> String {
     text.chars().map(character).collect()
 }
 
-/// Why a recording cannot be read, or not on.
+/// Reason why a recording cannot be read, or not further.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// It cannot be opened.
+    /// The recording cannot be opened.
     #[error("cannot open {}: {source}", shown(path))]
     Open {
         /// The file.
@@ -243,30 +245,30 @@ pub enum RecordingError {
         /// The reason.
         source: io::Error,
     },
-    /// It cannot be read on.
+    /// Reading failed.
     #[error("cannot read {} at byte {offset}: {source}", shown(path))]
     Read {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset of the failure.
         offset: u64,
         /// The reason.
         source: io::Error,
     },
-    /// It is something else, or cannot be a recording.
+    /// The file is no recording.
     #[error("{}: {reason}", shown(path))]
     Form {
         /// The file.
         path: PathBuf,
-        /// Why it is no recording, in words.
+        /// Reason.
         reason: String,
     },
-    /// What was chosen to read it does not fit it.
+    /// The chosen options do not fit the recording.
     #[error("{}: {reason}", shown(path))]
     Choice {
         /// The file.
         path: PathBuf,
-        /// Why it does not fit, in words.
+        /// Reason.
         reason: String,
     },
     /// A part of it cannot be used; reading continues behind it.
@@ -274,11 +276,11 @@ pub enum RecordingError {
     Damage {
         /// The file.
         path: PathBuf,
-        /// Where the part begins; 0 for the file as a whole.
+        /// Offset of the part; 0 for the file as a whole.
         offset: u64,
-        /// What is wrong, in words.
+        /// Description of the fault.
         reason: String,
-        /// The positions of the topics of which messages may be missing; empty if none is.
+        /// Positions of the topics that may lack messages.
         topics: Vec<usize>,
     },
     /// A row of a table cannot be used; reading continues with the next one.
@@ -286,27 +288,27 @@ pub enum RecordingError {
     Row {
         /// The file.
         path: PathBuf,
-        /// The number of the line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong, in words.
+        /// Description of the fault.
         reason: String,
-        /// The positions of the topics of which it may have been a message.
+        /// Positions of the topics of which the row may have been a message.
         topics: Vec<usize>,
     },
-    /// It ends too early: what was read before is all that there is.
+    /// The recording ends too early; the messages read before are all there are.
     #[error("{}: cut off at byte {offset}: {reason}", shown(path))]
     Cut {
         /// The file.
         path: PathBuf,
-        /// The last offset at which it was whole.
+        /// Offset of the end of the complete part.
         offset: u64,
-        /// What is missing, in words.
+        /// Description of the missing part.
         reason: String,
     },
 }
 
 impl RecordingError {
-    /// The error without the name of its file at the beginning, to stand behind it.
+    /// Returns the error without the name of its file at the beginning, for use after it.
     pub(crate) fn without(&self, path: &Path) -> String {
         let text = self.to_string();
         text.strip_prefix(&format!("{}: ", shown(path))).map_or(text.clone(), str::to_owned)
@@ -314,7 +316,7 @@ impl RecordingError {
 }
 
 impl RecordingError {
-    /// The error with these topics, if it is damage.
+    /// Returns the error with these topics, if it is damage.
     #[cfg(feature = "parquet")]
     pub(crate) fn about(self, topics: Vec<usize>) -> RecordingError {
         match self {
@@ -325,7 +327,7 @@ impl RecordingError {
         }
     }
 
-    /// The error as one of a part of which nothing more is read.
+    /// Returns the error as damage of a part that ends there.
     pub(crate) fn into_damage(self, topics: Vec<usize>) -> RecordingError {
         let (path, reason) = match &self {
             RecordingError::Open { path, source } => (path, format!("cannot open it: {source}")),
@@ -343,7 +345,7 @@ impl RecordingError {
     }
 }
 
-/// A place in a file, to stand before what is wrong there.
+/// Returns an offset in a file as the beginning of an error.
 fn place(offset: u64) -> String {
     if offset == 0 { String::new() } else { format!("at byte {offset}: ") }
 }

@@ -1,5 +1,5 @@
-//! Folders of rosbag2: `metadata.yaml`, and the files with messages that it names, in MCAP or SQLite, compressed as a
-//! whole, message by message, or not.
+//! Folders of rosbag2: `metadata.yaml` and the files with messages that it names, in MCAP or SQLite, compressed as a
+//! whole, by message, or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -14,25 +14,24 @@ use crate::packed;
 use crate::recording::{Recording, RecordingError};
 
 const METADATA: &str = "metadata.yaml";
-/// The largest `metadata.yaml` that is read, in bytes.
+/// Maximum size of `metadata.yaml`, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The topics with missing messages that are named.
+/// Maximum number of topics with missing messages that are named.
 const MISSING: usize = 5;
 
-/// What `metadata.yaml` says.
+/// Contents of `metadata.yaml`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Metadata {
     storage: String,
     compression: String,
     format: String,
     files: Vec<String>,
-    /// The number of messages of each topic.
+    /// Number of messages of each topic.
     counts: BTreeMap<String, u64>,
 }
 
-/// Whether a folder is one of rosbag2: it has `metadata.yaml`, or nothing but the files of one recorder, which it numbers
-/// from 0.
+/// Whether a folder is one of rosbag2: it has `metadata.yaml`, or only the files of one recorder, numbered from 0.
 pub(crate) fn is_bag(folder: &Path) -> bool {
     if folder.join(METADATA).exists() {
         return true;
@@ -43,8 +42,8 @@ pub(crate) fn is_bag(folder: &Path) -> bool {
     numbered.iter().enumerate().all(is_next) && beside(folder, &files).is_empty()
 }
 
-/// The first part that is missing in a folder with nothing but the numbered files of one recorder, which has the first
-/// and a later one: they are no bag, and may be one without this part.
+/// Returns the first missing part in a folder with only the numbered files of one recorder, if it has the first and a
+/// later one: they are no bag, and may be one without this part.
 pub(crate) fn missing_part(folder: &Path) -> Option<String> {
     let files = bag_files(folder).ok()?;
     let numbered = numbered(&files)?;
@@ -52,7 +51,7 @@ pub(crate) fn missing_part(folder: &Path) -> Option<String> {
     Some(format!("{}_{at}", numbered[0].0))
 }
 
-/// The numbers in the names of files, in order; `None` unless there are some, all of one recorder.
+/// Returns the numbers in the names of files, in order; `None` if there are none, or those of several recorders.
 fn numbered(files: &[PathBuf]) -> Option<Vec<(&str, usize)>> {
     fn number(path: &Path) -> Option<(&str, usize)> {
         let name = path.file_name()?.to_str()?;
@@ -66,12 +65,12 @@ fn numbered(files: &[PathBuf]) -> Option<Vec<(&str, usize)>> {
     numbered.iter().all(|(other, _)| *other == recorder).then_some(numbered)
 }
 
-/// The recordings, and without `metadata.yaml` the folders, that lie in a folder beside the files of a bag.
+/// Returns the recordings, and without `metadata.yaml` the folders, beside the files of a bag.
 fn beside(folder: &Path, files: &[PathBuf]) -> Vec<PathBuf> {
     let is_bare = !folder.join(METADATA).exists();
     let is_hidden =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    // Readers of ROS 2 leave what they decompressed: one of both is read.
+    // Readers of ROS 2 keep the files that they decompress: only one of both is read.
     let is_twin = |path: &PathBuf| {
         let is_packed_form = |ending: &&str| {
             let mut packed = path.as_os_str().to_owned();
@@ -93,13 +92,13 @@ fn beside(folder: &Path, files: &[PathBuf]) -> Vec<PathBuf> {
     others
 }
 
-/// The MCAP files and databases of a folder, compressed or not, in the order of their names.
+/// Returns the MCAP files and databases of a folder, compressed or not, in the order of their names.
 fn bag_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?;
     let paths = entries.flatten().map(|entry| entry.path());
     let is_bag_file = |path: &PathBuf| packed::form(path).is_some();
     let mut files: Vec<PathBuf> = paths.filter(is_bag_file).filter(|path| path.is_file()).collect();
-    // Of a file and what was decompressed of it, one is read.
+    // Only one of a compressed file and its decompressed copy is read.
     let plain: BTreeSet<PathBuf> = files.iter().cloned().collect();
     files.retain(|path| {
         !packed::form(path)
@@ -109,11 +108,10 @@ fn bag_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Opens a folder of rosbag2. Where `metadata.yaml` is missing, as after a crash, all MCAP files and databases in it are
-/// read.
+/// Opens a folder of rosbag2. Without `metadata.yaml`, as after a crash, all MCAP files and databases in it are read.
 ///
 /// # Errors
-/// [`RecordingError`] if it is no such folder, or its messages are stored in a way that is not read.
+/// [`RecordingError`] if it is no such folder, or its messages are stored in an unsupported way.
 pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
     let form = |reason: String| RecordingError::Form { path: folder.to_owned(), reason };
     let path = folder.join(METADATA);
@@ -139,7 +137,7 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
         }
         is_by_message = metadata.compression.eq_ignore_ascii_case("message");
         counts = metadata.counts;
-        // Older versions name files with their folder.
+        // Older versions include the folder in the names of files.
         let place = |name: &String| {
             let within = folder.join(name);
             let by_name = Path::new(name).file_name().map(|name| folder.join(name));
@@ -164,7 +162,7 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
         files
     };
     let mut recordings: Vec<Box<dyn Recording>> = Vec::new();
-    // The files that `rondel record` splits have none beside them.
+    // Files split by `rondel record` have no `metadata.yaml`.
     let mut is_own = true;
     let (mut seen, mut unread) = (BTreeSet::new(), Vec::new());
     for file in &files {
@@ -198,8 +196,8 @@ pub(crate) fn open(folder: &Path) -> Result<Merged, RecordingError> {
     Ok(Merged::new(recordings, faults))
 }
 
-/// The topics of which the files have fewer messages than `metadata.yaml` counts, in words. Files that do not say how
-/// many messages they have are not compared.
+/// Returns the topics of which the files have fewer messages than `metadata.yaml` counts, in words. Files that do not
+/// state their number of messages are not compared.
 fn missing(counts: &BTreeMap<String, u64>, recordings: &[Box<dyn Recording>]) -> Vec<String> {
     let mut found: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     for topic in recordings.iter().flat_map(|recording| recording.topics()) {

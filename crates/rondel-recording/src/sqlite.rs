@@ -1,8 +1,8 @@
 //! Recordings in SQLite databases, as rosbag2 writes them: tables `topics` and `messages`, and in newer versions
 //! `message_definitions`.
 //!
-//! A database is opened so that nothing is written beside it and nobody is kept from writing it. Messages come through
-//! the index of their times, read by a thread of their own ([`scan`]).
+//! A database is opened so that nothing is written beside it and no other program is kept from writing it. Messages are
+//! read through the index of their times, by a separate thread ([`scan`]).
 
 mod open;
 mod scan;
@@ -23,19 +23,19 @@ use crate::recording::{
 use crate::temporary::Space;
 use scan::{Batch, Scan};
 
-/// The most topics of a database.
+/// Maximum number of topics of a database.
 const TOPICS: usize = 1 << 16;
-/// The longest definition of a type that is read, in bytes.
+/// Maximum size of the definition of a type, in bytes.
 const DEFINITION: usize = 16 << 20;
 
 /// A database that is being read.
 pub(crate) struct SqliteRecording {
     path: PathBuf,
     file: File,
-    /// The size and the time of the last change when it was opened.
+    /// Size and time of the last change when it was opened.
     state: (u64, i64, i64),
     topics: Vec<RecordedTopic>,
-    /// The topics by their numbers in the database.
+    /// Position of each topic, by its id in the database.
     numbers: HashMap<i64, usize>,
     selection: Selection,
     span: Option<(Timestamp, Timestamp)>,
@@ -44,7 +44,7 @@ pub(crate) struct SqliteRecording {
     stop: Arc<open::Limit>,
     scan: Option<Scan>,
     batch: Batch,
-    /// The next message of the batch; the one before it is the current one.
+    /// Index of the next message in the batch; the one before it is the current one.
     next: usize,
     faults: VecDeque<RecordingError>,
     cut: Option<RecordingError>,
@@ -108,7 +108,7 @@ impl SqliteRecording {
         })
     }
 
-    /// Begins to read.
+    /// Starts the reading thread.
     fn start(&mut self) {
         let Some(database) = self.database.take() else { return };
         let mut wanted: Vec<(i64, u32)> = self
@@ -124,24 +124,24 @@ impl SqliteRecording {
             known: self.numbers.keys().copied().collect(),
             from: self.selection.from.as_nanos(),
             until: self.selection.until.as_nanos(),
-            // What is missing behind the end is reported as that.
+            // Missing messages at the end are reported as a cut.
             is_cut: self.cut.is_some(),
         };
         self.scan = Some(Scan::start(database, wanted, Arc::clone(&self.stop)));
     }
 
-    /// Whether it was written to since it was opened.
+    /// Whether the file was written to since it was opened.
     fn is_changed(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| state(&metadata) != self.state)
     }
 }
 
-/// What changes when a file is written to.
+/// Returns the metadata that change when a file is written to.
 fn state(metadata: &std::fs::Metadata) -> (u64, i64, i64) {
     (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
-/// The definitions of types by their names: the language and the text.
+/// Returns the definitions of types by name: language and text.
 fn definitions(database: &Connection) -> rusqlite::Result<HashMap<String, (String, Vec<u8>)>> {
     let mut found = HashMap::new();
     let columns = open::columns(database, &["message_definitions"])?;
@@ -161,7 +161,7 @@ fn definitions(database: &Connection) -> rusqlite::Result<HashMap<String, (Strin
     Ok(found)
 }
 
-/// The topics, and their positions by their numbers.
+/// Returns the topics, and their positions by id.
 fn topics(
     database: &Connection,
     has_quality: bool,
@@ -196,7 +196,7 @@ fn topics(
     Ok((numbers, topics))
 }
 
-/// A text; what is none is empty.
+/// Returns a text; empty for other values.
 fn text(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
     let value = row.get_ref(column)?;
     let bytes = value.as_bytes_or_null().ok().flatten().unwrap_or_default();

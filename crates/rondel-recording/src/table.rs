@@ -1,7 +1,8 @@
-//! Tables with separated values: a row is a message, a column a field. Messages come as JSON.
+//! Tables with separated values: a row is a message, a column a field. Messages are JSON.
 //!
-//! Which topic a row is about says a column `topic`, the user, or the name of the file. In tables as PlotJuggler exports
-//! them, columns have names such as `/odom/twist/linear/x`, and a row has the messages of all topics at one time.
+//! The topic of a row is given by a column `topic`, by the user, or by the name of the file. In tables exported by
+//! PlotJuggler, columns have names such as `/odom/twist/linear/x`, and a row has the messages of all topics at one
+//! time.
 
 mod cells;
 mod columns;
@@ -34,22 +35,22 @@ pub(crate) use input::is_recording;
 pub use input::is_table;
 pub use times::check_time_format;
 
-/// What the user says about tables.
+/// Options for tables.
 #[derive(Clone, Copy, Default)]
 pub struct TableOptions<'a> {
-    /// The topic of all rows.
+    /// Topic of all rows.
     pub topic: Option<&'a str>,
-    /// The topic of a table that does not say which it is about.
+    /// Topic of a table that does not name one.
     pub only_topic: Option<&'a str>,
-    /// The column with the times; or, with a comma between them, those with dates and with times of day.
+    /// Column with the times; or two, separated by a comma, with dates and with times of day.
     pub time: Option<&'a str>,
-    /// The format of the times, as in `strptime`.
+    /// Format of the times, as in `strptime`.
     pub time_format: Option<&'a str>,
-    /// The names of the columns of a table that has no line with them.
+    /// Names of the columns of a table without a header.
     pub columns: &'a [String],
-    /// The unit of times that are plain numbers.
+    /// Unit of times that are plain numbers.
     pub unit: Option<TimeUnit>,
-    /// Whether a name is that of a topic, to find topics in the names of columns.
+    /// Returns whether a name is that of a topic, to find topics in the names of columns.
     pub is_topic: Option<&'a dyn Fn(&str) -> bool>,
 }
 
@@ -66,20 +67,20 @@ pub struct TableRecording {
     selection: Selection,
     span: Option<(Timestamp, Timestamp)>,
     row: ByteRecord,
-    /// The topics of the row whose messages are still to come.
+    /// First topic of the row whose message has not been returned yet.
     next_topic: usize,
     time: Timestamp,
-    /// Whether the row has it itself.
+    /// Whether the row itself has a time.
     is_timed: bool,
-    /// The date and the time of the row, where they are in two columns.
+    /// Date and time of the row joined, if they are in two columns.
     joined: Vec<u8>,
     current: usize,
     payload: Vec<u8>,
     is_done: bool,
-    /// Why no row is read, until that is said: the line, and the reason.
+    /// Line and reason of a fault that prevents reading, until it is reported.
     fault: Option<(u64, String)>,
     is_begun: bool,
-    /// That a column that is wanted cannot be read, until that is said.
+    /// Error about a wanted column that cannot be read, until it is reported.
     #[cfg(feature = "parquet")]
     unread: Option<String>,
 }
@@ -158,7 +159,7 @@ impl TableRecording {
         })
     }
 
-    /// Reads the next row, and its time; returns whether there was one in the span.
+    /// Reads the next row and its time; returns whether there was one in the time span.
     fn read(&mut self) -> Result<bool, RecordingError> {
         let offset = self.consumed.load(Ordering::Relaxed);
         match self.rows.read(&mut self.row) {
@@ -209,7 +210,7 @@ impl TableRecording {
         Ok((*from..=*until).contains(&self.time))
     }
 
-    /// That the row cannot be used.
+    /// Returns the error that the row cannot be used.
     fn wrong(&self, reason: String) -> RecordingError {
         let line = self.row.position().map_or(0, csv::Position::line);
         let topics = self.of_cell().map_or_else(|| self.selected(), |topic| vec![topic]);
@@ -221,11 +222,11 @@ impl TableRecording {
         RecordingError::Row { path: self.path.clone(), line, reason, topics }
     }
 
-    /// That the file ends in a quoted cell of the row.
+    /// Returns the error that the file ends in a quoted cell of the row.
     fn unclosed(&self) -> RecordingError {
         let cell = self.row.iter().next_back().unwrap_or_default();
         let inside = cell.iter().filter(|byte| **byte == b'\n').count() as u64;
-        // Both count the line break behind the end.
+        // Both count the line break added at the end.
         let end = match &self.rows {
             Rows::Separated(rows, _) => rows.position().line(),
             Rows::Long(rows) => rows.line(),
@@ -243,12 +244,12 @@ impl TableRecording {
         RecordingError::Row { path: self.path.clone(), line, reason, topics: self.selected() }
     }
 
-    /// The topics that are read.
+    /// Returns the topics that are read.
     fn selected(&self) -> Vec<usize> {
         (0..self.topics.len()).filter(|topic| self.selection.has_topic(*topic)).collect()
     }
 
-    /// Prepares reading, once it is known what is read.
+    /// Prepares reading, once the selection is known.
     fn begin(&mut self) {
         self.is_begun = true;
         let numbered = self.topics.iter().enumerate();
@@ -267,7 +268,7 @@ impl TableRecording {
         }
     }
 
-    /// That the row names no topic.
+    /// Returns the error that the row names no topic.
     fn without_topic(&self) -> RecordingError {
         let Shape::ByCell(column) = self.columns.shape else { return self.wrong(String::new()) };
         let (cell, name) = (self.row.get(column).unwrap_or_default(), &self.columns.names[column]);
@@ -279,7 +280,7 @@ impl TableRecording {
         })
     }
 
-    /// The topic that the row names.
+    /// Returns the topic that the row names.
     fn of_cell(&self) -> Option<usize> {
         let Shape::ByCell(column) = self.columns.shape else { return None };
         let name = Some(self.row.get(column)?.trim_ascii()).filter(|name| !name.is_empty())?;
@@ -288,7 +289,7 @@ impl TableRecording {
         Some(self.current).filter(is_it).or_else(|| self.columns.by_name.get(name).copied())
     }
 
-    /// Writes the message of a topic in the row; whether there is one.
+    /// Writes the message of a topic in the row; returns whether there is one.
     fn write(&mut self, topic: usize) -> Result<bool, RecordingError> {
         self.payload.clear();
         if matches!(self.columns.shape, Shape::ByColumn) && !self.layouts[topic].is_in(&self.row) {
@@ -308,7 +309,7 @@ impl TableRecording {
 }
 
 impl Columns {
-    /// Takes what a file says about its columns beside their names.
+    /// Applies the properties of columns that the file states beside their names.
     fn take(&mut self, rows: &mut Rows, options: &TableOptions<'_>) {
         match rows {
             Rows::Influx(rows) => {
@@ -319,7 +320,7 @@ impl Columns {
             }
             #[cfg(feature = "parquet")]
             Rows::Parquet(rows) => {
-                // Texts of these columns are no fields.
+                // Texts of these columns are not fields.
                 if let Shape::ByCell(topic) = self.shape {
                     rows.take_names(topic);
                 }
@@ -335,7 +336,7 @@ impl Columns {
         }
     }
 
-    /// The first and the last time, and in which columns they are.
+    /// Finds the first and the last time, and determines the columns with times.
     fn ends(
         &mut self,
         source: input::Source<'_>,
@@ -343,7 +344,7 @@ impl Columns {
     ) -> Result<input::Ends, RecordingError> {
         let is_chosen = self.is_chosen;
         let mut ends = input::ends(source, self.time)?;
-        // A time that has its date needs no other.
+        // A time with a date needs no separate one.
         if let Some(of) = self.time.as_mut().filter(|of| of.date.is_some() && !is_chosen) {
             let alone = TimeColumns { date: None, ..*of };
             let own = input::ends(source, Some(alone))?;
@@ -356,10 +357,10 @@ impl Columns {
     }
 }
 
-/// A topic with the number of its messages, if that is known.
+/// A topic with the number of its messages, if known.
 type Named = (String, Option<u64>);
 
-/// The topics of a table, and the messages of each.
+/// Returns the topics of a table, and the number of messages of each.
 fn named(
     source: input::Source<'_>,
     columns: &Columns,

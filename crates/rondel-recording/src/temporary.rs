@@ -1,5 +1,5 @@
-//! Temporary files: recordings that were compressed as a whole and are read at any place, and copies of databases that
-//! their recorder did not close.
+//! Temporary files: decompressed recordings, which are read with random access, and copies of databases that their
+//! recorder did not close.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::recording::RecordingError;
 
-/// The most that temporary files of this process take together, in bytes.
+/// Limit of the disk space of all temporary files of this process, in bytes.
 const MOST: u64 = 32 << 30;
-/// How much is written at a time.
+/// Number of bytes written at a time.
 const STEP: usize = 256 << 10;
 
-/// What temporary files take.
+/// Disk space of all temporary files, in bytes.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// What a temporary file takes of the limit, until it is dropped.
+/// Disk space reserved for a temporary file, in bytes, until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Space(u64);
 
 impl Space {
-    /// Takes more.
+    /// Reserves further bytes.
     ///
     /// # Errors
-    /// Where all temporary files together would be beyond the limit.
+    /// The temporary files together would exceed the limit.
     fn add(&mut self, bytes: u64) -> io::Result<()> {
         if TAKEN.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > MOST {
             TAKEN.fetch_sub(bytes, Ordering::Relaxed);
@@ -43,16 +43,16 @@ impl Drop for Space {
     }
 }
 
-/// A folder for temporary files, which is removed when it is dropped. Files that are open then stay readable.
+/// A folder for temporary files, removed when it is dropped. Open files stay readable.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     folder: PathBuf,
-    /// What its files take.
+    /// Disk space of its files.
     pub(crate) space: Space,
 }
 
 impl Temporary {
-    /// A new folder where `TMPDIR` says, which only its owner can read.
+    /// Creates a folder in `TMPDIR` that only its owner can read.
     pub(crate) fn new() -> io::Result<Temporary> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut tries = 0;
@@ -61,19 +61,19 @@ impl Temporary {
             let folder = std::env::temp_dir().join(name);
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => return Ok(Temporary { folder, space: Space::default() }),
-                // Of a process that was killed.
+                // The folder of a killed process.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 1000 => tries += 1,
                 Err(error) => return Err(within(&folder, &error)),
             }
         }
     }
 
-    /// Where a file of this name is.
+    /// Returns the path of a file of this name.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Writes a file; what fails in reading is returned beside it, and the file then has what came before.
+    /// Writes a file; a read error is returned in the result, and the file has the bytes before it.
     pub(crate) fn write(
         &mut self,
         name: &str,
@@ -98,12 +98,12 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What cannot be removed is in a folder for temporary files.
+        // A folder that cannot be removed stays in the system's folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// An error with the place at which it happened, which the user did not name.
+/// Returns an error with its path, which the user did not name.
 fn within(path: &Path, error: &io::Error) -> io::Error {
     let way_out = match error.kind() {
         io::ErrorKind::StorageFull => "a folder with more room",
@@ -114,7 +114,7 @@ fn within(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), reason)
 }
 
-/// Decompresses a file; what is wrong with the compression is returned beside what could be decompressed.
+/// Decompresses a file; a fault of the compression is returned with the content before it.
 ///
 /// # Errors
 /// [`RecordingError::Open`].

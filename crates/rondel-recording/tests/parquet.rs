@@ -1,4 +1,4 @@
-//! Parquet tables: values of every kind, parts that are read, and damage anywhere.
+//! Parquet tables: values of every type, selected columns, and damage anywhere.
 
 #![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rondel_event::Timestamp;
 use rondel_recording::{Recording, RecordingError, Selection, TableOptions, TableRecording, WantedField};
 
-/// The tables that `pyarrow` wrote.
+/// Tables written by `pyarrow`.
 const TABLES: [&str; 8] = ["plain", "snappy", "zstd", "gzip", "lz4", "delta", "columns", "kinds"];
 
 fn written(name: &str) -> PathBuf {
@@ -19,7 +19,7 @@ fn open(path: &Path) -> Result<TableRecording, RecordingError> {
     TableRecording::open(path, &TableOptions::default())
 }
 
-/// All messages, and what is wrong.
+/// Returns all messages and the errors.
 fn read(recording: &mut TableRecording) -> (Vec<(i64, String)>, Vec<RecordingError>) {
     let (mut messages, mut wrong) = (Vec::new(), Vec::new());
     for _ in 0..10_000 {
@@ -36,7 +36,7 @@ fn read(recording: &mut TableRecording) -> (Vec<(i64, String)>, Vec<RecordingErr
 }
 
 #[test]
-fn values_of_every_kind_are_json() {
+fn values_of_every_type_become_json() {
     let mut recording = open(&written("kinds")).unwrap();
     let (messages, wrong) = read(&mut recording);
     assert!(wrong.is_empty(), "{wrong:?}");
@@ -55,7 +55,7 @@ fn values_of_every_kind_are_json() {
 }
 
 #[test]
-fn only_columns_that_are_needed_are_read() {
+fn only_needed_columns_are_read() {
     let mut all = open(&written("plain")).unwrap();
     let (messages, wrong) = read(&mut all);
     assert_eq!((messages.len(), wrong.len()), (120, 0));
@@ -71,7 +71,7 @@ fn only_columns_that_are_needed_are_read() {
     assert_eq!((of_gear.len(), wrong.len()), (30, 0));
     assert_eq!(of_gear[2].1, r#"{"report":1}"#);
     assert!(some.progress().bytes_read < all.progress().bytes_read);
-    // Of lists of structures it is said that they are not read.
+    // Unreadable lists of structures are reported.
     let mut other = open(&written("plain")).unwrap();
     other.want(
         gear,
@@ -82,8 +82,8 @@ fn only_columns_that_are_needed_are_read() {
 }
 
 #[test]
-fn what_is_damaged_is_named() {
-    // Not compiled in.
+fn damaged_parts_are_reported() {
+    // This compression is not compiled in.
     let (messages, wrong) = read(&mut open(&written("brotli")).unwrap());
     assert!(messages.is_empty() && wrong.len() == 3, "{wrong:?}");
     assert!(wrong[0].to_string().contains("row group 1 of 3"), "{wrong:?}");
@@ -107,13 +107,13 @@ fn what_is_damaged_is_named() {
 }
 
 #[test]
-fn what_is_claimed_is_not_believed() {
-    // A dictionary of some bytes with 100,000,000 entries, found by the fuzz target.
+fn excessive_claims_are_rejected() {
+    // A dictionary of some bytes that claims 100,000,000 entries, found by the fuzz target.
     let (_, wrong) = read(&mut open(&written("claims")).unwrap());
     assert!(wrong.iter().any(|wrong| wrong.to_string().contains(" claims ")), "{wrong:?}");
 }
 
-/// Numbers that look random.
+/// Pseudorandom numbers.
 struct Random(u64);
 
 impl Random {
@@ -124,7 +124,7 @@ impl Random {
 }
 
 #[test]
-fn damage_anywhere_is_no_reason_to_break_down() {
+fn damage_anywhere_does_not_panic() {
     let seed = std::env::var("RONDEL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(17);
     println!("RONDEL_SEED={seed}");
     let mut random = Random(seed);

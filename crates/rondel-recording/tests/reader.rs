@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[test]
-fn a_byte_order_mark_is_passed_over() {
+fn a_byte_order_mark_is_skipped() {
     let folder = std::env::temp_dir().join(format!("rondel-lines-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("bom.jsonl");

@@ -1,4 +1,4 @@
-//! Bags of ROS 1: whole ones of every compression, without an index, cut off anywhere, and damaged.
+//! Bags of ROS 1: valid ones of every compression, without an index, cut off anywhere, and damaged.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -24,7 +24,7 @@ impl File {
         File(path)
     }
 
-    /// All that can be read, and what is wrong.
+    /// Returns the readable messages and the errors.
     fn read(&self, selection: Option<Selection>) -> (Vec<Message>, Vec<String>) {
         let said = |error: RecordingError| error.to_string().replace(&format!("{}: ", self.0.display()), "");
         let mut recording = match McapRecording::open_ros1(&self.0) {
@@ -84,7 +84,7 @@ fn connection(id: u32, topic: &str, more: &[(&str, &[u8])]) -> Vec<u8> {
     record(&[("op", &[7]), ("conn", &id.to_le_bytes()), ("topic", topic.as_bytes())], &header(&own))
 }
 
-/// A bag while it is written.
+/// A bag that is being written.
 struct Bag {
     compression: &'static str,
     bytes: Vec<u8>,
@@ -97,7 +97,8 @@ impl Bag {
         Bag { compression, bytes: b"#ROSBAG V2.0\n".to_vec(), infos: Vec::new(), connections: Vec::new() }
     }
 
-    /// Adds a chunk with messages: connection, time and payload; new connections stand before their first message.
+    /// Adds a chunk with messages: connection, time and payload; new connections are defined before their first
+    /// message.
     fn chunk(&mut self, messages: &[(u32, i64, u8)]) {
         if self.infos.is_empty() && self.bytes.len() == 13 {
             self.bytes.extend(vec![0; bag_header(0, 0, 0).len()]);
@@ -184,7 +185,7 @@ fn bag_header(place: u64, connections: u32, chunks: u32) -> Vec<u8> {
     [block(&fields), block(&padding)].concat()
 }
 
-/// Three chunks whose times overlap, with three connections.
+/// Returns three chunks whose times overlap, with three connections.
 fn written(compression: &'static str, has_index: bool) -> Vec<u8> {
     let mut bag = Bag::new(compression);
     bag.chunk(&[(0, 1_000_000_001, 1), (1, 2_000_000_000, 2), (0, 4_000_000_000, 4)]);
@@ -219,7 +220,7 @@ fn bags_of_every_compression_are_read_in_order() {
             assert_eq!(schema.data, b"uint8 data\n");
             let span = recording.span().map(|(first, last)| (first.as_nanos(), last.as_nanos()));
             assert_eq!(span, Some((1_000_000_001, 4_294_967_295_999_999_999)));
-            // One topic, and a span of times.
+            // One topic, and a time span.
             let of_topic = Selection::of_topics(vec![false, true, false]);
             assert_eq!(payloads(&file.read(Some(of_topic)).0), [2, 3]);
             let mut in_time = Selection::of_topics(vec![true; 3]);
@@ -231,7 +232,7 @@ fn bags_of_every_compression_are_read_in_order() {
 }
 
 #[test]
-fn what_is_before_the_cut_is_read() {
+fn messages_before_the_cut_are_read() {
     for compression in ["none", "bz2", "lz4"] {
         let whole = written(compression, true);
         let mut counts = Vec::new();
@@ -244,19 +245,19 @@ fn what_is_before_the_cut_is_read() {
             assert!(!errors.is_empty(), "{compression} {cut}");
             counts.push(messages.len());
         }
-        // Chunks whose times overlap are merged, whatever is behind them.
+        // Chunks with overlapping times are merged, whatever follows them.
         assert_eq!(counts.iter().max(), Some(&8), "{compression}");
         assert!(counts.contains(&3) && counts.contains(&5), "{compression} {counts:?}");
     }
 }
 
 #[test]
-fn damage_is_named_and_the_rest_is_read() {
+fn damage_is_reported_and_the_rest_is_read() {
     let whole = written("none", true);
     let find = |bytes: &[u8], wanted: &[u8], from: usize| {
         from + bytes[from..].windows(wanted.len()).position(|own| own == wanted).unwrap()
     };
-    // The second chunk has a compression that nobody knows.
+    // The second chunk has an unknown compression.
     let mut damaged = whole.clone();
     let first = find(&damaged, b"compression=none", 0);
     let second = find(&damaged, b"compression=none", first + 1);
@@ -265,7 +266,7 @@ fn damage_is_named_and_the_rest_is_read() {
     assert_eq!(payloads(&messages), [1, 2, 4, 6, 7, 8]);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("the compression 'xone' of a chunk is not known"), "{errors:?}");
-    // An index that cannot be used.
+    // An unusable index.
     let mut damaged = whole.clone();
     let place = find(&damaged, b"chunk_pos=", 0);
     damaged[place + 10] ^= 1;
@@ -275,7 +276,7 @@ fn damage_is_named_and_the_rest_is_read() {
         errors.iter().any(|error| error.contains("the index cannot be used: no chunk is at byte")),
         "{errors:?}"
     );
-    // A chunk that claims more than it may.
+    // A chunk that claims more than the maximum.
     let mut damaged = whole.clone();
     let size = find(&damaged, b"size=", first);
     damaged[size + 5..size + 9].fill(0xff);
@@ -298,7 +299,7 @@ fn damage_is_named_and_the_rest_is_read() {
 }
 
 #[test]
-fn no_flipped_bit_breaks_anything() {
+fn a_flipped_bit_loses_no_message_unreported() {
     for compression in ["none", "bz2", "lz4"] {
         let whole = written(compression, true);
         for at in (0..whole.len()).filter(|at| !(200..4100).contains(at)) {
@@ -306,8 +307,8 @@ fn no_flipped_bit_breaks_anything() {
                 let mut flipped = whole.clone();
                 flipped[at] ^= 1 << bit;
                 let (messages, errors) = File::new(&flipped).read(None);
-                // Nothing is missing without a word; times, payloads and names have no checksum in a chunk that is not
-                // compressed.
+                // No message is missing without an error; times, payloads and names in an uncompressed chunk have no
+                // checksum.
                 assert!(
                     messages.len() == 8 || !errors.is_empty(),
                     "{compression} byte {at} bit {bit} {messages:?}"
@@ -318,7 +319,7 @@ fn no_flipped_bit_breaks_anything() {
 }
 
 #[test]
-fn latched_topics_say_so() {
+fn latched_topics_have_their_quality_of_service() {
     let mut bag = Bag::new("none");
     bag.connections.push(connection(0, "/t0", &[("latching", b"1"), ("callerid", b"/node")]));
     bag.chunk(&[(0, 1_000_000_000, 1)]);

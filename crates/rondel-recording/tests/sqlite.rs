@@ -1,4 +1,4 @@
-//! Recordings in SQLite: whole ones of every version, damaged ones, and those whose recorder did not end.
+//! Recordings in SQLite: valid ones of every version, damaged ones, and those of killed recorders.
 
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
@@ -47,7 +47,7 @@ impl Drop for Folder {
 
 const MESSAGES: i64 = 60;
 
-/// Writes the tables of a version, with messages on two topics, of which some need overflow pages.
+/// Writes the tables of a version, with messages on two topics, some of them with overflow pages.
 fn write(path: &Path, version: u32, before: &str) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA page_size = 512; {before}")).unwrap();
@@ -92,7 +92,7 @@ fn expected() -> Vec<Message> {
     (0..MESSAGES).map(message).collect()
 }
 
-/// All that can be read, and what is wrong.
+/// Returns the readable messages and the errors.
 fn read(path: &Path) -> Result<(Vec<Message>, Vec<String>), RecordingError> {
     let recording = open_messages(path)?.expect("a recording of messages");
     Ok(all(recording))
@@ -140,7 +140,7 @@ fn every_version_gives_the_same_messages() {
 }
 
 #[test]
-fn topics_and_times_are_chosen_and_an_index_is_not_needed() {
+fn topics_and_times_are_selected_without_an_index() {
     let folder = Folder::new();
     let path = folder.file("a.db3");
     for without in ["", "DROP INDEX timestamp_idx; UPDATE messages SET timestamp = timestamp"] {
@@ -153,7 +153,7 @@ fn topics_and_times_are_chosen_and_an_index_is_not_needed() {
         wanted.retain(|(topic, time, _)| topic == "/b" && (1100..=1300).contains(time));
         assert_eq!(all(recording), (wanted, vec![]), "{without}");
     }
-    // Without an index the order of times is made.
+    // Without an index, the times are sorted.
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("UPDATE messages SET timestamp = -timestamp").unwrap();
     drop(connection);
@@ -167,7 +167,7 @@ fn topics_and_times_are_chosen_and_an_index_is_not_needed() {
 #[test]
 fn rows_that_are_no_messages_are_counted() {
     let folder = Folder::new();
-    // The columns of a table that another program wrote may hold anything.
+    // The columns of a table written by another program may hold any values.
     let free = "DROP INDEX timestamp_idx; ALTER TABLE messages RENAME TO before;
                 CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB);
                 INSERT INTO messages SELECT * FROM before; DROP TABLE before;
@@ -187,7 +187,7 @@ fn rows_that_are_no_messages_are_counted() {
             )),
             "{index} {errors:?}"
         );
-        // The span is that of the messages; rows of topics that are not read are no matter.
+        // The span is that of the messages; rows of unread topics are ignored.
         let mut recording = open_messages(&path).unwrap().unwrap();
         let last = Timestamp::from_nanos(1000 + 10 * (MESSAGES - 1));
         assert_eq!(recording.span(), Some((Timestamp::from_nanos(1000), last)));
@@ -202,10 +202,10 @@ fn rows_that_are_no_messages_are_counted() {
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere_gives_its_beginning() {
+fn a_file_cut_anywhere_is_read_up_to_there() {
     let folder = Folder::new();
     let (whole, cut) = (folder.file("whole.db3"), folder.file("cut.db3"));
-    // Every byte is tried: a small one.
+    // Every byte is tried, so the file is small.
     write(&whole, 1, "").execute_batch("DELETE FROM messages WHERE id > 8; VACUUM").unwrap();
     let bytes = std::fs::read(&whole).unwrap();
     let all = &expected()[..8];
@@ -225,7 +225,7 @@ fn a_file_that_is_cut_anywhere_gives_its_beginning() {
 }
 
 #[test]
-fn damage_ends_no_program() {
+fn damage_does_not_panic() {
     let folder = Folder::new();
     let (whole, damaged) = (folder.file("whole.db3"), folder.file("damaged.db3"));
     drop(write(&whole, 4, ""));
@@ -246,7 +246,7 @@ fn damage_ends_no_program() {
             own[at] = [0, 0xff, next(256) as u8][next(3)];
         }
         if next(3) == 0 {
-            // A page in the place of another.
+            // A page is replaced by another.
             let (from, to) = (next(own.len() / 512) * 512, next(own.len() / 512) * 512);
             own.copy_within(from..from + 512, to);
         }
@@ -260,11 +260,11 @@ fn damage_ends_no_program() {
 }
 
 #[test]
-fn a_log_beside_it_is_read_and_stays() {
+fn a_write_ahead_log_is_read_and_kept() {
     let folder = Folder::new();
     let live = folder.file("live.db3");
     let connection = write(&live, 4, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;");
-    // What a recorder leaves behind that was killed.
+    // The files of a killed recorder.
     let crashed = Folder::new();
     for ending in ["", "-wal"] {
         let name = format!("live.db3{ending}");
@@ -275,14 +275,14 @@ fn a_log_beside_it_is_read_and_stays() {
     assert_eq!(crashed.names(), ["live.db3", "live.db3-wal"]);
     assert_eq!(std::fs::read(crashed.file("live.db3-wal")).unwrap(), before);
     drop(connection);
-    // Closed by its recorder it has no log, and is still one of a kind that has one.
+    // Closed by its recorder, the database has no log, but is still in the mode that has one.
     assert_eq!(folder.names(), ["live.db3"]);
     assert_eq!(read(&live).unwrap(), (expected(), vec![]));
     assert_eq!(folder.names(), ["live.db3"]);
 }
 
 #[test]
-fn others_are_refused_by_name() {
+fn other_databases_are_refused_by_name() {
     let folder = Folder::new();
     let refused = |path: &Path| read(path).unwrap_err().to_string();
     let text = folder.file("text.db3");
@@ -291,14 +291,14 @@ fn others_are_refused_by_name() {
     let other = folder.file("other.db3");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE a(b)").unwrap();
     assert!(refused(&other).contains("it has not the tables `topics` and `messages`"));
-    // A view may compute for ever.
+    // A view may compute without end.
     let view = folder.file("view.db3");
     let endless = "CREATE TABLE topics(id, name, type, serialization_format); CREATE VIEW messages AS WITH RECURSIVE \
                    r(timestamp) AS (SELECT 1 UNION ALL SELECT timestamp + 1 FROM r) SELECT timestamp, 1 AS topic_id, \
                    x'00' AS data FROM r";
     Connection::open(&view).unwrap().execute_batch(endless).unwrap();
     assert!(refused(&view).contains("it has not the tables"));
-    // Merged with others, it is named, and these are read.
+    // Merged with others, it is reported, and the others are read.
     let good = folder.file("good.db3");
     drop(write(&good, 4, ""));
     let short = folder.file("short.mcap");

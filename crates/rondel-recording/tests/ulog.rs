@@ -1,4 +1,4 @@
-//! Logs of PX4 (ULog): whole ones, cut off anywhere, and damaged. Those of `pyulog` are in the tests of the command.
+//! Logs of PX4 (ULog): valid ones, cut off anywhere, and damaged. Those of `pyulog` are in the tests of the command.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -23,7 +23,7 @@ impl File {
         File(path)
     }
 
-    /// All that can be read, and what is wrong.
+    /// Returns the readable messages and the errors.
     fn read(&self, selection: Option<Selection>) -> (Vec<Message>, Vec<String>) {
         let said = |error: RecordingError| error.to_string().replace(&format!("{}: ", self.0.display()), "");
         let mut recording = match McapRecording::open_ulog(&self.0) {
@@ -76,7 +76,7 @@ fn subscribe(instance: u8, id: u16, name: &str) -> Vec<u8> {
     message(b'A', &[&[instance][..], &id.to_le_bytes(), name.as_bytes()].concat())
 }
 
-/// A log with texts, nested types, padding, instances, a parameter, a dropout and a mark.
+/// Returns a log with texts, nested types, padding, instances, a parameter, a dropout and a mark.
 fn written() -> Vec<u8> {
     let mut log = begin(&[0; 40]);
     for format in [
@@ -105,7 +105,7 @@ fn written() -> Vec<u8> {
 fn a_log_is_read_in_order() {
     let file = File::new(&written());
     let (messages, errors) = file.read(None);
-    // The first parameter has a type that is none.
+    // The first parameter has an invalid type.
     assert_eq!(errors, ["at byte 244: a parameter cannot be read"]);
     let times: Vec<(&str, i64)> =
         messages.iter().map(|(name, time, _)| (&**name, time / 1_000_000)).collect();
@@ -143,24 +143,24 @@ fn a_log_is_read_in_order() {
 }
 
 #[test]
-fn damage_is_named_and_the_rest_is_read() {
+fn damage_is_reported_and_the_rest_is_read() {
     let whole = written();
     let find = |wanted: &[u8]| whole.windows(wanted.len()).position(|own| own == wanted).unwrap();
-    // What is no message, up to the next mark.
+    // Bytes that are no message, up to the next mark.
     let mut damaged = whole.clone();
     let place = find(&data(0, 2_000_000, &1.5_f32.to_le_bytes()));
     damaged[place + 2] = b'?';
     let (messages, errors) = File::new(&damaged).read(None);
     assert_eq!(messages.len(), 4);
     assert!(errors.iter().any(|error| error.contains("what follows is no message")), "{errors:?}");
-    // Without a mark nothing is read on.
+    // Without a mark, nothing is read behind them.
     let mut damaged = whole.clone();
     let place = find(&data(2, 2_500_000, b""[..].into())[3..13]) - 3;
     damaged[place + 2] = b'?';
     let (messages, errors) = File::new(&damaged).read(None);
     assert_eq!(messages.len(), 3);
     assert!(errors.last().unwrap().starts_with(&format!("cut off at byte {place}")), "{errors:?}");
-    // Messages of nobody, a type that is missing, one that contains itself.
+    // Messages without a subscription, a missing type, a type that contains itself.
     for (more, reason) in [
         (data(9, 1, b""), "1 messages have no subscription, such as those of the id 9"),
         (subscribe(0, 9, "other"), "other is not read: the format other is not defined"),
@@ -188,7 +188,7 @@ fn damage_is_named_and_the_rest_is_read() {
     flags[9] = 1;
     let (_, errors) = File::new(&begin(&flags)).read(None);
     assert!(errors[0].contains("features of a later version"), "{errors:?}");
-    // What was appended after a crash stands behind a message that was not finished.
+    // Data appended after a crash follow an unfinished message.
     let mut flags = [0; 40];
     flags[8] = 1;
     let mut log = begin(&flags);

@@ -7,7 +7,7 @@ use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation as _, OutBuf
 /// The largest chunk that is read, compressed or not: 1 GiB.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// How much is allocated at first for the claim of a chunk that compression rarely reaches.
+/// Limit of the memory reserved for the size that a chunk claims; larger chunks grow it while they are decompressed.
 pub(super) const TRUSTED: usize = 16 << 20;
 
 /// The header of a chunk: everything before its records.
@@ -18,13 +18,13 @@ pub(super) struct ChunkHeader<'r> {
     size: u64,
     crc: u32,
     compression: &'r [u8],
-    /// How many bytes the records have in the file, and where they begin in the body of the chunk.
+    /// Number of bytes of the records in the file, and their offset in the body of the chunk.
     compressed: u64,
     at: usize,
 }
 
 impl<'r> ChunkHeader<'r> {
-    /// Reads the header at the beginning of the body of a chunk, of which `body` need not be all.
+    /// Reads the header at the beginning of the body of a chunk; `body` may be incomplete.
     pub(super) fn read(body: &'r [u8]) -> Option<ChunkHeader<'r>> {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*body.get(at..)?.first_chunk()?));
@@ -48,14 +48,14 @@ pub(super) struct Decompressor {
     zstd: Option<ZstdDecoder<'static>>,
 }
 
-/// Why the records of a chunk are not all there.
+/// Reason why the records of a chunk are incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
 impl Decompressor {
-    /// Writes the records of a chunk with this body to `out`, which is emptied first. The body may be cut off.
+    /// Writes the records of a chunk with this body to `out`, which is cleared first. The body may be cut off.
     ///
-    /// With a fault, `out` has the records up to there; if their checksum is wrong it is empty.
+    /// With a fault, `out` has the records before it; none if their checksum is wrong.
     pub(super) fn records(&mut self, body: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
         out.clear();
         let fault = |reason: &str| Err(Fault(reason.to_owned()));
@@ -71,7 +71,7 @@ impl Decompressor {
         if size > LARGEST {
             return Err(Fault(format!("a chunk claims {size} bytes, and the limit is 1 GiB")));
         }
-        // The header of a chunk that was not finished has no sizes yet.
+        // The header of an unfinished chunk has no sizes yet.
         let is_open = is_cut && compressed == 0;
         let (size, compressed) =
             if is_open { (LARGEST as usize, here.len() as u64) } else { (size as usize, compressed) };
@@ -88,7 +88,7 @@ impl Decompressor {
         if let Err(reason) = read {
             return Err(Fault(format!("a chunk cannot be decompressed: {reason}")));
         }
-        // A buffer that is used again may have room for more than the chunk claims.
+        // A reused buffer may have capacity for more than the chunk claims.
         out.truncate(size);
         if out.len() < size {
             return Err(Fault(format!("a chunk of {size} bytes ends after {}", out.len())));
@@ -108,7 +108,7 @@ impl Decompressor {
         };
         decoder.reinit().map_err(said)?;
         let mut source = InBuffer::around(input);
-        // Frames that fit are decompressed at once. Only what is there makes the buffer grow beyond that.
+        // Frames that fit are decompressed at once. Above that, the buffer grows only with the decompressed bytes.
         let mut room = size.min(TRUSTED.max(input.len().saturating_mul(8)));
         loop {
             out.reserve_exact(room.saturating_sub(out.len()));
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_has_no_more_than_it_claims_whatever_the_buffer() {
+    fn a_chunk_is_limited_to_its_claimed_size_in_any_buffer() {
         let (whole, claimed) = ([7_u8; 100], 60_u64);
         let mut compressed = Vec::new();
         zstd::stream::copy_encode(&whole[..], &mut compressed, 0).unwrap();

@@ -1,4 +1,4 @@
-//! Where the messages of an MCAP file are: from its index, or by a walk over its records.
+//! Index of an MCAP file: its sections and topics, from its summary or by a walk over its records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,56 +8,56 @@ use super::records::{self, ChunkIndex, HEAD, MAGIC, MESSAGE_HEAD, Records, op};
 use crate::pieces::Pieces;
 use crate::recording::{End, RecordedSchema, RecordedTopic, RecordingError};
 
-/// The footer with its head, and the last bytes of a file.
+/// Size of the footer with its head, and of the magic at the end of a file.
 const END: u64 = HEAD as u64 + 20 + 8;
-/// Records beside chunks are read in stretches of this many bytes.
+/// Records outside of chunks are read in sections of this many bytes.
 const STRETCH: u64 = 1 << 20;
-/// The largest definition of a type, and the largest index.
+/// Maximum size of the definition of a type, and of the index.
 const LARGEST_DEFINITION: u64 = 64 << 20;
 const LARGEST_INDEX: u64 = 1 << 30;
-/// The largest notes of a recorder that are read.
+/// Maximum size of a recorder's notes.
 const LARGEST_NOTES: u64 = 64 << 10;
-/// How much of a chunk is read for its header: names of compressions are short.
+/// Number of bytes read for the header of a chunk: names of compressions are short.
 const CHUNK_HEAD: usize = 40 + 256;
 
 /// A part of the file with messages.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Where its first record begins.
+    /// Offset of its first record.
     pub(super) offset: u64,
-    /// With its head, or those of all its records.
+    /// Length with its head, or with those of all its records.
     pub(super) length: u64,
     /// Whether it is one chunk.
     pub(super) is_chunk: bool,
     /// Whether the file ends within it.
     pub(super) is_cut: bool,
-    /// The first and the last time of recording, as the file says.
+    /// The first and the last time of recording, by the file.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The ids of its channels, if they are known.
+    /// The ids of its channels, if known.
     pub(super) channels: Option<Vec<u16>>,
-    /// The number of its messages, if the index says it.
+    /// Number of its messages, if the index has it.
     pub(super) messages: Option<u64>,
 }
 
-/// What is known about a file before its messages are read.
+/// Contents of a file as far as known before its messages are read.
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) sections: Vec<Section>,
     /// The topics, one for each channel.
     pub(super) topics: Vec<RecordedTopic>,
-    /// The position of the topic of each channel.
+    /// Position of the topic of each channel.
     pub(super) of_channel: BTreeMap<u16, usize>,
     schemas: BTreeMap<u16, Arc<RecordedSchema>>,
-    /// The schema of each channel that was not defined when the channel was.
+    /// Channel and schema id of each channel defined before its schema.
     waiting: Vec<(u16, u16)>,
-    /// The parts that cannot be used, and why; the last may be the end of the file.
+    /// Offsets of the unusable parts with reasons; the last may be the end of the file.
     pub(super) faults: Vec<(u64, String)>,
-    /// Where the file is cut off, and why.
+    /// Offset at which the file is cut off, and the reason.
     pub(super) cut: Option<(u64, String)>,
     /// Whether Rondel wrote the file.
     pub(super) is_own: bool,
-    /// What Rondel noted when it ended the file.
+    /// Notes written by Rondel at the end of the recording.
     pub(super) end: End,
 }
 
@@ -92,8 +92,8 @@ impl Index {
         Ok(index)
     }
 
-    /// Reads the summary at the end of the file; returns the index of chunks by their offsets. Without a summary that
-    /// can be used, the inner error says why, unless there simply is none.
+    /// Reads the summary at the end of the file; returns the chunks of the index by their offsets. The inner error
+    /// states why a summary cannot be used; none is not an error.
     #[allow(clippy::type_complexity)]
     fn summary(
         &mut self,
@@ -153,7 +153,7 @@ impl Index {
         Ok(Ok(chunks))
     }
 
-    /// Finds the sections: passes over the chunks of the index, and reads the heads of all other records.
+    /// Finds the sections: skips the chunks of the index, and reads the heads of all other records.
     fn walk(
         &mut self,
         file: &mut Pieces,
@@ -199,7 +199,7 @@ impl Index {
                 if head.kind == op::CHUNK {
                     self.sections.extend(loose.take());
                     if let Some(found) = ChunkHeader::read(file.at(body, CHUNK_HEAD)?) {
-                        // The times are those of a chunk that may not be finished.
+                        // These are the times of a chunk that may be unfinished.
                         let start = found.start;
                         self.sections.push(Section {
                             offset: at,
@@ -329,7 +329,7 @@ impl Index {
         Ok(())
     }
 
-    /// Adds numbers of messages.
+    /// Adds the message counts of channels.
     fn count(&mut self, channels: &mut Vec<(u16, u64)>) {
         for (channel, messages) in channels.drain(..) {
             if let Some(topic) = self.of_channel.get(&channel) {
@@ -338,7 +338,7 @@ impl Index {
         }
     }
 
-    /// Finds the channels that are defined inside of chunks only.
+    /// Finds the channels that are defined only inside chunks.
     fn find_channels(&mut self, file: &mut Pieces) -> Result<(), RecordingError> {
         let (mut raw, mut records) = (Vec::new(), Vec::new());
         let mut decompressor = Decompressor::default();
@@ -351,7 +351,7 @@ impl Index {
                 continue;
             }
             file.read(offset + HEAD as u64, length as usize - HEAD, &mut raw)?;
-            // Reading the messages reports what is wrong.
+            // Faults are reported when the messages are read.
             let _ = decompressor.records(&raw, is_cut, &mut records);
             for (_, kind, body) in Records::new(&records) {
                 if let (op::SCHEMA | op::CHANNEL, Ok(body)) = (kind, body) {
@@ -362,7 +362,7 @@ impl Index {
         Ok(())
     }
 
-    /// Takes note of a type or a channel.
+    /// Adds a type or a channel.
     fn define(&mut self, offset: u64, kind: u8, body: &[u8]) {
         let fault = if kind == op::SCHEMA { self.define_type(body) } else { self.define_channel(body) };
         self.faults.extend(fault.err().map(|reason| (offset, reason)));
@@ -397,7 +397,7 @@ impl Index {
         }
     }
 
-    /// Gives channels their types.
+    /// Assigns the types to their channels.
     fn link(&mut self) {
         let Index { waiting, schemas, topics, of_channel, .. } = self;
         waiting.retain(|(channel, schema)| {
@@ -410,14 +410,14 @@ impl Index {
     }
 }
 
-/// The head of the record at a place, or why there is none.
+/// Returns the head of the record at an offset, or the reason why there is none.
 fn head(file: &mut Pieces, at: u64) -> Result<Result<Head, String>, RecordingError> {
     let bytes = file.at(at, HEAD)?;
     Ok(match bytes.split_first() {
         Some((kind, length)) => match length.first_chunk() {
             Some(length) => {
                 let length = u64::from_le_bytes(*length);
-                // Longer ones are no records of any file.
+                // No record of any file is longer.
                 if length > u64::MAX >> 1 {
                     Err("what follows is no record".to_owned())
                 } else {
@@ -430,7 +430,7 @@ fn head(file: &mut Pieces, at: u64) -> Result<Result<Head, String>, RecordingErr
     })
 }
 
-/// Why a file with these first bytes is no MCAP file.
+/// Returns the reason why a file with these first bytes is no MCAP file.
 fn no_mcap(start: &[u8]) -> String {
     match crate::open::foreign(start) {
         Some(found) => format!("this is no MCAP file, but {found}"),

@@ -1,4 +1,4 @@
-//! Reads a section of an MCAP file: decompressed, and its messages in the order of their times.
+//! Reads a section of an MCAP file, decompressed, and lists its messages in the order of their times.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use super::ulog::Subscriptions;
 use crate::pieces::Pieces;
 use crate::recording::RecordingError;
 
-/// Stands for a channel that is not read, and for one that is not known.
+/// Marks a channel that is not read; [`UNKNOWN`] one that is not defined.
 pub(super) const UNREAD: u32 = u32::MAX;
 pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 
 /// The messages to read.
 #[derive(Clone, Default)]
 pub(super) struct Wanted {
-    /// For every id of a channel the position of its topic, [`UNREAD`] or [`UNKNOWN`].
+    /// Position of the topic of each channel id, [`UNREAD`] or [`UNKNOWN`].
     pub(super) channels: Vec<u32>,
     /// The first and the last time of recording, in nanoseconds.
     pub(super) from: u64,
@@ -28,13 +28,13 @@ pub(super) struct Wanted {
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) log_time: u64,
-    /// Where its payload begins and ends.
+    /// Range of its payload.
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) topic: u32,
 }
 
-/// The records of a section and its messages to read; used again for others.
+/// Records of a section and its messages to read; reused.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) records: Vec<u8>,
@@ -44,18 +44,18 @@ pub(super) struct Buffers {
 /// A section that was read.
 pub(super) struct Loaded {
     pub(super) buffers: Buffers,
-    /// Why the rest of it cannot be read.
+    /// Reason why the rest of it cannot be read.
     pub(super) fault: Option<String>,
-    /// How many bytes were read from the file.
+    /// Number of bytes read from the file.
     pub(super) bytes_read: u64,
 }
 
 /// The format of the records.
 pub(super) enum Format {
     Mcap,
-    /// A bag of ROS 1, which has these connections.
+    /// A bag of ROS 1 with its connections.
     Ros1(Connections),
-    /// A log of PX4, which has these subscriptions.
+    /// A log of PX4 with its subscriptions.
     Ulog(Subscriptions),
 }
 
@@ -66,18 +66,18 @@ pub(super) struct Loader {
     pub(super) wanted: Wanted,
     decompressor: Decompressor,
     raw: Vec<u8>,
-    /// Buffers of sections that are done.
+    /// Buffers of finished sections.
     pub(super) spare: Vec<Buffers>,
 }
 
 impl Loader {
-    /// Reads nothing until `wanted` is set.
+    /// Creates a loader that reads nothing until `wanted` is set.
     pub(super) fn new(file: Pieces, format: Format) -> Loader {
         let (wanted, decompressor) = (Wanted::default(), Decompressor::default());
         Loader { file, format, wanted, decompressor, raw: Vec::new(), spare: Vec::new() }
     }
 
-    /// Whether messages have a head with their number and the time of publishing.
+    /// Whether messages have a head with their sequence number and the time of publishing.
     #[inline]
     pub(super) fn has_heads(&self) -> bool {
         matches!(self.format, Format::Mcap)
@@ -119,7 +119,7 @@ impl Loader {
                 self.wanted.list_ulog(&mut records, section.start, subscriptions, &mut entries)
             }
         };
-        // The end of a file that is cut off is reported by itself.
+        // The end of a file that is cut off is reported separately.
         let fault = fault.or(found).filter(|_| !is_cut);
         if !entries.is_sorted_by_key(|entry| entry.log_time) {
             entries.sort_by_key(|entry| entry.log_time);
@@ -130,7 +130,7 @@ impl Loader {
 }
 
 impl Wanted {
-    /// Lists the messages to read among records; returns what is wrong with the rest.
+    /// Lists the messages to read among records; returns the fault of the rest.
     fn list(&self, records: &[u8], entries: &mut Vec<Entry>) -> Option<String> {
         let (mut unknown, mut first) = (0_u64, 0);
         for (at, kind, body) in Records::new(records) {

@@ -1,13 +1,13 @@
-//! The records of MCAP files: their kinds, and how they are read, by the specification of the format (mcap.dev/spec).
+//! Records of MCAP files by the specification of the format (mcap.dev/spec).
 
 use std::collections::BTreeMap;
 
 use crate::recording::{RecordedSchema, RecordedTopic};
 
-/// What a file begins and ends with.
+/// The first and the last bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"\x89MCAP0\r\n";
 
-/// The kinds of records.
+/// Opcodes of the records.
 pub(super) mod op {
     pub(in crate::mcap) const HEADER: u8 = 0x01;
     pub(in crate::mcap) const FOOTER: u8 = 0x02;
@@ -24,12 +24,12 @@ pub(super) mod op {
     pub(in crate::mcap) const DATA_END: u8 = 0x0f;
 }
 
-/// The bytes before the body of a record: its kind and its length.
+/// Number of bytes before the body of a record: its opcode and its length.
 pub(super) const HEAD: usize = 9;
-/// The bytes before the payload of a message.
+/// Number of bytes before the payload of a message.
 pub(super) const MESSAGE_HEAD: usize = 22;
 
-/// The records in a part of a file: where they begin in it, their kinds and their bodies.
+/// Records in a part of a file: offset, opcode and body of each.
 pub(super) struct Records<'r> {
     bytes: &'r [u8],
     at: usize,
@@ -44,7 +44,7 @@ impl<'r> Records<'r> {
 impl<'r> Iterator for Records<'r> {
     type Item = (usize, u8, Result<&'r [u8], &'static str>);
 
-    /// The next record; the last one may be an error.
+    /// Returns the next record; the last one may be an error.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (at, rest) = (self.at, self.bytes.get(self.at..)?);
@@ -65,7 +65,7 @@ impl<'r> Iterator for Records<'r> {
     }
 }
 
-/// The members of a record, one after the other.
+/// Reader of the members of a record, in order.
 #[derive(Clone, Copy)]
 struct Members<'r>(&'r [u8]);
 
@@ -88,7 +88,7 @@ impl<'r> Members<'r> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Bytes after their length.
+    /// Reads bytes after their length.
     fn bytes(&mut self) -> Option<&'r [u8]> {
         let length = self.u32()? as usize;
         let (bytes, rest) = self.0.split_at_checked(length)?;
@@ -100,7 +100,7 @@ impl<'r> Members<'r> {
         std::str::from_utf8(self.bytes()?).ok().map(str::to_owned)
     }
 
-    /// A map from texts to texts.
+    /// Reads a map from texts to texts.
     fn pairs(&mut self) -> Option<Vec<(String, String)>> {
         let mut members = Members(self.bytes()?);
         let mut pairs = Vec::new();
@@ -110,7 +110,7 @@ impl<'r> Members<'r> {
         Some(pairs)
     }
 
-    /// A map from channels to numbers.
+    /// Reads a map from channels to numbers.
     fn numbers(&mut self) -> Option<BTreeMap<u16, u64>> {
         let mut members = Members(self.bytes()?);
         let mut numbers = BTreeMap::new();
@@ -148,7 +148,7 @@ pub(super) fn channel(body: &[u8]) -> Option<(u16, u16, RecordedTopic)> {
     ))
 }
 
-/// Reads the program that wrote a file, in its header.
+/// Reads the name of the program that wrote a file, in its header.
 pub(super) fn library(body: &[u8]) -> Option<String> {
     let mut members = Members(body);
     let _profile = members.bytes()?;
@@ -161,20 +161,20 @@ pub(super) fn metadata(body: &[u8]) -> Option<(String, Vec<(String, String)>)> {
     Some((members.text()?, members.pairs()?))
 }
 
-/// A chunk in the index of a file.
+/// Entry of a chunk in the index of a file.
 pub(super) struct ChunkIndex {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) offset: u64,
-    /// With its head.
+    /// Length with its head.
     pub(super) length: u64,
     /// The channels of its messages.
     pub(super) channels: Vec<u16>,
-    /// The length of the indexes of its messages, which follow it.
+    /// Length of the message indexes that follow it.
     pub(super) index_length: u64,
 }
 
-/// Reads a chunk of the index.
+/// Reads an entry of the chunk index.
 pub(super) fn chunk_index(body: &[u8]) -> Option<ChunkIndex> {
     let mut members = Members(body);
     Some(ChunkIndex {
@@ -189,7 +189,7 @@ pub(super) fn chunk_index(body: &[u8]) -> Option<ChunkIndex> {
 
 /// Reads the number of messages of each channel.
 pub(super) fn statistics(body: &[u8]) -> Option<BTreeMap<u16, u64>> {
-    // Numbers of messages, types, channels, attachments, metadata and chunks; the first and the last time.
+    // Skips the numbers of messages, types, channels, attachments, metadata and chunks, and the first and last time.
     let mut members = Members(body.get(8 + 2 + 4 + 4 + 4 + 4 + 8 + 8..)?);
     members.numbers()
 }

@@ -1,4 +1,4 @@
-//! Bags of ROS 1, format 2.0: chunks with messages as an MCAP file has them, with other records and another index.
+//! Bags of ROS 1, format 2.0: chunks with messages as in MCAP files, with other records and another index.
 
 mod list;
 mod reading;
@@ -11,19 +11,19 @@ use super::chunk::{LARGEST, TRUSTED};
 pub(super) use reading::index;
 use records::{field, u32_at};
 
-/// The first bytes of a bag of any version, and of one that is read.
+/// The first bytes of a bag of any version; [`VERSION`] those of the supported one.
 pub(crate) const MAGIC: &[u8] = b"#ROSBAG V";
 const VERSION: &[u8] = b"#ROSBAG V2.0\n";
 
-/// For the id of every connection its number among all, from 0.
+/// Number of each connection, from 0, by its id.
 #[derive(Default)]
 pub(super) struct Connections {
     of_id: HashMap<u32, u16>,
-    /// The numbers of small ids, which recorders choose; [`NONE`] where there is none.
+    /// Numbers of small ids, which recorders choose; [`NONE`] if unused.
     small: Vec<u16>,
 }
 
-/// Stands for no connection.
+/// Marks an unused id.
 const NONE: u16 = u16::MAX;
 
 impl Connections {
@@ -53,11 +53,11 @@ impl Connections {
     }
 }
 
-/// Writes the records of a chunk, of which `raw` is the whole record, to `out`, which is emptied first. The chunk may be cut
-/// off.
+/// Writes the records of a chunk to `out`, which is cleared first. `raw` is the whole record of the chunk, which may be
+/// cut off.
 ///
 /// # Errors
-/// Why they are not all there; `out` then has the others.
+/// The reason why records are missing; `out` has the others.
 pub(super) fn decompress(raw: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
     let cut = || "the header of a chunk is cut off".to_owned();
@@ -75,7 +75,7 @@ pub(super) fn decompress(raw: &[u8], is_cut: bool, out: &mut Vec<u8>) -> Result<
         return Err(format!("a chunk claims {size} bytes, and the limit is 1 GiB"));
     }
     let compression = field(header, "compression").unwrap_or_default();
-    // Only what is there makes the buffer grow beyond this.
+    // The buffer grows beyond this only with the decompressed bytes.
     out.reserve(size.min(TRUSTED.max(data.len().saturating_mul(8))));
     let limit = size as u64 + 1;
     let read = match compression {

@@ -1,8 +1,9 @@
-//! ULog, the logs of PX4: definitions, then messages one after the other, each with its time in microseconds since the start
-//! of the vehicle.
+//! ULog, the logs of PX4: definitions, followed by messages, each with its time in microseconds since the start of the
+//! vehicle.
 //!
-//! A log has no chunks and no index: it is gone through once for its definitions and times, and divided into sections. Its
-//! messages become those of ROS 1, to which they are close: texts of fixed length get their own, padding is left out.
+//! A log has no chunks and no index: a walk over it finds its definitions and times, and divides it into sections. Its
+//! messages are converted to messages of ROS 1, which are similar: texts of fixed length get a length, padding is
+//! omitted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,26 +18,26 @@ use crate::{CutOff, CutOffs};
 
 /// The first bytes of a log of any version.
 pub(crate) const MAGIC: &[u8] = b"ULog\x01\x12\x35";
-/// The magic with the version and the time of the beginning.
+/// Size of the magic with the version and the time of the beginning.
 const HEADER: u64 = 16;
-/// The size and the kind before each message.
+/// Size of the length and the kind before each message.
 const HEAD: usize = 3;
-/// A message of synchronisation, from which reading goes on behind damage.
+/// A synchronisation message, after which reading continues behind damage.
 const SYNC: &[u8] = b"\x08\0S\x2f\x73\x13\x20\x25\x0c\xbb\x12";
-/// How much of the file is one section at most.
+/// Maximum size of a section, in bytes.
 const STRETCH: u64 = 1 << 20;
-/// The most formats, and the deepest nesting of one.
+/// Maximum number of formats, and maximum nesting of one.
 const FORMATS: usize = 4096;
 const DEPTH: usize = 16;
-/// The most steps of the conversion of a message.
+/// Maximum number of steps of a conversion.
 const STEPS: usize = 1 << 16;
-/// The memory for the definitions and conversions of all formats, in bytes.
+/// Limit of the memory for the definitions and conversions of all formats, in bytes.
 const MEMORY: usize = 64 << 20;
 /// The topics of logged texts and of parameters.
 const TEXTS: &str = "logged_messages";
 const PARAMETERS: &str = "parameters";
 
-/// The nanoseconds of a time in a log.
+/// Returns a time of a log in nanoseconds.
 fn nanos(micros: u64) -> u64 {
     micros.saturating_mul(1000).min(i64::MAX as u64)
 }
@@ -54,26 +55,26 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 enum Step {
     Copy(usize),
     Skip(usize),
-    /// A text of fixed length, which ends at its first zero.
+    /// A text of fixed length, ended by its first zero.
     Text(usize),
 }
 
-/// How the messages of a format are converted.
+/// Conversion of the messages of a format.
 #[derive(Clone, Debug, Default)]
 struct Conversion {
     steps: Vec<Step>,
-    /// The bytes of a message.
+    /// Number of bytes of a message.
     size: usize,
-    /// How many fields were looked at, those of elements of arrays each.
+    /// Number of fields visited, counting those of each element of an array.
     fields: usize,
-    /// Where the time is.
+    /// Offset of the time.
     time: usize,
 }
 
-/// What is needed to list the messages of a section.
+/// Mapping from the messages of a section to topics and conversions.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    /// For every id the number of the topic, and the place of its conversion.
+    /// Number of the topic and index of the conversion, by subscription id.
     of_id: HashMap<u16, (u16, usize)>,
     conversions: Vec<Conversion>,
     texts: Option<u16>,
@@ -83,7 +84,7 @@ pub(super) struct Subscriptions {
 /// A field of a format: its type, the number of elements of an array, and its name.
 type Field = (String, Option<usize>, String);
 
-/// Reads `name:type field;type[N] field;`.
+/// Parses `name:type field;type[N] field;`.
 fn format(text: &str) -> Option<(String, Vec<Field>)> {
     let (name, fields) = text.split_once(':')?;
     let field = |text: &str| {
@@ -98,7 +99,7 @@ fn format(text: &str) -> Option<(String, Vec<Field>)> {
     Some((name.to_owned(), fields.collect::<Option<_>>()?))
 }
 
-/// The type of ROS 1 of a plain type, and its size.
+/// Returns the type in ROS 1 of a primitive type, and its size.
 fn plain(kind: &str) -> Option<(&'static str, usize)> {
     Some(match kind {
         "int8_t" => ("int8", 1),
@@ -128,7 +129,7 @@ impl Conversion {
         }
     }
 
-    /// Writes a message of ROS 1 after what is in `out`; what the message lacks is left out.
+    /// Appends a message of ROS 1 to `out`; fields that the message lacks are omitted.
     fn write(&self, mut message: &[u8], out: &mut Vec<u8>) {
         for step in &self.steps {
             let (Step::Copy(size) | Step::Skip(size) | Step::Text(size)) = *step;
@@ -147,20 +148,20 @@ impl Conversion {
     }
 }
 
-/// What was found of a log.
+/// Contents of a log found so far.
 #[derive(Default)]
 struct Reading {
     index: Index,
     subscriptions: Subscriptions,
     formats: BTreeMap<String, Vec<Field>>,
     names: HashMap<u16, String>,
-    /// The conversion and the definition of each format that has a subscription.
+    /// Conversion and definition of each format with a subscription.
     converted: HashMap<String, (usize, Arc<RecordedSchema>)>,
     memory: usize,
     /// The latest time so far, in nanoseconds.
     latest: u64,
     open: Option<Section>,
-    /// The end of the main part, and where appended parts begin.
+    /// End of the main part, and offsets of the appended parts.
     appended: Vec<u64>,
     cut_offs: CutOffs,
 }
@@ -188,12 +189,12 @@ pub(super) fn index(file: &mut Pieces) -> Result<(Index, Subscriptions), Recordi
 }
 
 impl Reading {
-    /// Ends the section that is open.
+    /// Ends the open section.
     fn close(&mut self) {
         self.index.sections.extend(self.open.take());
     }
 
-    /// Adds a message of a topic to the section that is open.
+    /// Adds a message of a topic to the open section.
     fn take(&mut self, (at, length): (u64, u64), number: u16, time: u64) {
         if let Some(topic) = self.index.topics.get_mut(usize::from(number)) {
             *topic.messages.get_or_insert(0) += 1;
@@ -218,7 +219,7 @@ impl Reading {
         }
     }
 
-    /// Goes through the messages of a log; the inner error says why it cannot be read at all.
+    /// Walks over the messages of a log; the inner error states why it cannot be read at all.
     fn walk(&mut self, file: &mut Pieces) -> Result<Result<(), String>, RecordingError> {
         let mut at = HEADER;
         let size = file.size();
@@ -231,7 +232,7 @@ impl Reading {
             if at + length.min(size) > limit {
                 self.close();
                 if limit < size {
-                    // What was written at the end begins behind a message that was not finished.
+                    // Appended parts begin behind an unfinished message.
                     at = limit;
                     continue;
                 }
@@ -273,7 +274,7 @@ impl Reading {
             b'D' => {
                 let id = u16_at(body, 0).ok_or_else(short)?;
                 let Some((number, conversion)) = self.subscriptions.of_id.get(&id).copied() else {
-                    // Listing the messages counts them.
+                    // They are counted when the messages are listed.
                     self.take(place, u16::MAX, self.latest);
                     return Ok(());
                 };
@@ -309,12 +310,12 @@ impl Reading {
                 });
                 Ok(())
             }
-            // Information, parameters by default, removed subscriptions and marks.
+            // Information, default parameters, removed subscriptions and marks.
             _ => Ok(()),
         }
     }
 
-    /// Takes the flags, which say what a reader must know.
+    /// Reads the flags, which state the features that a reader must support.
     fn flags(&mut self, body: &[u8]) -> Result<(), Refused> {
         let incompatible = body.get(8..16).unwrap_or_default();
         let (first, others) = incompatible.split_first().unwrap_or((&0, &[]));
@@ -385,7 +386,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Adds a topic, and returns its number.
+    /// Adds a topic and returns its number.
     fn topic(&mut self, name: &str, schema: Arc<RecordedSchema>) -> Result<u16, Refused> {
         let number = u16::try_from(self.index.topics.len()).ok().filter(|number| *number < u16::MAX);
         let number = number.ok_or_else(|| Refused::Rest("it has too many topics".to_owned()))?;
@@ -424,7 +425,7 @@ impl Reading {
         Ok(number)
     }
 
-    /// The conversion of the messages of a format.
+    /// Returns the conversion of the messages of a format.
     fn conversion(&self, name: &str) -> Result<(Conversion, String), String> {
         let fields = self.formats.get(name).ok_or_else(|| format!("the format {name} is not defined"))?;
         let mut found = Conversion::default();
@@ -436,7 +437,7 @@ impl Reading {
             }
             self.field((kind, *size, own), &mut found, &mut types, DEPTH)?;
         }
-        // Padding at the end is not always there.
+        // Padding at the end may be missing.
         found.steps.pop_if(|step| matches!(step, Step::Skip(_)));
         found.time = time.ok_or("it has no field `timestamp`")?;
         if found.size > usize::from(u16::MAX) {
@@ -497,7 +498,7 @@ impl Reading {
     }
 }
 
-/// A field as ROS 1 defines it; nothing for padding.
+/// Returns a field in the syntax of ROS 1; empty for padding.
 fn defined(kind: &str, size: Option<usize>, name: &str) -> String {
     let array = size.map_or(String::new(), |size| format!("[{size}]"));
     match plain(kind) {
@@ -508,7 +509,7 @@ fn defined(kind: &str, size: Option<usize>, name: &str) -> String {
     }
 }
 
-/// What a message that cannot be used spoils.
+/// Fault of a message, by its extent: the whole log, this message, or the rest of the log.
 enum Refused {
     All(String),
     One(String),
@@ -519,7 +520,7 @@ fn short() -> Refused {
     Refused::One("a message is too short".to_owned())
 }
 
-/// The place of the next mark.
+/// Returns the offset of the next synchronisation mark.
 fn find_sync(file: &mut Pieces, from: u64) -> Result<Option<u64>, RecordingError> {
     let finder = memchr::memmem::Finder::new(SYNC);
     let mut at = from;
@@ -535,7 +536,7 @@ fn find_sync(file: &mut Pieces, from: u64) -> Result<Option<u64>, RecordingError
     Ok(None)
 }
 
-/// The name and the value of a parameter.
+/// Returns the name and the value of a parameter.
 fn parameter(body: &[u8]) -> Option<(&str, f64)> {
     let length = usize::from(*body.first()?);
     let key = std::str::from_utf8(body.get(1..=length)?).ok()?;
@@ -549,8 +550,8 @@ fn parameter(body: &[u8]) -> Option<(&str, f64)> {
 }
 
 impl Wanted {
-    /// Lists the messages to read of a section that begins at this time, and adds those that are converted to the records;
-    /// returns what is wrong with the rest.
+    /// Lists the messages to read of a section that begins at this time, and appends the converted ones to the records;
+    /// returns the fault of the rest.
     pub(super) fn list_ulog(
         &self,
         records: &mut Vec<u8>,
@@ -621,7 +622,7 @@ fn text(kind: u8, body: &[u8], out: &mut Vec<u8>) -> Option<u64> {
     let (level, time) = (*body.first()?, u64_at(body, at)?);
     let said = String::from_utf8_lossy(body.get(at + 8..)?);
     out.extend_from_slice(&time.to_le_bytes());
-    // The levels are the digits of those of Linux.
+    // The levels are those of Linux, as digits.
     out.push(if level.is_ascii_digit() { level - b'0' } else { level });
     out.extend_from_slice(&tag.to_le_bytes());
     out.extend_from_slice(&(said.len() as u32).to_le_bytes());

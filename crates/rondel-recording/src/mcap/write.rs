@@ -1,7 +1,7 @@
 //! Writing MCAP files: messages in compressed chunks, each followed by an index of it, and a summary at the end.
 //!
-//! A file that is not finished has all chunks that were written: types and channels are defined in the chunk of their
-//! first message. Where a chunk cannot be written, its messages are lost and counted, and the file stays whole.
+//! An unfinished file has all chunks written so far: types and channels are defined in the chunk of their first
+//! message. If a chunk cannot be written, its messages are lost and counted, and the file stays valid.
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -13,13 +13,13 @@ use zstd::bulk::Compressor as ZstdCompressor;
 use super::records::{HEAD, MAGIC, MESSAGE_HEAD, op};
 use crate::recording::RecordedSchema;
 
-/// The level of zstd: recording must keep up with networks.
+/// Level of zstd, low since recording must keep up with networks.
 const ZSTD_LEVEL: i32 = 1;
 
-/// How chunks are compressed.
+/// Compression of chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// With LZ4: fast.
     Lz4,
@@ -29,7 +29,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The name in files.
+    /// Returns the name used in files.
     fn name(self) -> &'static str {
         match self {
             Compression::None => "",
@@ -39,16 +39,16 @@ impl Compression {
     }
 }
 
-/// How a file is written.
+/// Options of a file to write.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
-    /// How chunks are compressed.
+    /// Compression of chunks.
     pub compression: Compression,
-    /// A chunk ends with the message with which it has so many bytes.
+    /// Size in bytes at which a chunk ends, after the message that reaches it.
     pub chunk_size: usize,
     /// The profile: `ros2` if the messages are those of ROS 2, otherwise empty.
     pub profile: String,
-    /// The program that writes.
+    /// Name of the program that writes.
     pub library: String,
 }
 
@@ -63,16 +63,16 @@ impl Default for WriterOptions {
     }
 }
 
-/// The numbers and times of a message, beside its payload.
+/// Numbers and times of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageHead {
     /// The channel.
     pub channel: u16,
-    /// The number that its publisher or the recorder gave it.
+    /// Sequence number from the publisher or the recorder.
     pub sequence: u32,
-    /// When it was recorded, in nanoseconds since 1970.
+    /// Time of recording, in nanoseconds since 1970.
     pub log_time: u64,
-    /// When it was published, in nanoseconds since 1970.
+    /// Time of publishing, in nanoseconds since 1970.
     pub publish_time: u64,
 }
 
@@ -82,24 +82,24 @@ pub struct McapWriter {
     file: File,
     compressor: Compressor,
     chunk_size: usize,
-    /// The length of the file up to the last record that was written as a whole.
+    /// Length of the file up to the last complete record.
     position: u64,
-    /// The checksum of all bytes up to there.
+    /// Checksum of all bytes up to there.
     crc: crc32fast::Hasher,
     schemas: Vec<Defined>,
     channels: Vec<Channel>,
     chunk: Chunk,
     summary: Summary,
-    /// The bytes of the next write.
+    /// Bytes of the next write.
     out: Vec<u8>,
     lost: u64,
 }
 
-/// The record of a type or channel.
+/// Record of a type or channel.
 #[derive(Clone, Debug)]
 struct Defined {
     record: Vec<u8>,
-    /// Whether a chunk has it: one that was written, or the open one.
+    /// Whether a written chunk or the open one has it.
     is_defined: bool,
 }
 
@@ -107,26 +107,26 @@ struct Defined {
 struct Channel {
     defined: Defined,
     schema: u16,
-    /// Messages in chunks that were written.
+    /// Number of messages in written chunks.
     messages: u64,
-    /// The times and places of the messages in the open chunk.
+    /// Times and offsets of the messages in the open chunk.
     index: Vec<(u64, u64)>,
 }
 
-/// The chunk that is open.
+/// The open chunk.
 #[derive(Default)]
 struct Chunk {
     records: Vec<u8>,
     start: u64,
     end: u64,
     messages: u64,
-    /// The channels with messages, and the channels and types that it defines.
+    /// The channels with messages, and the channels and types that the chunk defines.
     channels: Vec<u16>,
     new_channels: Vec<u16>,
     new_schemas: Vec<u16>,
 }
 
-/// What the summary says about what was written.
+/// Contents of the summary.
 #[derive(Default)]
 struct Summary {
     chunk_indexes: Vec<u8>,
@@ -168,7 +168,7 @@ impl McapWriter {
         Ok(writer)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -187,8 +187,8 @@ impl McapWriter {
         Some(id)
     }
 
-    /// Adds a channel: a topic, the encoding of its messages, their type (0 for none) and what else is noted about it.
-    /// Returns its id, or `None` if there are too many.
+    /// Adds a channel: a topic, the encoding of its messages, their type (0 for none) and further metadata. Returns its
+    /// id, or `None` if there are too many.
     pub fn channel(
         &mut self,
         topic: &str,
@@ -210,10 +210,10 @@ impl McapWriter {
         Some(id)
     }
 
-    /// Adds a message; with the last one that fits, writes the chunk.
+    /// Adds a message. Writes the chunk once it is full.
     ///
     /// # Errors
-    /// The chunk cannot be written: its messages are lost. Writing may continue.
+    /// The chunk could not be written: its messages are lost. Writing may continue.
     pub fn message(&mut self, head: &MessageHead, payload: &[u8]) -> io::Result<()> {
         let MessageHead { channel: id, sequence, log_time, publish_time } = *head;
         let Some(channel) = id.checked_sub(1).and_then(|at| self.channels.get_mut(at as usize)) else {
@@ -254,7 +254,7 @@ impl McapWriter {
     /// Writes the open chunk.
     ///
     /// # Errors
-    /// It cannot be written: its messages are lost. Writing may continue.
+    /// The chunk could not be written: its messages are lost. Writing may continue.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.chunk.messages == 0 {
             return Ok(());
@@ -294,7 +294,7 @@ impl McapWriter {
         index.map(drop)
     }
 
-    /// Writes the chunk with the indexes of its channels; returns its record in the index of the file.
+    /// Writes the chunk with the indexes of its channels; returns its entry in the index of the file.
     fn write_chunk(&mut self) -> io::Result<Vec<u8>> {
         let (offset, chunk) = (self.position, &self.chunk);
         let compression = self.compressor.compression.name();
@@ -344,10 +344,10 @@ impl McapWriter {
         Ok(record)
     }
 
-    /// Adds a named map of texts, behind the messages so far.
+    /// Adds a named map of texts after the messages so far.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The map could not be written.
     pub fn metadata(&mut self, name: &str, map: &[(String, String)]) -> io::Result<()> {
         self.flush()?;
         let offset = self.position;
@@ -368,32 +368,32 @@ impl McapWriter {
         Ok(())
     }
 
-    /// The size of the file, with the open chunk before it is compressed.
+    /// Returns the size of the file in bytes, counting the open chunk uncompressed.
     pub fn size(&self) -> u64 {
         self.position + self.chunk.records.len() as u64
     }
 
-    /// How many messages were added and are not lost.
+    /// Returns the number of messages added and not lost.
     pub fn messages(&self) -> u64 {
         self.summary.messages + self.chunk.messages
     }
 
-    /// How many messages are lost, since their chunks could not be written.
+    /// Returns the number of messages lost because their chunks could not be written.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether the file still has its name: it was not removed or moved meanwhile, with its folder or alone.
+    /// Whether the file still has its name: neither it nor its folder was removed or moved.
     pub fn is_there(&self) -> bool {
         let own = self.file.metadata().ok().map(|own| (own.dev(), own.ino()));
         let named = fs::metadata(&self.path).ok().map(|named| (named.dev(), named.ino()));
         own.is_some() && own == named
     }
 
-    /// Writes what is open and the summary; afterwards the file is on disk.
+    /// Writes the open chunk and the summary; afterwards the file is on disk.
     ///
     /// # Errors
-    /// It cannot be written. The file then has what was written before.
+    /// Writing failed. The file has the records written before.
     pub fn finish(&mut self) -> io::Result<()> {
         let flushed = self.flush();
         self.out.clear();
@@ -428,7 +428,7 @@ impl McapWriter {
         let head = begin(op::FOOTER, &mut summary);
         summary.extend_from_slice(&start.to_le_bytes());
         summary.extend_from_slice(&offsets_start.to_le_bytes());
-        // The length counts in the checksum: it is complete only with the checksum itself.
+        // The checksum covers the length, which includes the checksum itself.
         let end_of_footer = (summary.len() - head + 4) as u64;
         summary[head - 8..head].copy_from_slice(&end_of_footer.to_le_bytes());
         let crc = crc32fast::hash(&summary);
@@ -459,11 +459,11 @@ impl McapWriter {
         end(head, out);
     }
 
-    /// Writes what is in `out`, or leaves the file as it was.
+    /// Writes the bytes in `out`, or leaves the file unchanged.
     fn write(&mut self) -> io::Result<()> {
         let written = self.file.write_all(&self.out);
         if written.is_err() {
-            // The reason why it could not be written counts. What is written next replaces the rest.
+            // The caller gets the reason of the failed write. The next write replaces the rest.
             let _ = self.file.set_len(self.position);
             let _ = self.file.seek(SeekFrom::Start(self.position));
             return written;
@@ -507,14 +507,14 @@ impl Compressor {
     }
 }
 
-/// Begins a record; returns the place behind its length.
+/// Begins a record; returns the offset behind its length.
 fn begin(kind: u8, out: &mut Vec<u8>) -> usize {
     out.push(kind);
     out.extend_from_slice(&[0; HEAD - 1]);
     out.len()
 }
 
-/// Ends a record that [`begin`] began.
+/// Ends a record started by [`begin`].
 fn end(start: usize, out: &mut [u8]) {
     let length = (out.len() - start) as u64;
     out[start - 8..start].copy_from_slice(&length.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Opening a database so that nothing of it changes.
+//! Opens a database without changing any of its files.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,20 +15,20 @@ use rusqlite::{Connection, OpenFlags};
 use crate::recording::RecordingError;
 use crate::temporary::{Space, Temporary};
 
-/// What every database begins with.
+/// The first bytes of every database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The length of the header.
+/// Size of the header, in bytes.
 const HEADER: usize = 100;
-/// What the journal of a transaction that did not end begins with.
+/// The first bytes of the journal of an unfinished transaction.
 const JOURNAL: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
-/// Where SQLite locks a file that is being written: its bytes PENDING and RESERVED.
+/// Offset and length of SQLite's lock bytes PENDING and RESERVED, locked while a file is being written.
 const LOCKS: (i64, i64) = (0x4000_0000, 2);
-/// How many steps of its machine SQLite takes between two looks at the limit.
+/// Number of steps of SQLite's virtual machine between two checks of the limit.
 const STEPS: i32 = 1000;
-/// The steps that are allowed for any database, and for each of its bytes: a hundred times what is needed.
+/// Number of steps allowed for any database, and for each of its bytes: a hundred times the usual number.
 const ALLOWED: (u64, u64) = (10_000_000, 100);
 
-/// Ends what SQLite does: when nobody reads on, or after more steps than any sound database of this size needs.
+/// Interrupts SQLite when the reader is dropped, or after more steps than any valid database of this size needs.
 #[derive(Debug, Default)]
 pub(super) struct Limit {
     pub(super) is_stopped: AtomicBool,
@@ -41,7 +41,7 @@ impl Limit {
         Limit { is_stopped: AtomicBool::new(false), left: AtomicU64::new(left) }
     }
 
-    /// Counts the steps since the last call; whether it is the end.
+    /// Counts the steps since the last call; returns whether to interrupt.
     fn ends(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed).saturating_sub(STEPS as u64);
         self.left.store(left, Ordering::Relaxed);
@@ -49,19 +49,19 @@ impl Limit {
     }
 }
 
-/// A database that is open.
+/// An opened database.
 pub(super) struct Opened {
     pub(super) database: Connection,
-    /// The file as the user named it.
+    /// The file that the user named.
     pub(super) file: File,
     pub(super) stop: Arc<Limit>,
     pub(super) faults: Vec<RecordingError>,
     pub(super) cut: Option<RecordingError>,
-    /// What a copy takes.
+    /// Disk space of a copy.
     pub(super) space: Option<Space>,
 }
 
-/// Opens the database at `place`, which errors call `path`.
+/// Opens the database at `place`; errors name `path`.
 pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> {
     let failed = |source| RecordingError::Open { path: path.to_owned(), source };
     let refused = |reason: String| RecordingError::Form { path: path.to_owned(), reason };
@@ -102,7 +102,7 @@ pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> 
         size = size.saturating_add(space.1);
         (copy, Some(space.0))
     } else if let Some(page) = missing.filter(|page| size % page != 0) {
-        // SQLite would take what is missing of a page for zeros.
+        // SQLite would read the missing part of a page as zeros.
         let (whole, space) = whole_pages(path, place, size - size % page)?;
         (whole, Some(space))
     } else {
@@ -113,13 +113,13 @@ pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> 
     let mut cut = None;
     let set = |database: &mut Connection| {
         database.progress_handler(STEPS, Some(move || limit.ends()))?;
-        // Nothing that a database brings along is executed.
+        // No code of the database's schema is executed.
         database.pragma_update(None, "trusted_schema", false)?;
         database.pragma_update(None, "query_only", true)
     };
     set(&mut database).map_err(|error| refused(error.to_string()))?;
     if let Some(page) = missing {
-        // Otherwise SQLite reads nothing of it.
+        // Otherwise SQLite refuses a damaged schema as a whole.
         let tolerant = database.pragma_update(None, "writable_schema", true);
         tolerant.map_err(|error| refused(error.to_string()))?;
         let reason = match claimed.checked_sub(size / page) {
@@ -131,21 +131,21 @@ pub(super) fn open(path: &Path, place: &Path) -> Result<Opened, RecordingError> 
     Ok(Opened { database, file, stop, faults, cut, space })
 }
 
-/// The size of the pages that a header tells.
+/// Returns the size of the pages by the header.
 fn page_size(header: &[u8]) -> Option<u64> {
     let size = u64::from(u16::from_be_bytes(*header.get(16..)?.first_chunk()?));
     let size = if size == 1 { 65536 } else { size };
     (size >= 512 && size.is_power_of_two()).then_some(size)
 }
 
-/// The number of pages that a header tells.
+/// Returns the number of pages by the header.
 fn claimed(header: &[u8]) -> Option<u64> {
     let word = |at: usize| Some(u32::from_be_bytes(*header.get(at..)?.first_chunk()?));
-    // It counts only if the program that wrote the file last knew of it.
+    // The number is valid only if the program that wrote the file last maintained it.
     if word(24)? == word(92)? { word(28).map(u64::from) } else { None }
 }
 
-/// The path of a file beside a database.
+/// Returns the path of a file beside a database.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -160,7 +160,7 @@ fn begins_with(path: &Path, beginning: &[u8]) -> bool {
             .is_ok_and(|_| bytes == beginning)
 }
 
-/// Opens a database without locks, and without looking for files beside it.
+/// Opens a database without locks and without looking for files beside it.
 fn immutable(path: &Path) -> rusqlite::Result<Connection> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut uri = String::from("file:");
@@ -176,7 +176,7 @@ fn immutable(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags)
 }
 
-/// Copies a database and the log of what is not in it yet, and brings both together in the copy.
+/// Copies a database and its write-ahead log or journal, and merges both in the copy.
 fn copied(
     path: &Path,
     place: &Path,
@@ -198,12 +198,12 @@ fn copied(
     let copy = temporary.path("content");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(&copy, flags).map_err(refused)?;
-    // Reading the schema rolls back what did not end.
+    // Reading the schema rolls back unfinished transactions.
     database.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(refused)?;
     database.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(refused)?;
     database.close().map_err(|(_, error)| refused(error))?;
     let database = immutable(&copy).map_err(refused)?;
-    // SQLite opens the file no later than now; then it needs no name.
+    // SQLite has opened the file by now; its name is no longer needed.
     database.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(refused)?;
     Ok((database, (std::mem::take(&mut temporary.space), size)))
 }
@@ -229,18 +229,18 @@ fn is_being_written(file: &File) -> bool {
         l_len: LOCKS.1,
         l_pid: 0,
     };
-    let asked = fcntl(file.as_fd(), FcntlArg::F_GETLK(&mut lock));
-    asked.is_ok() && lock.l_type != libc::F_UNLCK as libc::c_short
+    let queried = fcntl(file.as_fd(), FcntlArg::F_GETLK(&mut lock));
+    queried.is_ok() && lock.l_type != libc::F_UNLCK as libc::c_short
 }
 
-/// The columns of some tables; none for what is no table, or has columns that are computed.
+/// Returns the columns of some tables; none for views, virtual tables and tables with computed columns.
 pub(super) fn columns(database: &Connection, tables: &[&str]) -> rusqlite::Result<Vec<Vec<String>>> {
     let mut found = Vec::new();
     for table in tables {
         let query = "SELECT type FROM pragma_table_list(?1) WHERE schema = 'main'";
         let kind = database.query_row(query, [table], |row| row.get::<_, String>(0));
         let mut names = Vec::new();
-        // A view or a virtual table could do anything.
+        // A view or a virtual table could execute anything.
         if matches!(kind.as_deref(), Ok("table")) {
             let mut statement = database.prepare("SELECT name, hidden FROM pragma_table_xinfo(?1)")?;
             let mut rows = statement.query([table])?;

@@ -1,5 +1,5 @@
-//! The messages of a database, read by a thread: in the order of their times, through the index; where there is none,
-//! in an order made from times and row numbers alone; where a database is damaged, what its table still has.
+//! Reads the messages of a database in a thread: in the order of their times through the index; without an index, in an
+//! order sorted from times and row ids alone; from a damaged database, the rows that its table still has.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,18 +15,18 @@ use rusqlite::{Connection, Statement};
 use super::open::Limit;
 use crate::recording::RecordingError;
 
-/// A batch ends after so many messages, or bytes.
+/// Maximum number of messages, and of bytes, after which a batch ends.
 const MESSAGES: usize = 512;
 const BYTES: usize = 1 << 20;
-/// Batches that wait to be taken.
+/// Number of batches that may wait to be taken.
 const WAITING: usize = 2;
 
-/// Some messages.
+/// A batch of messages.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) data: Vec<u8>,
     pub(super) entries: Vec<Entry>,
-    /// At the end: the numbers of other topics in the database, and of their messages.
+    /// In the last batch: ids of other topics in the database, with the numbers of their messages.
     pub(super) others: Vec<(i64, u64)>,
 }
 
@@ -39,12 +39,12 @@ pub(super) struct Entry {
     pub(super) end: usize,
 }
 
-/// What is read.
+/// Selection of the messages to read.
 pub(super) struct Wanted {
     pub(super) path: PathBuf,
-    /// The numbers of the topics in the database, in order, and their positions.
+    /// Ids of the wanted topics in the database, in order, with their positions.
     pub(super) topics: Vec<(i64, u32)>,
-    /// The numbers of all topics.
+    /// Ids of all topics.
     pub(super) known: HashSet<i64>,
     pub(super) from: i64,
     pub(super) until: i64,
@@ -52,10 +52,10 @@ pub(super) struct Wanted {
     pub(super) is_cut: bool,
 }
 
-/// A thread that reads.
+/// Handle of the reading thread.
 pub(super) struct Scan {
     batches: Receiver<Result<Batch, RecordingError>>,
-    /// Batches that are done, whose memory is used again.
+    /// Finished batches, whose memory is reused.
     done: Sender<Batch>,
 }
 
@@ -78,24 +78,25 @@ impl Scan {
             .run(&database);
         };
         if let Err(source) = thread::Builder::new().name("sqlite".to_owned()).spawn(run) {
-            // The channel has room for it.
+            // The channel has room for the error.
             let _ = refused.send(Err(RecordingError::Open { path, source }));
         }
         Scan { batches, done }
     }
 
-    /// The next batch, for one that is done; `None` at the end.
+    /// Returns the next batch in exchange for a finished one; `None` at the end.
     pub(super) fn next(&self, done: Batch) -> Option<Result<Batch, RecordingError>> {
-        // After its end the thread needs no memory.
+        // A thread that has ended needs no memory.
         let _ = self.done.send(done);
         self.batches.recv().ok()
     }
 }
 
-/// That a time is a number: what is none comes before or behind all of them, and passes by their index.
+/// Condition that a time is a number: other values are sorted before or after all numbers, so that the index skips
+/// them.
 const HAS_TIME: &str = "timestamp BETWEEN -9223372036854775808 AND 9223372036854775807";
 
-/// The first and the last time.
+/// Returns the first and the last time.
 pub(super) fn span(database: &Connection) -> Option<(Timestamp, Timestamp)> {
     let one = |order: &str| {
         let query =
@@ -105,32 +106,32 @@ pub(super) fn span(database: &Connection) -> Option<(Timestamp, Timestamp)> {
     Some((one("ASC")?, one("DESC")?))
 }
 
-/// The state of the thread.
+/// State of the reading thread.
 struct Reader {
     wanted: Wanted,
     limit: Arc<Limit>,
     send: SyncSender<Result<Batch, RecordingError>>,
     spare: Receiver<Batch>,
     batch: Batch,
-    /// The time and the row of the last message.
+    /// Time and row id of the last message.
     last: Option<(i64, i64)>,
     unusable: Unusable,
-    /// The messages of other topics.
+    /// Number of messages of other topics, by id.
     others: HashMap<i64, u64>,
 }
 
-/// Rows that are no messages, by what is wrong with them.
+/// Numbers of rows that are no messages, by reason.
 #[derive(Default)]
 struct Unusable {
-    /// Their time is no whole number.
+    /// The time is no integer.
     time: u64,
     data: u64,
-    /// Their topic is not in the table of topics.
+    /// The topic is not in the table of topics.
     topic: u64,
 }
 
 impl Unusable {
-    /// How many there are, and why; `None` without any.
+    /// Returns the numbers and reasons as a sentence; `None` without such rows.
     fn reason(&self) -> Option<String> {
         let reasons = [
             (self.time, "without a time"),
@@ -146,13 +147,13 @@ impl Unusable {
     }
 }
 
-/// Why reading ends.
+/// Reason why reading ends.
 enum Stop {
-    /// Nobody takes any more.
+    /// The reader was dropped.
     Unused,
-    /// The database says so.
+    /// SQLite reported an error.
     Failed(rusqlite::Error),
-    /// Rows come again, or in the wrong order.
+    /// Rows are repeated, or in the wrong order.
     Circular,
 }
 
@@ -203,12 +204,13 @@ impl Reader {
         self.limit.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Notes that messages may be missing.
+    /// Records that messages may be missing.
     fn damaged(&mut self, reason: String) {
         self.fault(reason, self.wanted.topics.iter().map(|(_, topic)| *topic as usize).collect());
     }
 
-    /// Hands over what was read, and then what is wrong. Where the file is known to end too early, this is why.
+    /// Hands over the messages read so far, and then the fault. If the file is known to end too early, the cut is the
+    /// reason.
     fn fault(&mut self, reason: String, topics: Vec<usize>) {
         if self.hand_over().is_err() || self.wanted.is_cut {
             return;
@@ -233,13 +235,13 @@ impl Reader {
         self.send.send(Ok(batch)).map_err(|_| Stop::Unused)
     }
 
-    /// A condition for the wanted topics.
+    /// Returns the condition for the wanted topics.
     fn is_wanted(&self) -> String {
         let numbers: Vec<String> = self.wanted.topics.iter().map(|(number, _)| number.to_string()).collect();
         format!("topic_id IN ({})", numbers.join(","))
     }
 
-    /// Adds a message; the columns are its time, its topic and its data.
+    /// Adds a message; `columns` are those of its topic and its data.
     fn add(&mut self, row: &rusqlite::Row<'_>, time: i64, columns: (usize, usize)) -> Result<(), Stop> {
         let ValueRef::Integer(number) = row.get_ref(columns.0)? else {
             self.unusable.topic += 1;
@@ -266,8 +268,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads in the order of times. Rows of other topics are passed over here, so that pages which refer to one
-    /// another in circles are seen.
+    /// Reads in the order of times. Rows of other topics are skipped here and not by SQLite, so that cycles of pages
+    /// are detected.
     fn by_time(&mut self, database: &Connection) -> Result<(), Stop> {
         let span = [self.wanted.from, self.wanted.until];
         let wanted = self.is_wanted();
@@ -302,7 +304,7 @@ impl Reader {
         self.without_time(database)
     }
 
-    /// Counts the messages of the wanted topics, and of unknown ones, that have no time.
+    /// Counts the messages without a time, of the wanted topics and of unknown ones.
     fn without_time(&mut self, database: &Connection) -> Result<(), Stop> {
         let query = "SELECT topic_id FROM messages WHERE timestamp IS NULL OR timestamp >= ''";
         let mut statement = database.prepare(query)?;
@@ -313,14 +315,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether a topic is wanted, or not known.
+    /// Whether a topic is wanted, or unknown.
     fn concerns(&self, topic: ValueRef<'_>) -> bool {
         let ValueRef::Integer(number) = topic else { return true };
         let is_wanted = self.wanted.topics.binary_search_by_key(&number, |(number, _)| *number).is_ok();
         is_wanted || !self.wanted.known.contains(&number)
     }
 
-    /// Reads in the order of times where there is no index: SQLite sorts the times, and not the messages.
+    /// Reads in the order of times without an index: SQLite sorts only the times, not the messages.
     fn sorted(&mut self, database: &Connection, wanted: &str) -> Result<(), Stop> {
         let mut keys = database.prepare(&format!(
             "SELECT timestamp, rowid FROM messages WHERE timestamp BETWEEN ?1 AND ?2 AND ({wanted} OR topic_id IS \
@@ -347,8 +349,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the table in the order of its rows: the messages after the last one that was read. Behind rows that
-    /// cannot be read it looks for others.
+    /// Reads the table in the order of its rows, after the last message read. Skips rows that cannot be read.
     fn by_row(&mut self, database: &Connection) -> Result<(), Stop> {
         let after = self.last.unwrap_or((i64::MIN, i64::MIN));
         let is_wanted = self.is_wanted();
@@ -364,7 +365,7 @@ impl Reader {
             let is_gone = matches!(stop, Stop::Unused | Stop::Circular) || self.is_over();
             let Some(row) = last.filter(|_| !is_gone && gap < i64::MAX / 4) else { return Err(stop) };
             if first <= row {
-                // Something was read since the last gap.
+                // Messages were read since the last gap.
                 self.damaged(format!("messages after row {row} cannot be read ({})", stop.reason()));
                 gap = 1;
             }
@@ -373,7 +374,7 @@ impl Reader {
         }
     }
 
-    /// Reads rows from one on, and notes the last.
+    /// Reads rows from one on, and records the last one.
     fn rows(
         &mut self,
         statement: &mut Statement<'_>,

@@ -1,13 +1,13 @@
-//! Cells of tables as values of JSON.
+//! Conversion of cells of tables to JSON values.
 
 use rondel_event::ValueType;
 
-/// A number that is none, which JSON does not have.
+/// Not a number, which JSON does not have.
 const NAN: &[u8] = b"NaN";
-/// How many bytes of a cell an error shows.
+/// Number of bytes of a cell shown in an error.
 const SHOWN: usize = 40;
 
-/// A cell in quotation marks, for errors.
+/// Returns a cell in quotation marks, for errors.
 pub(super) fn shown(cell: &[u8]) -> String {
     let text = String::from_utf8_lossy(cell);
     let beginning: String = text.chars().take(SHOWN).collect();
@@ -15,19 +15,19 @@ pub(super) fn shown(cell: &[u8]) -> String {
     format!("{:?}", beginning + more)
 }
 
-/// How numbers are read and written.
+/// Format of numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
-    /// Whether they may have a decimal comma.
+    /// Whether numbers may have a decimal comma.
     pub(super) has_comma: bool,
-    /// Whether one that is none is written as NaN, which is not JSON, and not as null.
+    /// Whether NaN is written as `NaN`, which is not JSON, instead of null.
     pub(super) takes_nan: bool,
 }
 
-/// Writes a cell that is not empty as a value of this type; one that cannot be of it as a text.
+/// Writes a cell that is not empty as a value of this type; as a text if it cannot be one.
 ///
 /// # Errors
-/// Where it is no UTF-8 text.
+/// The cell is not UTF-8.
 #[inline]
 pub(super) fn write(
     cell: &[u8],
@@ -54,7 +54,7 @@ pub(super) fn write(
                 out.extend_from_slice(cell);
                 return Ok(());
             }
-            // Nobody asked for a number, and so for JSON with NaN.
+            // Without a wanted number the result must be JSON, so NaN becomes null.
             if let Some(value) = word(cell).or_else(|| is_nan(cell).then_some(b"null")) {
                 out.extend_from_slice(value);
                 return Ok(());
@@ -64,12 +64,12 @@ pub(super) fn write(
     text(cell, out)
 }
 
-/// Whether a cell is NaN as programs write it.
+/// Whether a cell is NaN in the spelling of any program.
 fn is_nan(cell: &[u8]) -> bool {
     matches!(cell, b"nan" | b"NaN" | b"NAN")
 }
 
-/// `true` or `false`, in the spellings of tables.
+/// Returns `true` or `false` for the spellings of tables.
 fn word(cell: &[u8]) -> Option<&'static [u8]> {
     match cell {
         b"true" | b"True" | b"TRUE" => Some(b"true"),
@@ -78,7 +78,7 @@ fn word(cell: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// A boolean, also as a number.
+/// Returns a boolean, which may also be a number.
 fn boolean(cell: &[u8]) -> Option<&'static [u8]> {
     let digit = |rest: &[u8]| match rest {
         [] => true,
@@ -92,7 +92,7 @@ fn boolean(cell: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// Whether it is a number as JSON writes it.
+/// Whether a cell is a number in the syntax of JSON.
 #[inline]
 pub(super) fn is_json_number(cell: &[u8]) -> bool {
     let digits = |bytes: &[u8]| bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -120,11 +120,11 @@ pub(super) fn is_json_number(cell: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Writes a number in any of the spellings of tables; whether it is one.
+/// Writes a number in any of the spellings of tables; returns whether it is one.
 #[inline]
 fn number(cell: &[u8], is_whole: bool, numbers: Numbers, out: &mut Vec<u8>) -> bool {
     if is_json_number(cell) {
-        // Tables of numbers often write whole numbers with places.
+        // Tables of numbers often write integers with decimal places.
         if is_whole
             && let Some(point) = cell.iter().position(|byte| *byte == b'.')
             && cell[point + 1..].iter().all(|byte| *byte == b'0')
@@ -150,7 +150,7 @@ fn uncommon(cell: &[u8], is_whole: bool, numbers: Numbers, out: &mut Vec<u8>) ->
         b"nan" => out.extend_from_slice(if numbers.takes_nan { NAN } else { b"null" }),
         b"inf" | b"infinity" => {
             out.extend_from_slice(sign);
-            // JSON has no infinity; this is rounded to it.
+            // JSON has no infinity; readers round this number to it.
             out.extend_from_slice(b"1e999");
         }
         _ => {
@@ -163,10 +163,10 @@ fn uncommon(cell: &[u8], is_whole: bool, numbers: Numbers, out: &mut Vec<u8>) ->
             } else {
                 own.extend_from_slice(digits);
             }
-            // `.5`, `5.` and `007`.
+            // Numbers such as `.5`, `5.` and `007`.
             let start = sign.len();
             let zeros = own[start..].iter().take_while(|byte| **byte == b'0').count();
-            // One stays where no other digit follows.
+            // One zero stays if no other digit follows.
             let is_before_digit = own.get(start + zeros).is_some_and(u8::is_ascii_digit);
             own.drain(start..start + zeros.saturating_sub(usize::from(!is_before_digit)));
             if own.get(start) == Some(&b'.') {
@@ -181,7 +181,7 @@ fn uncommon(cell: &[u8], is_whole: bool, numbers: Numbers, out: &mut Vec<u8>) ->
     true
 }
 
-/// Writes JSON with null in the place of NaN.
+/// Writes JSON with null instead of NaN.
 #[cfg(feature = "parquet")]
 pub(super) fn without_nan(json: &[u8], out: &mut Vec<u8>) {
     let (mut rest, mut is_quoted) = (json, false);
@@ -205,7 +205,7 @@ pub(super) fn without_nan(json: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a text.
+/// Writes a text as a JSON string.
 pub(super) fn text(cell: &[u8], out: &mut Vec<u8>) -> Result<(), ()> {
     let text = std::str::from_utf8(cell).map_err(|_| ())?;
     out.push(b'"');

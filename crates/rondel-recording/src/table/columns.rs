@@ -9,32 +9,32 @@ use super::TableOptions;
 use super::layout::{Field, Form, Layout, path};
 use super::times::Times;
 
-/// How many columns an error names.
+/// Number of columns named in an error.
 const NAMED: usize = 20;
-/// The most columns.
+/// Maximum number of columns.
 const COLUMNS: usize = 1 << 16;
 
-/// Which topic a row is about.
+/// Assignment of rows to topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// All rows are about one.
+    /// All rows belong to one topic.
     One,
-    /// The one in this column.
+    /// Each row belongs to the topic in this column.
     ByCell(usize),
-    /// All that have values in it: they are in the names of the columns.
+    /// A row belongs to every topic with values in it; columns are named after topics.
     ByColumn,
 }
 
-/// The columns that have the time of a row.
+/// Columns with the time of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimeColumns {
     pub(super) time: usize,
-    /// The column with the date, where it is not in the other one.
+    /// Column with the date, if it is a separate one.
     pub(super) date: Option<usize>,
 }
 
 impl TimeColumns {
-    /// The time of a row as it is written, of a date and a time with a space between them; empty without one of them.
+    /// Returns the time of a row as written: a date and a time separated by a space; empty if one of them is missing.
     #[inline]
     pub(super) fn cell<'r>(&self, row: &'r ByteRecord, joined: &'r mut Vec<u8>) -> &'r [u8] {
         let cell = row.get(self.time).unwrap_or_default();
@@ -50,7 +50,7 @@ impl TimeColumns {
         joined
     }
 
-    /// The column without a date or a time, and the other one, where a row has only one of both.
+    /// Returns the column without a date or a time, and the other one, if a row has only one of both.
     pub(super) fn lacking(&self, row: &ByteRecord) -> Option<[usize; 2]> {
         let is_empty = |column| row.get(column).unwrap_or_default().trim_ascii().is_empty();
         let date = self.date?;
@@ -66,28 +66,28 @@ impl TimeColumns {
     }
 }
 
-/// Why a table cannot be read, in words.
+/// Reason why a table cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// For the line with the names of its columns.
+    /// Fault of the line with the names of the columns.
     Header(String),
-    /// For what was chosen, which does not fit it.
+    /// Fault of the options, which do not fit the table.
     Choice(String),
 }
 
-/// The columns of a table.
+/// Columns of a table.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) names: Vec<String>,
-    /// The columns with the times.
+    /// Columns with the times.
     pub(super) time: Option<TimeColumns>,
-    /// The unit in its name.
+    /// Unit in the name of the column.
     pub(super) unit: Option<TimeUnit>,
     pub(super) shape: Shape,
-    /// The topics by their names, once reading begins.
+    /// Positions of the topics by name, set when reading begins.
     pub(super) by_name: HashMap<Vec<u8>, usize>,
     has_comma: bool,
-    /// Whether the column with the times is a field as well.
+    /// Whether the column with the times is also a field.
     is_field: bool,
     /// Whether the user chose the column with the times.
     pub(super) is_chosen: bool,
@@ -95,18 +95,18 @@ pub(super) struct Columns {
     pub(super) forms: Vec<Form>,
 }
 
-/// The unit of a column with times, if its name says that it is one: `time`, `time_s`, `time [s]` or `time (s)`.
+/// Returns the unit of a column with times, if its name is that of one: `time`, `time_s`, `time [s]` or `time (s)`.
 pub(super) fn time_column(name: &str) -> Option<Option<TimeUnit>> {
     let (base, unit) = split(name);
     (TIMES.contains(&&*base) || base == "stamp" || base == "date").then_some(unit)
 }
 
-/// The names of columns with times, but for `stamp` and `date`, which may stand beside another one: also those of
+/// Names of columns with times, except `stamp` and `date`, which may be beside another one; includes those of
 /// PlotJuggler, InfluxDB, Foxglove and `rostopic echo -p`.
 const TIMES: [&str; 9] =
     ["time", "timestamp", "__time", "_time", "datetime", "date_time", "receive_time", "log_time", "%time"];
 
-/// The name of a column in small letters, and the unit at its end.
+/// Returns the name of a column in lower case, and the unit at its end.
 fn split(name: &str) -> (String, Option<TimeUnit>) {
     let name = name.to_ascii_lowercase();
     let units = [
@@ -130,7 +130,7 @@ impl Columns {
     /// Reads the header.
     ///
     /// # Errors
-    /// Why it is none, or has not what was chosen.
+    /// The header is invalid, or lacks the chosen columns.
     pub(super) fn new(
         header: &ByteRecord,
         separator: u8,
@@ -161,7 +161,7 @@ impl Columns {
         let at = |wanted: &str| names.iter().position(|name| name == wanted.trim());
         let chosen = options.time.and_then(|chosen| match at(chosen) {
             Some(time) => Some(TimeColumns { time, date: None }),
-            // The date in one column, the time in another.
+            // The date is in one column, the time in another.
             None => {
                 let (date, time) = chosen.split_once(',')?;
                 Some(TimeColumns { time: at(time)?, date: Some(at(date)?) })
@@ -192,7 +192,7 @@ impl Columns {
             None => Shape::One,
         };
         let has_comma = separator == b';';
-        // A stamp may be a field of the message.
+        // A stamp may also be a field of the message.
         let is_field = time.is_some_and(|of| chosen.is_some() || base(&names[of.time]) == "stamp");
         Ok(Columns {
             names,
@@ -207,8 +207,8 @@ impl Columns {
         })
     }
 
-    /// Why rows have no times, if no column has them: neither by its name nor, as it is, or in parts, by the path that was
-    /// chosen, which decides alone.
+    /// Returns the reason why rows have no times, if no column has them. A chosen path decides alone: a column must
+    /// have it, as it is or in parts.
     pub(super) fn timeless(&self, chosen: Option<&str>) -> Option<Wrong> {
         let is_part = |chosen: &str, name: &str| {
             let rest = name.strip_prefix(chosen);
@@ -227,7 +227,7 @@ impl Columns {
         }
     }
 
-    /// The columns that are fields.
+    /// Returns the columns that are fields.
     fn data(&self) -> impl Iterator<Item = usize> {
         (0..self.names.len()).filter(|column| {
             let is_time = self.time.is_some_and(|time| time.has(*column)) && !self.is_field;
@@ -235,10 +235,10 @@ impl Columns {
         })
     }
 
-    /// The fields of a message that has all columns.
+    /// Returns the fields of a message that has all columns.
     ///
     /// # Errors
-    /// A name that is no path.
+    /// A name is no path.
     pub(super) fn layout(&self) -> Result<Layout, String> {
         let field = |column: usize| Ok((column, path(&self.names[column], false)?));
         Ok(self.of_fields(self.data().map(field).collect::<Result<_, String>>()?))
@@ -250,17 +250,17 @@ impl Columns {
         Layout::new(fields.into_iter().map(with_form).collect(), self.has_comma)
     }
 
-    /// The topics that the names of columns begin with, and the fields of each.
+    /// Returns the topics that the names of columns begin with, and the fields of each.
     ///
     /// # Errors
-    /// A name that is no path.
+    /// A name is no path.
     pub(super) fn topics(
         &self,
         sample: &[ByteRecord],
         is_topic: Option<&dyn Fn(&str) -> bool>,
     ) -> Result<Vec<(String, Layout)>, String> {
         let mut found: BTreeMap<String, Vec<(usize, Path)>> = BTreeMap::new();
-        // The columns whose topic is not known, by the rows in which they have values.
+        // Columns of unknown topics, by the set of rows in which they have values.
         let mut unknown: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
         for column in self.data() {
             let name = &self.names[column];
@@ -297,12 +297,12 @@ impl Columns {
     }
 }
 
-/// That a column is missing that was chosen for the times.
+/// Returns the error that the column chosen for the times is missing.
 fn no_column(chosen: &str, names: &[String]) -> String {
     format!("no column has the name {chosen:?} that --time-field says; there are {}", listed(names))
 }
 
-/// The names of columns, for errors.
+/// Returns the names of columns, for errors.
 fn listed(names: &[String]) -> String {
     let mut named: Vec<String> = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect();
     let more = names.len() - named.len();
@@ -312,7 +312,7 @@ fn listed(names: &[String]) -> String {
     named.join(", ")
 }
 
-/// Names of columns in which each has one: `column_3`, where the third has none.
+/// Names the unnamed columns: `column_3` is the third one.
 fn with_all_named(mut names: Vec<String>) -> Vec<String> {
     let taken: HashSet<String> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
     for (column, own) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
@@ -332,12 +332,12 @@ fn is_value(cell: &str, separator: u8) -> bool {
         || Times::new(None, None, separator == b';').time(cell.as_bytes()).is_some()
 }
 
-/// A number of things.
+/// Returns a number with a noun.
 fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("{number} {what}") } else { format!("{number} {what}s") }
 }
 
-/// The parts between slashes that names have in common, without the last of each if there is another.
+/// Returns the parts between slashes that all names begin with; the last part of a name counts only if it is its only one.
 fn common(names: &[&str]) -> String {
     let parts = |name: &str| -> Vec<String> { name.split('/').map(str::to_owned).collect() };
     let mut shared: Option<Vec<String>> = None;
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_times_are_known_by_their_names() {
+    fn time_columns_are_found_by_name() {
         for (name, unit) in [
             ("Time", None),
             ("stamp", None),
@@ -417,11 +417,11 @@ mod tests {
         for name in ["times", "uptime", "time [min]", "time [s", "[s]", "s", "_ns", ""] {
             assert_eq!(time_column(name), None, "{name}");
         }
-        // A stamp beside a time is a field, and one alone is both.
+        // A stamp beside a time is a field; alone it is both.
         assert_eq!(time(&columns(&["stamp", "time"])), Some(1));
         let alone = columns(&["stamp", "x"]);
         assert_eq!(time(&alone), Some(0));
-        // A date stands beside a time, or alone.
+        // A date is beside a time, or alone.
         let both = columns(&["Date", "Time", "x"]);
         assert_eq!(both.time, Some(TimeColumns { time: 1, date: Some(0) }));
         assert_eq!(message(&both.layout().unwrap(), &["1", "2", "3"]), r#"{"x":3}"#);

@@ -1,8 +1,8 @@
-//! Tables of InfluxDB: its annotated CSV, and the CSV of its command without annotations.
+//! Tables of InfluxDB: annotated CSV, and the CSV of its command without annotations.
 //!
-//! A file has several tables, each with a header of its own, and mostly a table for each field of each series. Their rows
-//! are merged by time; rows that have a field each (`_field`, `_value`) and agree in time, measurement and tags become one
-//! row with all these fields. A table is read in *runs*, parts in which times do not go back, each with its own place in
+//! A file has several tables, each with its own header, usually one for each field of each series. Their rows are
+//! merged by time; rows with one field each (`_field`, `_value`) that agree in time, measurement and tags become one
+//! row with all these fields. A table is read in *runs*, parts with non-decreasing times, each at its own position in
 //! the file.
 
 mod scan;
@@ -27,17 +27,17 @@ use crate::recording::RecordingError;
 use crate::temporary::Temporary;
 use scan::{Scan, Stopped};
 
-/// The most rows of one time that are put together.
+/// Maximum number of rows of one time that are merged.
 const TOGETHER: usize = 1 << 14;
-/// The place of the times in the merged rows.
+/// Column of the times in the merged rows.
 const TIME: usize = 0;
-/// The place of the measurements in the merged rows.
+/// Column of the measurements in the merged rows.
 pub(super) const MEASUREMENT: usize = 1;
 
-/// What annotations begin with; clients write a space and the first cell behind it, as in `#datatype tag`.
+/// The first bytes of annotations; clients write a space and the first cell after them, as in `#datatype tag`.
 const ANNOTATIONS: [&[u8]; 4] = [b"#group", b"#datatype", b"#default", b"#constant"];
 
-/// Whether a first row is one of a table of InfluxDB.
+/// Whether a first row belongs to a table of InfluxDB.
 pub(super) fn is_form(first: &ByteRecord) -> bool {
     let has = |name: &[u8]| first.iter().any(|cell| cell.trim_ascii() == name);
     let annotation = first.get(0).unwrap_or_default();
@@ -45,34 +45,34 @@ pub(super) fn is_form(first: &ByteRecord) -> bool {
         || has(b"_time") && (has(b"_field") && has(b"_value") || has(b"result") && has(b"table"))
 }
 
-/// The meaning of a column of one table.
+/// Role of a column in one table.
 #[derive(Clone, Debug, PartialEq)]
 enum Role {
-    /// None that a message has.
+    /// Not part of a message.
     Ignored,
     Time,
     Measurement,
-    /// The name of a field.
+    /// Name of a field.
     Field,
-    /// The value of the field that the row names.
+    /// Value of the field that the row names.
     Value(Option<ValueType>),
     /// A field or a tag, in this column of the merged rows.
     Own(usize),
 }
 
-/// One table of a file, or several with the same columns.
+/// A table of a file, or several with the same columns.
 #[derive(Debug)]
 struct Block {
     roles: Vec<Role>,
-    /// The cells of empty cells.
+    /// Default values of empty cells.
     defaults: Vec<Vec<u8>>,
-    /// The measurement of all rows.
+    /// Measurement of all rows.
     measurement: Option<Vec<u8>>,
-    /// Whether a row has one field, so that rows are put together.
+    /// Whether a row has one field, so that rows are merged.
     is_long: bool,
 }
 
-/// A part of the file whose times do not go back.
+/// A part of the file with non-decreasing times.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     block: usize,
@@ -81,7 +81,7 @@ struct Run {
     line: u64,
 }
 
-/// A part of a file that is read from its own position.
+/// A part of a file with its own read position.
 struct Section {
     file: Arc<File>,
     at: u64,
@@ -136,7 +136,7 @@ pub(super) struct InfluxRows {
     ready: VecDeque<Message>,
     faults: VecDeque<(u64, String)>,
     width: usize,
-    /// The folder with the decompressed file, while it is read.
+    /// Folder of the decompressed file, kept while it is read.
     _temporary: Option<Temporary>,
 }
 
@@ -173,7 +173,7 @@ fn reader<R: Read>(separator: u8, capacity: usize, from: R) -> csv::Reader<R> {
 }
 
 impl Block {
-    /// A cell of a row, or what the table says of empty ones.
+    /// Returns a cell of a row, or the default if it is empty.
     fn cell<'r>(&'r self, row: &'r ByteRecord, column: usize) -> &'r [u8] {
         match row.get(column).unwrap_or_default().trim_ascii() {
             b"" => self.defaults.get(column).map_or(&b""[..], |cell| cell),
@@ -183,7 +183,7 @@ impl Block {
 }
 
 impl InfluxRows {
-    /// The cell with the last time.
+    /// Returns the cell with the last time.
     pub(super) fn last(&self) -> Option<&[u8]> {
         self.last.as_deref()
     }
@@ -191,7 +191,7 @@ impl InfluxRows {
     /// Reads the rows of the next message; returns whether there were any.
     ///
     /// # Errors
-    /// Those of the file, and a row that cannot be used; the next call continues behind it.
+    /// An error of the file, or a row that cannot be used; the next call continues behind it.
     pub(super) fn read(&mut self, out: &mut ByteRecord) -> Result<Result<bool, Wrong>, csv::Error> {
         out.clear();
         if let Some(header) = self.header.take() {
@@ -224,10 +224,10 @@ impl InfluxRows {
         out.set_position(Some(position));
     }
 
-    /// Gathers the messages of the next time; returns whether there is anything more.
+    /// Gathers the messages of the next time; returns whether there are any.
     fn gather(&mut self) -> Result<bool, csv::Error> {
         let mut at = None;
-        // The messages that wait for further fields, by their measurements and tags.
+        // Messages that may get further fields, by measurement and tags.
         let mut waiting: HashMap<Vec<u8>, usize> = HashMap::new();
         let (mut rows, mut size) = (0, 0);
         while let Some(Reverse((time, cursor))) = self.next.peek().copied() {
@@ -250,7 +250,7 @@ impl InfluxRows {
         Ok(at.is_some() || !self.faults.is_empty())
     }
 
-    /// Moves a run to its next row that can be used.
+    /// Moves a run to its next usable row.
     fn step(&mut self, index: usize) -> Result<(), csv::Error> {
         let Cursor { rows, run, row, time } = &mut self.cursors[index];
         let block = &self.blocks[run.block];
@@ -275,14 +275,14 @@ impl InfluxRows {
                 self.faults.push_back((line, self.times.refused(cell, "_time")));
             }
             if self.faults.len() >= TOGETHER {
-                // They are reported first.
+                // Faults are reported first.
                 self.next.push(Reverse((i64::MIN, index)));
                 return Ok(());
             }
         }
     }
 
-    /// Adds the row of a run to the message that it belongs to, or as a new one.
+    /// Adds the row of a run to the message of its measurement and tags, or as a new message.
     fn add(&mut self, index: usize, waiting: &mut HashMap<Vec<u8>, usize>) {
         let Cursor { run, row, .. } = &self.cursors[index];
         let block = &self.blocks[run.block];
@@ -307,7 +307,7 @@ impl InfluxRows {
             self.ready.push_back(Message { cells, line });
             return;
         };
-        // One measurement has its tags in the same columns, or at least under the same names.
+        // A measurement has its tags in the same columns, or at least under the same names.
         cells.sort_by_key(|(place, _)| *place);
         for (place, cell) in cells.iter().filter(|(place, _)| *place != TIME) {
             key.extend_from_slice(&place.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Files of tables: their bytes, separators and rows.
+//! Files of tables: bytes, separators and rows.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -17,15 +17,15 @@ use super::long::{Form, LongRows, Wrong};
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
 
-/// How much is read at a time.
+/// Number of bytes read at a time.
 const STEP: usize = 256 << 10;
-/// How much of a file is looked at to find its separator.
+/// Number of bytes searched for the separator.
 const BEGINNING: usize = 64 << 10;
-/// The rows that tell which columns have values together.
+/// Number of rows used to find columns with values in the same rows.
 const SAMPLE: usize = 2048;
-/// How much of the end of a file is looked at for the last time.
+/// Number of bytes at the end of a file searched for the last time.
 const END: u64 = 64 << 10;
-/// The most topics of a table.
+/// Maximum number of topics of a table.
 const TOPICS: usize = 1 << 16;
 
 /// Whether a file is a table, by its name.
@@ -50,8 +50,8 @@ pub(crate) fn is_parquet(path: &Path) -> bool {
     matches!(ending.as_deref(), Some("parquet" | "pq")) || begins()
 }
 
-/// Whether a file is a table with a column of times, as recordings have. So is one whose columns cannot be read: reading it
-/// says why.
+/// Whether a file is a table with a column of times, as recordings have; also true if its columns cannot be read, since
+/// reading it reports the reason.
 pub(crate) fn is_recording(path: &Path, options: &TableOptions<'_>) -> bool {
     let chosen = options.time.into_iter().flat_map(|names| [names].into_iter().chain(names.split(',')));
     let is_time =
@@ -65,45 +65,45 @@ pub(crate) fn is_recording(path: &Path, options: &TableOptions<'_>) -> bool {
     is_table(path) && path.is_file() && has_times().unwrap_or(true)
 }
 
-/// The name of a table without its endings.
+/// Returns the name of a table without its extensions.
 pub(super) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.find('.').map_or(&*name, |at| &name[..at]).to_owned()
 }
 
-/// The bytes of a table, decompressed; a row that never ends is an error.
+/// Decompressed bytes of a table; limits the length of a row.
 pub(crate) struct Input<R = Box<dyn Read>> {
     beginning: io::Cursor<Vec<u8>>,
     rest: R,
-    /// How many bytes were read since the row began.
+    /// Number of bytes read since the beginning of the row.
     of_row: Cell<usize>,
     end: End,
 }
 
-/// How far the end of a table is.
+/// State of the end of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// There is more.
+    /// There are more bytes.
     Ahead,
-    /// A line break was put behind the last byte.
+    /// A line break was added behind the last byte.
     Closed,
-    /// More was wanted than there is.
+    /// A read after that found no bytes.
     Passed,
 }
 
 impl<R> Input<R> {
-    /// The bytes of a text.
+    /// Returns the bytes of a text.
     pub(super) fn of(rest: R) -> Input<R> {
         Input { beginning: io::Cursor::new(Vec::new()), rest, of_row: Cell::new(0), end: End::Ahead }
     }
 
-    /// Notes that a row begins.
+    /// Marks the beginning of a row.
     pub(super) fn begin_row(&self) {
         self.of_row.set(0);
     }
 
-    /// Whether the last row goes on where the file ends. Behind the last byte comes a line break, which ends every row but
-    /// one with a quoted cell that is not closed.
+    /// Whether the last row continues where the file ends. The added line break ends every row except one with an
+    /// unclosed quoted cell.
     pub(super) fn is_open(&self) -> bool {
         self.end == End::Passed
     }
@@ -137,7 +137,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// Counts what is read.
+/// A file that counts the bytes read.
 struct Counted(File, Arc<AtomicU64>);
 
 impl Read for Counted {
@@ -148,32 +148,32 @@ impl Read for Counted {
     }
 }
 
-/// The rows of a table; the first one has the names of the columns.
+/// Rows of a table; the first one has the names of the columns.
 pub(super) enum Rows {
-    /// Of a file with separated values, with the names of the columns where the file does not have them.
+    /// Rows of separated values, with the names of the columns if the file has none.
     Separated(Box<csv::Reader<Input>>, Option<ByteRecord>),
-    /// The same, with one value in a row.
+    /// Rows with one value each.
     Long(Box<LongRows>),
-    /// The tables of InfluxDB in a file, merged.
+    /// Merged rows of the tables of InfluxDB.
     Influx(Box<InfluxRows>),
-    /// Of a Parquet file.
+    /// Rows of a Parquet file.
     #[cfg(feature = "parquet")]
     Parquet(Box<super::parquet::ParquetRows>),
 }
 
-/// Why a row cannot be read.
+/// Reason why a row cannot be read.
 pub(super) enum Unreadable {
-    /// The text cannot be read on.
+    /// The text cannot be read further.
     Text(csv::Error),
-    /// A row cannot be used, with its line; the next row is the one behind it.
+    /// A row cannot be used, with its line; the next call continues behind it.
     Row(u64, String),
-    /// A part of the table cannot be read; the next row is one behind it.
+    /// A part of the table cannot be read; the next call continues behind it.
     #[cfg(feature = "parquet")]
     Part(RecordingError),
 }
 
 impl Unreadable {
-    /// The error at a place.
+    /// Returns the error at an offset.
     pub(super) fn at(self, path: &Path, offset: u64) -> RecordingError {
         match self {
             Unreadable::Text(error) => failed(path, offset, error),
@@ -214,7 +214,7 @@ impl Rows {
         }
     }
 
-    /// Whether the last row goes on where the file ends.
+    /// Whether the last row continues where the file ends.
     pub(super) fn is_open(&self) -> bool {
         match self {
             Rows::Separated(rows, _) => rows.get_ref().is_open(),
@@ -226,7 +226,7 @@ impl Rows {
         }
     }
 
-    /// Reads only this column.
+    /// Restricts reading to this column.
     fn only(&mut self, column: usize) {
         match self {
             Rows::Separated(..) | Rows::Long(_) | Rows::Influx(_) => _ = column,
@@ -236,7 +236,7 @@ impl Rows {
     }
 }
 
-/// A file that was opened.
+/// An opened file.
 pub(super) struct Opened {
     pub(super) rows: Rows,
     pub(super) separator: u8,
@@ -244,11 +244,11 @@ pub(super) struct Opened {
     pub(super) size: u64,
 }
 
-/// A table that is to be opened.
+/// A table to open.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) path: &'a Path,
-    /// The names of the columns, where the file does not have them.
+    /// Names of the columns, if the file has none.
     pub(super) columns: &'a [String],
 }
 
@@ -275,7 +275,7 @@ impl Source<'_> {
             return Ok(Opened { rows: Rows::Influx(Box::new(rows)), separator, consumed, size });
         }
         let given = (!self.columns.is_empty()).then(|| {
-            // Columns behind those that are named have no name.
+            // Columns beyond the given ones have no name.
             let unnamed = header.len().saturating_sub(self.columns.len());
             let names = self.columns.iter().map(String::as_str);
             names.chain(std::iter::repeat_n("", unnamed)).collect::<ByteRecord>()
@@ -298,7 +298,7 @@ impl Source<'_> {
     }
 }
 
-/// A file with separated values that was opened.
+/// An opened file with separated values.
 struct Separated {
     rows: csv::Reader<Input>,
     separator: u8,
@@ -306,7 +306,7 @@ struct Separated {
     size: u64,
 }
 
-/// Opens a file, and returns its text, decompressed, and its size.
+/// Opens a file; returns its decompressed text and its size.
 pub(super) fn text(path: &Path, consumed: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, u64), RecordingError> {
     let failed = |source| RecordingError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
@@ -330,7 +330,7 @@ fn separated(path: &Path) -> Result<Separated, RecordingError> {
     let (mut rest, size) = text(path, &consumed)?;
     let mut beginning = Vec::new();
     let read = (&mut rest).take(BEGINNING as u64).read_to_end(&mut beginning);
-    // What is wrong behind the first bytes is met again when they are used up.
+    // An error behind the first bytes is reported when they have been read.
     if let Err(error) = read
         && beginning.is_empty()
     {
@@ -366,7 +366,7 @@ fn parquet(path: &Path, _: File, _: Arc<AtomicU64>, _: u64) -> Result<Opened, Re
     })
 }
 
-/// The separator that the first line has most of: a comma, a semicolon or a tab.
+/// Returns the most frequent separator of the first line: a comma, a semicolon or a tab.
 fn separator(beginning: &[u8]) -> u8 {
     let (mut counts, mut is_quoted) = ([0_usize; 3], false);
     for byte in beginning {
@@ -383,12 +383,12 @@ fn separator(beginning: &[u8]) -> u8 {
     counts.iter().position(|count| *count == most).map_or(b',', |at| b",;\t"[at])
 }
 
-/// An error of reading at a place.
+/// Returns a reading error at an offset.
 fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     let path = path.to_owned();
     match error.into_kind() {
-        // zstd reports damage as an error of no kind.
+        // zstd reports damage as an error of kind `Other`.
         csv::ErrorKind::Io(source)
             if matches!(source.kind(), UnexpectedEof | InvalidData | InvalidInput | Other) =>
         {
@@ -399,13 +399,13 @@ fn failed(path: &Path, offset: u64, error: csv::Error) -> RecordingError {
     }
 }
 
-/// Why the topics of a table cannot be found.
+/// Reason why the topics of a table cannot be found.
 pub(super) enum Unread {
     Failed(RecordingError),
     TooMany(usize),
 }
 
-/// The names in a column, in the order in which they come, with their numbers of rows.
+/// Returns the names in a column, in the order of their first rows, with their numbers of rows.
 pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Option<u64>)>, Unread> {
     let mut rows = source.open().map_err(Unread::Failed)?.rows;
     let mut row = ByteRecord::new();
@@ -418,7 +418,7 @@ pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Op
     if let Rows::Parquet(rows) = &mut rows {
         rows.take_names(column);
     }
-    // An error is met again when the messages are read.
+    // Errors are reported when the messages are read.
     loop {
         match rows.read(&mut row) {
             Ok(true) => {}
@@ -431,12 +431,12 @@ pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Op
             break;
         }
         if width.replace(width.unwrap_or(row.len())).is_none_or(|width| width != row.len()) {
-            // The names of the columns, or a row that cannot be used.
+            // The names of the columns, or an unusable row.
             continue;
         }
-        // Some write a blank behind each comma.
+        // Some programs write a space behind each comma.
         let name = row.get(column).map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
-        // A row without a name is refused when the messages are read.
+        // A row without a name is reported when the messages are read.
         let Some(name) = name else { continue };
         if names.get(last).is_none_or(|(own, _)| own.as_bytes() != name) {
             last = match places.get(name) {
@@ -457,7 +457,7 @@ pub(super) fn names(source: Source<'_>, column: usize) -> Result<Vec<(String, Op
     Ok(names)
 }
 
-/// The first rows.
+/// Returns the first rows.
 pub(super) fn sample(source: Source<'_>) -> Result<Vec<ByteRecord>, RecordingError> {
     let mut rows = source.open()?.rows;
     let (mut found, mut row, mut size) = (Vec::new(), ByteRecord::new(), 0);
@@ -469,14 +469,14 @@ pub(super) fn sample(source: Source<'_>) -> Result<Vec<ByteRecord>, RecordingErr
     Ok(found)
 }
 
-/// The cells with times of the first and of the last row.
+/// Cells with times of the first and of the last row.
 #[derive(Default)]
 pub(super) struct Ends {
     pub(super) first: Option<Vec<u8>>,
     pub(super) last: Option<Vec<u8>>,
 }
 
-/// Finds the first and the last time of a table; the last only where no other row must be read for it.
+/// Finds the first and the last time of a table; the last one only if that needs no other rows.
 pub(super) fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<Ends, RecordingError> {
     let Some(columns) = columns else { return Ok(Ends::default()) };
     let Opened { mut rows, separator, size, .. } = source.open()?;
@@ -510,7 +510,7 @@ pub(super) fn ends(source: Source<'_>, columns: Option<TimeColumns>) -> Result<E
     Ok(Ends { first, last })
 }
 
-/// The cell in the last row, if it can be found without reading all rows.
+/// Returns the cell in the last row, if it can be found without reading all rows.
 fn last(path: &Path, separator: u8, columns: TimeColumns, size: u64) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     file.seek(SeekFrom::Start(size.saturating_sub(END))).ok()?;

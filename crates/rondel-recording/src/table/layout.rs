@@ -1,4 +1,4 @@
-//! The messages that rows of tables become.
+//! Conversion of rows of tables to messages.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,26 @@ use rondel_event::{Path, Segment, ValueType};
 use super::cells::{self, Numbers};
 use crate::recording::WantedField;
 
-/// The highest index of an element of an array in the name of a column.
+/// Maximum index of an array element in the name of a column.
 const LARGEST_INDEX: u32 = 65_535;
-/// The most parts of the name of a column.
+/// Maximum number of parts of the name of a column.
 const DEPTH: usize = 100;
 
-/// What the cells of a column are.
+/// Form of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Texts that may be values of this type; of any, where none is known.
+    /// Texts that may be values of this type; of any type if unknown.
     Cell(Option<ValueType>),
-    /// Texts with a mark before each.
+    /// Texts, each after a mark.
     #[cfg(feature = "parquet")]
     Marked,
-    /// Values in JSON with NaN.
+    /// JSON with NaN.
     #[cfg(feature = "parquet")]
     Json,
 }
 
-/// The path that a column's name means: `pose.x`, `ranges[3]`; where slashes separate, also `pose/x` and `ranges.3`.
+/// Parses the name of a column as a path: `pose.x`, `ranges[3]`; with slashes as separators also `pose/x` and
+/// `ranges.3`.
 pub(super) fn path(name: &str, has_slashes: bool) -> Result<Path, String> {
     let mut segments = Vec::new();
     let index = |text: &str| text.parse::<u32>().ok().filter(|index| *index <= LARGEST_INDEX);
@@ -57,11 +58,11 @@ fn touches(own: &Path, wanted: &Path) -> bool {
     own.0.iter().zip(&wanted.0).all(|(a, b)| a == b)
 }
 
-/// The columns that a wanted field has.
+/// Columns of a wanted field.
 struct Own {
-    /// Whether it is one itself.
+    /// Whether it is a column.
     is_column: bool,
-    /// Whether it is one or contains some.
+    /// Whether it is a column or contains some.
     has_columns: bool,
 }
 
@@ -73,7 +74,8 @@ impl Own {
         }
     }
 
-    /// Whether a column is read for the field: itself, otherwise what it contains, otherwise what contains it.
+    /// Whether a column is read for the field: the field itself, otherwise its members, otherwise the columns that
+    /// contain it.
     fn takes(&self, column: &Path, wanted: &Path) -> bool {
         let is_within = column.0.len() > wanted.0.len();
         let is_around = column.0.len() < wanted.0.len();
@@ -95,7 +97,7 @@ pub(super) fn begins_alike(field: &Path, name: &str) -> bool {
     path(name, false).is_ok_and(|own| touches(&own, field))
 }
 
-/// How the messages of a topic are made from rows.
+/// Conversion of rows to the messages of a topic.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     fields: Vec<Field>,
@@ -111,12 +113,12 @@ pub(super) struct Field {
     pub(super) path: Path,
 }
 
-/// A field, or what contains fields.
+/// A field or a structure of fields.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// Its own value: the column, and what its cells are.
+    /// Column and form of its own value.
     cell: Option<(usize, Form)>,
-    /// What it contains: after `"key":`, or at an index.
+    /// Members with the text `"key":` before each, and elements by index.
     members: Vec<(Vec<u8>, Node)>,
     elements: BTreeMap<u32, Node>,
 }
@@ -129,10 +131,11 @@ impl Layout {
         layout
     }
 
-    /// Reads these fields, as values of these types. Fields that contain them or are contained in them are kept.
+    /// Restricts the message to these fields, with their types. Fields that contain them or are contained in them are
+    /// kept.
     pub(super) fn want(&mut self, wanted: &[WantedField]) {
         self.numbers.takes_nan = true;
-        // Of columns such as `p` and `p.x` those count that are wanted themselves.
+        // If there are columns such as `p` and `p.x`, the wanted ones count.
         let own: Vec<Own> = wanted.iter().map(|field| Own::of(&self.fields, &field.path)).collect();
         self.plan(|path| {
             let kind = wanted.iter().filter(|field| is_of(field, path)).find_map(|field| field.kind);
@@ -140,11 +143,11 @@ impl Layout {
         });
     }
 
-    /// Plans the fields for which there is an answer: of which type they are, if that is known.
+    /// Builds the message from the fields for which `kind` returns a type, or `None` for an unknown one.
     fn plan(&mut self, kind: impl Fn(&Path) -> Option<Option<ValueType>>) {
         self.root = Node::default();
         for field in &self.fields {
-            // The columns of an array say nothing of its length in one row, and elements stand in them by their positions.
+            // Columns do not give the length of an array in a row, and elements have fixed positions.
             let is_searched = |segment: &Segment| matches!(segment, Segment::FromEnd(_) | Segment::Named(_));
             if field.path.0.iter().any(is_searched) {
                 continue;
@@ -169,7 +172,8 @@ impl Layout {
         }
     }
 
-    /// The columns whose cells are read: all fields of the topic, where they tell whether a row has a message.
+    /// Returns the columns whose cells are read: with `with_all` those of all fields of the topic, which decide whether
+    /// a row has a message.
     #[cfg(feature = "parquet")]
     pub(super) fn columns(&self, with_all: bool) -> Vec<usize> {
         let mut found = Vec::new();
@@ -185,10 +189,10 @@ impl Layout {
         self.fields.iter().any(|field| row.get(field.column).is_some_and(|cell| !cell.is_empty()))
     }
 
-    /// Writes the message in a row.
+    /// Writes the message of a row.
     ///
     /// # Errors
-    /// The column whose cell is no text.
+    /// The column whose cell is not UTF-8.
     #[inline]
     pub(super) fn write(&self, row: &ByteRecord, out: &mut Vec<u8>) -> Result<(), usize> {
         if !self.root.write(row, self.numbers, out)? {
@@ -208,7 +212,7 @@ impl Node {
 
     fn member(&mut self, key: &str) -> &mut Node {
         let mut name = Vec::new();
-        // What is written of a text is one.
+        // A `str` is always valid.
         let _ = cells::text(key.as_bytes(), &mut name);
         name.push(b':');
         let place = self.members.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
@@ -218,7 +222,7 @@ impl Node {
         &mut self.members[place].1
     }
 
-    /// Writes the value, if there is one; whether there is.
+    /// Writes the value, if there is one; returns whether there is.
     fn write(&self, row: &ByteRecord, numbers: Numbers, out: &mut Vec<u8>) -> Result<bool, usize> {
         if let Some((column, form)) = self.cell {
             let cell = row.get(column).unwrap_or_default();

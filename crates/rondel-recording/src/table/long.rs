@@ -7,10 +7,10 @@ use csv::ByteRecord;
 use super::columns::time_column;
 use super::input::Input;
 
-/// The most fields of a table.
+/// Maximum number of fields of a table.
 const FIELDS: usize = 1 << 16;
 
-/// Which columns a table in long form has.
+/// Columns of a table in long form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) time: usize,
@@ -20,7 +20,8 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The form of a table with these columns: a time, perhaps a topic, `field` or `signal`, `value`, and nothing else.
+    /// Returns the form of a table with these columns: a time, optionally a topic, `field` or `signal`, `value`, and
+    /// nothing else.
     pub(super) fn of(header: &ByteRecord) -> Option<Form> {
         let names: Vec<String> =
             header.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_ascii_lowercase()).collect();
@@ -32,28 +33,28 @@ impl Form {
     }
 }
 
-/// Rows of a table in long form, put together. The first one names the columns.
+/// Merged rows of a table in long form. The first one names the columns.
 pub(super) struct LongRows {
     rows: csv::Reader<Input>,
     form: Form,
     header: Option<ByteRecord>,
-    /// The columns of the fields, behind time and topic.
+    /// Columns of the fields, after time and topic.
     places: HashMap<Vec<u8>, usize>,
-    /// The row that was read and belongs to the next message.
+    /// The row already read that belongs to the next message.
     next: ByteRecord,
     has_next: bool,
     is_open: bool,
     cells: Vec<Option<Vec<u8>>>,
 }
 
-/// What is wrong with a row: the line, and the reason.
+/// Line and reason of a row that cannot be used.
 pub(super) struct Wrong(pub(super) u64, pub(super) String);
 
 impl LongRows {
-    /// Puts together the rows of a table whose header was read; `all` are the same rows, to find the fields.
+    /// Merges the rows of a table whose header was read; `all` are the same rows, to find the fields.
     ///
     /// # Errors
-    /// Why it cannot be read so, in words.
+    /// The reason why the table cannot be read in long form.
     pub(super) fn new(
         header: &ByteRecord,
         form: Form,
@@ -61,12 +62,12 @@ impl LongRows {
         mut all: csv::Reader<Input>,
     ) -> Result<LongRows, String> {
         all.get_ref().begin_row();
-        // An error is met again when the messages are read.
+        // Errors are reported when the messages are read.
         let _ = all.read_byte_record(&mut ByteRecord::new());
         LongRows::without_header(header, form, rows, all)
     }
 
-    /// Puts together the rows of a table that has only rows.
+    /// Merges the rows of a table without a header.
     ///
     /// # Errors
     /// Those of [`new`](LongRows::new).
@@ -83,7 +84,7 @@ impl LongRows {
         if form.topic.is_some() {
             wide.push_field(b"topic");
         }
-        // An error is met again when the messages are read.
+        // Errors are reported when the messages are read.
         while let Ok(true) = {
             all.get_ref().begin_row();
             all.read_byte_record(&mut row)
@@ -113,17 +114,17 @@ impl LongRows {
         })
     }
 
-    /// The columns of the file.
+    /// Returns the columns of the file.
     pub(super) fn form(&self) -> Form {
         self.form
     }
 
-    /// Whether the last row goes on where the file ends.
+    /// Whether the last row continues where the file ends.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// The number of the line behind the last row.
+    /// Returns the number of the line after the last row.
     pub(super) fn line(&self) -> u64 {
         self.rows.position().line()
     }
@@ -131,7 +132,7 @@ impl LongRows {
     /// Reads the rows of the next message; returns whether there were any.
     ///
     /// # Errors
-    /// Those of the file, and a row that cannot be used; the next call continues behind it.
+    /// An error of the file, or a row that cannot be used; the next call continues behind it.
     pub(super) fn read(&mut self, out: &mut ByteRecord) -> Result<Result<bool, Wrong>, csv::Error> {
         out.clear();
         if let Some(header) = self.header.take() {
@@ -177,7 +178,7 @@ impl LongRows {
                     own_topic = of_topic.to_vec();
                     out.set_position(row.position().cloned());
                 }
-                // A row without a time has that of the row before.
+                // A row without a time has that of the previous row.
                 Some(begun) => {
                     let is_same = row[time].is_empty() || row[time] == **begun;
                     if !is_same || own_topic != of_topic || self.cells[place].is_some() {

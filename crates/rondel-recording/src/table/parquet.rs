@@ -1,6 +1,6 @@
-//! Rows of Parquet tables: a column for each leaf of the schema, whose cells are texts as in other tables.
+//! Rows of Parquet tables: a column for each leaf of the schema, with texts as cells as in other tables.
 //!
-//! Row groups are read one after the other, of each only the columns that are needed, some rows at a time.
+//! Row groups are read in order, only the needed columns of each, and a limited number of rows at a time.
 
 mod chunks;
 mod columns;
@@ -24,35 +24,35 @@ use columns::Column;
 use pages::Pages;
 use values::Cells;
 
-/// The most rows that are read at a time.
+/// Maximum number of rows read at a time.
 const ROWS: usize = 1024;
-/// About how many bytes are read at a time, where rows are large.
+/// Approximate number of bytes read at a time if rows are large.
 const BATCH: usize = 16 << 20;
 
 /// The rows of a Parquet table. The first one has the names of the columns.
 pub(super) struct ParquetRows {
     path: PathBuf,
     file: SerializedFileReader<Chunks>,
-    /// The size of the file.
+    /// Size of the file, in bytes.
     size: i64,
     columns: Vec<Column>,
-    /// The columns that are read; all others have empty cells.
+    /// The columns to read; all others have empty cells.
     needed: Vec<bool>,
     is_header: bool,
-    /// The row group that is read next.
+    /// Index of the next row group.
     next_group: usize,
-    /// Of the row group that is read: the readers of its columns, and how many rows are to come.
+    /// Readers of the columns of the current row group, and the number of its remaining rows.
     readers: Vec<Option<ColumnReader>>,
     rows_left: usize,
-    /// The elements of lists in the pages that were read for a column and some rows.
+    /// Number of list elements in the pages read for a column and some rows.
     elements: Arc<AtomicU64>,
-    /// The rows at a time.
+    /// Number of rows read at a time.
     step: usize,
-    /// The rows that were read, by column; the next one of them, and how many there are.
+    /// Rows already read, by column; index of the next one, and their number.
     cells: Vec<Cells>,
     next_row: usize,
     rows: usize,
-    /// The number of the row, from 1.
+    /// Number of the row, from 1.
     number: u64,
 }
 
@@ -103,17 +103,17 @@ impl ParquetRows {
         })
     }
 
-    /// What the columns are.
+    /// Returns the forms of the columns.
     pub(super) fn forms(&self) -> Vec<super::layout::Form> {
         self.columns.iter().map(|column| column.form).collect()
     }
 
-    /// Takes the times in a column as numbers, in nanoseconds where the table says their unit; returns whether it does.
+    /// Reads the times in a column as numbers, in nanoseconds if the table states their unit; returns whether it does.
     pub(super) fn take_times(&mut self, column: usize) -> bool {
         self.columns.get_mut(column).is_some_and(Column::as_time)
     }
 
-    /// Takes the texts in a column as they are.
+    /// Reads the texts in a column without a mark.
     pub(super) fn take_names(&mut self, column: usize) {
         if let Some(column) = self.columns.get_mut(column) {
             column.is_marked = false;
@@ -125,7 +125,7 @@ impl ParquetRows {
         for (i, column) in self.columns.iter().enumerate() {
             self.needed[i] = column.is_read && is_needed(i);
         }
-        // Rows are counted by what a column has.
+        // A row group is counted by the rows of a column.
         if !self.needed.contains(&true)
             && let Some(first) = self.columns.iter().position(|column| column.is_read)
         {
@@ -133,7 +133,7 @@ impl ParquetRows {
         }
     }
 
-    /// The columns with lists of structures or of lists, if one of these fields is in them.
+    /// Returns the columns with lists of structures or of lists that contain one of these fields.
     pub(super) fn unread(&self, wanted: &[WantedField]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for column in self.columns.iter().filter(|column| !column.is_read) {
@@ -145,12 +145,12 @@ impl ParquetRows {
         names
     }
 
-    /// The number of the row that was read last, from 1.
+    /// Returns the number of the last row read, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The last cell of a column, of the last row group.
+    /// Returns the last cell of a column in the last row group.
     pub(super) fn last(&mut self, column: usize) -> Option<Vec<u8>> {
         let group = self.file.num_row_groups().checked_sub(1)?;
         self.only(|own| own == column);
@@ -216,7 +216,7 @@ impl ParquetRows {
         if own.num_columns() != self.columns.len() {
             return Err((0, "it has other columns than the table".to_owned()));
         }
-        // The library takes these for granted.
+        // The library does not check these.
         for (column, place) in own.columns().iter().enumerate().filter(|(column, _)| self.needed[*column]) {
             let numbers = [
                 place.data_page_offset(),
@@ -235,7 +235,7 @@ impl ParquetRows {
             let reader = if self.needed[column] {
                 let place = group.metadata().column(column);
                 let descriptor = place.column_descr_ptr();
-                // The elements of a list may take no bytes, but their levels do when they are read.
+                // List elements may take no bytes, but their levels take memory when they are read.
                 let levels = if descriptor.max_rep_level() > 0 { place.num_values() } else { 0 };
                 let claimed = place.uncompressed_size().saturating_add(levels.saturating_mul(4));
                 size = size.saturating_add(u64::try_from(claimed).unwrap_or(0));
@@ -254,7 +254,7 @@ impl ParquetRows {
         Ok(())
     }
 
-    /// Reads some rows.
+    /// Reads the next rows.
     fn fill(&mut self) -> Result<(), (usize, String)> {
         let most = self.rows_left.min(self.step);
         for (i, reader) in self.readers.iter_mut().enumerate() {
@@ -272,7 +272,7 @@ impl ParquetRows {
         Ok(())
     }
 
-    /// That the rest of a row group cannot be used.
+    /// Returns the error that the rest of a row group cannot be used.
     fn damage(&mut self, column: usize, reason: &str) -> RecordingError {
         let group = self.next_group.saturating_sub(1);
         let place =
@@ -304,7 +304,7 @@ impl ParquetRows {
     }
 }
 
-/// Calls the library. Of some damage it panics, which is damage as any other.
+/// Calls the library and catches its panics on damaged input, which count as damage.
 fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         Err(ParquetError::General(
@@ -313,7 +313,7 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
     })
 }
 
-/// An error without the words that all begin with.
+/// Returns an error without the common prefix.
 fn said(error: &ParquetError) -> String {
     match error {
         ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::NYI(text) => text.clone(),

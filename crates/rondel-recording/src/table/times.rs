@@ -1,4 +1,4 @@
-//! Times in tables: numbers in a unit, dates, times of day, or what a format describes.
+//! Times in tables: numbers in a unit, dates, times of day, or times in a given format.
 
 use std::borrow::Cow;
 
@@ -9,31 +9,31 @@ use rondel_event::TimeUnit;
 
 use super::cells;
 
-/// How the times of a table are read.
+/// Format of the times of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
-    /// The decimal places between the unit and a nanosecond.
+    /// Number of decimal places between the unit and a nanosecond.
     places: u32,
     /// Whether numbers may have a decimal comma.
     has_comma: bool,
-    /// The format of the times, as in `strptime`; others are no times then.
+    /// Format of the times, as in `strptime`; cells in another format are no times.
     format: Option<String>,
 }
 
 impl Times {
-    /// Times in this unit; otherwise in the one that makes the first time one of this century, or in seconds.
+    /// Returns times in this unit; without one, in the unit by which the first time is in this century, or in seconds.
     pub(super) fn new(unit: Option<TimeUnit>, first: Option<&[u8]>, has_comma: bool) -> Times {
         let unit = unit.or_else(|| Some(unit_of(number(first?, has_comma)?)));
         let places = u32::from(unit.unwrap_or_default().nanos_exponent());
         Times { places, has_comma, format: None }
     }
 
-    /// Times in this format of `strptime`.
+    /// Returns times in this format of `strptime`.
     pub(super) fn in_format(format: &str) -> Times {
         Times { places: 9, has_comma: false, format: Some(format.to_owned()) }
     }
 
-    /// The time in a cell, in nanoseconds.
+    /// Returns the time in a cell, in nanoseconds.
     #[inline]
     pub(super) fn time(&self, cell: &[u8]) -> Option<i64> {
         let cell = cell.trim_ascii();
@@ -43,7 +43,7 @@ impl Times {
         self.decimal(cell).or_else(|| self.other(cell))
     }
 
-    /// Why a cell in a column is no time, and what to do.
+    /// Returns the reason why a cell of a column is no time, with a remedy.
     pub(super) fn refused(&self, cell: &[u8], column: &str) -> String {
         let shown = cells::shown(cell);
         let is_date = cell.iter().filter(|byte| byte.is_ascii_digit()).count() >= 4;
@@ -53,7 +53,7 @@ impl Times {
                 "its unit would make it more than 292 years; say --time-unit {unit}, or end the name of the column in \
                  `_{unit}`"
             ),
-            // A date in an order that depends on the country.
+            // A date whose order of parts depends on the country.
             (None, None) if is_date => {
                 "say how times are written with --time-format, such as \"%d.%m.%Y %H:%M:%S%.f\"".to_owned()
             }
@@ -62,7 +62,7 @@ impl Times {
         format!("{shown} in column `{column}` is no time: {way_out}")
     }
 
-    /// The unit in which a number is a time that is none in its own.
+    /// Returns another unit in which a number is a plausible time.
     fn other_unit(&self, cell: &[u8]) -> Option<&'static str> {
         let unit = unit_of(number(cell, self.has_comma).filter(|number| number.abs() < 9.2e18)?);
         let name = match unit {
@@ -74,7 +74,7 @@ impl Times {
         (u32::from(unit.nanos_exponent()) < self.places).then_some(name)
     }
 
-    /// A plain decimal number, exactly; places below the nanosecond are cut off.
+    /// Returns a plain decimal number, exactly; places below the nanosecond are truncated.
     #[inline]
     fn decimal(&self, cell: &[u8]) -> Option<i64> {
         let (is_negative, digits) = match cell {
@@ -103,7 +103,7 @@ impl Times {
         Some(if is_negative { -nanos } else { nanos })
     }
 
-    /// A number with an exponent, or a date and time.
+    /// Returns a number with an exponent, or a date and time.
     #[cold]
     fn other(&self, cell: &[u8]) -> Option<i64> {
         let text = std::str::from_utf8(cell).ok()?;
@@ -117,21 +117,21 @@ impl Times {
         if let Some(nanos) = time_of_day(text) {
             return Some(nanos);
         }
-        // `2026/11/22` has its parts in the order of ISO 8601.
+        // `2026/11/22` has the order of ISO 8601.
         let is_slashed = text.len() >= 10 && [4, 7].iter().all(|at| text.as_bytes()[*at] == b'/');
         let own = if is_slashed { Cow::Owned(text.replacen('/', "-", 2)) } else { Cow::Borrowed(text) };
         of_utc(own.parse().ok()?)
     }
 }
 
-/// The number in a cell.
+/// Returns the number in a cell.
 fn number(cell: &[u8], has_comma: bool) -> Option<f64> {
     point(std::str::from_utf8(cell).ok()?.trim(), has_comma).parse().ok()
 }
 
-/// The unit in which a number is a time of this century, if it is in one.
+/// Returns the unit by which a number is a time of this century; seconds if there is none.
 fn unit_of(number: f64) -> TimeUnit {
-    // More than 292 years in seconds is no time.
+    // More than 292 years in seconds overflow.
     match number.abs() {
         number if number >= 1e16 => TimeUnit::Nanoseconds,
         number if number >= 1e13 => TimeUnit::Microseconds,
@@ -140,10 +140,10 @@ fn unit_of(number: f64) -> TimeUnit {
     }
 }
 
-/// Checks that a format of times is one.
+/// Checks a format of times.
 ///
 /// # Errors
-/// Why it is none, in words.
+/// The reason why it is invalid.
 pub fn check_time_format(format: &str) -> Result<(), String> {
     let example = jiff::Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC);
     let written = strtime::format(format, &example).map_err(|error| error.to_string())?;
@@ -157,7 +157,7 @@ pub fn check_time_format(format: &str) -> Result<(), String> {
     })
 }
 
-/// A date and time without an offset, which is in UTC.
+/// Returns a date and time without an offset, which is in UTC.
 fn of_utc(local: DateTime) -> Option<i64> {
     i64::try_from(local.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond()).ok()
 }
@@ -167,7 +167,7 @@ pub(super) fn is_time_of_day(cell: &[u8]) -> bool {
     std::str::from_utf8(cell).is_ok_and(|text| time_of_day(text.trim()).is_some())
 }
 
-/// A time of day without a date, since midnight.
+/// Returns a time of day without a date, since midnight.
 fn time_of_day(text: &str) -> Option<i64> {
     let is_alone = text.contains(':') && text.parse::<Date>().is_err();
     if is_alone { Some(since_midnight(text.parse().ok()?)) } else { None }
@@ -178,7 +178,7 @@ fn since_midnight(time: Time) -> i64 {
     seconds * 1_000_000_000 + i64::from(time.subsec_nanosecond())
 }
 
-/// A time in a format of `strptime`: without an offset in UTC, without a date since midnight.
+/// Returns a time in a format of `strptime`: in UTC without an offset, since midnight without a date.
 #[cold]
 fn formatted(format: &str, text: &str) -> Option<i64> {
     let parsed = strtime::parse(format, text).ok().or_else(|| with_point(format, text))?;
@@ -192,14 +192,14 @@ fn formatted(format: &str, text: &str) -> Option<i64> {
     }
 }
 
-/// A time in a format with a fraction after a point (`%.f`), where it stands after a comma.
+/// Parses a time whose format has a fraction after a point (`%.f`), with a comma instead.
 fn with_point(format: &str, text: &str) -> Option<strtime::BrokenDownTime> {
     let comma = text.rfind(',').filter(|_| format.contains("%.f"))?;
     let text = format!("{}.{}", &text[..comma], &text[comma + 1..]);
     strtime::parse(format, &text).ok()
 }
 
-/// A number with a point in the place of its decimal comma, if it may have one.
+/// Returns a number with a point instead of its decimal comma, if it may have one.
 fn point(text: &str, has_comma: bool) -> Cow<'_, str> {
     if has_comma && text.matches([',', '.']).count() == 1 {
         Cow::Owned(text.replace(',', "."))

@@ -1,4 +1,4 @@
-//! Reading MCAP files: whole ones of every form, damaged ones, and those of PyPI's `mcap`; and writing them.
+//! Reading MCAP files: valid ones of every form, damaged ones, and those of PyPI's `mcap`; and writing them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
 
@@ -16,7 +16,7 @@ use write::{Chunk, Writer, channel, message, record, schema};
 /// The topic, time and payload of a message.
 type Message = (String, u64, Vec<u8>);
 
-/// What is said of a chunk that is changed so.
+/// Expected error, and the change of a chunk that causes it.
 type Case<'a> = (&'a str, &'a dyn Fn(&mut Chunk));
 
 /// A file of a test, removed at its end.
@@ -36,7 +36,7 @@ impl File {
         McapRecording::open(&self.0)
     }
 
-    /// All that can be read: topic, time and payload of each message, and what is wrong.
+    /// Returns topic, time and payload of each readable message, and the errors.
     fn read(&self) -> (Vec<Message>, Vec<String>) {
         match self.open() {
             Ok(recording) => all(recording),
@@ -70,13 +70,13 @@ fn all(mut recording: McapRecording) -> (Vec<Message>, Vec<String>) {
     }
 }
 
-/// The definitions of two channels.
+/// Returns the definitions of two channels.
 fn definitions() -> Vec<u8> {
     [schema(1, "demo/msg/A", "ros2msg", b"int32 v"), channel(1, 1, "/a", "cdr"), channel(2, 0, "/b", "json")]
         .concat()
 }
 
-/// Ten messages on `/a` and on `/b`, from this time on.
+/// Returns ten messages on `/a` and on `/b`, from this time on.
 fn messages(from: u64) -> Vec<u8> {
     let one = |i: u64| {
         [message(1, i as u32, from + 2 * i, b"1234"), message(2, 0, from + 2 * i + 1, b"{}")].concat()
@@ -84,7 +84,7 @@ fn messages(from: u64) -> Vec<u8> {
     (0..10).flat_map(one).collect()
 }
 
-/// Three chunks, and their messages in order.
+/// Returns three chunks with their messages in order.
 fn chunked(compression: &'static str) -> Writer {
     let mut writer = Writer::new();
     writer.add(&record(9, &[0; 40])); // an attachment
@@ -104,7 +104,7 @@ fn expected() -> Vec<u64> {
     [100..120, 200..220, 300..320].into_iter().flatten().collect()
 }
 
-/// A record with how many messages each channel has.
+/// Returns a statistics record with the number of messages of each channel.
 fn statistics(counts: &[(u16, u64)]) -> Vec<u8> {
     let mut body = vec![0; 8 + 2 + 4 * 4 + 16];
     body.extend((counts.len() as u32 * 10).to_le_bytes());
@@ -116,7 +116,7 @@ fn statistics(counts: &[(u16, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn messages_that_the_index_hides_are_missed() {
+fn messages_omitted_by_the_index_are_reported() {
     let of = |indexed: &[(u16, usize)], counts: &[(u16, u64)], compression| {
         let mut writer = Writer::new();
         for i in 0..3_u64 {
@@ -137,14 +137,14 @@ fn messages_that_the_index_hides_are_missed() {
         let whole = of(&[(1, 10), (2, 10)], &[(1, 30), (2, 30)], compression);
         assert_eq!((whole.read().0.len(), whole.read().1), (60, Vec::new()));
         assert_eq!(only_b(&whole), (30, Vec::new()));
-        // The second chunk has ten messages of `/b` of which its index says nothing.
+        // The second chunk has ten messages of `/b` that its index omits.
         let hidden = of(&[(1, 10)], &[(1, 30), (2, 30)], compression);
         let (count, errors) = only_b(&hidden);
         assert_eq!((count, errors.len()), (20, 1), "{errors:?}");
         assert!(errors[0].contains("10 more messages"), "{errors:?}");
         // With the other topic the chunk is read anyway.
         assert_eq!((hidden.read().0.len(), hidden.read().1), (60, Vec::new()));
-        // Of a span nobody knows how many it has.
+        // The number of messages of a time span is unknown.
         let mut part = hidden.open().unwrap();
         let until = Timestamp::from_nanos(250);
         part.select(Selection { until, ..Selection::of_topics(vec![false, true]) });
@@ -187,7 +187,7 @@ fn every_form_gives_the_same_messages() {
 }
 
 #[test]
-fn only_wanted_topics_and_times_are_read() {
+fn only_selected_topics_and_times_are_read() {
     let mut writer = Writer::new();
     let noise = |from: u64| (0..50).flat_map(|i| message(2, 0, from + i, &[7; 4000])).collect::<Vec<u8>>();
     let mut rare = 0;
@@ -262,7 +262,7 @@ fn a_file_cut_at_every_byte_is_read_up_to_there() {
 }
 
 #[test]
-fn a_changed_byte_is_no_panic() {
+fn a_changed_byte_does_not_panic() {
     let mut seed = 1_u64;
     for compression in ["zstd", "lz4", ""] {
         let whole = chunked(compression).finish(Some(&definitions()));
@@ -303,7 +303,7 @@ fn damage_is_named_with_its_place() {
             "{errors:?}"
         );
         let without: Vec<u64> = [100..120, 300..320].into_iter().flatten().collect();
-        // A chunk that is only longer than it is keeps its messages.
+        // A chunk with a larger claimed size keeps its messages.
         let found = times(&messages);
         assert!(found == without || expected.contains("ends after"), "{expected}: {found:?}");
     }
@@ -316,7 +316,7 @@ fn damage_is_named_with_its_place() {
     let (messages, errors) = file.read();
     assert_eq!(messages.len(), 10);
     assert!(errors[0].contains("10 messages are on channels that are not defined, such as 1"), "{errors:?}");
-    // An index that is wrong is not used.
+    // An invalid index is not used.
     let mut bytes = chunked("zstd").finish(Some(&definitions()));
     let at = bytes.len() - 60;
     bytes[at] ^= 1;
@@ -334,7 +334,7 @@ fn damage_is_named_with_its_place() {
     }
 }
 
-/// The Python of the tests, if it has what they import. Where it must have it, the test fails without.
+/// Returns the Python of the tests, if it has the packages; panics without them where they are required.
 fn python(test: &str, imports: &str) -> Option<PathBuf> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python3");
     let python = std::env::var_os("RONDEL_TEST_PYTHON").map_or(python, PathBuf::from);
@@ -350,7 +350,7 @@ fn python(test: &str, imports: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn files_of_another_library_are_read() {
+fn files_written_by_another_library_are_read() {
     let Some(python) = python("files_of_another_library_are_read", "import mcap") else { return };
     let mut compared = 0;
     for compression in ["NONE", "LZ4", "ZSTD"] {

@@ -1,6 +1,6 @@
-//! Writes MCAP files record by record, also wrong ones.
+//! Writes MCAP files record by record, also invalid ones.
 
-/// A file in the making.
+/// A file that is being written.
 #[derive(Clone, Default)]
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) fn message(channel: u16, sequence: u32, time: u64, payload: &[u8]) ->
     record(5, &[&*head.concat(), payload].concat())
 }
 
-/// A chunk as it should be, whose parts may then be replaced.
+/// A valid chunk, whose parts may then be replaced.
 pub(crate) struct Chunk {
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -109,7 +109,7 @@ impl Writer {
         self
     }
 
-    /// Ends the file, with an index that repeats these definitions, or without.
+    /// Ends the file, with an index that repeats these definitions, or without an index.
     pub(crate) fn finish(mut self, definitions: Option<&[u8]>) -> Vec<u8> {
         self.add(&record(15, &[0; 4]));
         let start = self.bytes.len() as u64;

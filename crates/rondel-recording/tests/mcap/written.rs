@@ -8,7 +8,7 @@ use super::{File, Message, python};
 
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
 
-/// A name that no file has, and the writer of one there.
+/// Returns an unused file name, and a writer of that file.
 fn create(compression: Compression, chunk_size: usize) -> (File, McapWriter) {
     let file = File::new(b"");
     std::fs::remove_file(&file.0).unwrap();
@@ -22,18 +22,18 @@ fn schema(name: &str, encoding: &str, data: &str) -> RecordedSchema {
     RecordedSchema { name: name.into(), encoding: encoding.into(), data: data.into() }
 }
 
-/// A message of `std_msgs/msg/String`.
+/// Returns a message of `std_msgs/msg/String`.
 fn cdr(text: &str) -> Vec<u8> {
     let length = (text.len() as u32 + 1).to_le_bytes();
     [&[0, 1, 0, 0], &length[..], text.as_bytes(), &[0]].concat()
 }
 
-/// Writes so many messages on two channels; returns what was written.
+/// Writes `count` messages on two channels; returns them.
 fn fill(writer: &mut McapWriter, count: u64) -> Vec<Message> {
     fill_with(writer, count, false)
 }
 
-/// The same; the second channel is also one `of_ros`, or has JSON.
+/// Like `fill`; the second channel is one of ROS 2 too, or has JSON.
 fn fill_with(writer: &mut McapWriter, count: u64, of_ros: bool) -> Vec<Message> {
     let text = writer.schema(&schema("std_msgs/msg/String", "ros2msg", "string data")).unwrap();
     let metadata = [("offered_qos_profiles".to_owned(), String::new())];
@@ -58,7 +58,7 @@ fn fill_with(writer: &mut McapWriter, count: u64, of_ros: bool) -> Vec<Message> 
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_messages_are_read_back() {
     for compression in COMPRESSIONS {
         for (chunk_size, count) in [(1, 20), (500, 100), (1 << 20, 3000), (1 << 20, 0)] {
             let (file, mut writer) = create(compression, chunk_size);
@@ -93,7 +93,7 @@ fn an_unfinished_file_has_all_its_chunks() {
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert!(errors[0].contains("cut off"), "{errors:?}");
         assert!(read.len() > 80 && written.starts_with(&read), "{compression:?} {}", read.len());
-        // At every byte, what was written before is read.
+        // At every byte, the messages written before are read.
         writer.finish().unwrap();
         let whole = std::fs::read(&file.0).unwrap();
         let mut most = 0;
@@ -109,7 +109,7 @@ fn an_unfinished_file_has_all_its_chunks() {
 }
 
 #[test]
-fn a_file_is_not_replaced_and_noticed_when_it_is_gone() {
+fn an_existing_file_is_kept_and_a_removed_one_is_noticed() {
     let (file, mut writer) = create(Compression::Zstd, 400);
     fill(&mut writer, 10);
     assert!(McapWriter::create(&file.0, &WriterOptions::default()).is_err());
@@ -122,13 +122,13 @@ fn a_file_is_not_replaced_and_noticed_when_it_is_gone() {
     assert!(writer.message(&unknown, b"").is_err());
 }
 
-/// A disk that is full: a limit of the size of files, in a process of its own.
+/// A full disk, simulated by a limit of the size of files in a child process.
 #[test]
-fn a_full_disk_costs_only_what_does_not_fit() {
+fn a_full_disk_loses_only_the_chunks_that_do_not_fit() {
     let name = "written::a_full_disk_costs_only_what_does_not_fit";
     if std::env::var_os("RONDEL_TEST_LIMITED").is_none() {
         let own = std::env::current_exe().unwrap();
-        // In blocks of 512 bytes; the signal of the limit is ignored, as the runtime of a command does.
+        // In blocks of 512 bytes; the signal of the limit is ignored, as by the command.
         let script =
             format!("trap '' XFSZ; ulimit -f 8; exec '{}' --exact {name} --nocapture", own.display());
         let run = Command::new("sh").args(["-c", &script]).env("RONDEL_TEST_LIMITED", "1").output().unwrap();
@@ -154,7 +154,7 @@ fn a_full_disk_costs_only_what_does_not_fit() {
 }
 
 #[test]
-fn other_libraries_read_what_is_written() {
+fn other_libraries_read_written_files() {
     let test = "other_libraries_read_what_is_written";
     let Some(python) = python(test, "import mcap, mcap_ros2, rosbags") else { return };
     let script = r#"
@@ -193,7 +193,7 @@ if sys.argv[4] == "true":
 print("read", count)
 "#;
     for compression in COMPRESSIONS {
-        // Files with types that are not those of ROS 2 are no bags for `rosbags`.
+        // For `rosbags`, files with types that are not those of ROS 2 are no bags.
         let cases = [(1, true, true), (2000, true, true), (1 << 20, true, false), (2000, false, false)];
         for (chunk_size, finished, of_ros) in cases {
             let (file, mut writer) = create(compression, chunk_size);

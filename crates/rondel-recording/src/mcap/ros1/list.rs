@@ -4,21 +4,21 @@ use super::super::load::{Entry, UNKNOWN, UNREAD, Wanted};
 use super::Connections;
 use super::records::{Records, connection_id, field, kind, op, time, u32_at};
 
-/// The most words of eight bytes in the header of a message that is compared as a whole.
+/// Maximum length of a message header that is compared as a whole, in words of eight bytes.
 const WORDS: usize = 8;
 
-/// The header of the message before, as words: most have the same but for connection and time.
+/// Header of the previous message as words: most headers differ only in connection and time.
 struct Shape {
-    /// Each word with the bits that must agree, and these bits; the last word ends with the header.
+    /// For each word the mask of the bits that must agree, and these bits; the last word ends with the header.
     words: [(u64, u64); WORDS],
     length: usize,
-    /// Where the values of connection and time are.
+    /// Offsets of the values of connection and time.
     connection: usize,
     time: usize,
 }
 
 impl Shape {
-    /// The shape of the header of a message.
+    /// Returns the shape of a message header.
     fn of(header: &[u8]) -> Option<Shape> {
         let place = |name: &str, size: usize| {
             let value = field(header, name).filter(|value| value.len() == size)?;
@@ -39,14 +39,14 @@ impl Shape {
         Some(shape)
     }
 
-    /// The word at a position among those of a header.
+    /// Returns a word of a header.
     #[inline]
     fn word(&self, header: &[u8], i: usize) -> Option<u64> {
         let at = (8 * i).min(self.length.checked_sub(8)?);
         Some(u64::from_le_bytes(*header.get(at..)?.first_chunk()?))
     }
 
-    /// The connection and the time of a header of this shape.
+    /// Returns the connection and the time of a header of this shape.
     #[inline]
     fn read(&self, header: &[u8]) -> Option<(u32, u64)> {
         if header.len() != self.length {
@@ -64,8 +64,8 @@ impl Shape {
 }
 
 impl Wanted {
-    /// Lists the messages to read among the records of a chunk of a bag, which has so many messages if that is known;
-    /// returns what is wrong with the rest.
+    /// Lists the messages to read among the records of a chunk of a bag; `expected` is their number, if known. Returns the
+    /// fault of the rest.
     pub(in super::super) fn list_ros1(
         &self,
         records: &[u8],

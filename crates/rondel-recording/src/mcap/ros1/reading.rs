@@ -10,16 +10,16 @@ use super::{Connections, MAGIC, VERSION, decompress};
 use crate::pieces::Pieces;
 use crate::recording::{RecordedSchema, RecordedTopic, RecordingError};
 
-/// The largest header of a record, and the largest definition of a connection.
+/// Maximum size of a record's header, and of the definition of a connection.
 const LARGEST_HEADER: u32 = 1 << 20;
 const LARGEST_DEFINITION: u64 = 64 << 20;
-/// The largest index of a bag.
+/// Maximum size of the index of a bag.
 const LARGEST_INDEX: u64 = 1 << 30;
-/// The quality of service of publishers that latch their last message, as recorders of ROS 2 note it.
+/// Quality of service of publishers that latch their last message, as recorders of ROS 2 note it.
 const LATCHED: &str =
     "- history: keep_last\n  depth: 1\n  reliability: reliable\n  durability: transient_local\n";
 
-/// The topic that a record of a connection describes.
+/// Returns the id and the topic of a connection record.
 fn topic(record: &Record<'_>) -> Option<(u32, RecordedTopic)> {
     let id = connection_id(record.header)?;
     let own = |name| field(record.data, name).map(text);
@@ -46,7 +46,7 @@ fn topic(record: &Record<'_>) -> Option<(u32, RecordedTopic)> {
     Some((id, topic))
 }
 
-/// The head of a record in the file: its header, the place of its data, and their length.
+/// Head of a record in the file: its header, and offset and length of its data.
 struct Head {
     header: Vec<u8>,
     data_at: u64,
@@ -59,7 +59,7 @@ impl Head {
     }
 }
 
-/// Reads the head of the record at a place, or why there is none.
+/// Reads the head of the record at an offset, or returns the reason why there is none.
 fn head(file: &mut Pieces, at: u64) -> Result<Result<Head, String>, RecordingError> {
     let Some(length) = u32_at(file.at(at, 4)?, 0) else {
         return Ok(Err("a record begins there, and the file ends".to_owned()));
@@ -87,7 +87,7 @@ pub(in super::super) fn index(file: &mut Pieces) -> Result<(Index, Connections),
         let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let reason = match start.starts_with(MAGIC) {
             true => format!(
-                "this bag of ROS 1 has the format {}, and 2.0 is read: `rosbag fix` writes it anew",
+                "this bag of ROS 1 has the format {}, and 2.0 is read: `rosbag fix` converts it",
                 text(&line[MAGIC.len() - 1..])
             ),
             false if VERSION.starts_with(&start) => {
@@ -112,7 +112,7 @@ pub(in super::super) fn index(file: &mut Pieces) -> Result<(Index, Connections),
         let count = |name| u32_at(field(&head.header, name)?, 0);
         Some((count("conn_count")?, count("chunk_count")?))
     });
-    // A recorder writes the place of the index at the end.
+    // Recorders write the offset of the index last.
     if place > 0 {
         match reading.saved(file, place, counts)? {
             Ok(()) => return Ok(reading.finish()),
@@ -134,7 +134,7 @@ pub(in super::super) fn index(file: &mut Pieces) -> Result<(Index, Connections),
 struct Reading {
     index: Index,
     connections: Connections,
-    /// The number of messages of each connection, where the bag says it.
+    /// Number of messages of each connection, as far as the bag states it.
     messages: BTreeMap<u16, u64>,
 }
 
@@ -146,7 +146,7 @@ impl Reading {
         (self.index, self.connections)
     }
 
-    /// The number of a connection, which is added if it is new.
+    /// Returns the number of a connection, adding it if it is new.
     fn connect(&mut self, record: &Record<'_>) -> Result<(), String> {
         let (id, topic) = topic(record).ok_or("a connection has no id or no topic")?;
         if let Some(known) =
@@ -168,7 +168,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads the index at the end of a bag; the inner error says why it cannot be used.
+    /// Reads the index at the end of a bag; the inner error states why it cannot be used.
     fn saved(
         &mut self,
         file: &mut Pieces,
@@ -239,8 +239,7 @@ impl Reading {
         Ok(Ok(()))
     }
 
-    /// Goes through all records of a bag without an index. Its chunks are decompressed for the connections and times in
-    /// them.
+    /// Walks over all records of a bag without an index. Its chunks are decompressed for their connections and times.
     fn walk(&mut self, file: &mut Pieces) -> Result<(), RecordingError> {
         let mut at = VERSION.len() as u64;
         let (mut raw, mut records) = (Vec::new(), Vec::new());
@@ -300,7 +299,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Finds the connections and the times in a chunk.
+    /// Finds the connections and times in a chunk.
     fn look(&mut self, at: u64, records: &[u8], section: &mut Section) {
         let (mut start, mut end) = (u64::MAX, 0);
         let mut ids: Vec<u32> = Vec::new();
@@ -332,7 +331,7 @@ impl Reading {
     }
 }
 
-/// The section of a chunk, whose times and channels are not known.
+/// Returns the section of a chunk whose times and channels are unknown.
 fn chunk_section(at: u64, head: &Head) -> Section {
     Section {
         offset: at,
@@ -351,7 +350,7 @@ struct ChunkInfo {
     place: u64,
     start: u64,
     end: u64,
-    /// The messages of each connection.
+    /// Number of messages of each connection.
     counts: Vec<(u32, u32)>,
 }
 

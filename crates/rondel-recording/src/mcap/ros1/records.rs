@@ -1,6 +1,6 @@
 //! Records of bags of ROS 1: a header of named fields, and data.
 
-/// Kinds of records.
+/// Opcodes of the records.
 pub(super) mod op {
     pub(in super::super) const MESSAGE: u8 = 2;
     pub(in super::super) const BAG: u8 = 3;
@@ -10,17 +10,17 @@ pub(super) mod op {
     pub(in super::super) const CONNECTION: u8 = 7;
 }
 
-/// A record: its header, and its data as far as they are there.
+/// A record: its header, and its data as far as present.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'r> {
     pub(super) header: &'r [u8],
     pub(super) data: &'r [u8],
-    /// Where the data begin, and where the next record does.
+    /// Offsets of the data and of the next record.
     pub(super) data_at: usize,
     pub(super) end: usize,
 }
 
-/// The records of a chunk or an index, in order; the last may be an error.
+/// Records of a chunk or an index, in order; the last may be an error.
 pub(super) struct Records<'r> {
     pub(super) bytes: &'r [u8],
     pub(super) at: usize,
@@ -49,14 +49,14 @@ pub(super) fn u64_of(value: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(value.try_into().ok()?))
 }
 
-/// A time, in nanoseconds: seconds and nanoseconds of four bytes each.
+/// Returns a time in nanoseconds; it is stored as seconds and nanoseconds of four bytes each.
 #[inline]
 pub(super) fn time(value: &[u8]) -> Option<u64> {
     let (seconds, nanos) = (u32_at(value, 0)?, u32_at(value, 4)?);
     Some(u64::from(seconds) * 1_000_000_000 + u64::from(nanos))
 }
 
-/// The record at a place.
+/// Reads the record at an offset.
 #[inline]
 pub(super) fn record(bytes: &[u8], at: usize) -> Result<Record<'_>, String> {
     let cut = || "a record is cut off".to_owned();
@@ -69,7 +69,7 @@ pub(super) fn record(bytes: &[u8], at: usize) -> Result<Record<'_>, String> {
     Ok(Record { header, data: bytes.get(data_at..end).ok_or_else(cut)?, data_at, end })
 }
 
-/// The fields of a header, with their names; what is no field ends them.
+/// Returns the fields of a header with their names, up to the first invalid one.
 pub(super) fn fields(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = header;
     std::iter::from_fn(move || {
@@ -81,12 +81,12 @@ pub(super) fn fields(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// A field of a header.
+/// Returns a field of a header.
 pub(super) fn field<'h>(header: &'h [u8], name: &str) -> Option<&'h [u8]> {
     fields(header).find(|(own, _)| *own == name.as_bytes()).map(|(_, value)| value)
 }
 
-/// The kind of a record.
+/// Returns the opcode of a record.
 pub(super) fn kind(header: &[u8]) -> Option<u8> {
     field(header, "op")?.first().copied()
 }
@@ -95,7 +95,7 @@ pub(super) fn connection_id(header: &[u8]) -> Option<u32> {
     u32_at(field(header, "conn")?, 0)
 }
 
-/// A text of a header.
+/// Returns a text of a header.
 pub(super) fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The first pass over a file with tables of InfluxDB: its columns, tables and runs.
+//! First pass over a file with tables of InfluxDB: finds its columns, tables and runs.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -16,16 +16,16 @@ use crate::table::input;
 use crate::table::times::Times;
 use crate::temporary::Temporary;
 
-/// The most runs of a file.
+/// Maximum number of runs of a file.
 const RUNS: usize = 1 << 14;
-/// The most tables of a file.
+/// Maximum number of tables of a file.
 const BLOCKS: usize = 1 << 14;
-/// The most columns of the merged rows.
+/// Maximum number of columns of the merged rows.
 const COLUMNS: usize = 1 << 16;
-/// The memory for reading all runs, in bytes.
+/// Limit of the memory of the buffers of all runs, in bytes.
 const BUFFERS: usize = 16 << 20;
 
-/// The annotations before a header.
+/// Annotations before a header.
 #[derive(Default)]
 struct Annotations {
     kinds: Vec<Vec<u8>>,
@@ -35,7 +35,7 @@ struct Annotations {
 }
 
 impl Annotations {
-    /// Takes an annotation.
+    /// Adds an annotation.
     fn add(&mut self, row: &ByteRecord) {
         let cells = || row.iter().map(|cell| cell.trim_ascii().to_vec()).collect();
         match row.get(0).unwrap_or_default() {
@@ -51,7 +51,7 @@ impl Annotations {
         self.is_any = true;
     }
 
-    /// The data type of a column, without its format.
+    /// Returns the data type of a column, without its format.
     fn kind(&self, column: usize) -> &[u8] {
         let kind = self.kinds.get(column).map_or(&b""[..], |kind| kind);
         let kind = kind.strip_prefix(b"#datatype").map_or(kind, <[u8]>::trim_ascii);
@@ -60,7 +60,7 @@ impl Annotations {
     }
 }
 
-/// The columns of the merged rows.
+/// Columns of the merged rows.
 struct Wide {
     header: ByteRecord,
     kinds: Vec<Option<Option<ValueType>>>,
@@ -73,7 +73,7 @@ impl Wide {
         Wide { header, kinds: vec![Some(None), Some(Some(ValueType::String))], places: HashMap::new() }
     }
 
-    /// The column with this name, whose cells have this type here; `None` where there are too many.
+    /// Returns the column with this name and type of cells, adding it if it is new; `None` if there are too many.
     fn place(&mut self, name: &[u8], kind: Option<ValueType>) -> Option<usize> {
         let place = match self.places.get(name) {
             Some(place) => *place,
@@ -86,7 +86,7 @@ impl Wide {
             }
         };
         let own = self.kinds[place].get_or_insert(kind);
-        // A field that has another type in another table has any.
+        // A field with different types in two tables may have any type.
         if *own != kind {
             *own = None;
         }
@@ -94,7 +94,7 @@ impl Wide {
     }
 }
 
-/// The type of values of a data type; `None` if they have any, or a type that the language does not have.
+/// Returns the type of values of a data type; `None` for any type, and for types that the language does not have.
 fn value_type(kind: &[u8]) -> Option<ValueType> {
     match kind {
         b"string" | b"tag" | b"base64Binary" => Some(ValueType::String),
@@ -105,7 +105,7 @@ fn value_type(kind: &[u8]) -> Option<ValueType> {
     }
 }
 
-/// Why the tables of a file cannot be found.
+/// Reason why the tables of a file cannot be found.
 pub(super) enum Stopped {
     Reading(io::Error),
     Refused(String),
@@ -118,10 +118,10 @@ pub(super) struct Scan {
     runs: Vec<Run>,
     pub(super) faults: VecDeque<(u64, String)>,
     times: Option<Times>,
-    /// The time up to which the current run goes.
+    /// Latest time of the current run.
     latest: i64,
     last: Option<(i64, Vec<u8>)>,
-    /// The columns of the merged rows that are fields which rows name, and all others.
+    /// Columns of the merged rows for fields that rows name, and all others.
     named: HashSet<usize>,
     own: HashSet<usize>,
     pub(super) at: u64,
@@ -189,7 +189,7 @@ impl Scan {
             }
             self.row(&row, at, line)?;
         }
-        // Behind the last byte comes a line break that the file need not have.
+        // The reader adds a line break behind the last byte, which may be missing in the file.
         let end = if is_open { self.at } else { rows.position().byte() + begin };
         self.close(end);
         Ok(())
@@ -203,7 +203,7 @@ impl Scan {
         self.latest = i64::MAX;
     }
 
-    /// Takes a header.
+    /// Adds a table by its header.
     fn table(&mut self, header: &ByteRecord, annotations: &Annotations, line: u64) -> Result<(), Stopped> {
         if self.blocks.len() >= BLOCKS {
             return Err(Stopped::Refused(format!(
@@ -260,7 +260,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The column of the merged rows for one of a table: a tag, where rows name their fields.
+    /// Returns the column of the merged rows for a column of a table; `is_tag` if rows name their fields.
     fn place(&mut self, name: &[u8], kind: Option<ValueType>, is_tag: bool) -> Result<usize, Stopped> {
         let place = self.wide.place(name, kind).ok_or_else(too_wide)?;
         if is_tag {
@@ -272,14 +272,14 @@ impl Scan {
         Ok(place)
     }
 
-    /// Takes a row.
+    /// Adds a row.
     fn row(&mut self, row: &ByteRecord, at: u64, line: u64) -> Result<(), Stopped> {
         let index = self.blocks.len() - 1;
         let block = &self.blocks[index];
         let Some(column) = block.roles.iter().position(|role| *role == Role::Time) else { return Ok(()) };
         let cell = block.cell(row, column);
         let times = self.times.get_or_insert_with(|| Times::new(None, Some(cell), false));
-        // Rows that cannot be used are met again.
+        // Unusable rows are reported when the messages are read.
         if row.len() == block.roles.len()
             && let Some(time) = times.time(cell)
         {
@@ -382,7 +382,7 @@ fn is_header(row: &ByteRecord) -> bool {
     has(b"_time") || has(b"result") && has(b"table") || has(b"error") && has(b"reference")
 }
 
-/// A file from a position on.
+/// A file from an offset on.
 struct From<'f> {
     file: &'f File,
     at: u64,

@@ -1,4 +1,4 @@
-//! Parts of a Parquet file, with limits for what pages claim.
+//! Parts of a Parquet file, with limits on the sizes that pages claim.
 
 use std::fs::File;
 use std::io::{Cursor, Read as _, Seek as _, SeekFrom};
@@ -11,21 +11,21 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::thrift;
 
-/// The largest page, decompressed, in bytes. Writers make pages of one MiB.
+/// Maximum size of a decompressed page, in bytes. Writers make pages of one MiB.
 const PAGE: i64 = 256 << 20;
-/// The largest header of a page, in bytes.
+/// Maximum size of the header of a page, in bytes.
 const HEADER: u64 = 1 << 20;
-/// The bytes of a header that are read first: as good as all are shorter.
+/// Number of header bytes read at first: nearly all headers are shorter.
 const FIRST: u64 = 512;
-/// The bytes at the end of a file: the size of the list of columns and row groups, and what marks the format.
+/// Number of bytes at the end of a file: the size of the metadata and the magic.
 const END: u64 = 8;
 
-/// A file of which parts are read.
+/// A file read in parts.
 pub(super) struct Chunks {
     file: File,
     size: u64,
     consumed: Arc<AtomicU64>,
-    /// Whether what is read now are pages; before, it is the list of them.
+    /// Whether pages are read; before, the metadata are read.
     has_pages: Arc<AtomicBool>,
 }
 
@@ -51,7 +51,7 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = Cursor<Vec<u8>>;
 
-    /// What begins at a place: the header of a page, or the last bytes of the file.
+    /// Returns the bytes at an offset: the header of a page, or the last bytes of the file.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let mut file = self.at(start)?;
         if !self.has_pages.load(Ordering::Relaxed) {
@@ -60,7 +60,7 @@ impl ChunkReader for Chunks {
         let mut claimed = 0;
         let mut size = |header: &[u8]| {
             thrift::length(header, |number, value| {
-                // The sizes of the page as it is, and compressed.
+                // The uncompressed and the compressed size of the page.
                 if number == 2 || number == 3 {
                     claimed = claimed.max(value);
                 }
@@ -72,7 +72,7 @@ impl ChunkReader for Chunks {
             header.extend(read(&mut file, HEADER - FIRST)?);
             end = size(&header);
         }
-        // Behind a header that the library has looked at already it asks for the page, and reads nothing here.
+        // If the library has already read the header, it only requests the page, and nothing is read here.
         header.truncate(end.unwrap_or(0));
         if end.is_some() && claimed > PAGE {
             let reason =
@@ -101,7 +101,7 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// Reads so many bytes, or up to the end of the file.
+/// Reads up to `most` bytes, or to the end of the file.
 fn read(file: &mut File, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(FIRST as usize);
     file.take(most).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! The columns of Parquet tables: leaves of the schema, and how their values become cells.
+//! Columns of Parquet tables: leaves of the schema, and the conversion of their values to cells.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::schema::types::{SchemaDescriptor, Type};
@@ -8,41 +8,41 @@ use crate::table::layout::Form;
 
 /// A leaf of the schema.
 pub(super) struct Column {
-    /// Its path with dots.
+    /// Path, with dots.
     pub(super) name: String,
     pub(super) form: Form,
     pub(super) meaning: Meaning,
-    /// The level of definition at which it has a value, and at which a list has an element.
+    /// Definition levels of a value, and of an element of a list.
     pub(super) defined: i16,
     pub(super) element: i16,
     pub(super) is_list: bool,
-    /// Whether texts have a mark before them, which tells empty ones from none.
+    /// Whether texts have a mark before them, which distinguishes empty texts from missing ones.
     pub(super) is_marked: bool,
     /// Whether it can be read: lists of structures and of lists cannot.
     pub(super) is_read: bool,
 }
 
-/// What values are.
+/// Logical type of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// What their physical type says; texts.
+    /// Values of the physical type; texts.
     Plain,
-    /// Numbers without a sign.
+    /// Unsigned integers.
     Unsigned,
-    /// Numbers of 16 bits with a fraction.
+    /// Floating-point numbers of 16 bits.
     Half,
-    /// Decimal numbers with these places behind the point.
+    /// Decimal numbers with this number of decimal places.
     Decimal(u32),
-    /// Times, as so many nanoseconds each.
+    /// Times in units of this number of nanoseconds.
     Stamp(i64),
-    /// The same, as plain numbers of nanoseconds.
+    /// Like `Stamp`, written as numbers of nanoseconds.
     Nanos(i64),
     /// Days since 1970.
     Day,
 }
 
 impl Column {
-    /// Takes times as plain numbers; returns whether they are nanoseconds.
+    /// Reads times as plain numbers; returns whether they are nanoseconds.
     pub(super) fn as_time(&mut self) -> bool {
         self.is_marked = false;
         if let Meaning::Stamp(nanos) = self.meaning {
@@ -52,7 +52,7 @@ impl Column {
     }
 }
 
-/// The columns of a schema.
+/// Returns the columns of a schema.
 pub(super) fn of(schema: &SchemaDescriptor) -> Vec<Column> {
     let root = schema.root_schema();
     let column = |i: usize| {
@@ -92,7 +92,8 @@ pub(super) fn of(schema: &SchemaDescriptor) -> Vec<Column> {
     (0..schema.num_columns()).map(column).collect()
 }
 
-/// The path of a leaf with dots, without the names within lists; and whether it is a value or a list of values.
+/// Returns the path of a leaf with dots, without the names of list levels; and whether it is a value or a list of
+/// values.
 fn name(root: &Type, parts: &[String]) -> (String, bool) {
     let (mut node, mut names): (&Type, Vec<&str>) = (root, Vec::new());
     for (i, part) in parts.iter().enumerate() {
@@ -118,7 +119,7 @@ fn name(root: &Type, parts: &[String]) -> (String, bool) {
     (names.join("."), true)
 }
 
-/// What the values of a leaf are.
+/// Returns the logical type of a leaf.
 fn meaning(leaf: &Type) -> Meaning {
     let info = leaf.get_basic_info();
     let nanos = |unit: &TimeUnit| match unit {

@@ -1,7 +1,7 @@
-//! Pages of a Parquet column, of which it is checked whether they have as many values as they claim.
+//! Pages of a Parquet column, checked for the number of values that they claim.
 //!
-//! The library makes room for what a page claims before it looks for it: for the entries of a dictionary, for the
-//! lengths in delta encodings, and for all elements of a row. A few bytes can claim billions.
+//! The library allocates memory for claimed counts before it reads the values: for dictionary entries, for the lengths
+//! in delta encodings, and for all elements of a row. A few bytes can claim billions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +11,26 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
-/// The most entries of a dictionary, and texts of a page in a delta encoding. Writers make dictionaries of one MiB.
+/// Maximum number of entries of a dictionary, and of texts of a page in a delta encoding. Writers make dictionaries of
+/// one MiB.
 const ENTRIES: usize = 8 << 20;
-/// The most elements of lists that are read at a time, in pages: those of the rows that are read at a time are about
-/// an eighth of it.
+/// Maximum number of list elements in the pages read at a time. The rows read at a time usually have about an eighth of
+/// it.
 const ELEMENTS: u64 = 32 << 20;
 
 /// The pages of a column.
 pub(super) struct Pages {
     pages: Box<dyn PageReader>,
     physical: Physical,
-    /// The highest levels of repetition and of definition.
+    /// Highest repetition and definition levels.
     levels: [i16; 2],
-    /// The elements of lists in the pages that were read.
+    /// Number of list elements in the pages read.
     elements: Arc<AtomicU64>,
 }
 
 impl Pages {
-    /// The pages of a column. The elements of its lists are added to those that were read, which are set back when
-    /// others are read.
+    /// Returns the pages of a column. Their list elements are added to `elements`, which is reset when other rows are
+    /// read.
     pub(super) fn new(
         pages: Box<dyn PageReader>,
         column: &ColumnDescriptor,
@@ -39,10 +40,10 @@ impl Pages {
         Pages { pages, physical: column.physical_type(), levels, elements: Arc::clone(elements) }
     }
 
-    /// Whether a page has what it claims.
+    /// Checks that a page has the values that it claims.
     ///
     /// # Errors
-    /// What it has not.
+    /// A description of the missing values.
     fn check(&self, page: &Page) -> Result<()> {
         let refused = |reason: String| Err(ParquetError::General(reason));
         let claimed = page.num_values() as usize;
@@ -80,7 +81,7 @@ impl Pages {
         Ok(())
     }
 
-    /// The values of a page of data, behind their levels.
+    /// Returns the values of a data page, which follow the levels.
     fn values<'a>(&self, page: &'a Page) -> Option<&'a [u8]> {
         let (mut rest, encodings, values): (&[u8], _, usize) = match page {
             Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
@@ -99,7 +100,7 @@ impl Pages {
                 rest = after;
                 u32::from_le_bytes(*size) as usize
             } else {
-                // As many bits for each level as the highest one has.
+                // Each level has as many bits as the highest one.
                 let bits = (i16::BITS - highest.leading_zeros()) as usize;
                 bits.checked_mul(values)?.div_ceil(8)
             };
@@ -109,10 +110,10 @@ impl Pages {
     }
 }
 
-/// Where a list of numbers as differences (`DELTA_BINARY_PACKED` of the Parquet format) ends.
+/// Returns the end of a list of numbers in the encoding `DELTA_BINARY_PACKED`.
 ///
 /// # Errors
-/// If it claims more numbers than so many, or ends before.
+/// The list claims more than `most` numbers, or the bytes end before it.
 fn lengths_end(bytes: &[u8], most: usize) -> Result<usize> {
     let mut at = 0;
     let mut number = || {
@@ -211,10 +212,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_end_where_the_format_says() {
+    fn the_end_of_lengths_follows_the_format() {
         // Blocks of 128 in 4 parts, no number.
         assert_eq!(lengths_end(&[0x80, 1, 4, 0, 0, 9], 10).unwrap(), 5);
-        // One number stands before the blocks.
+        // One number is before the blocks.
         assert_eq!(lengths_end(&[0x80, 1, 4, 1, 14, 9], 10).unwrap(), 5);
         // 34 more: two parts of a block have numbers, of 1 and of 2 bits.
         let mut bytes = vec![0x80, 1, 4, 35, 14, 0, 1, 2, 77, 77];

@@ -1,12 +1,12 @@
-//! Structures in the compact protocol of Thrift, as headers of Parquet have them: where they end.
+//! Lengths of structures in the compact protocol of Thrift, as in the headers of Parquet.
 //!
-//! The library skips what it does not know, and takes each count for granted: a list of billions of truths, which take
-//! no bytes where they are skipped, or of numbers behind the end of what it reads, keeps it busy for minutes.
+//! The library skips unknown fields and does not check counts: a list of billions of booleans, which take no bytes when
+//! they are skipped, or of numbers behind the end of the input, keeps it busy for minutes.
 
-/// How deep structures and lists may be in each other.
+/// Maximum nesting of structures and lists.
 const DEPTH: u32 = 32;
 
-/// The types of fields and elements.
+/// Types of fields and elements.
 mod kind {
     pub(super) const TRUE: u8 = 1;
     pub(super) const FALSE: u8 = 2;
@@ -22,9 +22,9 @@ mod kind {
     pub(super) const STRUCTURE: u8 = 12;
 }
 
-/// The length of the structure that these bytes begin with; of its fields that are whole numbers it says the number and
-/// the value. Nothing if they are no such structure, it ends behind them, or has what headers of Parquet have not: lists
-/// and maps of truths.
+/// Returns the length of the structure at the beginning of the bytes; `whole` receives the id and the value of each
+/// integer field. `None` if there is no structure, it ends behind the bytes, or it has lists and maps of booleans,
+/// which headers of Parquet do not have.
 pub(super) fn length(bytes: &[u8], mut whole: impl FnMut(i64, i64)) -> Option<usize> {
     let mut reader = Reader { rest: bytes };
     reader.structure(DEPTH, &mut whole)?;
@@ -59,7 +59,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Even numbers are twice what is meant, odd ones are negative.
+    /// Zigzag encoding: even numbers are doubled, odd ones are negative.
     fn signed(&mut self) -> Option<i64> {
         let value = self.unsigned()?;
         Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips a value that takes at least a byte.
+    /// Skips a value of at least one byte.
     fn value(&mut self, kind: u8, depth: u32) -> Option<()> {
         let below = depth.checked_sub(1)?;
         match kind {
@@ -123,28 +123,28 @@ mod tests {
     }
 
     #[test]
-    fn structures_end_where_the_protocol_says() {
-        // The header of a page: a type, two sizes, and a structure with a number and a truth.
+    fn the_end_of_structures_follows_the_protocol() {
+        // The header of a page: a type, two sizes, and a structure with a number and a boolean.
         let header = [0x15, 4, 0x15, 0xa0, 6, 0x15, 0xf0, 4, 0x4c, 0x15, 100, 0x11, 0, 0, 9, 9];
         assert_eq!(read(&header), Some((14, vec![(1, 2), (2, 400), (3, 312)])));
         for size in 0..14 {
             assert_eq!(read(&header[..size]), None, "{size} bytes");
         }
-        // Numbers of fields that are written out, negative numbers, a list of two texts, and a map.
+        // Explicit field ids, negative numbers, a list of two texts, and a map.
         let bytes =
             [0x05, 40, 1, 0x19, 0x28, 1, b'a', 0, 0x1b, 1, 0x85, 1, b'k', 3, 0x17, 1, 2, 3, 4, 5, 6, 7, 8, 0];
         assert_eq!(read(&bytes), Some((bytes.len(), vec![(20, -1)])));
     }
 
     #[test]
-    fn counts_are_not_believed() {
-        // 4,294,967,295 truths, numbers, and texts; types that there are not.
+    fn excessive_counts_are_rejected() {
+        // Lists with 4,294,967,295 elements, of booleans, numbers and texts; and of undefined types.
         for kind in [1, 2, 5, 7, 8, 12, 14] {
             assert_eq!(read(&[0x19, 0xf0 | kind, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0]), None);
         }
         assert_eq!(read(&[0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0]), None);
         assert_eq!(read(&[0xff; 40]), None);
-        // Too deep.
+        // Nested too deep.
         assert_eq!(read(&[0x1c; 100_000]), None);
         assert_eq!(read(&[0x19; 100_000]), None);
     }

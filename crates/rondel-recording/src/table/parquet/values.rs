@@ -1,4 +1,4 @@
-//! Values of Parquet columns as cells.
+//! Conversion of values of Parquet columns to cells.
 
 use std::io::Write as _;
 
@@ -11,9 +11,9 @@ use crate::table::cells;
 
 /// The mark before texts.
 pub(in crate::table) const MARK: u8 = b'"';
-/// The day from which those of [`Int96`] count, seen from 1970.
+/// Julian day 0, in days since 1970: [`Int96`] counts from it.
 const JULIAN: i64 = -2_440_588;
-/// The nanoseconds of a day.
+/// Nanoseconds of a day.
 const DAY: i64 = 86_400_000_000_000;
 
 /// Cells of a column.
@@ -26,17 +26,17 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// The cell of a row; empty where it has no value.
+    /// Returns the cell of a row; empty without a value.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<&[u8]> {
         let begin = if row == 0 { 0 } else { *self.ends.get(row - 1)? };
         self.text.get(begin..*self.ends.get(row)?)
     }
 
-    /// Reads the next rows, at most so many; returns how many there were.
+    /// Reads up to `most` rows; returns their number.
     ///
     /// # Errors
-    /// That of the library.
+    /// An error of the library.
     pub(super) fn fill(&mut self, reader: &mut ColumnReader, of: &Column, most: usize) -> Result<usize> {
         let meaning = of.meaning;
         match reader {
@@ -114,7 +114,7 @@ impl Cells {
                 if at > 0 {
                     ends.push(text.len());
                 }
-                // One level below that of an element the list is there and empty.
+                // One level below that of an element, the list is present and empty.
                 is_open = level + 1 >= of.element;
                 if is_open {
                     text.push(b'[');
@@ -144,7 +144,7 @@ fn no(reason: &str) -> ParquetError {
     ParquetError::General(reason.to_owned())
 }
 
-/// Writes a whole number, a decimal number or a time.
+/// Writes an integer, a decimal number or a time.
 fn whole(value: i128, meaning: Meaning, is_json: bool, out: &mut Vec<u8>) -> Result<()> {
     match meaning {
         Meaning::Decimal(0) | Meaning::Plain | Meaning::Unsigned | Meaning::Half => write!(out, "{value}")?,
@@ -161,7 +161,7 @@ fn whole(value: i128, meaning: Meaning, is_json: bool, out: &mut Vec<u8>) -> Res
             let quote = if is_json { "\"" } else { "" };
             match jiff::Timestamp::from_nanosecond(value.saturating_mul(i128::from(unit))) {
                 Ok(time) => write!(out, "{quote}{time}{quote}")?,
-                // Beyond the year 9999 it stays a number.
+                // After the year 9999 it stays a number.
                 Err(_) => write!(out, "{value}")?,
             }
         }
@@ -169,7 +169,7 @@ fn whole(value: i128, meaning: Meaning, is_json: bool, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Writes a number with a fraction.
+/// Writes a floating-point number.
 fn float(value: f64, is_json: bool, out: &mut Vec<u8>) -> Result<()> {
     if !is_json || value.is_finite() {
         write!(out, "{value:?}")?;
@@ -181,11 +181,11 @@ fn float(value: f64, is_json: bool, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a text, or a number in bytes.
+/// Writes a text, or a number stored as bytes.
 fn bytes(value: &[u8], of: &Column, out: &mut Vec<u8>) -> Result<()> {
     match of.meaning {
         Meaning::Decimal(_) => {
-            // The most significant byte comes first.
+            // The most significant byte is first.
             let negative = value.first().is_some_and(|byte| byte & 0x80 != 0);
             let mut own = [if negative { 0xff } else { 0 }; 16];
             let Some(begin) = own.len().checked_sub(value.len()) else {
@@ -209,7 +209,7 @@ fn bytes(value: &[u8], of: &Column, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-/// A number of 16 bits.
+/// Returns the value of a floating-point number of 16 bits.
 fn half(bits: u16) -> f64 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
