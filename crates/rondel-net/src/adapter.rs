@@ -9,14 +9,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rondel_decode::schema::Schema;
 use rondel_event::{NameId, Origin, Timestamp, TopicEvent, TopicId, TypeIndex};
 
-/// Something that others can connect or send to.
+/// An endpoint that accepts connections or messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// The network and the endpoint.
     pub place: String,
-    /// Whether what is sent there is encrypted.
+    /// Whether messages sent there are encrypted.
     pub encrypted: bool,
-    /// Whether those who send there must prove who they are.
+    /// Whether senders must authenticate.
     pub authenticated: bool,
 }
 
@@ -91,21 +91,21 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// A change of a topic that is no sample.
+/// A change of a topic other than a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
     /// A publisher disposed of an instance.
     Disposed(Instance<'a>),
     /// An instance has no publishers any more.
     Unregistered(Instance<'a>),
-    /// No sample of an instance came within the deadline of the subscription.
+    /// An instance received no sample within the deadline of the subscription.
     MissedDeadline(Instance<'a>),
-    /// The topic has a publisher that is alive, or none any more.
+    /// The topic has a live publisher, or has lost the last one.
     Alive(bool),
 }
 
 impl Change<'_> {
-    /// Returns the event of the topic that the change is, and whether it holds: that a publisher is alive may not.
+    /// Returns the event of the topic, and its value: `false` only for the loss of the last live publisher.
     pub fn event(&self) -> (TopicEvent, bool) {
         match self {
             Change::Disposed(_) => (TopicEvent::Disposed, true),
@@ -117,7 +117,7 @@ impl Change<'_> {
 }
 
 impl<'a> Change<'a> {
-    /// Returns the instance that changed; none for a change of the topic.
+    /// Returns the changed instance; none for a change of the topic.
     pub fn instance(&self) -> Option<Instance<'a>> {
         match self {
             Change::Disposed(instance)
@@ -129,7 +129,8 @@ impl<'a> Change<'a> {
 }
 
 impl<'a> Instance<'a> {
-    /// Returns what names it, and whether that is a whole sample and not the key alone; `None` if nothing does.
+    /// Returns the bytes that name the instance, and whether they are a whole sample and not only the key; `None` for
+    /// an unnamed one.
     pub fn payload(&self) -> Option<(&'a [u8], bool)> {
         match self {
             Instance::Unnamed => None,
@@ -139,12 +140,12 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// An instance of a topic: the samples with one value of the key.
+/// An instance of a topic: the samples with equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instance<'a> {
-    /// The only one of a topic without a key, or one whose key is not known.
+    /// The only instance of a topic without a key, or one whose key is unknown.
     Unnamed,
-    /// By its key: the serialised members of it.
+    /// By its serialised key members.
     Key(&'a [u8]),
     /// By its last sample.
     Sample(&'a [u8]),
@@ -167,48 +168,48 @@ pub trait Receiver: Send + Sync + 'static {
     /// unless [`wants_idle`](Receiver::wants_idle) returns `true`.
     fn idle(&self) {}
 
-    /// Called when messages of a topic may have been missed since a time: as soon as it is known, and once more, with
-    /// the time `until` when it was over, before the first message after it. Zenoh calls it only for topics on which
-    /// messages come without numbers, DDS and Zenoh only when it is over: before, nobody knows whether a neighbour has
+    /// Called when messages of a topic may have been missed since a time: as soon as this is known, and again with the
+    /// end of the interval in `until`, before the first message after it. Zenoh calls it only for topics with
+    /// unnumbered messages. Zenoh and DDS call it only at the end: before, it is unknown whether the neighbour has
     /// left.
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
         let _ = (topic, from, until);
     }
 
-    /// Called when something else than a sample came of a topic, in order with its samples. Only DDS calls it.
+    /// Called for a change of a topic other than a sample, in order with its samples. Only DDS calls it.
     fn changed(&self, _topic: TopicId, _change: Change<'_>, _time: Timestamp) {}
 
-    /// Whether the names of the topics on which the messages of a subscription come are to be
-    /// [numbered](Receiver::number). Queried once for each subscription.
+    /// Whether to [number](Receiver::number) the names of the topics from which a subscription receives messages.
+    /// Queried once for each subscription.
     fn wants_names(&self, _topic: TopicId) -> bool {
         false
     }
 
-    /// Returns the number of such a name; `None` if its messages are not meant, which are then left out.
+    /// Returns the number of such a name; `None` if its messages are to be dropped.
     fn number(&self, _topic: TopicId, _name: &str) -> Option<NameId> {
         None
     }
 
-    /// Whether messages are wanted that the process itself publishes. Queried once for each subscription; only Zenoh can leave
-    /// them out.
+    /// Whether messages published by this process are wanted. Queried once for each subscription; only Zenoh can
+    /// exclude them.
     fn wants_own(&self, _topic: TopicId) -> bool {
         true
     }
 
-    /// Whether samples of publishers that have another definition of the type than the subscription are delivered, each
-    /// with [its type](Sample::of_type); otherwise they are only counted. Queried once for each subscription.
+    /// Whether samples of publishers with another definition of the type than the subscription are delivered, each with
+    /// [its type](Sample::of_type); otherwise they are only counted. Queried once for each subscription.
     fn wants_types(&self, _topic: TopicId) -> bool {
         false
     }
 
-    /// Returns the type that samples of publishers with this definition have; `None` if they cannot be decoded. `publisher`
-    /// names one of them in words. Until the definition is known, samples have the type [`TypeIndex::UNREAD`].
+    /// Returns the type of samples of publishers with this definition; `None` if they cannot be decoded. `publisher`
+    /// describes one of them. Until the definition is known, samples have the type [`TypeIndex::UNREAD`].
     fn further_type(&self, _topic: TopicId, _publisher: &str, _schema: &Schema) -> Option<TypeIndex> {
         None
     }
 
-    /// Whether [`idle`](Receiver::idle) is to be called. Queried once for each subscription, since
-    /// detecting idleness has a cost on Zenoh.
+    /// Whether to call [`idle`](Receiver::idle). Queried once for each subscription, since detecting idleness has a
+    /// cost on Zenoh.
     fn wants_idle(&self) -> bool {
         false
     }
@@ -248,12 +249,12 @@ pub trait Publisher: Send + Sync {
     /// [`PublishError`]; the payload was not published and will not be.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError>;
 
-    /// Publishes one payload, and waits at most about `limit` where [`publish`](Publisher::publish) waits for as long as
-    /// the settings allow. By default it publishes: on Zenoh a call cannot be ended.
+    /// Publishes one payload. Waits at most about `limit`, where [`publish`](Publisher::publish) waits as long as the
+    /// settings allow. By default it calls `publish`: on Zenoh a call cannot be interrupted.
     ///
     /// # Errors
-    /// [`PublishError`]; a payload that is refused as [too slow](PublishError::Slow) stays the caller's, and is neither
-    /// counted nor logged here.
+    /// [`PublishError`]; a payload refused as [too slow](PublishError::Slow) still belongs to the caller, and is
+    /// neither counted nor logged here.
     fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
         let _ = limit;
         self.publish(payload)
@@ -285,38 +286,37 @@ pub trait Publisher: Send + Sync {
         true
     }
 
-    /// Waits until whoever takes the payloads over has taken those that were published before the call: on MQTT the
-    /// broker. Payloads that it refuses are counted and not waited for. Returns whether that happened within `limit`.
+    /// Waits until the payloads published before the call are accepted: on MQTT by the broker. Refused payloads are
+    /// counted and not waited for. Returns whether that happened within `limit`.
     ///
-    /// By default it [flushes](Publisher::flush) and returns `true`: on DDS a reader that does not read must not hold
-    /// up others, and on Zenoh nobody takes payloads over.
+    /// By default it [flushes](Publisher::flush) and returns `true`: on DDS, a reader that does not read must not block
+    /// the others, and Zenoh has no such acceptance.
     fn settle(&self, limit: Duration) -> bool {
         self.flush(limit);
         true
     }
 
-    /// Returns how many published payloads nobody has confirmed yet, where that is known: on MQTT at quality of service 1
-    /// and 2, on DDS if they are [handed back](Publisher::hand_back), on Zenoh once flushing has ended. After [`Publisher::flush`] they may be lost. `None`
-    /// where that cannot be said now; 0 by default.
+    /// Returns the number of unconfirmed payloads: on MQTT at quality of service 1 and 2, on DDS if they are [handed
+    /// back](Publisher::hand_back), on Zenoh once flushing has ended. After [`Publisher::flush`] they may be lost.
+    /// `None` if the number is unknown at present; 0 by default.
     fn unconfirmed(&self) -> Option<u64> {
         Some(0)
     }
 
-    /// From now on payloads that are not delivered are the caller's, who keeps them: those that are
-    /// [refused](PublishError::Slow) are not dropped here, neither counted nor logged as such, and those that were
-    /// accepted can be asked for until they are confirmed.
+    /// Makes the caller the owner of undelivered payloads: [refused](PublishError::Slow) ones are no longer dropped,
+    /// counted or logged here, and accepted ones can be visited until they are confirmed.
     fn hand_back(&self) {}
 
-    /// Calls a function with every [unconfirmed](Publisher::unconfirmed) payload, in the order of publication. There are
-    /// none by default, or where their number cannot be said now.
+    /// Visits every [unconfirmed](Publisher::unconfirmed) payload, in the order of publication. By default, and while
+    /// their number is unknown, there are none.
     fn unconfirmed_payloads(&self, _visit: &mut dyn FnMut(&[u8])) {}
 
-    /// Calls a function with those unconfirmed payloads that nobody will confirm any more, as every consumer has left
-    /// without a word, and forgets them. On DDS these are those of a lease that has expired; elsewhere there are none.
+    /// Visits and forgets the unconfirmed payloads that will never be confirmed, because every consumer was lost
+    /// without closing: on DDS by an expired lease; elsewhere there are none.
     fn take_abandoned(&self, _visit: &mut dyn FnMut(&[u8])) {}
 
-    /// Returns the counter of payloads that did not reach every consumer, which outlives the publisher;
-    /// `None` where nothing is dropped.
+    /// Returns the counter of payloads that did not reach every consumer, which outlives the publisher; `None` if it
+    /// drops none.
     fn drops(&self) -> Option<Arc<Drops>> {
         None
     }
@@ -335,14 +335,14 @@ impl Drops {
     /// Counts payloads that were dropped up to now, the first of them at `since`.
     pub fn add(&self, count: u64, since: Timestamp) {
         if count > 0 {
-            // Unless an earlier one has set it.
+            // The earliest time stays.
             _ = self.first.compare_exchange(0, since.as_nanos(), Ordering::Relaxed, Ordering::Relaxed);
             self.last.store(now().as_nanos(), Ordering::Relaxed);
             self.count.fetch_add(count, Ordering::Relaxed);
         }
     }
 
-    /// Takes back payloads that reached their consumer after all.
+    /// Subtracts payloads that reached their consumer after all.
     pub fn take_back(&self, count: u64) {
         let less = |now: u64| Some(now.saturating_sub(count));
         _ = self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -388,14 +388,14 @@ pub struct Problems {
 pub struct Recovered {
     /// Their number.
     pub count: u64,
-    /// When messages were first found to be missing.
+    /// Time at which messages were first found missing.
     pub first: Option<Timestamp>,
-    /// When the last of them was received.
+    /// Time at which the last one was received.
     pub last: Option<Timestamp>,
 }
 
 impl Recovered {
-    /// Adds messages that were received now, and first missed at this time.
+    /// Adds messages received now and first missed at this time.
     pub fn add(&mut self, count: u64, from: Timestamp) {
         self.count += count;
         self.first.get_or_insert(from);
@@ -403,19 +403,18 @@ impl Recovered {
     }
 }
 
-/// A connection that was lost.
+/// A lost connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The network: `zenoh`, `dds` or `mqtt`.
     pub network: &'static str,
-    /// The neighbour or broker, if it is known.
+    /// The neighbour or broker, if known.
     pub neighbour: Option<String>,
-    /// When the connection was lost.
+    /// Time of the loss.
     pub from: Timestamp,
-    /// When it was restored; `None` while it is not.
+    /// Time of the restoration; `None` while the connection is lost.
     pub until: Option<Timestamp>,
-    /// Whether messages may have been missed of which nothing else tells: neither numbers nor
-    /// [`Receiver::missed`].
+    /// Whether messages may have been missed unnoticed: neither by their numbers nor by [`Receiver::missed`].
     pub carried: bool,
 }
 
@@ -425,7 +424,7 @@ pub enum PublishError {
     /// The session or participant was closed.
     #[error("the network session is closed")]
     Closed,
-    /// No consumer accepted the payload within the time that a slow consumer is waited for.
+    /// No consumer accepted the payload within the wait for slow consumers.
     #[error("a consumer does not accept it in time")]
     Slow,
     /// The network cannot carry the payload, such as a string with a zero byte on DDS.

@@ -11,13 +11,13 @@ use crate::{dds, mqtt, zenoh};
 /// An address on a network, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A key expression, and the encoding of its payloads.
+    /// A key expression with the encoding of its payloads.
     Zenoh(String, Encoding),
-    /// A topic, its type, and its quality of service.
+    /// A topic with its type and quality of service.
     Dds(String, dds::TopicType, dds::TopicQos),
-    /// A topic or a filter, the settings to subscribe to it, and the encoding of its payloads.
+    /// A topic or filter with the settings to subscribe to it and the encoding of its payloads.
     Mqtt(String, mqtt::SubscriptionSettings, Encoding),
-    /// A topic of ROS 2, and the encoding of its payloads: CDR of its type, or JSON in the text of its type.
+    /// A topic of ROS 2 with the encoding of its payloads: CDR of its type, or JSON in the text of its type.
     Ros2(Box<ros2::Topic>, Encoding),
     /// Standard output.
     Stdout,
@@ -26,23 +26,23 @@ pub enum Address {
 /// The encoding of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// One that is decoded as it is.
+    /// An encoding of the decoder.
     Of(rondel_decode::Encoding),
-    /// JSON in a string of DDS, as a sample in CDR: the form in which bridges pass samples on.
+    /// JSON in a string of DDS, as a sample in CDR: the form in which bridges forward samples.
     CdrString,
 }
 
 impl Encoding {
-    /// JSON, the usual encoding.
+    /// JSON, the default.
     pub const JSON: Encoding = Encoding::Of(rondel_decode::Encoding::Json);
 
     /// CDR of the type of a topic.
     pub const CDR: Encoding = Encoding::Of(rondel_decode::Encoding::Cdr);
 
-    /// Reads its name.
+    /// Parses the name of an encoding.
     ///
     /// # Errors
-    /// The mistake, in words.
+    /// The mistake.
     pub fn parse(text: &str) -> Result<Encoding, String> {
         if text == "cdr_string" {
             return Ok(Encoding::CdrString);
@@ -62,11 +62,11 @@ impl Encoding {
     }
 }
 
-/// The names of the networks, which stand before the colon of an address.
+/// Names of the networks, before the colon of an address.
 const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
 impl Address {
-    /// Returns whether messages of this address may have been missed in an outage, of which nothing else tells.
+    /// Whether messages of this address may have been missed unnoticed in an outage.
     pub fn is_missed(&self, outage: &crate::adapter::Outage) -> bool {
         outage.carried
             && match self {
@@ -86,11 +86,11 @@ impl Address {
             }
     }
 
-    /// Reads `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC` or `stdout`, on Zenoh and MQTT with an encoding if
-    /// it is not JSON.
+    /// Parses `zenoh:KEY`, `dds:TOPIC`, `mqtt:TOPIC`, `ros2:/TOPIC` or `stdout`; on Zenoh and MQTT with an encoding
+    /// unless it is JSON.
     ///
     /// # Errors
-    /// The mistake, in words.
+    /// The mistake.
     pub fn parse(text: &str) -> Result<Address, String> {
         if text == "stdout" {
             return Ok(Address::Stdout);
@@ -153,7 +153,7 @@ impl Address {
     /// Returns the same address with this encoding.
     ///
     /// # Errors
-    /// When the network does not allow it.
+    /// The network does not allow the encoding.
     pub fn encoded(self, encoding: Encoding) -> Result<Address, String> {
         match self {
             Address::Zenoh(key, _) => Ok(Address::Zenoh(key, encoding)),
@@ -186,15 +186,15 @@ impl Address {
                 *encoding
             }
             Address::Dds(_, dds::TopicType::Raw(_), _) => Encoding::CDR,
-            // The string around JSON on DDS is read and written by the network itself.
+            // On DDS, the network itself reads and writes the string with the JSON.
             Address::Dds(..) | Address::Stdout => Encoding::JSON,
         }
     }
 
-    /// Reads an address to subscribe to.
+    /// Parses an address to subscribe to.
     ///
     /// # Errors
-    /// The mistake, in words.
+    /// The mistake.
     pub fn parse_source(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Stdout => {
@@ -205,10 +205,10 @@ impl Address {
         }
     }
 
-    /// Reads an address to publish on.
+    /// Parses an address to publish on.
     ///
     /// # Errors
-    /// The mistake, in words.
+    /// The mistake.
     pub fn parse_sink(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             address if address.pattern().is_some() => Err(format!(
@@ -228,11 +228,11 @@ impl Address {
         }
     }
 
-    /// Reads an address to publish verdicts on: like [`Address::parse_sink`], but what ROS 2 gets there are messages of a
-    /// type of its own, unless the address begins with `ros2+json:`.
+    /// Parses an address to publish verdicts on: like [`Address::parse_sink`], but messages on ROS 2 have a type of
+    /// their own, unless the address begins with `ros2+json:`.
     ///
     /// # Errors
-    /// The mistake, in words.
+    /// The mistake.
     pub fn parse_verdicts(text: &str) -> Result<Address, String> {
         match Address::parse(text)? {
             Address::Ros2(topic, Encoding::CDR) => {
@@ -243,7 +243,7 @@ impl Address {
         }
     }
 
-    /// Returns the type of messages of ROS 2 that are not text, if it is known.
+    /// Returns the type of messages of ROS 2 that are not text, if known.
     pub fn ros2_type(&self) -> Option<String> {
         match self {
             Address::Ros2(topic, Encoding::CDR) => topic.message_type.as_ref().map(ToString::to_string),
@@ -251,7 +251,7 @@ impl Address {
         }
     }
 
-    /// Returns whether a message published on one of the two addresses could be received from the other.
+    /// Whether a message published on one of the addresses may be received from the other.
     pub fn meets(&self, other: &Address) -> bool {
         match (&*self.subscribed(), &*other.subscribed()) {
             (Address::Zenoh(a, _), Address::Zenoh(b, _)) => zenoh::keys_meet(a, b),
@@ -270,7 +270,7 @@ impl Address {
         }
     }
 
-    /// Returns the address, if it has parameters such as `fleet/{robot}/pose`.
+    /// Returns the pattern of an address with parameters, such as `fleet/{robot}/pose`.
     pub fn pattern(&self) -> Option<AddressPattern> {
         match self {
             Address::Zenoh(name, _) | Address::Mqtt(name, ..) | Address::Dds(name, ..) => {
@@ -281,8 +281,8 @@ impl Address {
         }
     }
 
-    /// Returns the address that is subscribed to, with wildcards for its parameters. Names of ROS 2 keep theirs: the
-    /// wildcards depend on what carries the messages.
+    /// Returns the address to subscribe to, with wildcards for its parameters. Names of ROS 2 keep their parameters:
+    /// the wildcards depend on the middleware.
     pub fn subscribed(&self) -> Cow<'_, Address> {
         let Some(pattern) = self.pattern() else { return Cow::Borrowed(self) };
         match self {
@@ -297,8 +297,7 @@ impl Address {
         }
     }
 
-    /// Returns whether a publisher there may hold verdicts back to fill a packet, and must be released when no more
-    /// come.
+    /// Whether a publisher there may hold verdicts back to fill a packet, and must be released after the last one.
     pub fn holds_back(&self) -> bool {
         match self {
             Address::Dds(..) | Address::Mqtt(..) => true,
@@ -307,10 +306,10 @@ impl Address {
         }
     }
 
-    /// Returns the address below this one that is named after a property.
+    /// Returns the address of a property below this one.
     ///
     /// # Errors
-    /// When the name cannot stand there.
+    /// The name of the property cannot be part of an address.
     fn below(&self, property: &str) -> Result<Address, String> {
         match self {
             Address::Zenoh(key, encoding) => {
@@ -358,18 +357,18 @@ impl std::fmt::Display for Address {
             Address::Zenoh(key, _) => write!(f, "zenoh{encoding}:{key}"),
             Address::Dds(name, ..) => write!(f, "dds:{name}"),
             Address::Mqtt(topic, ..) => write!(f, "mqtt{encoding}:{topic}"),
-            // Text is published and cdr is read, unless a deployment says so.
+            // The encoding is determined by the use: text for publishing, CDR for subscribing.
             Address::Ros2(topic, _) => write!(f, "ros2:{}", topic.name),
             Address::Stdout => f.write_str("stdout"),
         }
     }
 }
 
-/// Returns the sinks of every property: the addresses themselves for a single property, else an address below each of
-/// them, named after the property. Messages of ROS 2 that are not text name the property themselves.
+/// Returns the sinks of every property: the addresses themselves for a single property, else an address for each
+/// property below each of them. Messages of ROS 2 that are not text name their property.
 ///
 /// # Errors
-/// When the name of a property cannot be part of an address.
+/// The name of a property cannot be part of an address.
 pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>, String> {
     properties
         .iter()
@@ -385,7 +384,7 @@ pub fn spread(to: &[Address], properties: &[String]) -> Result<Vec<Vec<Address>>
         .collect()
 }
 
-/// Returns a message when verdicts would come back as messages: a monitor that answers itself.
+/// Returns a warning if verdicts would be received as messages: a monitor that answers itself.
 pub fn returns<'a>(
     sources: impl Iterator<Item = &'a Address> + Clone,
     sinks: &[Vec<Address>],
@@ -446,7 +445,7 @@ mod tests {
             ),
             ("ros:/a", "unknown network 'ros'; did you mean 'ros2'?"),
         ] {
-            // Not every build knows every encoding.
+            // An encoding may not be compiled in.
             if let Err(error) = Address::parse(text)
                 && !error.starts_with("unknown encoding")
             {
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_that_would_come_back_are_found_on_either_middleware() {
+    fn received_verdicts_are_detected_on_either_middleware() {
         let dds = on(Middleware::Dds, "ros2:/a/b");
         let zenoh = on(Middleware::Zenoh, "ros2:/a/b");
         for (one, other, meets) in [

@@ -1,4 +1,4 @@
-//! Snapshots of what receives messages: written from time to time, or before messages are acknowledged.
+//! Snapshots of the state of a receiver, written at intervals or before messages are acknowledged.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use crate::adapter::Publisher;
 use crate::networks::Networks;
 
-/// How long to wait for the acknowledgement of published messages, after which the snapshot is tried again.
+/// Time limit for the acknowledgement of published messages; the snapshot is then retried.
 const SETTLE: Duration = Duration::from_millis(1500);
-/// How long to wait after a snapshot that could not be written.
+/// Pause after a snapshot that could not be written.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long a broker may take to read the last acknowledgements.
+/// Time limit for a broker to read the last acknowledgements.
 const RELEASE: Duration = Duration::from_millis(500);
 
-/// What snapshots are taken of.
+/// State that is written in snapshots.
 pub trait State: Send + Sync + 'static {
-    /// Takes a snapshot with these marks, of which the next run needs those of the last snapshot.
+    /// Returns a snapshot with `marks`, of which the next run gets those of the last snapshot.
     fn snapshot(&self, marks: Vec<u8>) -> Vec<u8>;
 
     /// Returns the number of messages received so far.
@@ -26,26 +26,26 @@ pub trait State: Send + Sync + 'static {
     /// Makes a snapshot durable.
     ///
     /// # Errors
-    /// The reason why it is not.
+    /// The reason of the failure.
     fn save(&self, snapshot: &[u8]) -> io::Result<()>;
 
-    /// Reports that a snapshot was not saved, after one that was, or that one is saved again.
+    /// Reports the first failure after a saved snapshot, or with `None` that saving works again.
     fn report(&self, failure: Option<&io::Error>);
 }
 
-/// When snapshots are written.
+/// Schedule of snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// The time between two snapshots.
+    /// Interval between two snapshots.
     pub every: Duration,
     /// Whether messages are acknowledged only once a snapshot contains them.
     pub exactly: bool,
 }
 
-/// The writing of snapshots, on a thread of its own.
+/// Writer of snapshots, on its own thread.
 pub struct Snapshots<S> {
     writer: Arc<Writer<S>>,
-    /// Ends the thread, by being dropped.
+    /// Ends the thread when it is dropped.
     end: mpsc::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -54,15 +54,15 @@ struct Writer<S> {
     schedule: Schedule,
     state: S,
     networks: Arc<Networks>,
-    /// The publishers whose messages must be accepted before a snapshot is saved.
+    /// Publishers whose messages must be accepted before a snapshot is saved.
     publishers: Vec<Arc<dyn Publisher>>,
 }
 
 impl<S: State> Snapshots<S> {
-    /// Starts to write snapshots. `publishers` publish what must not be missing after a crash.
+    /// Starts to write snapshots. `publishers` publish messages that must not be missing after a crash.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// The thread cannot be started.
     pub fn start(
         schedule: Schedule,
         state: S,
@@ -80,10 +80,10 @@ impl<S: State> Snapshots<S> {
     /// Writes the last snapshot.
     ///
     /// # Errors
-    /// The reason why it is not saved; messages that came after the one before are then not acknowledged.
+    /// The reason of the failure; messages received since the previous snapshot are then not acknowledged.
     pub fn end(self) -> io::Result<()> {
         drop(self.end);
-        // After a snapshot that took long, the next one is waited for longer than the end of a run may take.
+        // After a slow snapshot, the wait for the next one is longer than the end of a run may take.
         self.writer.networks.wake_held();
         // A panic of the thread has been reported.
         let _ = self.thread.join();
@@ -107,7 +107,7 @@ impl<S: State> Writer<S> {
             }
             let began = Instant::now();
             let written = self.write(Duration::ZERO);
-            // A large state must not take all the time.
+            // Snapshots of a large state must not take all the time.
             pause = if written.is_ok() { (began.elapsed() * 4).max(every) } else { RETRY.min(every * 10) };
             if written.is_err() != failed {
                 self.state.report(written.as_ref().err());
@@ -119,7 +119,7 @@ impl<S: State> Writer<S> {
     /// Writes a snapshot, and acknowledges the messages in it.
     fn write(&self, limit: Duration) -> io::Result<()> {
         let (snapshot, acknowledgements) = self.networks.freeze(|marks| self.state.snapshot(marks));
-        // A verdict that did not arrive would be missing for ever once the snapshot is there.
+        // An undelivered verdict would be lost once the snapshot is saved.
         if !self.publishers.iter().all(|publisher| publisher.settle(SETTLE)) {
             let reason = "the verdicts before it were not accepted in time";
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));

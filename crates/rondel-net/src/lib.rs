@@ -1,5 +1,5 @@
-//! Transports: one module for each network, behind one interface ([`adapter`]). With every network compiled in,
-//! [`networks`] joins several of them and finds the one of an [`address`].
+//! Transports: one module for each network, behind a common interface ([`adapter`]). With every network compiled in,
+//! [`networks`] joins several of them and finds the network of an [`address`].
 
 pub mod adapter;
 #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]

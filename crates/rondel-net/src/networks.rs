@@ -18,25 +18,25 @@ use crate::ros2::keys::DataKey;
 use crate::ros2::{self, Middleware, Ros2Error};
 use crate::{dds, mqtt, zenoh};
 
-/// The time limit for delivering published messages at the end.
+/// Time limit for delivering published messages at the end.
 const FLUSH: Duration = Duration::from_secs(3);
 
-/// The settings of the networks to join.
+/// Settings of the networks to join.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkSettings {
-    /// How to join Zenoh.
+    /// Settings of Zenoh.
     pub zenoh: Option<zenoh::Settings>,
-    /// How to join DDS.
+    /// Settings of DDS.
     pub dds: Option<dds::Settings>,
-    /// How to join MQTT.
+    /// Settings of MQTT.
     pub mqtt: Option<Mqtt>,
-    /// How to join ROS 2, which also needs the settings of its middleware. They may be wrong in the environment.
+    /// Settings of ROS 2, which also needs the settings of its middleware; an error if the environment is invalid.
     pub ros2: Option<Result<ros2::Settings, Ros2Error>>,
 }
 
 impl NetworkSettings {
-    /// Sets how long publishing waits for a consumer that accepts nothing, on every network that has settings.
-    /// On Zenoh the connection with it is then closed, on DDS and MQTT messages are dropped.
+    /// Limits the time for which publishing waits for a consumer that accepts nothing, on every network with settings.
+    /// After it, Zenoh closes the connection; DDS and MQTT drop messages.
     pub fn limit_slow_consumers(&mut self, wait: Duration) {
         if let Some(zenoh) = &mut self.zenoh {
             zenoh.slow_consumer = Some(wait);
@@ -49,16 +49,16 @@ impl NetworkSettings {
         }
     }
 
-    /// Holds acknowledgements back until [`Networks::release`], where a network has some. `marks` are those of the
-    /// run before, from [`Networks::freeze`].
+    /// Holds acknowledgements back until [`Networks::release`], on networks that have them. `marks` are those of the
+    /// previous run, from [`Networks::freeze`].
     pub fn hold(&mut self, marks: &[u8]) {
         if let Some(mqtt) = &mut self.mqtt {
             mqtt.settings.hold = Some(marks.to_vec());
         }
     }
 
-    /// Sets the bytes in which publishers keep messages for subscribers that missed them, on every network that has
-    /// settings and can.
+    /// Sets the number of bytes in which publishers keep messages for subscribers that missed them, on every network
+    /// with settings that supports it.
     pub fn resend(&mut self, bytes: usize) {
         if let Some(zenoh) = &mut self.zenoh {
             zenoh.resend = Some(bytes);
@@ -129,16 +129,16 @@ impl NetworkSettings {
     }
 }
 
-/// The settings of MQTT.
+/// Settings of MQTT.
 #[derive(Clone, Debug, Default)]
 pub struct Mqtt {
-    /// How to join the broker.
+    /// Settings of the connection to the broker.
     pub settings: mqtt::Settings,
-    /// How to publish there.
+    /// Settings of publishers there.
     pub verdicts: mqtt::PublisherSettings,
 }
 
-/// The networks that were joined.
+/// The joined networks.
 pub struct Networks {
     pub(crate) zenoh: Option<zenoh::Session>,
     pub(crate) dds: Option<dds::Participant>,
@@ -147,22 +147,22 @@ pub struct Networks {
     listeners: Vec<Listener>,
 }
 
-/// ROS 2, joined through its middleware.
+/// ROS 2 over its middleware.
 enum Ros2 {
     Zenoh(zenoh::Ros2Node),
     Dds,
 }
 
-/// How often a network that cannot be reached yet is reported.
+/// Interval at which an unreachable network is reported.
 const REMIND: Duration = Duration::from_secs(10);
 
-/// Why the networks were not joined.
+/// Reason why the networks were not joined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
-    /// A setting is wrong: trying again does not help.
+    /// A setting is invalid: another attempt does not help.
     #[error("{0}")]
     Setting(String),
-    /// A network cannot be reached, or refuses.
+    /// A network cannot be reached, or refuses the connection.
     #[error("{0}")]
     Unreachable(String),
     /// The caller stopped waiting.
@@ -170,12 +170,12 @@ pub enum JoinError {
     Stopped,
 }
 
-/// News from joining networks, for whoever waits for it.
+/// Event while joining networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Joining {
     /// A network cannot be reached yet, for this reason.
     Retrying(String),
-    /// Every network is joined that could not be reached before.
+    /// All networks that could not be reached before are joined.
     Connected,
 }
 
@@ -193,11 +193,11 @@ impl NetworkSettings {
 }
 
 impl Networks {
-    /// Joins the networks for which there are settings, at the same time. Keeps trying to reach them for `patience`
-    /// (without it, for ever) and until `stopped`, and reports at once and then every 10 s each that cannot be reached.
+    /// Joins the networks with settings, in parallel. Retries for `patience` (without it, for ever) and until
+    /// `stopped`, and reports each unreachable network at once and then every 10 s.
     ///
-    /// Without `patience` one that cannot be reached does not hold up the others: it is joined as soon as it can be, and
-    /// what was sent there until then counts as missed. Two are waited for all the same: a Zenoh router as a client, and
+    /// Without `patience`, an unreachable network does not delay the others: it is joined as soon as possible, and
+    /// messages sent there until then count as missed. Two are waited for nevertheless: a Zenoh router as a client, and
     /// an MQTT broker whose acknowledgements are held back.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl Networks {
     ) -> Result<Networks, JoinError> {
         let started = Instant::now();
         let report = Mutex::new(report);
-        let report = |news: Joining| report.lock().unwrap_or_else(PoisonError::into_inner)(news);
+        let report = |event: Joining| report.lock().unwrap_or_else(PoisonError::into_inner)(event);
         let (reported, failing) = (AtomicBool::new(false), AtomicBool::new(false));
         let all = [settings.zenoh.is_some(), settings.dds.is_some(), settings.mqtt.is_some()];
         let others = all.iter().filter(|is_needed| **is_needed).count() > 1;
@@ -275,7 +275,7 @@ impl Networks {
                 failed(error.to_string(), !setting)
             })
         };
-        // First the one that waits for nobody.
+        // First the network that does not wait for any other.
         let node = ros2.as_ref().and_then(|ros2| ros2.as_ref().ok());
         let node = node.filter(|ros2| ros2.middleware == Middleware::Dds).map(|ros2| ros2.node.clone());
         let dds = dds.as_ref().map(|dds| dds::Settings { node, ..dds.clone() });
@@ -291,7 +291,7 @@ impl Networks {
             (zenoh.map(|thread| thread.join().map_err(panicked).flatten()).transpose(), mqtt)
         });
         let (zenoh, mqtt) = match (zenoh, mqtt) {
-            // The other has only stopped waiting.
+            // The other one has only stopped waiting.
             (Err(_), Err(setting @ JoinError::Setting(_))) => return Err(setting),
             (zenoh, mqtt) => (zenoh?, mqtt?),
         };
@@ -311,24 +311,24 @@ impl Networks {
         Ok(Networks { zenoh, dds, mqtt, ros2, listeners })
     }
 
-    /// Returns everything that others can connect or send to.
+    /// Returns all endpoints on which the networks listen.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
 
-    /// Whether a network could not be reached so far.
+    /// Whether some network has not been reached so far.
     pub fn is_any_awaited(&self) -> bool {
         self.zenoh.as_ref().is_some_and(zenoh::Session::is_awaited)
             || self.mqtt.as_ref().is_some_and(|(session, _)| session.is_awaited())
     }
 
-    /// Whether a connection was lost a moment ago, so that it is not known yet what was missed: nothing should be concluded
-    /// from silence meanwhile. It lasts two and a half seconds at most.
+    /// Whether a connection was lost so recently that the missed messages are unknown yet: silence proves nothing
+    /// meanwhile. Lasts at most two and a half seconds.
     pub fn is_unsure(&self) -> bool {
         self.zenoh.as_ref().is_some_and(zenoh::Session::is_unsure)
     }
 
-    /// Whether the network kept what was published at an address since the process that was here before left.
+    /// Whether the network kept the messages published at an address since the previous process left.
     pub fn kept(&self, address: &Address) -> bool {
         match (address, &self.mqtt) {
             (Address::Mqtt(_, settings, _), Some((session, _))) => session.kept(*settings),
@@ -336,9 +336,9 @@ impl Networks {
         }
     }
 
-    /// Waits up to `limit` for a publisher of a topic on DDS or ROS 2, and returns the type that it announces; `None` if
-    /// there is none in time, and on other networks. On ROS 2 over Zenoh it is the type that its node describes. Of
-    /// publishers of several types, it is one that `fits`, if there is one.
+    /// Waits up to `limit` for a publisher of a topic on DDS or ROS 2, and returns the type that it announces; `None`
+    /// if there is none in time, and on other networks. On ROS 2 over Zenoh it is the type described by its node. If
+    /// publishers have several types, one that `fits` is preferred.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -398,8 +398,8 @@ impl Networks {
         listed.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 
-    /// Returns the publishers on the networks of addresses, which are then watched, and what they offer. On other
-    /// networks than DDS and ROS 2 there are none.
+    /// Returns the publishers on the networks of addresses with their offers, and keeps watching them. On networks
+    /// other than DDS and ROS 2 there are none.
     ///
     /// # Errors
     /// The reason.
@@ -426,14 +426,14 @@ impl Networks {
         matches!((address, &self.ros2), (Address::Ros2(..), Some(Ros2::Dds)))
     }
 
-    /// Says that all subscriptions are made. Where acknowledgements are held back, messages wait until then.
+    /// Declares that all subscriptions exist. If acknowledgements are held back, messages wait until then.
     pub fn begin(&self) {
         if let Some((session, _)) = &self.mqtt {
             session.begin();
         }
     }
 
-    /// Waits up to `limit`, less if a network may soon stop sending since too many acknowledgements are held back.
+    /// Waits up to `limit`, or until a network may stop sending because too many acknowledgements are held back.
     /// Returns whether any is.
     pub fn wait_held(&self, limit: Duration) -> bool {
         match &self.mqtt {
@@ -452,8 +452,8 @@ impl Networks {
         }
     }
 
-    /// Calls `capture` with marks by which the next run recognises messages received so far, while none is received
-    /// from a network that holds acknowledgements back. Returns its result and these acknowledgements.
+    /// Calls `capture` with marks by which the next run recognises the messages received so far, while no message is
+    /// received from a network that holds acknowledgements back. Returns its result and these acknowledgements.
     pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, mqtt::Acknowledgements) {
         match &self.mqtt {
             Some((session, _)) => session.freeze(capture),
@@ -468,29 +468,29 @@ impl Networks {
         }
     }
 
-    /// Returns how many published messages were refused so far, where the network tells only afterwards: MQTT does.
+    /// Returns the number of published messages refused so far, on networks that report it afterwards: on MQTT.
     pub fn refused(&self) -> u64 {
         self.mqtt.as_ref().map_or(0, |(session, _)| session.refused())
     }
 
-    /// Returns how many participants DDS Security refused so far.
+    /// Returns the number of participants that DDS Security refused so far.
     pub fn refused_participants(&self) -> u64 {
         self.dds.as_ref().map_or(0, dds::Participant::refused)
     }
 
-    /// Returns why a network was given up, if one was: nothing more is received from it.
+    /// Returns the reason why a network was given up, if one was: no more messages are received from it.
     pub fn failure(&self) -> Option<String> {
         self.mqtt.as_ref().and_then(|(session, _)| session.failure())
     }
 
-    /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.
+    /// Returns the messages missed and fetched again so far, for each topic of subscriptions.
     pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
         let mut recovered = self.zenoh.as_ref().map(zenoh::Session::recovered).unwrap_or_default();
         recovered.extend(self.dds.iter().flat_map(dds::Participant::recovered));
         recovered
     }
 
-    /// Returns the connections that were lost and restored so far.
+    /// Returns the connections lost and restored so far.
     pub fn outages(&self) -> Vec<Outage> {
         let mut outages = self.zenoh.as_ref().map(zenoh::Session::outages).unwrap_or_default();
         outages.extend(self.dds.iter().flat_map(dds::Participant::outages));
@@ -498,7 +498,7 @@ impl Networks {
         outages
     }
 
-    /// Leaves the networks once published messages are delivered. Returns whether all were.
+    /// Leaves the networks after the published messages are delivered. Returns whether all were.
     pub fn close(self) -> bool {
         self.close_within(FLUSH)
     }
@@ -511,13 +511,13 @@ impl Networks {
         let zenoh = self.zenoh.as_ref().is_none_or(|session| session.close_within(left()).is_ok());
         let mqtt = self.mqtt.as_ref().is_none_or(|(session, _)| session.close_within(left()));
         if !(dds && zenoh && mqtt) {
-            // Dropping it would wait once more, and the process is about to end.
+            // Dropping it would wait again, and the process is about to end.
             std::mem::forget(self);
         }
         dds && zenoh && mqtt
     }
 
-    /// Wakes publishers that wait for a slow subscriber, where the network allows it: DDS and MQTT do.
+    /// Wakes publishers that wait for a slow subscriber, on networks that support it: DDS and MQTT.
     pub fn wake(&self) {
         if let Some(participant) = &self.dds {
             participant.close(Duration::ZERO);
@@ -528,7 +528,7 @@ impl Networks {
     }
 }
 
-/// A type that a node of ROS 2 over Zenoh describes, in the form of DDS.
+/// Returns a type described by a node of ROS 2 over Zenoh, in the form of DDS.
 fn described(found: zenoh::DescribedType) -> dds::DiscoveredType {
     dds::DiscoveredType { name: found.message_type.dds(), keyed: false, schema: found.schema }
 }
@@ -537,8 +537,8 @@ fn described(found: zenoh::DescribedType) -> dds::DiscoveredType {
 mod tests {
     use super::*;
 
-    /// Settings of a broker that is not there.
-    fn nobody() -> NetworkSettings {
+    /// Returns the settings of a broker that does not exist.
+    fn unreachable_broker() -> NetworkSettings {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let broker = format!("127.0.0.1:{}", listener.local_addr().unwrap().port()).parse().unwrap();
         let settings = mqtt::Settings { broker, ..mqtt::Settings::default() };
@@ -546,55 +546,59 @@ mod tests {
     }
 
     fn open(settings: &NetworkSettings, stopped: bool) -> (Option<JoinError>, Vec<Joining>) {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         let patience = Duration::from_millis(300);
-        let joined = Networks::open(settings, Some(patience), || stopped, |one| news.push(one));
-        (joined.err(), news)
+        let joined = Networks::open(settings, Some(patience), || stopped, |one| events.push(one));
+        (joined.err(), events)
     }
 
     #[test]
     fn an_unreachable_network_is_reported_and_given_up() {
-        let (error, news) = open(&nobody(), false);
+        let (error, events) = open(&unreachable_broker(), false);
         assert!(
             matches!(&error, Some(JoinError::Unreachable(reason)) if reason.contains("127.0.0.1")),
             "{error:?}"
         );
-        assert!(matches!(&news[..], [Joining::Retrying(reason)] if reason.contains("127.0.0.1")), "{news:?}");
+        assert!(
+            matches!(&events[..], [Joining::Retrying(reason)] if reason.contains("127.0.0.1")),
+            "{events:?}"
+        );
     }
 
     #[test]
     fn every_unreachable_network_is_reported() {
-        let mut settings = nobody();
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let connect = vec![format!("tcp/{nobody}")];
+        let mut settings = unreachable_broker();
+        let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let connect = vec![format!("tcp/{closed_port}")];
         settings.zenoh = Some(zenoh::Settings { connect, ..zenoh::Settings::default() });
-        let mut news = Vec::new();
-        let joined = Networks::open(&settings, Some(Duration::from_secs(2)), || false, |one| news.push(one));
+        let mut events = Vec::new();
+        let joined =
+            Networks::open(&settings, Some(Duration::from_secs(2)), || false, |one| events.push(one));
         assert!(matches!(joined.err(), Some(JoinError::Unreachable(_))));
         let said = |part: &str| {
-            news.iter().any(|one| matches!(one, Joining::Retrying(reason) if reason.contains(part)))
+            events.iter().any(|one| matches!(one, Joining::Retrying(reason) if reason.contains(part)))
         };
-        assert!(said("at Zenoh") || said("to Zenoh"), "{news:?}");
-        assert!(said("MQTT"), "{news:?}");
-        assert!(said("MQTT"), "{news:?}");
+        assert!(said("at Zenoh") || said("to Zenoh"), "{events:?}");
+        assert!(said("MQTT"), "{events:?}");
+        assert!(said("MQTT"), "{events:?}");
     }
 
     #[test]
-    fn whoever_stops_waiting_gets_no_reason() {
-        assert_eq!(open(&nobody(), true), (Some(JoinError::Stopped), Vec::new()));
+    fn a_stopped_wait_has_no_reason() {
+        assert_eq!(open(&unreachable_broker(), true), (Some(JoinError::Stopped), Vec::new()));
     }
 
     #[test]
-    fn wrong_settings_are_told_from_unreachable_networks() {
-        let mut settings = nobody();
+    fn wrong_settings_are_distinguished_from_unreachable_networks() {
+        let mut settings = unreachable_broker();
         if let Some(mqtt) = &mut settings.mqtt {
             mqtt.settings.user = Some("u".to_owned());
             mqtt.settings.password = Some(mqtt::Password::File("/nonexistent/password".into()));
         }
-        let (error, news) = open(&settings, false);
+        let (error, events) = open(&settings, false);
         assert!(matches!(error, Some(JoinError::Setting(_))), "{error:?}");
-        assert!(news.is_empty(), "{news:?}");
-        // No network, nothing to join.
+        assert!(events.is_empty(), "{events:?}");
+        // Without settings there is no network to join.
         assert_eq!(open(&NetworkSettings::default(), false), (None, Vec::new()));
     }
 }

@@ -1,4 +1,4 @@
-//! Observing: every message of many topics, each with the name of its topic, for those who want to see what there is.
+//! Observation of every message on many topics, each with the name of its topic, to show the traffic of a network.
 //!
 //! A subscription delivers all messages of a pattern as one topic. An observation names the topic of each.
 
@@ -22,23 +22,23 @@ pub struct Observed<'a> {
     pub topic: &'a str,
     /// The payload. On DDS a whole sample, with the four bytes of its encoding before it.
     pub payload: &'a [u8],
-    /// When it was sent, where the network says so.
+    /// Time of sending, if the network provides it.
     pub source_time: Option<Timestamp>,
-    /// The publisher and the number of the message, where messages name them.
+    /// Publisher and sequence number, if messages carry them.
     pub origin: Option<Origin>,
 }
 
-/// Receives what is observed, on the threads of the networks.
+/// Receiver of observed messages, called on the threads of the networks.
 pub type Observer = Arc<dyn Fn(Observed<'_>) + Send + Sync>;
 
-/// What is observed. Dropping it ends it.
+/// A running observation. Dropping it ends it.
 #[derive(Default)]
 pub struct Observation {
     _zenoh: Option<::zenoh::pubsub::Subscriber<()>>,
     _others: Vec<Box<dyn Subscription>>,
 }
 
-/// Topics of DDS that are subscribed to.
+/// Limit of topics of DDS subscribed to.
 const DDS_TOPICS: usize = 256;
 
 impl Networks {
@@ -62,8 +62,8 @@ impl Networks {
         Ok(Observation { _zenoh: None, _others: vec![Box::new(made)] })
     }
 
-    /// Observes the publishers of a list on DDS, each topic with the type of its first publisher, but for the `known`
-    /// topics, to which it adds those of the list. Returns also the topics that cannot be observed, with the reason.
+    /// Observes the publishers of a list on DDS, each topic with the type of its first publisher, except the `known`
+    /// topics, to which it adds those of the list. Also returns the topics that cannot be observed, with the reason.
     pub fn observe_dds(
         &self,
         endpoints: &[dds::DiscoveredEndpoint],
@@ -98,7 +98,7 @@ impl Networks {
         (observation, failed)
     }
 
-    /// Returns the graph of a domain of ROS 2 over Zenoh, as far as it is known within `limit`.
+    /// Returns the graph of a domain of ROS 2 over Zenoh, as far as it becomes known within `limit`.
     ///
     /// # Errors
     /// The reason.
@@ -107,8 +107,8 @@ impl Networks {
         graph.transpose().map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 
-    /// Returns the type of messages on a key of ROS 2 over Zenoh, as the node of a publisher describes it within `limit`;
-    /// `None` if there is no description.
+    /// Returns the type of messages on a key of ROS 2 over Zenoh, described by the node of a publisher within `limit`;
+    /// `None` without a description.
     ///
     /// # Errors
     /// The reason.
@@ -118,7 +118,7 @@ impl Networks {
         Ok(found.map_err(|error| error.to_string())?.and_then(|found| found.schema.ok()))
     }
 
-    /// Waits up to `limit` until Zenoh is connected with another. Returns whether it is.
+    /// Waits up to `limit` for a connection of Zenoh. Returns whether there is one.
     pub fn wait_zenoh(&self, limit: Duration) -> bool {
         self.zenoh.as_ref().is_some_and(|session| session.wait_connected(limit))
     }

@@ -1,4 +1,4 @@
-//! What the publishers of topics offer: their quality of service, and the hashes of their types in ROS 2.
+//! Offers of the publishers of topics: their quality of service, and the hashes of their types in ROS 2.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,35 +8,34 @@ use crate::ros2::qos::{Durability, Liveliness, Reliability};
 use crate::ros2::{Entity, QosOverrides, TopicName, TypeHash};
 use crate::zenoh;
 
-/// Publishers that are known at the same time.
+/// Limit of known publishers.
 const PUBLISHERS: usize = 65_536;
-/// Topics that are known, also without publishers.
+/// Limit of known topics, including those without publishers.
 const TOPICS: usize = 65_536;
 
-/// What a publisher offers.
+/// Offer of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offer {
-    /// Its quality of service; what the network does not tell is `None`. DDS does not tell the history.
+    /// Quality of service; `None` for policies that the network does not announce, such as the history on DDS.
     pub qos: QosOverrides,
-    /// The hash of its type in ROS 2, if it states one.
+    /// Hash of its type in ROS 2, if it states one.
     pub type_hash: Option<TypeHash>,
 }
 
-/// The publishers on DDS and ROS 2 with what they offer, as they appear and leave. Of a topic without publishers, the
-/// last one that left counts.
+/// The publishers on DDS and ROS 2 with their offers. A topic without publishers keeps the offer of the last one.
 #[derive(Debug, Default)]
 pub struct Offers {
     pub(crate) dds: Option<dds::Publishers>,
     pub(crate) zenoh: Option<zenoh::Ros2Publishers>,
     /// Whether topics of ROS 2 are on DDS.
     pub(crate) is_ros2_on_dds: bool,
-    /// By their names on DDS, and by those of ROS 2 over Zenoh.
+    /// By names on DDS, and by names of ROS 2 over Zenoh.
     on_dds: Publishers,
     on_zenoh: Publishers,
 }
 
 impl Offers {
-    /// Takes note of the publishers that have appeared and left since the last call.
+    /// Records the publishers that have appeared and left since the last call.
     pub fn look(&mut self) {
         let Offers { dds, zenoh, on_dds, on_zenoh, .. } = self;
         if let Some(dds) = dds {
@@ -64,8 +63,8 @@ impl Offers {
         }
     }
 
-    /// Returns what the publishers of a topic offer, as of the last [`look`](Offers::look), each offer once. `name` is the
-    /// topic on the network where the address is a pattern.
+    /// Returns the offers of the publishers of a topic, as of the last [`look`](Offers::look), each offer once. `name`
+    /// is the topic on the network if the address is a pattern.
     pub fn of(&self, address: &Address, name: Option<&str>) -> Vec<Offer> {
         match address {
             Address::Dds(topic, ..) => self.on_dds.of(name.unwrap_or(topic)),
@@ -85,7 +84,7 @@ impl Offers {
 #[derive(Debug, Default)]
 struct Publishers {
     topics: HashMap<String, Topic>,
-    /// The topics of the publishers that are there.
+    /// Topics of the existing publishers, by id.
     there: HashMap<String, String>,
 }
 
@@ -97,7 +96,7 @@ struct Topic {
 }
 
 impl Publishers {
-    /// Takes note of a publisher that has appeared, with its topic, or left.
+    /// Records that a publisher has appeared, with its topic, or left.
     fn note(&mut self, id: &str, appeared: Option<(Offer, String)>, is_there: bool) {
         if let Some((offer, topic)) = appeared {
             let has_room = self.there.len() < PUBLISHERS && self.topics.len() < TOPICS;
@@ -135,7 +134,7 @@ fn offered_on_dds(endpoint: &dds::DiscoveredEndpoint) -> Offer {
         }),
         durability: Some(match qos.durability {
             dds::Durability::Volatile => Durability::Volatile,
-            // ROS 2 has no others; their publishers themselves keep the last samples.
+            // ROS 2 has no others; publishers keep their own last samples.
             _ => Durability::TransientLocal,
         }),
         history: None,
@@ -152,7 +151,7 @@ fn offered_on_dds(endpoint: &dds::DiscoveredEndpoint) -> Offer {
     Offer { qos, type_hash }
 }
 
-/// Returns the name that a recording of ROS 2 has for a topic of DDS; `None` if it is not one of ROS 2.
+/// Returns the name of a topic of DDS in recordings of ROS 2; `None` if it is not one of ROS 2.
 pub fn ros2_name(topic: &str) -> Option<String> {
     TopicName::from_dds(topic).map(|name| name.to_string())
 }
@@ -181,7 +180,7 @@ mod tests {
         all.note("c", None, false);
         all.note("c", None, false);
         assert_eq!((all.of("/odom"), all.there.len()), (vec![sensor], 0));
-        // One that came and left between two calls.
+        // A publisher that came and left between two calls.
         all.note("d", Some((usual, "/odom".to_owned())), false);
         assert_eq!((all.of("/odom"), all.there.len()), (vec![usual], 0));
     }

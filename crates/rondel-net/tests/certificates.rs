@@ -1,4 +1,4 @@
-//! Certificates that are expired, not valid yet, or of another authority, on Zenoh and MQTT.
+//! Certificates that are expired, not valid yet, or signed by another authority, on Zenoh and MQTT.
 
 #![cfg(all(feature = "mqtt", feature = "zenoh"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // the helpers are tests as well
@@ -18,7 +18,7 @@ struct Authority {
     pem: String,
 }
 
-/// When a certificate is valid.
+/// Validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Valid {
     Now,
@@ -68,7 +68,7 @@ fn zenoh_settings(folder: &Folder, name: &str, side: &str, ca: &str) -> zenoh::S
     zenoh::Settings { config_file, ..zenoh::Settings::default() }
 }
 
-/// Whether a client with this certificate gets a connection with a server with that one.
+/// Whether a client with this certificate connects to a server with that one.
 fn zenoh_connects(folder: &Folder, server: &str, client: &str, ca: &str) -> bool {
     let endpoint = format!("tls/localhost:{}", free_port());
     let server = zenoh::Settings {
@@ -103,7 +103,7 @@ fn zenoh_refuses_certificates_that_are_not_valid() {
         assert!(!zenoh_connects(&folder, "good", bad, "ca.pem"), "a client whose certificate is {bad}");
         assert!(!zenoh_connects(&folder, bad, "good", "ca.pem"), "a server whose certificate is {bad}");
     }
-    // The file of the authority is replaced: the next session trusts the new one only.
+    // The file of the authority is replaced: the next session trusts only the new one.
     let other = Authority::new();
     folder.write("other.pem", &other.pem);
     other.write(&folder, "stranger", Valid::Now);
@@ -152,11 +152,11 @@ fn mqtt_refuses_certificates_that_are_not_valid() {
         if valid == Valid::Now {
             open("good").unwrap();
             for bad in ["old", "new"] {
-                // What a broker that rejects a certificate does is up to the broker; it is no connection.
+                // The reaction of a broker to a bad certificate varies; it never accepts the connection.
                 let error = open(bad).unwrap_err();
                 assert!(!matches!(error, mqtt::OpenError::Setting(_)), "{bad}: {error}");
             }
-            // The file of the authority is replaced: the next connection trusts the new one only.
+            // The file of the authority is replaced: the next connection trusts only the new one.
             broker.folder.write("ca.pem", &Authority::new().pem);
             let error = open("good").unwrap_err().to_string();
             assert!(error.contains("UnknownIssuer") || error.contains("BadSignature"), "{error}");

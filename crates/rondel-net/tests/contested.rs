@@ -16,7 +16,7 @@ use rondel_net::mqtt::{PublisherSettings, Session, Settings, Version};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A broker that lets a client connect and tells it at once that another one took over its session.
+/// Starts a broker that accepts a client and reports at once that another one took over its session.
 fn jealous_broker() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ fn jealous_broker() -> u16 {
 }
 
 #[test]
-fn a_client_gives_up_a_session_that_another_takes_over_again_and_again() {
+fn a_client_gives_up_a_session_that_is_taken_over_repeatedly() {
     let settings = Settings {
         broker: format!("127.0.0.1:{}", jealous_broker()).parse().unwrap(),
         client_id: Some("monitor".to_owned()),

@@ -22,7 +22,7 @@ const BATCHING: PublisherSettings = PublisherSettings { batching: true };
 /// Returns settings with a domain that no other test uses.
 fn settings() -> Settings {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Up to 99: the ports of higher ones are also given to whoever asks for any port.
+    // Up to 99: the ports of higher domains are also used as ephemeral ports.
     let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 90 + 10;
     Settings { domain, interface: Some("lo".into()), ..Settings::default() }
 }
@@ -122,7 +122,7 @@ fn closing_delivers_published_samples() {
         for i in round * 5000..(round + 1) * 5000 {
             publisher.publish(i.to_string().as_bytes()).unwrap();
         }
-        // Not released: closing does it.
+        // Not released: closing does that.
         assert!(b.close(LIMIT));
         counter.assert_all((round + 1) * 5000);
     }
@@ -146,20 +146,20 @@ fn ten_megabytes_in_one_payload() {
     let settings = settings();
     let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
     let sent: Arc<Vec<u8>> = Arc::new((0..10_000_000_u32).map(|i| (i / 7 % 90) as u8 + b' ').collect());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, results) = std::sync::mpsc::channel();
     let expected = Arc::clone(&sent);
     let string = StringType::default();
     let receiver = Arc::new(move |_: TopicId, samples: &[Sample<'_>]| {
-        tell.send(samples[0].payload == expected.as_slice()).unwrap();
+        sender.send(samples[0].payload == expected.as_slice()).unwrap();
     });
     let _subscription = a.subscribe("test/large", &string, TOPIC, receiver).unwrap();
     let publisher = b.publisher("test/large", &string, PublisherSettings::default()).unwrap();
     assert!(publisher.wait_matched(LIMIT));
     publisher.publish(&sent).unwrap();
-    assert!(told.recv_timeout(LIMIT).unwrap());
+    assert!(results.recv_timeout(LIMIT).unwrap());
     for odd in ["", "a", "ab", "abc"] {
         publisher.publish(odd.as_bytes()).unwrap();
-        assert!(!told.recv_timeout(LIMIT).unwrap());
+        assert!(!results.recv_timeout(LIMIT).unwrap());
     }
     assert!(matches!(publisher.publish(b"a\0b"), Err(PublishError::Payload(_))));
 }
@@ -188,7 +188,7 @@ fn a_slow_receiver_holds_the_publisher_back_and_loses_nothing() {
 /// The receiver publishes on a topic whose subscriber is slow, with caches far too small for the samples sent. With a
 /// common receive thread for subscriptions and publishers, this is a deadlock.
 #[test]
-fn what_is_acknowledged_is_not_handed_back() {
+fn acknowledged_samples_are_not_handed_back() {
     let settings = settings();
     let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
     let (string, counter) = (StringType::default(), Arc::new(Counter::default()));
@@ -199,10 +199,10 @@ fn what_is_acknowledged_is_not_handed_back() {
     for round in 0..60 {
         publish_numbers(&publisher, round * 30..(round + 1) * 30);
         assert!(publisher.flush(LIMIT));
-        // The library may have references to them yet.
+        // The library may still have references to them.
         assert_eq!(publisher.unconfirmed(), Some(0), "round {round}");
     }
-    publisher.take_abandoned(&mut |_| panic!("nobody has left"));
+    publisher.take_abandoned(&mut |_| panic!("no reader has left"));
     counter.assert_all(60 * 30);
 }
 
@@ -280,7 +280,7 @@ fn a_blocked_publisher_is_woken_by_closing() {
     assert!(subscription.close(LIMIT));
 }
 
-/// CycloneDDS itself does not report either of them.
+/// CycloneDDS itself reports neither of them.
 #[test]
 fn a_publisher_that_cannot_be_received_is_reported() {
     let settings = settings();
@@ -308,8 +308,8 @@ fn topics_matching_a_pattern_are_discovered() {
     let plain = StringType::default();
     let before = publisher("test/a", &plain);
     let of = (&TopicType::Text(plain.clone()), &TopicQos::default());
-    let (heard, counter) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Counter::default()));
-    let (names, to) = (Arc::clone(&heard), Arc::clone(&counter));
+    let (received_names, counter) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Counter::default()));
+    let (names, to) = (Arc::clone(&received_names), Arc::clone(&counter));
     let receiver = move |name: &str| {
         names.lock().unwrap().push(name.to_owned());
         (name != "test/not_meant").then(|| (Arc::clone(&to), None))
@@ -329,9 +329,9 @@ fn topics_matching_a_pattern_are_discovered() {
     assert!(!other.is_matched() && !typed.is_matched() && !not_meant.is_matched());
     counter.assert_all(20);
     assert!(subscription.close(LIMIT));
-    let mut heard = heard.lock().unwrap().clone();
-    heard.sort();
-    assert_eq!(heard, ["test/a", "test/b", "test/not_meant", "test/typed"]);
+    let mut received_names = received_names.lock().unwrap().clone();
+    received_names.sort();
+    assert_eq!(received_names, ["test/a", "test/b", "test/not_meant", "test/typed"]);
     let bad = |name: &str| {
         let select = |_: &str| Some((Arc::new(Counter::default()), None));
         a.subscribe_matching(name, of, None, TOPIC, select).map(drop)

@@ -19,11 +19,11 @@ use rondel_net::adapter::{
 use rondel_net::dds::{Participant, PublisherSettings, RawType, Settings, Subscription, TopicQos, TopicType};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long nothing new is found once everything is, on a busy machine too.
+/// Time without a discovery after which everything was discovered, even on a busy machine.
 const QUIET: Duration = Duration::from_secs(2);
 const TOPIC: TopicId = TopicId(3);
 
-/// What arrives, in order.
+/// Received items, in order.
 #[derive(Debug, PartialEq)]
 enum Item {
     Sample(Vec<u8>),
@@ -47,7 +47,7 @@ impl Receiver for Log {
 
     fn changed(&self, topic: TopicId, change: Change<'_>, _: Timestamp) {
         assert_eq!(topic, TOPIC);
-        // The id stands first, after the length of the structure.
+        // The id is first, after the length of the structure.
         let id = |instance| match instance {
             Instance::Unnamed => None,
             Instance::Key(bytes) => Some(i32::from_le_bytes(bytes[8..12].try_into().unwrap())),
@@ -68,7 +68,7 @@ impl Log {
         self.changed.notify_all();
     }
 
-    /// Waits until the items fulfil a condition.
+    /// Waits until the items satisfy a condition.
     #[track_caller]
     fn wait(&self, what: &str, done: impl Fn(&[Item]) -> bool) {
         let items = self.items.lock().unwrap();
@@ -94,7 +94,7 @@ impl Log {
     }
 }
 
-/// The id and the number in a sample of a track, an appendable structure.
+/// Returns the id and the number in a sample of a track, an appendable structure.
 fn track(sample: &[u8]) -> (i32, u64) {
     let body = match sample[1] {
         1 => &sample[4..],
@@ -123,7 +123,7 @@ impl Bench {
     /// Returns settings with a domain that no other test uses.
     fn settings() -> Settings {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Up to 99: the ports of higher ones are also given to whoever asks for any port.
+        // Up to 99: the ports of higher domains are also used as ephemeral ports.
         let domain = (std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed)) % 90 + 10;
         Settings { domain, interface: Some("lo".into()), ..Settings::default() }
     }
@@ -168,7 +168,7 @@ fn a_type_is_discovered_and_whole_samples_arrive() {
     assert_eq!(publisher.ask("write 1 1000"), "wrote 1001");
     let samples = log.samples(1001);
     let hex: String = samples[0].iter().map(|byte| format!("{byte:02x}")).collect();
-    // The bits of the options that count bytes of padding may differ.
+    // The bits of the options with the number of padding bytes may differ.
     assert_eq!((&hex[..6], &hex[8..]), (&serialised[..6], &serialised[8..]));
     assert!(samples.iter().enumerate().all(|(i, sample)| {
         // After the seconds, the nanoseconds, and the name of the frame with its length.
@@ -178,8 +178,7 @@ fn a_type_is_discovered_and_whole_samples_arrive() {
     assert!(subscription.close(LIMIT));
 }
 
-/// The library reads a type that is derived from another and may change in one version of the encoding, and others write
-/// it in the other.
+/// The library reads an extensible derived type in one version of the encoding, and others write it in the other.
 #[test]
 fn a_derived_type_is_received() {
     let Some(bench) = Bench::new("a_derived_type_is_received") else { return };
@@ -200,8 +199,10 @@ fn a_subscription_ends_while_it_waits_for_a_type() {
 }
 
 #[test]
-fn instances_come_in_the_order_of_publication_and_go() {
-    let Some(bench) = Bench::new("instances_come_in_the_order_of_publication_and_go") else { return };
+fn instances_are_ordered_by_publication_and_their_ends_are_reported() {
+    let Some(bench) = Bench::new("instances_are_ordered_by_publication_and_their_ends_are_reported") else {
+        return;
+    };
     let (subscription, log) = bench.subscribe(Some("demo::Track"), &TopicQos::default());
     let mut publisher = bench.publisher(&["--kind", "track"]);
     assert_eq!(publisher.ask("wait"), "matched");
@@ -210,14 +211,14 @@ fn instances_come_in_the_order_of_publication_and_go() {
     let seen: Vec<_> = log.samples(2100).iter().map(|sample| track(sample)).collect();
     assert_eq!(seen, expected);
     for id in [4, 7] {
-        publisher.tell(&format!("dispose {id}"));
+        publisher.send(&format!("dispose {id}"));
         log.wait("the instance is gone", |items| items.contains(&Item::Disposed(Some(id))));
     }
-    publisher.tell("unregister 1");
+    publisher.send("unregister 1");
     log.wait("the instance is gone", |items| items.contains(&Item::Unregistered(Some(1))));
     assert_eq!(publisher.ask("write 4 1"), "wrote 2101");
     log.samples(2101);
-    publisher.tell("close");
+    publisher.send("close");
     log.wait("the publisher is gone", |items| items.contains(&Item::Alive(false)));
     log.wait("the instance is gone", |items| items.contains(&Item::Unregistered(Some(4))));
     let items = log.items.lock().unwrap();
@@ -237,16 +238,17 @@ fn publishers_of_another_type_are_counted() {
     assert_eq!(pose.ask("wait"), "matched");
     pose.ask("write 1 10");
     named_log.samples(10);
-    // It has the type of the first publisher.
+    // The subscription has the type of the first publisher.
     wait_until("the second type is counted", || first.problems().incompatible == 1);
-    // The same name, with other members: a publisher whose type has changed.
+    // The same name with other members: a publisher whose type has changed.
     drop((pose, other));
     let _changed = bench.publisher(&["--kind", "wide"]);
     wait_until("the changed type is counted", || named.problems().incompatible == 2);
     assert_eq!((named_log.samples(10).len(), first_log.samples(0).len()), (10, 0));
 }
 
-/// The type `demo::Other` as it is declared: one of the kinds of publishers has the same name and size, and another field.
+/// Returns the declared type `demo::Other`: one kind of publisher has a type of the same name and size with another
+/// field.
 fn declared() -> Schema {
     let mut library = Library::new();
     library.add_idl("module demo { struct Other { uint64 number; }; };", &|_| None).unwrap();
@@ -259,14 +261,14 @@ fn publishers_of_another_type_than_the_declared_one_are_refused() {
         return;
     };
     let (subscription, log) = bench.subscribe_of(&declared());
-    // Nobody can be read yet.
+    // No publisher can be read yet.
     let mut wrong = bench.publisher(&["--kind", "same"]);
     wait_until("the wrong type is refused", || subscription.problems().incompatible == 1);
     let mut right = bench.publisher(&["--kind", "other"]);
     assert_eq!(right.ask("wait"), "matched");
     assert_eq!((right.ask("write 1 3"), wrong.ask("write 1 5")), ("wrote 3".into(), "wrote 5".into()));
     log.samples(3);
-    // The publisher starts again, with another type and with the first one.
+    // The publisher restarts, with another type and with the first one.
     drop(right);
     let changed = bench.publisher(&["--kind", "same"]);
     wait_until("the changed type is refused", || subscription.problems().incompatible == 2);
@@ -291,10 +293,10 @@ fn the_hash_of_a_type_is_discovered() {
     assert_eq!(found.type_hash.as_ref(), Some(&hash));
 }
 
-/// The library matches publishers that do not describe their type by its name alone.
+/// The library matches publishers without a description of their type by its name alone.
 #[test]
-fn messages_of_another_type_that_come_nevertheless_are_counted() {
-    let Some(bench) = Bench::new("messages_of_another_type_that_come_nevertheless_are_counted") else {
+fn received_messages_of_another_type_are_counted() {
+    let Some(bench) = Bench::new("received_messages_of_another_type_are_counted") else {
         return;
     };
     let (subscription, log) = bench.subscribe_of(&declared());
@@ -306,7 +308,7 @@ fn messages_of_another_type_that_come_nevertheless_are_counted() {
     let sample = [0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
     undescribed.publish(&sample).unwrap();
     log.samples(1);
-    // Now there is a reader that knows the name only.
+    // Now there is a reader that knows only the name.
     let mut wrong = bench.publisher(&["--kind", "same"]);
     assert_eq!(wrong.ask("wait"), "matched");
     assert_eq!(wrong.ask("write 1 5"), "wrote 5");
@@ -317,7 +319,7 @@ fn messages_of_another_type_that_come_nevertheless_are_counted() {
     assert!(subscription.close(LIMIT));
 }
 
-/// Reads every type, and notes which it was.
+/// Receiver that reads every type, and records the types.
 #[derive(Default)]
 struct Typed {
     log: Log,
@@ -360,8 +362,8 @@ impl Typed {
 }
 
 #[test]
-fn publishers_of_another_type_are_read_by_their_own() {
-    let Some(bench) = Bench::new("publishers_of_another_type_are_read_by_their_own") else { return };
+fn publishers_of_another_type_are_read_by_their_own_type() {
+    let Some(bench) = Bench::new("publishers_of_another_type_are_read_by_their_own_type") else { return };
     for is_first_undescribed in [false, true] {
         let typed = Arc::new(Typed::default());
         let raw = TopicType::Raw(RawType { name: Some("demo::Other".to_owned()), keyed: None });
@@ -370,7 +372,7 @@ fn publishers_of_another_type_are_read_by_their_own() {
         let receiver = Arc::clone(&typed);
         let subscription =
             bench.participant.subscribe_as("test/topic", of, Some(&schema), TOPIC, receiver).unwrap();
-        // One that does not describe its type lets the reader know the name only, so that all come to it.
+        // A publisher without a description leaves the reader only the name, so that all publishers come to it.
         let other = Participant::open(&bench.settings).unwrap();
         let keyless = TopicType::Raw(RawType { name: Some("demo::Other".to_owned()), keyed: Some(false) });
         let of = (&keyless, &TopicQos::default());
@@ -387,14 +389,14 @@ fn publishers_of_another_type_are_read_by_their_own() {
         }
         let first = usize::from(is_first_undescribed);
         typed.log.samples(12 + first);
-        // One that comes later and is alone.
+        // A publisher that comes later and is the only one.
         drop(publishers);
         let mut last = bench.publisher(&["--kind", "same"]);
         assert_eq!(last.ask("wait"), "matched");
         last.ask("write 1 2");
         typed.log.samples(14 + first);
         drop((last, undescribed));
-        typed.log.wait("nobody is alive", |items| {
+        typed.log.wait("no publisher is alive", |items| {
             let last = items.iter().rfind(|item| matches!(item, Item::Alive(_)));
             last == Some(&Item::Alive(false))
         });
@@ -415,7 +417,7 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     log.samples(5);
     assert_eq!(latched.ask("write 1 5"), "wrote 25");
     log.samples(10);
-    // A subscription that asks for less gets no history.
+    // A subscription that requests less gets no history.
     let volatile =
         TopicQos { durability: Some(rondel_net::dds::Durability::Volatile), ..TopicQos::default() };
     let (_volatile, fresh) = bench.subscribe(None, &volatile);
@@ -439,8 +441,8 @@ fn the_quality_of_service_is_that_of_the_publisher() {
     assert!(refused.close(LIMIT));
 }
 
-/// A reader that asks for no latency budget hears no publisher with one: without a setting, that of the publisher is
-/// asked for.
+/// A reader that requests no latency budget receives from no publisher with one: by default, that of the publisher is
+/// requested.
 #[test]
 fn the_latency_budget_is_that_of_the_publisher() {
     let Some(bench) = Bench::new("the_latency_budget_is_that_of_the_publisher") else { return };
@@ -450,7 +452,7 @@ fn the_latency_budget_is_that_of_the_publisher() {
     assert_eq!(slow.ask("wait"), "matched");
     assert_eq!(slow.ask("write 1 3"), "wrote 3");
     log.samples(3);
-    // A greater one fits too, a lesser one does not.
+    // A greater budget matches too, a smaller one does not.
     let of = |ms| TopicQos { latency_budget: Some(Duration::from_millis(ms)), ..TopicQos::default() };
     let (_patient, there) = bench.subscribe(None, &of(60));
     there.wait("it has a publisher", |items| items.contains(&Item::Alive(true)));
@@ -459,10 +461,10 @@ fn the_latency_budget_is_that_of_the_publisher() {
     assert!(strict.close(LIMIT));
 }
 
-/// A publisher that is silent for longer than its lease returns, and sends again what it keeps.
+/// A publisher that is silent for longer than its lease returns, and sends its kept samples again.
 #[test]
-fn nothing_comes_twice_from_a_publisher_that_returns() {
-    let Some(bench) = Bench::new("nothing_comes_twice_from_a_publisher_that_returns") else { return };
+fn samples_of_a_returning_publisher_are_delivered_once() {
+    let Some(bench) = Bench::new("samples_of_a_returning_publisher_are_delivered_once") else { return };
     let mut publisher = bench.publisher(&["--transient-local", "50", "--silence", "1"]);
     let volatile =
         TopicQos { durability: Some(rondel_net::dds::Durability::Volatile), ..TopicQos::default() };
@@ -518,11 +520,11 @@ fn deadlines_and_signs_of_life_are_reported() {
     log.samples(1);
     log.wait("the deadline is missed", |items| items.contains(&Item::MissedDeadline(None)));
     assert!(!log.items.lock().unwrap().contains(&Item::Alive(false)));
-    publisher.tell("close");
+    publisher.send("close");
     log.wait("the publisher is gone", |items| items.contains(&Item::Alive(false)));
 }
 
-/// The one that is silent misses it first, and is named, while the other one goes on.
+/// The silent instance misses its deadline first and is named, while the other one continues.
 #[test]
 fn a_missed_deadline_is_that_of_an_instance() {
     let Some(bench) = Bench::new("a_missed_deadline_is_that_of_an_instance") else { return };
@@ -542,8 +544,8 @@ fn a_missed_deadline_is_that_of_an_instance() {
         let items = log.items.lock().unwrap();
         assert_eq!(items.iter().find(|item| is_missed(item)), Some(&Item::MissedDeadline(Some(1))));
     }
-    // The library reports nothing of this instance any more: its end comes with that of the last publisher.
-    publisher.tell("close");
+    // The library does not report this instance any more: its end comes with that of the last publisher.
+    publisher.send("close");
     for id in [1, 7] {
         log.wait("the instance is gone", |items| items.contains(&Item::Unregistered(Some(id))));
     }
@@ -601,7 +603,7 @@ const IDL: &str = "module demo {
     };
 };";
 
-/// The same type from IDL.
+/// Returns the same type from IDL.
 fn defined(name: &str) -> Schema {
     let mut library = Library::new();
     library.add_idl(IDL, &|_| None).unwrap();
@@ -652,7 +654,7 @@ fn publishers_and_subscriptions_are_listed() {
     }
 }
 
-/// A sample of a pose, with these numbers.
+/// Returns a sample of a pose with these numbers.
 fn pose(number: u32) -> Vec<u8> {
     let mut sample = vec![0, 1, 0, 0];
     sample.extend([7_u32, 500, 4].map(u32::to_le_bytes).concat());
@@ -692,7 +694,7 @@ fn a_published_type_is_described() {
     for bad in [&[0, 1, 0][..], &[0, 9, 0, 0, 1, 0, 0, 0], &[0, 1, 0, 0, 7, 0, 0, 0]] {
         assert!(matches!(publisher.publish(bad), Err(PublishError::Payload(_))), "{bad:?}");
     }
-    // What it keeps comes back as it was sent: the last one, and one that is perhaps not acknowledged.
+    // Its kept samples come back unchanged: the last one, and one that may be unacknowledged.
     let (_subscription, log) = bench.subscribe(None, &TopicQos::default());
     log.wait("the last one has come", |items| items.contains(&Item::Sample(pose(2))));
     let items = log.items.lock().unwrap();
@@ -720,7 +722,7 @@ fn a_described_type_is_the_one_that_was_defined() {
 }
 
 #[test]
-fn a_type_that_is_known_by_its_name_only_is_passed_on() {
+fn a_type_known_only_by_its_name_is_passed_on() {
     let settings = Bench::settings();
     let (a, b) = (Participant::open(&settings).unwrap(), Participant::open(&settings).unwrap());
     let log = Arc::new(Log::default());

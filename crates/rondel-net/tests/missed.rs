@@ -1,4 +1,4 @@
-//! A Zenoh neighbour that was cut off and returns: the receiver knows before it gets the first message.
+//! A Zenoh neighbour that was cut off and returns: the receiver is informed before it gets the first message.
 
 #![cfg(feature = "zenoh")]
 #![allow(clippy::unwrap_used, clippy::panic)] // the helpers are tests as well
@@ -13,7 +13,7 @@ use rondel_net::zenoh::{Mode, PublisherSettings, Session, Settings};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Forwards connections to a port of loopback; returns its own port, and the streams.
+/// Forwards connections to a port of loopback; returns its own port and the streams.
 fn relay(target: u16) -> (u16, Arc<Mutex<Vec<TcpStream>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -39,27 +39,27 @@ fn relay(target: u16) -> (u16, Arc<Mutex<Vec<TcpStream>>>) {
 }
 
 #[derive(Debug, PartialEq)]
-enum News {
+enum Event {
     Message,
     Missed,
 }
 
 #[derive(Default)]
-struct Recorder(Mutex<Vec<News>>, Condvar);
+struct Recorder(Mutex<Vec<Event>>, Condvar);
 
 impl Recorder {
-    fn add(&self, news: News) {
-        self.0.lock().unwrap().push(news);
+    fn add(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
         self.1.notify_all();
     }
 
-    fn take(&self) -> Vec<News> {
+    fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Waits for so many messages.
+    /// Waits for `count` messages.
     fn wait(&self, count: usize) {
-        let messages = |all: &Vec<News>| all.iter().filter(|one| **one == News::Message).count();
+        let messages = |all: &Vec<Event>| all.iter().filter(|one| **one == Event::Message).count();
         let all = self.0.lock().unwrap();
         let waited = self.1.wait_timeout_while(all, LIMIT, |all| messages(all) < count).unwrap();
         assert!(messages(&waited.0) >= count, "{:?}", waited.0);
@@ -68,17 +68,17 @@ impl Recorder {
 
 impl Receiver for Recorder {
     fn receive(&self, _topic: TopicId, _samples: &[Sample<'_>]) {
-        self.add(News::Message);
+        self.add(Event::Message);
     }
 
     fn missed(&self, _topic: TopicId, from: Timestamp, until: Option<Timestamp>) {
         assert!(until.is_some_and(|until| from <= until));
-        self.add(News::Missed);
+        self.add(Event::Missed);
     }
 }
 
-/// What a receiver gets from a publisher that is cut off between its messages.
-fn cut_between_messages(numbered: bool) -> Vec<News> {
+/// Returns the events of a receiver whose publisher is cut off between its messages.
+fn cut_between_messages(numbered: bool) -> Vec<Event> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let settings = |mode| Settings { mode: Some(mode), ..Settings::default() };
     let listen = vec![format!("tcp/127.0.0.1:{port}")];
@@ -106,11 +106,11 @@ fn cut_between_messages(numbered: bool) -> Vec<News> {
 }
 
 #[test]
-fn an_outage_is_known_before_the_first_message_after_it() {
-    // Zenoh may lose the new connection once more before it stays, which is said again.
-    let mut news = cut_between_messages(false);
-    news.dedup();
-    assert_eq!(news, [News::Message, News::Missed, News::Message]);
-    // Numbers tell by themselves.
-    assert_eq!(cut_between_messages(true), [News::Message, News::Message]);
+fn an_outage_is_reported_before_the_first_message_after_it() {
+    // Zenoh may lose the new connection again before it stays, which is reported again.
+    let mut events = cut_between_messages(false);
+    events.dedup();
+    assert_eq!(events, [Event::Message, Event::Missed, Event::Message]);
+    // With numbers, missing messages need no report.
+    assert_eq!(cut_between_messages(true), [Event::Message, Event::Message]);
 }

@@ -476,8 +476,8 @@ fn wrong_passwords_and_unreachable_brokers_are_errors() {
         assert!(matches!(refused, OpenError::Refused { .. }), "{refused}");
         assert!(refused.to_string().contains("not authorized"), "{refused}");
         assert!(!refused.to_string().contains("wrong\n"));
-        let nobody = Session::open(&Settings { version, ..settings(broker.port) }).unwrap_err();
-        assert!(matches!(nobody, OpenError::Refused { .. }), "{nobody}");
+        let refused = Session::open(&Settings { version, ..settings(broker.port) }).unwrap_err();
+        assert!(matches!(refused, OpenError::Refused { .. }), "{refused}");
         Session::open(&as_me(version, "right\n")).unwrap();
     }
     let unset = Settings {
@@ -496,8 +496,8 @@ fn wrong_passwords_and_unreachable_brokers_are_errors() {
 fn invalid_topics_are_refused() {
     let Some(broker) = Broker::start("invalid_topics_are_refused") else { return };
     let session = Session::open(&settings(broker.port)).unwrap();
-    let nobody = Arc::new(Numbers::default());
-    let filter = session.subscribe("a/#/b", SubscriptionSettings::default(), TOPIC, nobody);
+    let unused = Arc::new(Numbers::default());
+    let filter = session.subscribe("a/#/b", SubscriptionSettings::default(), TOPIC, unused);
     assert!(matches!(filter, Err(DeclareError::Topic { .. })));
     assert!(matches!(
         session.publisher("a/+", &PublisherSettings::default()),

@@ -20,13 +20,13 @@ use rondel_net::zenoh::{Mode, Ros2Node, Ros2Subscription, Session, Settings};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const TOPIC: TopicId = TopicId(3);
-/// Each test has a session of its own, but names show which one a message belongs to.
+/// Each test has its own session, but names show which one a message belongs to.
 const DOMAIN: u32 = 42;
 /// The hash of std_msgs/msg/String.
 const STRING: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 
-/// The Python that has the independent clients: that of RONDEL_TEST_PYTHON, or else of `.venv`. Where there is none the
-/// test is skipped, loudly; on CI (`CI` is set) it fails.
+/// Returns the Python with the independent clients: that of RONDEL_TEST_PYTHON, or of `.venv`. Without one the test is
+/// skipped with a message; on CI (`CI` is set) it fails.
 fn python(test: &str) -> Option<PathBuf> {
     let named = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
     let is_meant = named.is_some() || std::env::var_os("CI").is_some();
@@ -39,7 +39,7 @@ fn python(test: &str) -> Option<PathBuf> {
     let message = format!("{test}: SKIPPED, NOT TESTED: no Python with eclipse-zenoh and rosbags");
     assert!(python.is_some() || !is_meant, "{message}");
     if python.is_none() {
-        // Past the capture of the test's output.
+        // Bypasses the capture of the test's output.
         let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
     }
     python
@@ -74,7 +74,7 @@ impl Client {
     }
 
     /// Writes a line to its standard input.
-    fn tell(&mut self, line: &str) {
+    fn send(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().unwrap();
         writeln!(input, "{line}").unwrap();
     }
@@ -92,16 +92,16 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// A message: text, number, time since that of the publishers, and publisher.
+/// A message: text, number, time relative to the publishers' epoch, and publisher.
 type Message = (String, Option<u64>, Option<i64>, u64);
 
-/// What came.
+/// Received messages.
 #[derive(Default)]
 struct Received {
     all: Mutex<Vec<Message>>,
@@ -112,7 +112,7 @@ impl Receiver for Received {
     fn receive(&self, topic: TopicId, samples: &[Sample<'_>]) {
         assert_eq!(topic, TOPIC);
         for sample in samples {
-            // CDR: four bytes that say so, the length, the text and a zero.
+            // CDR: the header of four bytes, the length, the text and a zero.
             let length = u32::from_le_bytes(sample.payload[4..8].try_into().unwrap()) as usize;
             let text = String::from_utf8(sample.payload[8..7 + length].to_vec()).unwrap();
             let time = sample.source_time.map(|time| time.as_nanos() - 1_700_000_000_000_000_000);
@@ -127,7 +127,7 @@ impl Receiver for Received {
 }
 
 impl Received {
-    /// Waits for so many messages, and returns them with their numbers.
+    /// Waits for `count` messages, and returns them with their numbers.
     #[track_caller]
     fn wait(&self, count: usize) -> Vec<Message> {
         let all = self.all.lock().unwrap();
@@ -145,7 +145,7 @@ fn texts(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|i| format!("n {i}")).collect()
 }
 
-/// A session that listens, as the router of rmw_zenoh does, and a node on it.
+/// Opens a session that listens, like the router of rmw_zenoh, with a node on it.
 fn node(name: &str) -> (String, Session, Ros2Node) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let endpoint = format!("tcp/127.0.0.1:{port}");
@@ -206,7 +206,7 @@ fn messages_have_their_numbers_and_times() {
             let all = received.wait(6);
             let numbers: Vec<u64> = all.iter().map(|(_, number, ..)| number.unwrap()).collect();
             let times: Vec<i64> = all.iter().map(|(_, _, time, _)| time.unwrap()).collect();
-            // Three and four are missing: the account of the run counts them by these numbers.
+            // Three and four are missing: the statistics of the run count them by these numbers.
             assert_eq!(numbers, [1, 2, 5, 6, 7, 8]);
             assert_eq!(times, [1, 2, 5, 6, 7, 8]);
             assert!(all.iter().all(|(.., publisher)| *publisher == all[0].3));
@@ -237,7 +237,7 @@ fn messages_of_another_type_are_refused_and_counted() {
     let (place, _session, node) = node("monitor");
     let (received, subscription) = subscribe(&node, &endpoint("/chatter", Some(STRING), Qos::BEST_AVAILABLE));
     let other = STRING.replace("df66", "0000");
-    // One with another hash, one of ROS 2 Humble without any, and one of another type.
+    // Publishers with another hash, without any (ROS 2 Humble), and with another type.
     let options = ["/chatter", "--count", "5", "--keep", "5", "--hash", &other, "--stay"];
     let mut wrong = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
     wrong.expect("early 0");
@@ -256,17 +256,17 @@ fn messages_of_another_type_are_refused_and_counted() {
 }
 
 #[test]
-fn what_a_publisher_keeps_comes_first() {
-    let Some(python) = python("what_a_publisher_keeps_comes_first") else { return };
+fn kept_messages_are_received_first() {
+    let Some(python) = python("kept_messages_are_received_first") else { return };
     let (place, _session, node) = node("monitor");
-    // The publisher is there before the subscription, and has sent more than it keeps.
-    let options = ["/early", "--early", "20", "--keep", "8", "--count", "5", "--told", "--stay"];
+    // The publisher exists before the subscription, and has sent more than it keeps.
+    let options = ["/early", "--early", "20", "--keep", "8", "--count", "5", "--wait-for-line", "--stay"];
     let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
     publisher.expect("early 20");
     let (received, subscription) = subscribe(&node, &endpoint("/early", Some(STRING), kept(10)));
-    // Before it sends more, of which it keeps eight, too.
+    // Received before it sends more, of which it also keeps eight.
     assert_eq!(received.texts(8), texts(12..20));
-    publisher.tell("go on");
+    publisher.send("go on");
     assert_eq!(received.texts(13), texts(12..25));
     let all = received.wait(13);
     // Exact times, and numbers without a gap.
@@ -280,14 +280,14 @@ fn what_a_publisher_keeps_comes_first() {
     assert!(subscription.drain(Duration::from_millis(50), LIMIT));
     assert_eq!(received.texts(13), texts(12..25), "nothing comes twice");
 
-    // The publisher comes later, and sends at once: it keeps all until it is asked for them.
+    // The publisher comes later, and sends at once: it keeps all until they are requested.
     let (received, _subscription) = subscribe(&node, &endpoint("/late", Some(STRING), kept(10)));
     let options = ["/late", "--early", "5", "--keep", "10", "--count", "5", "--stay"];
     let publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
     assert_eq!(received.texts(10), texts(0..10));
     publisher.finish();
 
-    // Whoever does not ask for them does not get them.
+    // A subscription that does not request them does not get them.
     let options = ["/volatile", "--early", "6", "--keep", "8", "--count", "2"];
     let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
     publisher.expect("early 6");
@@ -297,8 +297,8 @@ fn what_a_publisher_keeps_comes_first() {
 }
 
 #[test]
-fn a_publisher_without_messages_holds_nobody_up() {
-    let Some(python) = python("a_publisher_without_messages_holds_nobody_up") else { return };
+fn a_publisher_without_messages_does_not_block_others() {
+    let Some(python) = python("a_publisher_without_messages_does_not_block_others") else { return };
     let (place, session, node) = node("monitor");
     let options = ["/quiet", "--keep", "8", "--count", "3"];
     let mut publisher = Client::start(&python, "ros2_zenoh_publish.py", &place, &options);
@@ -329,7 +329,7 @@ fn messages_are_read_as_those_of_rmw_zenoh() {
         assert!(line["time"].as_i64().unwrap() > 1_700_000_000_000_000_000);
     }
 
-    // Kept for those who come later, as many as the depth says; and found by those who are there already.
+    // Kept for later subscriptions, up to the depth; and discovered by existing ones.
     let early = node.publisher(&endpoint("/early", Some(STRING), kept(4))).unwrap();
     (0..10).for_each(|i| early.publish(&cdr(&format!("n {i}"))).unwrap());
     let options = ["/early", "--count", "6", "--keep", "10"];
@@ -353,8 +353,8 @@ fn messages_are_read_as_those_of_rmw_zenoh() {
 }
 
 #[test]
-fn both_are_in_the_graph() {
-    let Some(python) = python("both_are_in_the_graph") else { return };
+fn publishers_and_subscriptions_are_in_the_graph() {
+    let Some(python) = python("publishers_and_subscriptions_are_in_the_graph") else { return };
     let (place, session, node) = node("/rondel/monitor");
     let (_received, subscription) = subscribe(&node, &endpoint("/chatter", Some(STRING), Qos::SENSOR_DATA));
     let publisher = node.publisher(&endpoint("/verdict", Some(STRING), kept(1))).unwrap();

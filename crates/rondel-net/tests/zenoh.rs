@@ -336,7 +336,8 @@ fn closing_does_not_wait_for_a_connection_that_is_being_opened() {
     publisher.publish(b"0").unwrap();
     router.close().unwrap();
     drop(router);
-    // It accepts the connection, and then is silent, as a name server may be that does not know the router any more.
+    // The endpoint accepts the connection and then is silent, like a name server that cannot reach the network any
+    // more.
     let mute = TcpListener::bind(endpoint.trim_start_matches("tcp/")).unwrap();
     let connection = mute.accept().unwrap();
     let begin = Instant::now();

@@ -1,8 +1,8 @@
-//! The node that a participant has in the graph of ROS 2, published for the tools and nodes there.
+//! The node of a participant in the graph of ROS 2, published for the tools and nodes there.
 //!
-//! A participant publishes its nodes with the ids of their readers and writers, and once more after each change. The last
-//! message is kept for participants that come later. The two participants of a run (see
-//! [`Participant`](super::Participant)) have a node each, since a name that occurs twice is a mistake in ROS 2.
+//! A participant publishes its nodes with the ids of their readers and writers, again after each change. The last
+//! message is kept for later participants. The two participants of a run (see [`Participant`](super::Participant)) have
+//! a node each, since duplicate names are an error in ROS 2.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::adapter::Publisher as _;
 use crate::ros2::discovery::{Gid, NodeEntities, ParticipantNodes, TOPIC, TYPE};
 use crate::ros2::{NodeName, TopicName};
 
-/// How long a reader is waited for that accepts nothing.
+/// Time limit for a reader that accepts nothing.
 const SLOW: Duration = Duration::from_millis(200);
 
-/// What others are told of the node of a participant.
+/// Published description of the node of a participant.
 #[derive(Debug)]
 pub(super) struct AnnouncedNode {
     nodes: Mutex<ParticipantNodes>,
@@ -32,7 +32,7 @@ impl AnnouncedNode {
         let qos = TopicQos { durability, depth: Some(1), ..TopicQos::default() };
         let settings = PublisherSettings { batching: false };
         let limits = (Some(SLOW), 0);
-        // By its name only: the type that others have of this name is matched, whatever they describe.
+        // The type has only a name: others with a type of this name match, however they describe it.
         let publisher = Publisher::create(Arc::clone(domain), TOPIC, ((&raw, &qos), None), settings, limits)?;
         let gid = gid(domain.participant())?;
         tracing::debug!(%node, "a node in the graph of ROS 2");
@@ -44,7 +44,7 @@ impl AnnouncedNode {
         Ok(announced)
     }
 
-    /// Adds a reader or writer until what is returned is dropped; `None` if its topic is not one of ROS 2.
+    /// Adds a reader or writer until the result is dropped; `None` if its topic is not one of ROS 2.
     pub(super) fn add(self: Arc<Self>, topic: &str, entity: &Entity, publishes: bool) -> Option<Member> {
         TopicName::from_dds(topic)?;
         let gid = gid(entity.handle()).ok()?;
@@ -59,7 +59,7 @@ impl AnnouncedNode {
             change(node);
         }
         if let Err(error) = self.publisher.publish(&nodes.write()) {
-            tracing::debug!("the graph of ROS 2 is not told of a change: {error}");
+            tracing::debug!("a change of the node is not published in the graph of ROS 2: {error}");
         }
     }
 }
@@ -70,7 +70,7 @@ impl NodeEntities {
     }
 }
 
-/// A reader or writer of a node. Dropping it takes it from the graph.
+/// A reader or writer of a node. Dropping it removes it from the graph.
 #[derive(Debug)]
 pub(super) struct Member {
     node: Weak<AnnouncedNode>,
@@ -86,7 +86,7 @@ impl Drop for Member {
     }
 }
 
-/// The id of a participant, reader or writer.
+/// Returns the id of a participant, reader or writer.
 fn gid(entity: i32) -> Result<Gid, DeclareError> {
     let mut guid = cyclors::dds_guid_t { v: [0; 16] };
     // SAFETY: a live handle and a place for the id.

@@ -1,4 +1,4 @@
-//! Subscriptions that wait for a publisher to learn the type of their topic.
+//! Subscriptions that wait for a publisher to take over the type of their topic.
 
 use std::sync::atomic::Ordering;
 
@@ -13,23 +13,23 @@ use super::offered::{OfferedQos, requested};
 use super::{DeclareError, RawType, TopicQos};
 use crate::adapter::Receiver;
 
-/// Publishers that are remembered.
+/// Limit of remembered publishers.
 const CANDIDATES: usize = 1024;
 
-/// A subscription whose type is not known yet.
+/// A subscription whose type is unknown yet.
 pub(super) struct Awaiting {
     pub(super) raw: RawType,
     pub(super) qos: TopicQos,
 }
 
-/// A publisher whose type the subscription may take.
+/// A publisher whose type the subscription may take over.
 struct Candidate {
     handle: dds_instance_handle_t,
     announced: AnnouncedType,
     offered: OfferedQos,
 }
 
-/// Why a publisher's type is not taken.
+/// Reason why the type of a publisher is not used.
 enum Refusal {
     /// It differs from the declared one.
     Type(Difference),
@@ -64,7 +64,7 @@ impl Awaiting {
             }
             match self.open(base, &mut candidates) {
                 Ok(Some(opened)) => return Some(opened),
-                // It was stopped, or the publisher has left.
+                // The subscription was stopped, or the publisher has left.
                 Ok(None) => {}
                 Err(refusal) => {
                     let refused = candidates.remove(0);
@@ -84,7 +84,7 @@ impl Awaiting {
         None
     }
 
-    /// Notes publishers that have come and gone.
+    /// Updates the list of publishers.
     fn look(&self, base: &mut Base, candidates: &mut Vec<Candidate>) {
         base.publishers.look_for(|handle, endpoint| {
             candidates.retain(|candidate| candidate.handle != handle);
@@ -98,7 +98,7 @@ impl Awaiting {
         });
     }
 
-    /// Creates a reader of the type of the first publisher. `None` if it has left, or the subscription ends.
+    /// Creates a reader of the type of the first publisher; `None` if that has left, or the subscription ends.
     fn open(&self, base: &mut Base, candidates: &mut Vec<Candidate>) -> Result<Option<Opened>, Refusal> {
         let Some(Candidate { handle, announced, .. }) = candidates.first() else { return Ok(None) };
         let handle = *handle;
@@ -107,7 +107,7 @@ impl Awaiting {
             .described
             .as_ref()
             .map(|type_info| Descriptor::resolve(&base.domain, type_info, RESOLVE, || state.is_stopping()));
-        // Others may have come meanwhile, and this one may have gone.
+        // The list may have changed meanwhile.
         self.look(base, candidates);
         let Some(Candidate { announced, .. }) = candidates.first().filter(|first| first.handle == handle)
         else {

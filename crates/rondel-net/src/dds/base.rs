@@ -1,4 +1,4 @@
-//! What the threads of all subscriptions share: waiting, and creating the reader.
+//! Common parts of the threads of all subscriptions: waiting, and creating the reader.
 
 use std::ptr;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub(super) const STOP: dds_attach_t = 4;
 /// Ids of both data representations.
 pub(super) const XCDR1_AND_2: [i16; 2] = [0, 2];
 
-/// What a subscription has before its reader. The fields are dropped, and their entities deleted, in this order.
+/// The parts of a subscription that exist before its reader. The fields are dropped, and their entities deleted, in
+/// this order.
 pub(super) struct Base {
     pub(super) waitset: Entity,
     pub(super) publishers: PublisherWatch,
@@ -37,24 +38,24 @@ pub(super) struct Base {
     pub(super) state: Arc<SubscriptionState>,
     pub(super) name: String,
     pub(super) queue: u32,
-    /// The type by which samples are read, if it is known.
+    /// Type by which samples are read, if known.
     pub(super) declared: Option<Declared>,
 }
 
-/// A reader and its topic, deleted in this order once the reader has left the graph of ROS 2.
+/// A reader and its topic, deleted in this order after the reader has left the graph of ROS 2.
 pub(super) struct Opened {
     pub(super) _member: Option<Member>,
     pub(super) reader: Entity,
     pub(super) topic: Entity,
-    /// Which instances missed their deadline, if they are kept apart and have one.
+    /// Instances that missed their deadline, if instances are distinguished and have one.
     pub(super) missed: Option<MissedDeadlines>,
-    /// Whether its instances are kept apart.
+    /// Whether instances are distinguished.
     pub(super) has_keys: bool,
     pub(super) qos: TopicQos,
 }
 
 impl Opened {
-    /// Whether the matches of the reader have changed since they were looked at.
+    /// Whether the matches of the reader have changed since the last look.
     #[inline]
     pub(super) fn has_new_matches(&self) -> bool {
         let mut changed = 0;
@@ -113,7 +114,7 @@ impl Base {
         Ok(Opened { _member: member, reader, topic, missed, has_keys, qos: qos.clone() })
     }
 
-    /// Waits for what is attached, at most this long. Returns `false` if waiting failed.
+    /// Waits for the attached entities, at most for `limit`. Returns `false` if waiting failed.
     pub(super) fn wait(&self, limit: Option<Duration>, mut each: impl FnMut(dds_attach_t)) -> bool {
         let mut woken: [dds_attach_t; 4] = [0; 4];
         let next = self.publishers.look_again_in().into_iter().chain(limit).min();
@@ -135,7 +136,7 @@ impl Base {
         true
     }
 
-    /// Looks at publishers that do not match: those whose type differs may be read in another way, others are counted.
+    /// Handles publishers that do not match: those with another type may be read by that type, others are counted.
     pub(super) fn look_at_unmatched<R: Receiver + ?Sized>(
         &mut self,
         reader: Option<&Entity>,
@@ -158,11 +159,11 @@ impl Base {
         }
     }
 
-    /// Counts a publisher whose samples are not read, and says why.
+    /// Counts a publisher whose samples are not read, and logs the reason.
     pub(super) fn refuse(&mut self, reason: &str) {
         self.state.incompatible.fetch_add(1, Ordering::Relaxed);
         if let Some(declared) = &mut self.declared {
-            declared.say(&self.name, reason);
+            declared.log_once(&self.name, reason);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The type that a subscription declares for its messages, compared with those that publishers announce.
+//! The declared type of a subscription, compared with those that publishers announce.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use super::described::{AnnouncedType, Descriptor, RESOLVE};
 use super::domain::Domain;
 use super::publishers::DescribedType;
 
-/// Reasons that are remembered, so that each is said once.
-const SAID: usize = 64;
+/// Limit of remembered reasons, each of which is logged once.
+const LOGGED: usize = 64;
 
-/// How the type of a publisher differs from the declared one.
+/// Difference between the type of a publisher and the declared one.
 #[derive(Debug, PartialEq)]
 pub(super) struct Difference {
-    /// A clause.
+    /// Description, a clause.
     pub(super) reason: String,
-    /// The type of the publisher, if it is described.
+    /// Type of the publisher, if it is described.
     pub(super) schema: Option<Box<Schema>>,
 }
 
@@ -24,23 +24,23 @@ pub(super) struct Difference {
 #[derive(Debug)]
 pub(super) struct Declared {
     schema: Schema,
-    /// Its hash in ROS 2, which publishers there announce.
+    /// Hash of the type in ROS 2, which publishers there announce.
     hash: Option<String>,
-    /// A description that agreed.
+    /// A description found to be equal.
     agreed: Option<DescribedType>,
-    said: BTreeSet<String>,
+    logged: BTreeSet<String>,
 }
 
 impl Declared {
     pub(super) fn new(schema: Schema) -> Declared {
         let hash = schema.rihs01();
-        Declared { schema, hash, agreed: None, said: BTreeSet::new() }
+        Declared { schema, hash, agreed: None, logged: BTreeSet::new() }
     }
 
-    /// Compares the type that a publisher announces, and asks for its description, which may take some time.
+    /// Compares the type that a publisher announces, requesting its description, which may take some time.
     ///
     /// # Errors
-    /// The first difference. What is not known is none.
+    /// The first difference. Unknown parts do not differ.
     pub(super) fn check(
         &mut self,
         domain: &Domain,
@@ -62,7 +62,7 @@ impl Declared {
     /// Compares the type that a publisher announces: by its description, or else by its hash.
     ///
     /// # Errors
-    /// The first difference. What is not known is none.
+    /// The first difference. Unknown parts do not differ.
     pub(super) fn compare(
         &self,
         announced: &AnnouncedType,
@@ -88,9 +88,9 @@ impl Declared {
         }
     }
 
-    /// Says on which topic messages are refused, once for each reason.
-    pub(super) fn say(&mut self, topic: &str, reason: &str) {
-        if self.said.len() < SAID && self.said.insert(reason.to_owned()) {
+    /// Logs a reason why messages of a topic are refused, once for each reason.
+    pub(super) fn log_once(&mut self, topic: &str, reason: &str) {
+        if self.logged.len() < LOGGED && self.logged.insert(reason.to_owned()) {
             tracing::warn!(%topic, "messages of a publisher cannot be received: {reason}; further ones are only counted");
         } else {
             tracing::debug!(%topic, "messages of another publisher cannot be received: {reason}");

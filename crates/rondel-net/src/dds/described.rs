@@ -1,4 +1,4 @@
-//! Topics whose type is discovered.
+//! Topics with a discovered type.
 
 use std::ffi::{CStr, CString};
 use std::ptr;
@@ -12,18 +12,18 @@ use super::dynamic::RegisteredType;
 use super::entity::{Entity, c_name, check, message};
 use super::publishers::{AnnouncedPublisher, DescribedType};
 
-/// How long a publisher has for the description of its type.
+/// Time limit for a publisher to describe its type.
 pub(super) const RESOLVE: Duration = Duration::from_secs(5);
-/// Interval in which the end is looked for meanwhile.
+/// Interval of checking for the end meanwhile.
 const STEP: Duration = Duration::from_millis(50);
 
-/// What a publisher says about the type of its topic.
+/// Type of a topic as its publisher announces it.
 #[derive(Debug)]
 pub(super) struct AnnouncedType {
     pub(super) name: CString,
     pub(super) keyed: bool,
     pub(super) described: Option<DescribedType>,
-    /// Its hash in ROS 2.
+    /// Hash of the type in ROS 2.
     pub(super) hash: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl AnnouncedType {
         }
     }
 
-    /// Whether it is the same type by its name and description.
+    /// Whether both have equal names and descriptions.
     pub(super) fn is_same(&self, other: &AnnouncedType) -> bool {
         let is_described = match (&self.described, &other.described) {
             (Some(own), Some(other)) => own.is_same(other),
@@ -51,10 +51,10 @@ impl AnnouncedType {
 pub(super) struct Descriptor(*mut cyclors::dds_topic_descriptor_t);
 
 impl Descriptor {
-    /// Waits for the description of a type, which its publisher is asked for.
+    /// Requests the description of a type from its publisher and waits for it.
     ///
     /// # Errors
-    /// The library's reason; `None` if it was stopped, or the publisher did not answer in time.
+    /// The library's reason; `None` if the wait was stopped, or the publisher did not answer in time.
     pub(super) fn resolve(
         domain: &Domain,
         described: &DescribedType,
@@ -81,7 +81,7 @@ impl Descriptor {
                         return Err(None);
                     }
                     if code != cyclors::DDS_RETCODE_TIMEOUT {
-                        // It did not wait: nobody could be asked yet.
+                        // The call returned at once: there was no publisher to query yet.
                         std::thread::sleep(STEP);
                     }
                 }
@@ -90,7 +90,7 @@ impl Descriptor {
         }
     }
 
-    /// Takes the description of a type that is registered here.
+    /// Returns the description of a type registered in this process.
     pub(super) fn local(domain: &Domain, registered: &RegisteredType) -> Result<Descriptor, DeclareError> {
         let mut descriptor = ptr::null_mut();
         // SAFETY: a live handle, the description of a type that is known here, so that nothing is waited for, and a place
@@ -108,7 +108,7 @@ impl Descriptor {
         Ok(Descriptor(descriptor))
     }
 
-    /// Creates a topic of this type, under the name that publishers give to the type.
+    /// Creates a topic of this type, under the publishers' name of the type.
     pub(super) fn topic(
         &self,
         domain: &Domain,
@@ -138,13 +138,13 @@ impl Descriptor {
         unsafe { (*self.0).m_nkeys > 0 }
     }
 
-    /// Returns the name that the type has in its own description.
+    /// Returns the name of the type in its own description.
     fn own_name(&self) -> String {
         // SAFETY: made by the library, not null, with a terminated name that lives as long.
         unsafe { CStr::from_ptr((*self.0).m_typename) }.to_string_lossy().into_owned()
     }
 
-    /// Returns the type objects of the type and of all that it is made of, serialised.
+    /// Returns the serialised type objects of the type and of its parts.
     fn type_mapping(&self) -> &[u8] {
         // SAFETY: made by the library, not null.
         let mapping = unsafe { (*self.0).type_mapping };
@@ -155,7 +155,7 @@ impl Descriptor {
         unsafe { std::slice::from_raw_parts(mapping.data, mapping.sz as usize) }
     }
 
-    /// Returns the type in the form in which decoders need it.
+    /// Returns the type as a schema for decoders.
     pub(super) fn schema(&self) -> Result<Schema, SchemaError> {
         let mut library = Library::new();
         library.add_xtypes(self.type_mapping())?;
@@ -170,7 +170,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// Creates a topic whose type is known by its name only. The library then takes all samples for those of one instance.
+/// Creates a topic whose type is known only by its name. The library then takes all samples for those of one instance.
 pub(super) fn opaque(
     domain: &Domain,
     name: &str,

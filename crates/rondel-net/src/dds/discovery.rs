@@ -1,4 +1,4 @@
-//! What is discovered in a domain: publishers and subscriptions, and the types of topics.
+//! Discovery in a domain: publishers, subscriptions, and the types of topics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,21 +12,21 @@ use super::entity::{Entity, check, duration};
 use super::publishers::{AnnouncedPublisher, announced, changed, publications, subscriptions};
 use super::{DeclareError, OfferedQos};
 
-/// Publishers and subscriptions that are listed.
+/// Limit of listed publishers and subscriptions.
 const LISTED: usize = 65_536;
 
-/// The type of a topic, as its publisher announces it.
+/// Type of a topic as its publisher announces it.
 #[derive(Clone, Debug)]
 pub struct DiscoveredType {
     /// Name with its modules, such as `geometry_msgs::msg::dds_::PoseStamped_`.
     pub name: String,
     /// Whether the type has a key.
     pub keyed: bool,
-    /// The description of the type, or why there is none.
+    /// Description of the type, or the reason why there is none.
     pub schema: Result<Schema, String>,
 }
 
-/// How many types of one topic are looked at.
+/// Maximum number of types of a topic that are considered.
 const TYPES: usize = 16;
 
 /// A publisher or a subscription in a domain.
@@ -48,7 +48,7 @@ pub struct DiscoveredEndpoint {
     pub is_described: bool,
     /// The hash of the type in ROS 2, if it states one.
     pub type_hash: Option<String>,
-    /// What it offers, or requests.
+    /// Quality of service that it offers or requests.
     pub qos: OfferedQos,
 }
 
@@ -64,8 +64,8 @@ impl Publishers {
         Ok(Publishers { reader: publications(&domain)?, _domain: domain })
     }
 
-    /// Calls `each` for every change since the last call, with the number of the publisher: with the publisher if it
-    /// has appeared, and with `true` if it is there still.
+    /// Calls `each` for every change since the last call, with the number of the publisher; with its description if it
+    /// has appeared, and with `true` if it still exists.
     pub fn look(&self, mut each: impl FnMut(u64, Option<DiscoveredEndpoint>, bool)) {
         changed(&self.reader, |handle, endpoint, is_there| {
             each(handle, endpoint.map(|endpoint| endpoint.listed(true)), is_there);
@@ -127,7 +127,7 @@ pub(super) fn discovered_type(
                 }
             }
         });
-        // Those first that describe themselves.
+        // Publishers with a description first.
         found.sort_by_key(|found| found.described.is_none());
         let mut best: Option<DiscoveredType> = None;
         for found in found {
@@ -159,7 +159,7 @@ pub(super) fn discovered_type(
     }
 }
 
-/// Lists what is discovered until nothing new has come for `quiet`, at most for `limit`.
+/// Returns the discovered publishers and subscriptions once no new one has appeared for `quiet`, at most after `limit`.
 pub(super) fn endpoints(
     domain: &Domain,
     quiet: Duration,
@@ -169,11 +169,11 @@ pub(super) fn endpoints(
     let readers = [(publications(domain)?, true), (subscriptions(domain)?, false)];
     let waiting = Waiting::new(domain, &[&readers[0].0, &readers[1].0])?;
     let mut all = std::collections::BTreeMap::new();
-    let mut news = Instant::now();
+    let mut last_change = Instant::now();
     loop {
         for (reader, publishes) in &readers {
             announced(reader, |handle, endpoint| {
-                news = Instant::now();
+                last_change = Instant::now();
                 let Some(endpoint) = endpoint else {
                     all.remove(&handle);
                     return;
@@ -183,7 +183,7 @@ pub(super) fn endpoints(
                 }
             });
         }
-        let next = until.min(news + quiet);
+        let next = until.min(last_change + quiet);
         if Instant::now() >= next {
             return Ok(all.into_values().collect());
         }

@@ -24,13 +24,13 @@ pub(super) struct Domain {
     _domain: Entity,
     /// Set to make blocked publishers return.
     closing: AtomicBool,
-    /// Matches that were lost and returned.
+    /// Matches that were lost and restored.
     outages: Mutex<Vec<Outage>>,
-    /// What was fetched after such a loss, for each topic of subscriptions.
+    /// Samples fetched after such a loss, for each topic of subscriptions.
     recovered: Mutex<BTreeMap<TopicId, Recovered>>,
-    /// The node in the graph of ROS 2, if it has one.
+    /// The node in the graph of ROS 2, if there is one.
     node: OnceLock<Weak<AnnouncedNode>>,
-    /// What DDS Security refused, if it is on.
+    /// Refusals by DDS Security, if it is on.
     refusals: Option<Arc<Refusals>>,
 }
 
@@ -60,7 +60,7 @@ impl Domain {
         let domain = Entity::own(domain, "DDS domain").map_err(explained);
         ERRORS.set(None);
         let domain = domain?;
-        // By this the participants of ROS 2 know each other.
+        // Participants of ROS 2 recognise each other by this.
         let enclave = if settings.node.is_some() { "enclave=/;" } else { "" };
         let secure = settings.security.as_ref().map(|files| files.properties()).unwrap_or_default();
         let qos = Qos::new().user_data(enclave).properties(&secure)?;
@@ -86,7 +86,7 @@ impl Domain {
         })
     }
 
-    /// What DDS Security refused so far.
+    /// Returns the refusals by DDS Security, if it is on.
     pub(super) fn refusals(&self) -> Option<&Arc<Refusals>> {
         self.refusals.as_ref()
     }
@@ -95,18 +95,18 @@ impl Domain {
         self.participant.handle()
     }
 
-    /// Sets the node to which readers and writers belong from now on.
+    /// Sets the node of all readers and writers created from here on.
     pub(super) fn set_node(&self, node: &Arc<AnnouncedNode>) {
         // There is one node, set once.
         _ = self.node.set(Arc::downgrade(node));
     }
 
-    /// Adds a reader or writer of a topic of ROS 2 to the node, if there is one, until what is returned is dropped.
+    /// Adds a reader or writer of a topic of ROS 2 to the node, if there is one, until the result is dropped.
     pub(super) fn announce(&self, topic: &str, entity: &Entity, publishes: bool) -> Option<Member> {
         self.node.get()?.upgrade()?.add(topic, entity, publishes)
     }
 
-    /// Adds a match that was lost and returned; at most 1,024 are remembered.
+    /// Adds a match that was lost and restored; at most 1,024 are remembered.
     pub(super) fn add_outage(&self, outage: Outage) {
         let mut outages = self.outages.lock().unwrap_or_else(PoisonError::into_inner);
         if outages.len() < 1024 {
@@ -114,7 +114,7 @@ impl Domain {
         }
     }
 
-    /// Counts samples that were fetched, the first of them missed at this time.
+    /// Counts fetched samples, the first of them missed at this time.
     pub(super) fn add_recovered(&self, topic: TopicId, count: u64, from: Timestamp) {
         if count > 0 {
             let mut all = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,13 +122,13 @@ impl Domain {
         }
     }
 
-    /// Returns what was fetched so far.
+    /// Returns the samples fetched so far.
     pub(super) fn recovered(&self) -> Vec<(TopicId, Recovered)> {
         let all = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|(topic, recovered)| (*topic, *recovered)).collect()
     }
 
-    /// Returns the matches that were lost and returned.
+    /// Returns the matches that were lost and restored.
     pub(super) fn outages(&self) -> Vec<Outage> {
         self.outages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -147,7 +147,7 @@ thread_local! {
     static ERRORS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The error with the reason: the return code only says that it failed, the reason is in the log.
+/// Returns the error with the logged reason: the return code alone does not explain it.
 fn explained(error: DeclareError) -> DeclareError {
     match ERRORS.take() {
         Some(reason) if !reason.is_empty() => DeclareError::Network { what: "CycloneDDS", reason },
@@ -155,7 +155,7 @@ fn explained(error: DeclareError) -> DeclareError {
     }
 }
 
-/// The error of a participant whose files CycloneDDS refuses.
+/// Returns the error of a participant whose files CycloneDDS refuses.
 fn security_refused(reason: &str) -> DeclareError {
     let reason = reason.rsplit_once("(code: ").map_or(reason, |(reason, _)| reason);
     let hint = match reason.contains("Subject name") {
@@ -203,7 +203,7 @@ unsafe extern "C" fn log(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
 unsafe extern "C" fn trace(_: *mut c_void, data: *const cyclors::dds_log_data_t) {
     // SAFETY: the library passes a valid pointer for the time of the call.
     let Some(data) = (unsafe { data.as_ref() }) else { return };
-    // What is logged comes to both places.
+    // Logged texts come to both callbacks.
     let logged =
         cyclors::DDS_LC_FATAL | cyclors::DDS_LC_ERROR | cyclors::DDS_LC_WARNING | cyclors::DDS_LC_INFO;
     if data.priority & logged == 0 {

@@ -1,4 +1,4 @@
-//! Types of the library that are made from a schema, so that others can discover them.
+//! Types of the library made from a schema, so that other participants can discover them.
 
 use std::ffi::{CString, c_char};
 use std::ptr;
@@ -14,14 +14,14 @@ use rondel_decode::schema::{
 use super::domain::Domain;
 use super::entity::message;
 
-/// Types that one type may be made of, counted each time: the library needs an object for each.
+/// Limit of the parts of a type, counting each use: the library needs an object for each.
 const PARTS: usize = 20_000;
 
-/// A type that the library knows, with its description.
+/// A registered type with its description.
 #[derive(Debug)]
 pub(super) struct RegisteredType {
     pub(super) info: *mut cyclors::dds_typeinfo_t,
-    /// The library drops types that nobody refers to.
+    /// The library drops unreferenced types.
     _type: DynamicType,
 }
 
@@ -32,7 +32,7 @@ impl Drop for RegisteredType {
     }
 }
 
-/// A type that is being made; given up when it is dropped, unless another type has taken it over.
+/// A type under construction; released when it is dropped, unless another type has taken it over.
 struct DynamicType(dds_dynamic_type_t);
 
 impl std::fmt::Debug for DynamicType {
@@ -49,7 +49,7 @@ impl Drop for DynamicType {
 }
 
 impl DynamicType {
-    /// Passes the reference on to the type that is made of this one.
+    /// Passes the reference on to the type that contains this one.
     fn into_spec(self) -> dds_dynamic_type_spec_t {
         let made = self.0;
         std::mem::forget(self);
@@ -74,7 +74,7 @@ fn primitive(primitive: u32) -> dds_dynamic_type_spec_t {
 /// Registers the type of a schema under this name.
 ///
 /// # Errors
-/// Why the library cannot describe it.
+/// The reason why the library cannot describe it.
 pub(super) fn register(domain: &Domain, name: &str, schema: &Schema) -> Result<RegisteredType, String> {
     let mut maker = Maker { domain, schema, is_ros: name.contains("::dds_::"), parts: 0 };
     let mut made = maker.structure(name, schema.root())?;
@@ -85,8 +85,8 @@ pub(super) fn register(domain: &Domain, name: &str, schema: &Schema) -> Result<R
     Ok(RegisteredType { info, _type: made })
 }
 
-/// Whether samples of a type need the second version of the encoding: CycloneDDS writes types that may change, and
-/// members that may be missing, in that version only.
+/// Whether samples of a type need the second version of the encoding: CycloneDDS writes extensible types and optional
+/// members only in that version.
 pub(super) fn needs_second_version(schema: &Schema) -> bool {
     fn of_structure(schema: &Schema, structure: &Struct) -> bool {
         is_extensible(structure.extensibility)
@@ -117,12 +117,12 @@ fn check(code: i32, what: &str) -> Result<(), String> {
     if code >= 0 { Ok(()) } else { Err(format!("{what}: {}", message(code))) }
 }
 
-/// Makes types, each anew at each place: what the library is given belongs to it, and it may take a type that it knows
-/// in the place of one that is equal.
+/// Makes types, a new object for every use: objects passed to the library belong to it, and it may substitute an equal
+/// known type for one of them.
 struct Maker<'s> {
     domain: &'s Domain,
     schema: &'s Schema,
-    /// Whether names are written as ROS 2 does on DDS.
+    /// Whether names are written in the form of ROS 2 on DDS.
     is_ros: bool,
     parts: usize,
 }
@@ -198,7 +198,7 @@ impl Maker<'_> {
             let labels: Result<Vec<i32>, _> = case.labels.iter().map(|label| i32::try_from(*label)).collect();
             let labels = labels.map_err(|_| format!("a label of `{}` is too large", case.name))?;
             let spec = self.spec(&case.member_type)?;
-            // Elsewhere the library numbers cases from 0; the id then matters to nobody, but changes the hash of the type.
+            // Otherwise the library numbers cases from 0; the id is unused then, but changes the hash of the type.
             let id = (union.extensibility == Some(Extensibility::Mutable)).then_some(case.id);
             add(&mut made, &case.name, id, spec, Some((labels, case.is_default)))?;
         }
@@ -261,8 +261,8 @@ impl Maker<'_> {
         }
     }
 
-    /// The type of elements. The library takes an array of arrays for another type when it discovers it, unless the inner
-    /// one has a name.
+    /// Returns the type of elements. When the library discovers an array of arrays, it takes it for another type unless
+    /// the inner array has a name.
     fn element(&mut self, element: &Type) -> Result<dds_dynamic_type_spec_t, String> {
         let spec = self.spec(element)?;
         if !matches!(element, Type::Array { .. } | Type::Sequence { .. }) {

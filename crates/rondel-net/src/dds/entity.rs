@@ -54,8 +54,8 @@ pub(super) fn duration(d: Duration) -> dds_duration_t {
     dds_duration_t::try_from(d.as_nanos()).unwrap_or(dds_duration_t::MAX)
 }
 
-/// Returns whether a reader of a topic may have samples in both versions of the encoding. The library takes those of a type
-/// that is derived from another, and may change, in the second only, and others write them in the first.
+/// Whether a reader of a topic may have samples in both versions of the encoding. The library accepts those of an
+/// extensible derived type only in the second version, while others write them in the first.
 pub(super) fn has_both_versions(topic: &Entity) -> bool {
     let mut kind: *const cyclors::ddsi_sertype = std::ptr::null();
     // SAFETY: a live handle and a place for the type, which lives as long as its topic.
@@ -92,8 +92,8 @@ impl Qos {
         self
     }
 
-    /// Sets the durability: a writer keeps so many of its last samples for readers that ask for them; a reader asks for
-    /// those that writers keep.
+    /// Sets the durability: a writer keeps this number of its last samples for later readers; a reader requests the
+    /// kept ones.
     pub(super) fn keeping(self, samples: Option<u32>) -> Qos {
         // SAFETY: as above.
         unsafe {
@@ -107,7 +107,7 @@ impl Qos {
         self
     }
 
-    /// Sets what a subscription requests. By default no sample is lost, and none is asked for that was published before.
+    /// Sets the requests of a subscription. By default no sample is lost, and earlier ones are not requested.
     pub(super) fn requesting(self, qos: &TopicQos, max_samples: u32) -> Result<Qos, DeclareError> {
         let limit = i32::try_from(max_samples.max(1)).unwrap_or(i32::MAX);
         let reliability = match qos.reliability {
@@ -160,7 +160,7 @@ impl Qos {
         self.in_partitions(&qos.partitions)
     }
 
-    /// Sets what a publisher offers beyond delivering everything.
+    /// Sets the offers of a publisher beyond reliable delivery.
     pub(super) fn offering(self, qos: &TopicQos) -> Result<Qos, DeclareError> {
         // SAFETY: as above.
         unsafe {
@@ -209,7 +209,7 @@ impl Qos {
         self
     }
 
-    /// Sets the text that others can read of an entity.
+    /// Sets the user data of an entity, which others can read.
     pub(super) fn user_data(self, text: &str) -> Qos {
         // SAFETY: as above; the library copies so many bytes.
         unsafe { cyclors::dds_qset_userdata(self.0, text.as_ptr().cast(), text.len()) };
@@ -235,7 +235,8 @@ impl Qos {
         self
     }
 
-    /// Sets that the end of a writer disposes of nothing: its instances have no writer then, which is another event.
+    /// Sets that the end of a writer does not dispose of its instances: they become unregistered, which is another
+    /// event.
     pub(super) fn keeping_instances(self) -> Qos {
         // SAFETY: as above.
         unsafe { cyclors::dds_qset_writer_data_lifecycle(self.0, false) };

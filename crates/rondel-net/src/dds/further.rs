@@ -1,7 +1,7 @@
-//! Publishers of a topic whose type differs from that of the subscription.
+//! Publishers of a topic with another type than the subscription.
 //!
-//! The library matches those that do not describe their type by its name alone: their samples come to the reader of the
-//! subscription. Others need a reader of their own type, which is a subscription of its own beside the first.
+//! The library matches publishers without a description of their type by its name alone: their samples come to the
+//! reader of the subscription. Others need a reader of their own type, which is a separate subscription.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -14,18 +14,18 @@ use super::described::AnnouncedType;
 use super::{RawType, Subscription, TopicQos, TopicType};
 use crate::adapter::Receiver;
 
-/// Further readers of a topic: each has a thread and a cache of its own.
+/// Limit of further readers of a topic: each has a thread and a cache.
 const READERS: usize = 16;
 
 /// Topic, name and type of all samples of a reader.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) topic: TopicId,
-    /// The number of the name of the topic, of one that fits a pattern.
+    /// Number of the name of the topic, if it matches a pattern.
     pub(super) name: Option<NameId>,
-    /// The type, if the reader is one of publishers that differ.
+    /// Type, for a reader of publishers with another type.
     pub(super) of_type: TypeIndex,
-    /// How many readers of the topic have a publisher that is alive.
+    /// Number of readers of the topic that have a live publisher.
     pub(super) alive: Arc<AtomicU32>,
 }
 
@@ -34,12 +34,12 @@ impl Part {
         Part { topic, name, of_type: TypeIndex::default(), alive: Arc::default() }
     }
 
-    /// Whether the reader is one beside the first.
+    /// Whether the reader is not the first.
     pub(super) fn is_further(&self) -> bool {
         self.of_type != TypeIndex::default()
     }
 
-    /// Notes whether this reader has a publisher that is alive. Returns whether that has changed for the topic.
+    /// Records whether this reader has a live publisher. Returns whether that has changed for the topic.
     pub(super) fn note_alive(&self, is_alive: bool) -> bool {
         match is_alive {
             true => self.alive.fetch_add(1, Ordering::Relaxed) == 0,
@@ -48,7 +48,7 @@ impl Part {
     }
 }
 
-/// The receiver of a subscription, and how its samples are read.
+/// The receiver of a subscription, and the settings for reading its samples.
 pub(super) struct Delivery<R: ?Sized> {
     pub(super) receiver: Arc<R>,
     pub(super) part: Part,
@@ -58,14 +58,14 @@ pub(super) struct Delivery<R: ?Sized> {
 }
 
 impl<R: Receiver + ?Sized> Delivery<R> {
-    /// Whether the reader is not meant for a publisher, without a difference: a further reader takes described types only,
-    /// as those that are not described come to the first.
+    /// Whether the reader ignores a publisher although there is no difference: further readers take only described
+    /// types; publishers without a description come to the first reader.
     pub(super) fn leaves_out(&self, announced: &AnnouncedType) -> bool {
         self.part.is_further() && announced.described.is_none()
     }
 
-    /// Returns the type of the samples of a publisher whose type differs; `None` if they are refused, which is counted and
-    /// said. If it `is_matched`, they come to this reader, and otherwise to another one that is created.
+    /// Returns the type of the samples of a publisher with another type; `None` if they are refused, which is counted
+    /// and logged. If it `is_matched`, they come to this reader; otherwise another reader is created.
     pub(super) fn differs(
         &self,
         base: &mut Base,

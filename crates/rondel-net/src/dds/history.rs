@@ -1,10 +1,10 @@
 //! Samples that a reader missed while it was not matched, fetched from publishers that keep them.
 //!
-//! A participant that was silent for longer than its lease is unmatched, and matched again when it is back. A
-//! publisher with the durability TRANSIENT_LOCAL then still has its last samples. The reader itself asks for none, or
-//! it would match no other publishers, and would get old samples at its first match. So a second reader that asks for
-//! them is created after such a loss, for a moment. DDS shows no sequence numbers: samples of one publisher are told
-//! apart by the time of their publication.
+//! A participant that was silent for longer than its lease is unmatched, and matched again when it is back. A publisher
+//! with the durability TRANSIENT_LOCAL then still has its last samples. The reader itself does not request them: it
+//! would not match other publishers, and would get old samples at its first match. So a second reader that requests
+//! them is created after such a loss, for a short time. DDS does not show sequence numbers: samples of one publisher
+//! are distinguished by the time of their publication.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -19,19 +19,18 @@ use super::entity::{Entity, Qos};
 use super::taken::Room;
 use super::{Durability, TopicQos};
 
-/// Time without a sample after which a publisher has sent all that it kept. A request that was lost is repeated after
-/// 3 s.
+/// Time without a sample after which a publisher has sent all its kept samples. A lost request is repeated after 3 s.
 const QUIET: Duration = Duration::from_secs(4);
-/// Time limit of fetching, however many samples still come.
+/// Time limit of fetching, even if samples still arrive.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Time in which both sides have found each other again: participants announce themselves every second.
+/// Time in which both sides rediscover each other: participants announce themselves every second.
 const SETTLED: Duration = Duration::from_secs(3);
 /// Interval of looking for samples.
 const POLL: Duration = Duration::from_millis(5);
-/// Publishers that are remembered.
+/// Limit of remembered publishers.
 const KNOWN: usize = 1024;
 
-/// The times of publication of the last sample of a publisher, and of the last one that was fetched; and its type.
+/// Times of publication of the last sample of a publisher and of the last fetched one; and its type.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     last: i64,
@@ -50,20 +49,20 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// The publishers of a reader whose samples have this type.
+    /// Creates the publishers of a reader whose samples have this type.
     pub(super) fn new(of_type: TypeIndex) -> Sources {
         let new = Times { last: i64::MIN, fetched: i64::MIN, of_type };
         // No publisher has the handle 0.
         Sources { current: 0, times: new, others: BTreeMap::new(), new }
     }
 
-    /// Whether a sample of this publisher came before.
+    /// Whether a sample of this publisher was received before.
     #[inline]
     pub(super) fn knows(&self, publisher: dds_instance_handle_t) -> bool {
         publisher == self.current || self.others.contains_key(&publisher)
     }
 
-    /// Whether a sample is new, and was not fetched before.
+    /// Whether a sample was not fetched before. Records its time.
     #[inline]
     pub(super) fn admit(&mut self, publisher: dds_instance_handle_t, time: i64) -> bool {
         if publisher != self.current {
@@ -93,7 +92,7 @@ impl Sources {
         self.times.last = i64::MIN;
     }
 
-    /// Notes that the samples of a publisher have this type.
+    /// Sets the type of the samples of a publisher.
     pub(super) fn set_type(&mut self, publisher: dds_instance_handle_t, of_type: TypeIndex) {
         if publisher != self.current {
             self.switch(publisher);
@@ -101,19 +100,19 @@ impl Sources {
         self.times.of_type = of_type;
     }
 
-    /// The type of the samples of the current publisher.
+    /// Returns the type of the samples of the current publisher.
     #[inline]
     pub(super) fn of_type(&self) -> TypeIndex {
         self.times.of_type
     }
 
-    /// Whether the samples of the publisher are refused that was asked for last.
+    /// Whether the samples of the current publisher are refused.
     #[inline]
     pub(super) fn is_refusing(&self) -> bool {
         self.times.fetched == i64::MAX
     }
 
-    /// The time of the last sample of a publisher; `None` if none came.
+    /// Returns the time of the last sample of a publisher; `None` without one.
     pub(super) fn last(&mut self, publisher: dds_instance_handle_t) -> Option<i64> {
         if publisher != self.current {
             self.switch(publisher);
@@ -121,7 +120,7 @@ impl Sources {
         Some(self.times.last).filter(|last| *last > i64::MIN)
     }
 
-    /// Notes that the samples of a publisher were fetched up to this time.
+    /// Records that the samples of a publisher were fetched up to this time.
     pub(super) fn fetched(&mut self, publisher: dds_instance_handle_t, time: i64) {
         if publisher != self.current {
             self.switch(publisher);
@@ -130,18 +129,17 @@ impl Sources {
     }
 }
 
-/// The samples that were fetched.
+/// Fetched samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetched {
     /// Their number.
     pub(super) count: u64,
-    /// The time of the last of them.
+    /// Time of the last one.
     pub(super) last: i64,
 }
 
-/// Fetches the samples of a publisher after the time of one, up to the first that comes to the reader itself once the
-/// publisher has found it again: `came` gives the times of those. Stops when it `is_ending`. `deliver` is called with up
-/// to 64 samples.
+/// Fetches the samples of a publisher after a time, up to the first sample that reaches the reader itself after the
+/// rediscovery: `came` gives the times of those. Stops when it `is_ending`. Calls `deliver` with up to 64 samples.
 pub(super) fn fetch(
     (domain, opened): (&Domain, &Opened),
     queue: u32,
@@ -163,15 +161,15 @@ pub(super) fn fetch(
     let Ok(reader) = Entity::own(reader, "DDS reader") else { return fetched };
     let mut room = Room::new(opened.has_keys, queue);
     let began = Instant::now();
-    let mut heard = began;
+    let mut last_sample = began;
     let (mut first, mut is_reached) = (None, false);
     while !is_reached && began.elapsed() < LIMIT && !is_ending() {
-        // What comes before may have waited in the system since before the loss: after it the next gap begins.
+        // An earlier sample may have waited in the system since before the loss: the next gap would begin after it.
         first = first.or_else(&came).filter(|_| began.elapsed() >= SETTLED);
         is_reached = first.is_some_and(|first| fetched.last >= first);
         let taken = if is_reached { None } else { room.take(&reader) };
         let Some(taken) = taken else {
-            is_reached |= heard.elapsed() >= QUIET;
+            is_reached |= last_sample.elapsed() >= QUIET;
             std::thread::sleep(POLL);
             continue;
         };
@@ -180,7 +178,7 @@ pub(super) fn fetch(
             if !info.valid_data || info.publication_handle != publisher {
                 continue;
             }
-            heard = Instant::now();
+            last_sample = Instant::now();
             let time = info.source_timestamp;
             if first.is_some_and(|first| time >= first) {
                 is_reached = true;
@@ -203,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_that_were_fetched_come_once() {
+    fn fetched_samples_are_delivered_once() {
         let mut sources = Sources::new(TypeIndex::default());
         assert!(!sources.knows(7));
         assert!(sources.admit(7, 1) && sources.admit(8, 1) && sources.admit(7, 2));

@@ -1,4 +1,4 @@
-//! Instances of a topic that are disposed of, or that nobody publishes any more.
+//! Instances of a topic that were disposed of, or have no publisher any more.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use cyclors::{dds_instance_handle_t, dds_sample_info_t};
 
 use crate::adapter::{Change, Instance};
 
-/// Instances that are remembered as gone.
+/// Limit of remembered instances that are gone.
 const GONE: usize = 65_536;
 
-/// What was reported of the instances of a reader. The library reports a change of an instance with its last sample,
-/// or with an empty one if there is none.
+/// Reported states of the instances of a reader. The library reports a change of an instance with its last sample, or
+/// with an empty one if there is none.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
-    /// Those that are gone, and reported so.
+    /// Instances reported as gone.
     gone: BTreeSet<dds_instance_handle_t>,
-    /// Those of the current samples that had been gone before, and how often.
+    /// Instances of the current samples that had been gone before, with the number of times.
     reborn: Vec<(dds_instance_handle_t, u32)>,
 }
 
-/// The instance of a sample.
+/// Returns the instance of a sample.
 fn named<'d>(info: &dds_sample_info_t, data: &'d [u8], has_keys: bool) -> Instance<'d> {
     match (info.valid_data, has_keys) {
         (_, false) => Instance::Unnamed,
@@ -29,19 +29,19 @@ fn named<'d>(info: &dds_sample_info_t, data: &'d [u8], has_keys: bool) -> Instan
 }
 
 impl Instances {
-    /// Begins with other samples.
+    /// Begins with new samples.
     pub(super) fn begin(&mut self) {
         self.reborn.clear();
     }
 
-    /// Whether a sample needs a closer look.
+    /// Whether a sample may come with a change of its instance.
     #[inline]
     pub(super) fn concerns(info: &dds_sample_info_t) -> bool {
         info.instance_state != cyclors::dds_instance_state_DDS_IST_ALIVE
             || info.disposed_generation_count | info.no_writers_generation_count != 0
     }
 
-    /// Returns the change of an instance that came before a sample of it, which names the instance.
+    /// Returns the change of an instance before a sample of it, which names the instance.
     pub(super) fn before<'d>(
         &mut self,
         info: &dds_sample_info_t,
@@ -68,7 +68,7 @@ impl Instances {
         })
     }
 
-    /// Returns the change of an instance that came after a sample of it.
+    /// Returns the change of an instance after a sample of it.
     pub(super) fn after<'d>(
         &mut self,
         info: &dds_sample_info_t,

@@ -1,8 +1,8 @@
-//! Participants of DDS that lose each other and meet again.
+//! Participants of DDS that lose each other and are matched again.
 //!
-//! A participant that is stopped for longer than its lease of 10 s is taken for gone: its readers and writers
-//! match no more, and samples that were not acknowledged are dropped. When it runs again, they match anew. A
-//! participant that was closed and started again has other ids, so an id that returns was lost.
+//! A participant that is stopped for longer than its lease of 10 s counts as gone: its readers and writers are
+//! unmatched, and unacknowledged samples are dropped. When it runs again, they match again. A participant that was
+//! closed and restarted has other ids, so an id that returns was lost.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,16 +15,16 @@ use crate::adapter::{Outage, now};
 
 /// Limit of remembered participants.
 const KNOWN: usize = 1024;
-/// Limit of participants that are looked at.
+/// Limit of participants considered at a time.
 const AT_ONCE: usize = 256;
 
-/// Time between two beats, in nanoseconds, from which on this process was stopped.
+/// Time between two beats, in nanoseconds, at which this process counts as stopped.
 const STOPPED: i64 = 1_000_000_000;
-/// How long after a stop, in nanoseconds, participants that left are taken to have left because of it.
+/// Time after a stop, in nanoseconds, in which departures are attributed to the stop.
 const AFTER: i64 = 5_000_000_000;
 
-/// When this process ran, by [beats](Heartbeat::beat): a process that was stopped finds out afterwards that others were
-/// silent.
+/// Times at which this process ran, by [beats](Heartbeat::beat): a process that was stopped notices the silence of
+/// others only afterwards.
 static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct Heartbeat(Mutex<Beats>);
 #[derive(Clone, Copy, Debug)]
 struct Beats {
     last: Option<i64>,
-    /// The last stop: from when until when.
+    /// Beginning and end of the last stop.
     stop: Option<(i64, i64)>,
 }
 
@@ -43,9 +43,9 @@ impl Heartbeat {
         Heartbeat(Mutex::new(Beats { last: None, stop: None }))
     }
 
-    /// Notes that the process runs, and returns its last stop.
+    /// Records that the process runs. Returns its last stop.
     fn beat(&self, now: i64) -> Option<(i64, i64)> {
-        // Whoever asks while another thread notes a stop must not miss it.
+        // Another thread may be recording a stop, which this call must not miss.
         let mut beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = beats.last.replace(now).filter(|last| now - last >= STOPPED) {
             beats.stop = Some((last, now));
@@ -53,47 +53,47 @@ impl Heartbeat {
         beats.stop
     }
 
-    /// When somebody left of whom it is seen only now.
+    /// Returns the time at which a participant left whose departure is noticed now.
     fn left(&self, now: i64) -> i64 {
         self.beat(now).filter(|(_, until)| now - until < AFTER).map_or(now, |(from, _)| from)
     }
 }
 
-/// Notes that this process runs. To be called regularly.
+/// Records that this process runs. Must be called regularly.
 pub(super) fn beat() {
     HEARTBEAT.beat(now().as_nanos());
 }
 
-/// A reader or writer that matches.
+/// A matching reader or writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match {
     pub(super) id: [u8; 16],
     pub(super) handle: dds_instance_handle_t,
-    /// Whether it keeps samples for readers that ask for them.
+    /// Whether it keeps samples for later readers.
     pub(super) keeps: bool,
 }
 
-/// What the library counts of the matches of an entity.
+/// The library's counts of the matches of an entity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
-    /// Matches so far: one that left and returned counts twice.
+    /// Number of matches so far: one that left and returned counts twice.
     pub(super) total: u32,
-    /// The handle of the last one that matched or left.
+    /// Handle of the last one that matched or left.
     pub(super) last: dds_instance_handle_t,
 }
 
-/// The readers of a writer, or the writers of a reader, that matched so far.
+/// Readers of a writer, or writers of a reader, matched so far.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
-    /// The handle of each, and when it left, unless it matches now.
+    /// Handle of each, and the time at which it left, unless it matches now.
     known: BTreeMap<[u8; 16], (dds_instance_handle_t, Option<Timestamp>)>,
-    /// Matches so far, by their ids and handles.
+    /// Number of matches so far, by their ids and handles.
     seen: u32,
 }
 
 impl Matches {
-    /// Notes which ones match now, as many as the library has `counted` before or more. Returns those that have returned,
-    /// with their former handle and the time when they left.
+    /// Updates the matches; the library has `counted` as many before, or more. Returns those that have returned, with
+    /// their former handle and the time at which they left.
     pub(super) fn update(
         &mut self,
         present: &[Match],
@@ -101,7 +101,7 @@ impl Matches {
     ) -> Vec<(Match, dds_instance_handle_t, Timestamp)> {
         let now = || Timestamp::from_nanos(HEARTBEAT.left(now().as_nanos()));
         for (id, (handle, left)) in &mut self.known {
-            // One that left and returned between two looks may have another handle.
+            // An endpoint that left and returned between two looks may have another handle.
             if left.is_none() && !present.iter().any(|one| one.id == *id && one.handle == *handle) {
                 *left = Some(now());
             }
@@ -122,12 +122,12 @@ impl Matches {
                 }
             }
         }
-        // The library gives the same handle again while something refers to it.
+        // The library reuses the handle while something refers to it.
         let hidden = i64::from(counted.total) - i64::from(self.seen);
         if hidden > 0 {
             self.seen = counted.total;
             let is_last = |one: &Match| hidden > 1 || one.handle == counted.last;
-            // Those that were not looked at are not known.
+            // An incomplete list says nothing about the others.
             if present.len() < AT_ONCE && self.known.len() < KNOWN {
                 let last = same.into_iter().filter(is_last);
                 returned.extend(last.map(|one| (one, one.handle, now())));
@@ -137,22 +137,22 @@ impl Matches {
     }
 }
 
-/// A topic's match that was lost and returned.
+/// Returns the outage of a topic's match that was lost and restored.
 pub(super) fn outage(topic: &str, from: Timestamp) -> Outage {
     tracing::warn!(
         %topic,
-        "a DDS participant was not heard of for longer than its lease, and is back; messages meanwhile may be lost"
+        "a DDS participant was silent for longer than its lease, and is back; messages meanwhile may be lost"
     );
     Outage { network: "dds", neighbour: Some(topic.to_owned()), from, until: Some(now()), carried: false }
 }
 
-/// The readers that match a writer.
+/// Returns the readers that match a writer.
 pub(super) fn readers(writer: &Entity) -> Vec<Match> {
     // SAFETY: the functions of the library for writers, called with a live one.
     unsafe { ids(writer, cyclors::dds_get_matched_subscriptions, cyclors::dds_get_matched_subscription_data) }
 }
 
-/// The writers that match a reader.
+/// Returns the writers that match a reader.
 pub(super) fn writers(reader: &Entity) -> Vec<Match> {
     // SAFETY: the functions of the library for readers, called with a live one.
     unsafe { ids(reader, cyclors::dds_get_matched_publications, cyclors::dds_get_matched_publication_data) }
@@ -161,7 +161,7 @@ pub(super) fn writers(reader: &Entity) -> Vec<Match> {
 type Handles = unsafe extern "C" fn(dds_entity_t, *mut dds_instance_handle_t, usize) -> i32;
 type Data = unsafe extern "C" fn(dds_entity_t, dds_instance_handle_t) -> *mut dds_builtintopic_endpoint_t;
 
-/// What matches an entity.
+/// Returns the endpoints that match an entity.
 ///
 /// # Safety
 /// The functions must be those of the library for this kind of entity.
@@ -193,12 +193,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_left_during_a_stop_of_this_process_left_at_its_begin() {
+    fn departures_during_a_stop_of_this_process_date_from_its_beginning() {
         let (heartbeat, second) = (Heartbeat::new(), 1_000_000_000);
         assert_eq!(heartbeat.left(50 * second), 50 * second);
         (500..600).for_each(|tenth| _ = heartbeat.beat(tenth * second / 10));
         assert_eq!(heartbeat.left(60 * second), 60 * second);
-        // Whoever is first to run afterwards.
+        // The first thread to run after the stop.
         assert_eq!(heartbeat.left(73 * second), 60 * second);
         (730..735).for_each(|tenth| _ = heartbeat.beat(tenth * second / 10));
         assert_eq!(heartbeat.left(73 * second + second / 2), 60 * second);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_returns_was_lost() {
+    fn an_endpoint_that_returns_was_lost() {
         let mut matches = Matches::default();
         let mut returned = Vec::new();
         let (mut total, mut before) = (0, Vec::new());
@@ -225,13 +225,13 @@ mod tests {
             returned.extend(back.into_iter().map(|(one, former, _)| (one.id[0], former, one.handle)));
         }
         assert_eq!(returned, [(1, 10, 11), (3, 30, 30)]);
-        // Between two looks.
+        // Returned between two looks.
         let again = [Match { id: [3; 16], handle: 31, keeps: false }];
         assert_eq!(matches.update(&again, Counted { total: total + 1, last: 31 }).len(), 1);
     }
 
     #[test]
-    fn match_that_returns_with_its_handle_between_two_looks_was_lost() {
+    fn a_match_that_returns_with_its_handle_between_two_looks_was_lost() {
         let mut matches = Matches::default();
         let present = [1, 2].map(|id| Match { id: [id; 16], handle: u64::from(id), keeps: false });
         let mut returned = |total, last| {
@@ -241,12 +241,12 @@ mod tests {
         assert_eq!(returned(2, 2), []);
         assert_eq!(returned(3, 2), [(2, 2)]);
         assert_eq!(returned(3, 2), []);
-        // Which ones is known of the last one only.
+        // Only the last one is known.
         assert_eq!(returned(5, 2), [(1, 1), (2, 2)]);
     }
 
     #[test]
-    fn match_that_is_seen_before_the_library_counts_it_is_new() {
+    fn a_match_listed_before_the_library_counts_it_is_new() {
         let mut matches = Matches::default();
         let one = Match { id: [1; 16], handle: 1, keeps: false };
         assert_eq!(matches.update(&[one], Counted { total: 0, last: 0 }).len(), 0);

@@ -17,13 +17,13 @@ use super::publishers::{AnnouncedPublisher, announced, publications};
 use super::{DeclareError, Subscription, TopicQos, TopicType};
 use crate::adapter::{self, Problems, Receiver};
 
-/// Limit of topics subscribed to, since each has a thread and a cache of its own.
+/// Limit of topics subscribed to: each has a thread and a cache.
 const TOPICS: usize = 256;
 
 /// Subscriptions to all topics whose names match a pattern, created as their publishers are discovered.
 ///
-/// Samples that a publisher sends before it discovers the new subscription are not received, as with every subscription
-/// that is created after the publisher.
+/// Samples sent before the publisher discovers the new subscription are not received, as with every subscription
+/// created after its publisher.
 #[derive(Debug)]
 pub struct Matching {
     shared: Arc<MatchingState>,
@@ -35,11 +35,11 @@ pub struct Matching {
 struct MatchingState {
     subscriptions: Mutex<Vec<Subscription>>,
     stopping: AtomicBool,
-    /// Topics that are not received because of another type or the limit of topics.
+    /// Number of topics not received because of another type or the limit of topics.
     left_out: AtomicU64,
 }
 
-/// Who receives the samples of a topic that was found, and the number of its name that they have.
+/// Receiver of the samples of a discovered topic, and the number of its name.
 pub type Selected<R> = (Arc<R>, Option<NameId>);
 
 impl MatchingState {

@@ -1,4 +1,4 @@
-//! Instances of a topic of which no sample came within the deadline.
+//! Instances of a topic without a sample within the deadline.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,13 +13,13 @@ use rondel_event::Timestamp;
 use super::entity::Entity;
 use crate::adapter;
 
-/// Reports that are kept until the thread of the subscription takes them, and instances that it remembers.
+/// Limit of reports that the thread of the subscription has not taken yet, and of instances that it remembers.
 pub(super) const LIMIT: usize = 65_536;
 
-/// An instance, and when it missed its deadline.
+/// An instance, and the time at which it missed its deadline.
 pub(super) type Missed = (dds_instance_handle_t, Timestamp);
 
-/// What the library reports of the instances of a reader: its status names only the last one. Outlives the reader.
+/// The library's reports about the instances of a reader: its status names only the last one. Outlives the reader.
 pub(super) struct MissedDeadlines {
     listener: *mut dds_listener_t,
     /// Boxed, because the library keeps its address.
@@ -32,7 +32,7 @@ unsafe impl Send for MissedDeadlines {}
 #[derive(Default)]
 struct Reports {
     missed: Vec<Missed>,
-    /// Reports beyond the limit.
+    /// Number of reports beyond the limit.
     dropped: u64,
 }
 
@@ -56,7 +56,7 @@ impl MissedDeadlines {
         self.listener
     }
 
-    /// Takes the reports so far, and how many were dropped.
+    /// Takes the reports so far, and the number of dropped ones.
     pub(super) fn take(&self) -> (Vec<Missed>, u64) {
         let mut reports = self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         (std::mem::take(&mut reports.missed), std::mem::take(&mut reports.dropped))

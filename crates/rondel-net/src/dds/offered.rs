@@ -1,4 +1,4 @@
-//! The quality of service that publishers offer, and what a subscription requests of them.
+//! Quality of service that publishers offer, and the resulting request of a subscription.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -12,21 +12,21 @@ use super::{Durability, Liveliness, Ownership, Reliability, TopicQos};
 /// The quality of service that a publisher offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedQos {
-    /// Whether it sends lost samples again.
+    /// Policy for lost samples.
     pub reliability: Reliability,
-    /// Whether it keeps samples for subscriptions that come later.
+    /// Policy for samples published before a subscription.
     pub durability: Durability,
-    /// Whether others may publish the same instance.
+    /// Policy for several publishers of an instance.
     pub ownership: Ownership,
-    /// The longest time between two samples of an instance that it promises.
+    /// Maximum time between two samples of an instance.
     pub deadline: Option<Duration>,
     /// Time after which a sample is no longer delivered; `None` for never.
     pub lifespan: Option<Duration>,
-    /// Who says that it is alive.
+    /// Source of its signs of life.
     pub liveliness: Liveliness,
-    /// The longest time without a sign of life that it promises.
+    /// Maximum time without a sign of life.
     pub lease: Option<Duration>,
-    /// The time that it may take to send a sample; [`Duration::MAX`] without bound.
+    /// Time that it may take to send a sample; [`Duration::MAX`] without a limit.
     pub latency_budget: Duration,
     /// Its partitions; the one without a name if there are none.
     pub partitions: Vec<String>,
@@ -115,7 +115,7 @@ impl OfferedQos {
         offered
     }
 
-    /// Whether a subscription with these partitions hears it.
+    /// Whether a subscription with these partitions receives its samples.
     pub(super) fn is_in(&self, partitions: &[String]) -> bool {
         let unnamed = [String::new()];
         let or_unnamed = |names: &'_ [String]| -> Vec<String> {
@@ -132,8 +132,8 @@ fn finite(time: cyclors::dds_duration_t) -> Option<Duration> {
     u64::try_from(time).ok().filter(|_| time != cyclors::dds_duration_t::MAX).map(Duration::from_nanos)
 }
 
-/// Completes the quality of service of a subscription so that every one of the publishers matches: the weakest of what
-/// they offer.
+/// Returns the quality of service of a subscription, completed so that all of the publishers match: the weakest of
+/// their offers.
 pub(super) fn requested(wanted: &TopicQos, offers: &[OfferedQos]) -> TopicQos {
     let mut qos = wanted.clone();
     let weakest = |is_reliable: bool| {
@@ -141,10 +141,10 @@ pub(super) fn requested(wanted: &TopicQos, offers: &[OfferedQos]) -> TopicQos {
     };
     let all_reliable = offers.iter().all(|offer| offer.reliability == Reliability::Reliable);
     qos.reliability.get_or_insert(weakest(all_reliable));
-    // Services that keep samples are rare: their publishers themselves keep the last ones.
+    // Samples kept by a service are rare; publishers keep their own last ones.
     let durability = offers.iter().map(|offer| offer.durability).min().unwrap_or(Durability::Volatile);
     qos.durability.get_or_insert(durability.min(Durability::TransientLocal));
-    // Unlike a deadline, it is 0 if it is not asked for, which no publisher with a budget fits.
+    // Unlike a deadline, an unset budget is 0, which no publisher with a budget matches.
     if qos.latency_budget.is_none() {
         qos.latency_budget = offers.iter().map(|offer| offer.latency_budget).max();
     }

@@ -103,7 +103,7 @@ impl Participant {
         Ok(Participant { settings: settings.clone(), protection, state: Mutex::new(state) })
     }
 
-    /// Returns what this participant listens on.
+    /// Returns the endpoints on which this participant listens.
     pub fn listeners(&self) -> Vec<Listener> {
         self.settings.listeners(self.protection)
     }
@@ -130,11 +130,11 @@ impl Participant {
     }
 
     /// Subscribes to a topic of any type. `receiver` gets the samples with the id `topic` until the subscription is
-    /// closed or dropped. With a schema, publishers whose type differs from it are read by their own, if the receiver
-    /// [wants that](Receiver::wants_types) and they describe it. Others are refused: they are counted as
-    /// [incompatible](crate::adapter::Problems::incompatible), and messages of theirs that come nevertheless as
-    /// [malformed](crate::adapter::Problems::malformed). A publisher that neither describes its type nor has a hash of it
-    /// is known by the name of its type only.
+    /// closed or dropped. With a schema, publishers with another type are read by their own one, if the receiver [wants
+    /// that](Receiver::wants_types) and they describe it. Others are refused: they are counted as
+    /// [incompatible](crate::adapter::Problems::incompatible), and messages of theirs received nevertheless as
+    /// [malformed](crate::adapter::Problems::malformed). A publisher that neither describes its type nor has a hash of
+    /// it is known only by the name of its type.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -152,9 +152,9 @@ impl Participant {
     }
 
     /// Subscribes to every topic whose name matches the [pattern](super::check_pattern) when a publisher of it is
-    /// discovered. `select` returns who receives the samples of a topic name; `None` if that topic is not meant. All samples
-    /// have the id `topic`. With a schema, publishers whose type differs from it are
-    /// refused, as [`Participant::subscribe_as`] says. Topics of another type are ignored and counted as [incompatible](crate::adapter::Problems::incompatible).
+    /// discovered. `select` returns the receiver of a topic name; `None` to exclude the topic. All samples have the id
+    /// `topic`. With a schema, publishers with another type are refused as by [`Participant::subscribe_as`]. Topics of
+    /// another type are ignored and counted as [incompatible](crate::adapter::Problems::incompatible).
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -170,9 +170,9 @@ impl Participant {
         Matching::create(domain, pattern, (of, schema), self.settings.reader_queue, topic, select)
     }
 
-    /// Waits up to `limit` for a publisher of a topic that `is_meant`, of this type if it is given, and returns the type that
-    /// it announces; `None` if there is no publisher in time. Of publishers of several types, one whose type `fits`, if there
-    /// is one.
+    /// Waits up to `limit` for a publisher of a topic that `is_meant`, of this type if it is given, and returns the
+    /// type that it announces; `None` if there is no publisher in time. If publishers have several types, one that
+    /// `fits` is preferred.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -186,7 +186,7 @@ impl Participant {
         discovery::discovered_type(&*self.input()?, is_meant, type_name, limit, fits)
     }
 
-    /// Returns the publishers and subscriptions in the domain, its own among them, once no others have been discovered
+    /// Returns the publishers and subscriptions in the domain, including its own, once no others have been discovered
     /// for `quiet`, or after `limit`.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl Participant {
         discovery::endpoints(&*self.input()?, quiet, limit)
     }
 
-    /// Returns the publishers in the domain, which are then watched.
+    /// Returns the publishers in the domain, and keeps watching them.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -207,7 +207,7 @@ impl Participant {
         Publishers::watch(self.input()?)
     }
 
-    /// Returns the instance of the library that receives.
+    /// Returns the domain of the subscriptions.
     fn input(&self) -> Result<Arc<Domain>, DeclareError> {
         let ParticipantState { spare, input, output, nodes, .. } = &mut *self.state()?;
         Ok(Arc::clone(take_or_open((input, output), (spare, nodes), (&self.settings, self.protection), "")?))
@@ -227,8 +227,8 @@ impl Participant {
         self.publisher_as(name, (&of, &TopicQos::default()), None, settings)
     }
 
-    /// Creates a publisher on a topic of any type. Its payloads are strings, or whole serialised samples. With a schema
-    /// others can discover the raw type; without one they see its name only.
+    /// Creates a publisher on a topic of any type. Its payloads are strings, or whole serialised samples. With a
+    /// schema, others can discover the raw type; without one, only its name.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -259,14 +259,14 @@ impl Participant {
         Ok(publisher)
     }
 
-    /// Returns the samples that were missed and fetched again so far, for each topic of subscriptions.
+    /// Returns the samples missed and fetched again so far, for each topic of subscriptions.
     pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
         let Ok(state) = self.state() else { return Vec::new() };
         state.input.iter().flat_map(|domain| domain.recovered()).collect()
     }
 
-    /// Returns the participants that were lost for longer than their lease and have returned, by topic.
-    /// Call it several times a second: it notes when this process runs.
+    /// Returns the participants that were lost for longer than their lease and have returned, by topic. Call it several
+    /// times a second: it records that this process runs.
     pub fn outages(&self) -> Vec<Outage> {
         matches::beat();
         let Ok(state) = self.state() else { return Vec::new() };
@@ -279,13 +279,13 @@ impl Participant {
         state.input.iter().chain(&state.output).flat_map(|domain| domain.outages()).collect()
     }
 
-    /// Returns how many participants DDS Security refused so far.
+    /// Returns the number of participants that DDS Security refused so far.
     pub fn refused(&self) -> u64 {
         let Ok(state) = self.state() else { return 0 };
         self.watched(&state).map(|refusals| refusals.count()).sum()
     }
 
-    /// What DDS Security refused: that of one domain, which receives and publishes.
+    /// Returns the refusals by DDS Security: those of the one domain that both receives and publishes.
     fn watched<'s>(&self, state: &'s ParticipantState) -> impl Iterator<Item = &'s Arc<Refusals>> {
         let mut domains = [&state.spare, &state.input, &state.output].into_iter().flatten();
         domains.find_map(|domain| domain.refusals()).into_iter()
@@ -330,11 +330,11 @@ impl Drop for Participant {
     }
 }
 
-/// What the name of the node of publishers has besides.
+/// Suffix of the name of the publishers' node.
 const SINKS: &str = "_sinks";
 
 /// Returns the domain of `place`; if there is none, moves the spare one there or opens another, with a node of ROS 2 if
-/// there is to be one. With security it is that of the `other` place, if that has one.
+/// one is set. With security it is the domain of the `other` place, if that has one.
 fn take_or_open<'a>(
     (place, other): (&'a mut Option<Arc<Domain>>, &Option<Arc<Domain>>),
     (spare, nodes): (&mut Option<Arc<Domain>>, &mut Vec<Arc<AnnouncedNode>>),
@@ -351,7 +351,7 @@ fn take_or_open<'a>(
                 Some(domain) => domain,
                 None => Arc::new(Domain::open(settings, protection)?),
             };
-            // Whoever is met from here on is known to have been met by a process that ran.
+            // Participants discovered from here on are known to have been met while this process ran.
             matches::beat();
             if let Some(node) = &settings.node {
                 let named = NodeName::new(node.namespace(), &format!("{}{suffix}", node.name()));

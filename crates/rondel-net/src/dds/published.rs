@@ -8,7 +8,7 @@ use super::dynamic;
 use super::entity::{Entity, c_name};
 use super::{DeclareError, RawType};
 
-/// What the payloads of a publisher are.
+/// Form of the payloads of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Strings.
@@ -20,11 +20,11 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Splits a sample after the four bytes of its encoding, with the number of bytes in them that are missing at its end
-    /// to a multiple of four.
+    /// Splits a sample after its encapsulation header of four bytes, whose last bits become the number of padding bytes
+    /// at its end.
     ///
     /// # Errors
-    /// Why it cannot be published.
+    /// The reason why it cannot be published.
     #[inline]
     pub(super) fn split(self, payload: &[u8]) -> Result<([u8; 4], &[u8]), &'static str> {
         let Some((header, body)) = payload.split_first_chunk::<4>() else {
@@ -43,7 +43,7 @@ impl Form {
     }
 }
 
-/// A topic and what is published on it.
+/// A topic with the form of its payloads.
 pub(super) struct PublishedTopic {
     pub(super) topic: Entity,
     pub(super) type_name: String,
@@ -52,7 +52,7 @@ pub(super) struct PublishedTopic {
     pub(super) is_registered: bool,
 }
 
-/// Creates a topic of a type. What the library cannot describe is known by its name only.
+/// Creates a topic of a type. A type that the library cannot describe has only a name.
 pub(super) fn create(
     domain: &Domain,
     name: &str,
@@ -75,7 +75,7 @@ pub(super) fn create(
                 topic: descriptor.topic(domain, name, &c_type)?,
                 type_name,
                 form: if is_second { Form::SecondVersion } else { Form::FirstVersion },
-                // Keys of types that may change are found by walking through all members.
+                // The library finds the keys of extensible types by a walk through all members.
                 is_registered: !descriptor.is_keyed() && !is_second,
             });
         }

@@ -20,7 +20,7 @@ use crate::adapter::{self, Drops, PublishError};
 use rondel_decode::cdr;
 use rondel_decode::schema::Schema;
 
-/// Time after which a blocked write returns, so that its caller can go on with something else.
+/// Time after which a blocked write returns to its caller.
 const BLOCK: Duration = Duration::from_micros(500);
 /// Polling interval of waiting for a subscriber.
 const POLL: Duration = Duration::from_millis(2);
@@ -36,17 +36,17 @@ pub struct Publisher {
     writer: Arc<Writer>,
 }
 
-/// The writer of a publisher, to which the participant refers too.
+/// The writer of a publisher, which the participant also refers to.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// The library's description of the topic's type. Valid as long as `topic`.
     serialised_type: *const ddsi_sertype,
     form: Form,
-    /// The samples to be handed back, once that is asked for.
+    /// Samples to hand back, once that is requested.
     unacknowledged: OnceLock<Unacknowledged>,
     /// Whether samples are kept after they are acknowledged.
     keeps: bool,
-    /// Its part in the graph of ROS 2.
+    /// Membership in the graph of ROS 2.
     _member: Option<Member>,
     writer: Entity,
     /// Argument of the listener's callbacks: dropped after `writer`, whose deletion waits for them.
@@ -98,7 +98,7 @@ impl Publisher {
             .keeping_instances();
         let qos = if history > 0 { qos.keeping(Some(history)) } else { qos };
         let qos = qos.offering(wanted)?;
-        // As ROS 2 does: its tools compare it.
+        // In the form of ROS 2, whose tools compare it.
         let hash = schema.filter(|_| type_name.contains("::dds_::")).and_then(Schema::rihs01);
         let qos = match hash {
             Some(hash) => qos.user_data(&format!("typehash={hash};")),
@@ -149,7 +149,7 @@ impl Publisher {
         Ok(Publisher { writer: Arc::new(writer) })
     }
 
-    /// Returns whether samples are to be in the second version of the encoding, as types need that may change.
+    /// Whether samples must be in the second version of the encoding, as for extensible types.
     pub fn needs_second_version(&self) -> bool {
         self.writer.form == Form::SecondVersion
     }
@@ -227,23 +227,23 @@ impl Writer {
         &self.log.topic
     }
 
-    /// Looks for subscribers that were lost and returned.
+    /// Records subscribers that were lost and have returned.
     pub(super) fn look_at_matches(&self) {
         let mut matches = self.matches.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_publication_matched_status_t = unsafe { std::mem::zeroed() };
-        // SAFETY: a live handle and a place for the status. Nobody reads its change counters.
+        // SAFETY: a live handle and a place for the status. Its change counters are not used elsewhere.
         if unsafe { cyclors::dds_get_publication_matched_status(self.writer.handle(), &mut matched) } < 0 {
             return;
         }
         let counted = Counted { total: matched.total_count, last: matched.last_subscription_handle };
         for (_, _, from) in matches.update(&matches::readers(&self.writer), counted) {
-            // What the subscriber fetches is not known here.
+            // The samples that the subscriber fetches are unknown here.
             self.domain.add_outage(matches::outage(self.name(), from));
         }
     }
 
-    /// Publishes a payload; waits for as long as the settings allow, or at most for `limit`.
+    /// Publishes a payload; waits as long as the settings allow, or at most for `limit`.
     fn publish(&self, payload: &[u8], limit: Option<Duration>) -> Result<(), PublishError> {
         adapter::trace_message("published", self.name(), payload);
         if self.form == Form::Text {
@@ -339,7 +339,7 @@ impl adapter::Publisher for Publisher {
         self.writer.publish(payload, None)
     }
 
-    /// Publishes a payload. A call of the library waits for half a millisecond, and so does this at least.
+    /// Publishes a payload. A call of the library, and so this one, waits for at least half a millisecond.
     fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
         self.writer.publish(payload, Some(limit))
     }

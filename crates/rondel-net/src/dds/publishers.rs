@@ -22,17 +22,17 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct PublisherWatch {
     reader: Entity,
     topic: String,
-    /// The type of the subscription, once it is known.
+    /// Type of the subscription, once known.
     type_name: Option<String>,
-    /// The partitions of the subscription. Publishers in others are none of its.
+    /// Partitions of the subscription. Publishers in other ones are ignored.
     partitions: Vec<String>,
     pending: Vec<PendingPublisher>,
-    /// Whether there is a reader that publishers may match.
+    /// Whether there is a reader.
     has_reader: bool,
     warned: bool,
 }
 
-/// A publisher that was discovered and has not matched yet.
+/// A discovered publisher that has not matched yet.
 struct PendingPublisher {
     handle: dds_instance_handle_t,
     announced: AnnouncedType,
@@ -62,14 +62,14 @@ impl PublisherWatch {
         &self.reader
     }
 
-    /// Returns the time until [`PublisherWatch::unmatched`] is to be called; `None` if there is no need.
+    /// Returns the time until [`PublisherWatch::unmatched`] must be called; `None` if it need not be.
     pub(super) fn look_again_in(&self) -> Option<Duration> {
         let is_due = |p: &&PendingPublisher| self.has_reader || self.is_other(&p.announced);
         let first = self.pending.iter().filter(is_due).map(|p| p.since).min()?;
         Some((first + GRACE).saturating_duration_since(Instant::now()))
     }
 
-    /// Notes the type of the reader, which begins to match now.
+    /// Sets the type of the reader, which begins to match now.
     pub(super) fn begin(&mut self, type_name: &str) {
         self.type_name = Some(type_name.to_owned());
         self.has_reader = true;
@@ -86,8 +86,8 @@ impl PublisherWatch {
         self.look_for(|_, _| {});
     }
 
-    /// The same; calls `each` for each publisher of the topic that has appeared, and without a description for each
-    /// publisher that has disappeared.
+    /// Like [`PublisherWatch::look`]; calls `each` for each publisher of the topic that has appeared, and without a
+    /// description for each publisher that has disappeared.
     pub(super) fn look_for(
         &mut self,
         mut each: impl FnMut(dds_instance_handle_t, Option<&AnnouncedPublisher<'_>>),
@@ -108,13 +108,13 @@ impl PublisherWatch {
         });
     }
 
-    /// Forgets a publisher that was reported already.
+    /// Forgets a publisher that was already reported.
     pub(super) fn forget(&mut self, handle: dds_instance_handle_t) {
         self.pending.retain(|p| p.handle != handle);
     }
 
-    /// Returns how many publishers turned out not to match `reader` since the last call. Before there is a reader, they
-    /// are those of another type. Those for which `differs` returns `true` are neither counted nor reported.
+    /// Returns the number of publishers found not to match `reader` since the last call; without a reader, those of
+    /// another type. Publishers for which `differs` returns `true` are neither counted nor reported.
     pub(super) fn unmatched(
         &mut self,
         reader: Option<&Entity>,
@@ -178,12 +178,12 @@ pub(super) struct AnnouncedPublisher<'a> {
 const WITH_KEY: [u8; 2] = [0x02, 0x07];
 
 impl AnnouncedPublisher<'_> {
-    /// Returns whether its type has a key.
+    /// Whether its type has a key.
     pub(super) fn is_keyed(&self) -> bool {
         WITH_KEY.contains(&(self.endpoint.key.v[15] & 0x3f))
     }
 
-    /// Returns it as it is listed.
+    /// Returns its entry for lists.
     pub(super) fn listed(&self, publishes: bool) -> DiscoveredEndpoint {
         DiscoveredEndpoint {
             id: self.endpoint.key.v,
@@ -204,7 +204,7 @@ impl AnnouncedPublisher<'_> {
         unsafe { OfferedQos::read(self.endpoint.qos) }
     }
 
-    /// Returns the hash of its type, which ROS 2 writes into the data of the user: `typehash=RIHS01_…;`.
+    /// Returns the hash of its type, which ROS 2 writes into the user data: `typehash=RIHS01_…;`.
     pub(super) fn type_hash(&self) -> Option<String> {
         let (mut data, mut size): (*mut c_void, usize) = (ptr::null_mut(), 0);
         // SAFETY: a QoS that belongs to the endpoint, and places for a pointer and a size. The library makes a copy of so
@@ -214,7 +214,7 @@ impl AnnouncedPublisher<'_> {
         if !is_set || data.is_null() {
             return None;
         }
-        // SAFETY: as just said.
+        // SAFETY: checked just above.
         let text = String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) });
         let hash = text.split(';').find_map(|part| part.strip_prefix("typehash=")).map(str::to_owned);
         // SAFETY: made by the library for us, freed once.
@@ -241,11 +241,11 @@ impl AnnouncedPublisher<'_> {
 #[derive(Debug)]
 pub(super) struct DescribedType(*mut cyclors::ddsi_typeinfo_t);
 
-// SAFETY: memory that nobody else refers to and that is not bound to a thread.
+// SAFETY: memory without other references that is not bound to a thread.
 unsafe impl Send for DescribedType {}
 
 impl DescribedType {
-    /// Whether it describes the same type, as its hashes say.
+    /// Whether both describe the same type, by its hashes.
     pub(super) fn is_same(&self, other: &DescribedType) -> bool {
         let all = cyclors::ddsi_type_include_deps_DDSI_TYPE_INCLUDE_DEPS;
         // SAFETY: two live descriptions, which the call only reads.
@@ -294,7 +294,8 @@ pub(super) fn announced(
     changed(reader, |handle, endpoint, is_there| each(handle, endpoint.filter(|_| is_there)));
 }
 
-/// The same; also names those that appeared and have left since, and says whether they are there.
+/// Like [`announced`], but also names publishers and subscriptions that appeared and have left since; `each` gets
+/// whether they exist.
 pub(super) fn changed(
     reader: &Entity,
     mut each: impl FnMut(dds_instance_handle_t, Option<AnnouncedPublisher<'_>>, bool),

@@ -1,8 +1,8 @@
 //! Participants that DDS Security refuses.
 //!
-//! CycloneDDS reports them in its log only, and of those that do not use DDS Security, or that refuse this participant
-//! themselves, only in its trace of discovery. Both are read here: whoever is discovered and has not completed the
-//! handshake after a time is refused.
+//! CycloneDDS reports them only in its log, and those without DDS Security, or that refuse this participant themselves,
+//! only in its trace of discovery. Both are read here: a discovered participant that has not completed the handshake
+//! after a time is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use super::Protection;
 use crate::adapter::now;
 
-/// A handshake normally takes a tenth of a second; a message of it that was lost is sent again every second.
+/// Time limit of a handshake: normally it takes a tenth of a second; a lost message of it is repeated every second.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Participants and reasons that are remembered.
+/// Limit of remembered participants and reasons.
 const REMEMBERED: usize = 1024;
-/// Participants and reasons that are logged.
+/// Limit of logged participants and reasons.
 const LOGGED: usize = 32;
 
-/// What CycloneDDS logs of a handshake that failed, and of participants whose permissions do not suffice.
+/// CycloneDDS's log messages about failed handshakes and insufficient permissions.
 const FAILURES: [&str; 10] = [
     "Validate remote identity failed: ",
     "Begin handshake request failed: ",
@@ -35,7 +35,7 @@ const FAILURES: [&str; 10] = [
 /// The domains with DDS Security, by the id that CycloneDDS logs.
 static ALL: Mutex<BTreeMap<u32, Weak<Refusals>>> = Mutex::new(BTreeMap::new());
 
-/// The participants that one participant refuses.
+/// The participants that a participant refuses.
 #[derive(Debug)]
 pub(super) struct Refusals {
     protection: Protection,
@@ -44,16 +44,16 @@ pub(super) struct Refusals {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Participants with DDS Security that have not completed the handshake, and where they are.
+    /// Participants with DDS Security that have not completed the handshake: since when, and where they are.
     pending: BTreeMap<String, (Instant, String)>,
     refused: BTreeSet<String>,
-    /// Refused participants that are not remembered.
+    /// Number of refused participants that are not remembered.
     others: u64,
     reasons: BTreeSet<String>,
-    /// When the last reason was logged.
+    /// Time at which the last reason was logged.
     last_reason: Option<Instant>,
     logged: usize,
-    /// Whether it was logged that this participant's own files have ended.
+    /// Whether the expiry of this participant's own files was logged.
     has_ended: bool,
 }
 
@@ -68,9 +68,9 @@ impl Refusals {
     }
 
     /// Reads a text that CycloneDDS has logged or traced for the domain with this id. Returns whether it is about a
-    /// participant that is refused.
+    /// refused participant.
     pub(super) fn read(id: u32, text: &str) -> bool {
-        // The lock is not held while something is logged.
+        // The lock is not held while logging.
         let one = ALL.lock().unwrap_or_else(PoisonError::into_inner).get(&id).and_then(Weak::upgrade);
         one.is_some_and(|one| one.look(text, Instant::now()))
     }
@@ -113,7 +113,7 @@ impl Refusals {
         true
     }
 
-    /// Notes participants that have not completed the handshake for too long. Call it now and then.
+    /// Refuses participants that have not completed the handshake in time. Must be called regularly.
     pub(super) fn watch(&self) {
         self.watch_at(Instant::now());
         let is_over = self.protection.ends.is_some_and(|ends| now().as_nanos() / 1_000_000_000 >= ends);
@@ -146,7 +146,7 @@ impl Refusals {
         }
     }
 
-    /// Returns how many participants were refused so far.
+    /// Returns the number of participants refused so far.
     pub(super) fn count(&self) -> u64 {
         let state = self.state();
         state.refused.len() as u64 + state.others
@@ -154,7 +154,7 @@ impl Refusals {
 }
 
 impl State {
-    /// Counts a participant; returns whether it is a new one.
+    /// Counts a participant; returns whether it is new.
     fn add(&mut self, participant: String) -> bool {
         if self.refused.contains(&participant) {
             return false;
@@ -173,7 +173,7 @@ impl State {
         }
     }
 
-    /// A participant has left. If a handshake failed while it was there, it was most likely its own.
+    /// Handles the departure of a participant. If a handshake failed while it existed, it was probably its own.
     fn leave(&mut self, participant: &str) {
         if let Some((since, _)) = self.pending.remove(participant)
             && self.last_reason.is_some_and(|at| at >= since)
@@ -191,14 +191,15 @@ impl State {
     }
 }
 
-/// The id of a participant at the beginning of a text, or of the participant of an endpoint: three numbers of four.
+/// Returns the id of a participant at the beginning of a text, or of the participant of an endpoint: three of four
+/// numbers.
 fn id(text: &str) -> String {
     let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != ':').unwrap_or(text.len()).min(64);
     let parts: Vec<&str> = text[..end].split(':').take(3).collect();
     parts.join(":")
 }
 
-/// Where a discovered participant is, with ` at ` before it: the last address at which it receives data.
+/// Returns the address of a discovered participant after ` at `: the last one at which it receives data.
 fn place(text: &str) -> String {
     let data = text.split_once("(data ").map_or("", |(_, rest)| rest);
     let data = data.split_once(" meta ").map_or("", |(data, _)| data);
@@ -207,7 +208,7 @@ fn place(text: &str) -> String {
     if address.is_empty() || address.len() > 64 { String::new() } else { format!(" at {address}") }
 }
 
-/// The reason of a failure, without the number that CycloneDDS gives it.
+/// Returns the reason of a failure, without CycloneDDS's number.
 fn reason(text: &str) -> String {
     let text = text.split_once('\n').map_or(text, |(first, _)| first);
     let text = text.rsplit_once("(code: ").map_or(text, |(text, _)| text).trim();
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_complete_the_handshake_is_refused() {
+    fn a_participant_without_a_complete_handshake_is_refused() {
         let (refusals, now) = (refusals(), Instant::now());
         refusals.look(SECURE, now);
         refusals.watch_at(now + PATIENCE / 2);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_no_security_is_refused_at_once() {
+    fn a_participant_without_security_is_refused_at_once() {
         let (refusals, now) = (refusals(), Instant::now());
         refusals.look(PLAIN, now);
         refusals.look(PLAIN, now);
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_the_network_costs_unbounded_memory() {
+    fn memory_for_texts_of_the_network_is_bounded() {
         let (refusals, now) = (refusals(), Instant::now());
         for i in 0..3 * REMEMBERED {
             refusals.look(&PLAIN.replace("1105747", &format!("{i:x}")), now);

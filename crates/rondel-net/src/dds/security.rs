@@ -1,4 +1,4 @@
-//! DDS Security: the files of a participant, and what they promise.
+//! DDS Security: the files of a participant, and the resulting protection.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ mod check;
 #[cfg(feature = "dds-security")]
 mod document;
 
-/// The files of a participant that proves who it is, and checks who the others are.
+/// The files by which a participant authenticates itself and others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Security {
     /// The certificate (PEM) of the authority that signs the certificates of participants.
@@ -34,24 +34,25 @@ pub struct SecurityError {
     pub reason: String,
 }
 
-/// How a domain is protected, by the governance document.
+/// Protection of a domain, by the governance document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
     /// Whether all data is encrypted.
     pub encrypted: bool,
-    /// Whether participants that do not prove who they are get nothing.
+    /// Whether participants that do not authenticate receive nothing.
     pub authenticated: bool,
-    /// When the certificate or the permissions end, in seconds since the Unix epoch. CycloneDDS then leaves the domain.
+    /// Expiry of the certificate or the permissions, in seconds since the Unix epoch. CycloneDDS then leaves the
+    /// domain.
     pub ends: Option<i64>,
 }
 
-/// How this program can be built so that it has DDS Security.
+/// Instructions to build this program with DDS Security.
 #[cfg(not(feature = "dds-security"))]
 const NOT_BUILT: &str = "this program is built without it; with OpenSSL (Debian: libssl-dev) `cargo build --release \
                          --package rondel --features dds-security` builds one that has it";
 
 impl Security {
-    /// The files of a folder, by the names that SROS 2 gives them: `identity_ca.cert.pem`, `cert.pem`, `key.pem`,
+    /// Returns the files of a folder, by the names of SROS 2: `identity_ca.cert.pem`, `cert.pem`, `key.pem`,
     /// `permissions_ca.cert.pem`, `governance.p7s` and `permissions.p7s`.
     pub fn in_folder(folder: &Path) -> Security {
         Security {
@@ -74,7 +75,7 @@ impl Security {
         check::check(self, domain)
     }
 
-    /// Returns that this program is built without DDS Security.
+    /// Fails: this program is built without DDS Security.
     ///
     /// # Errors
     /// Always.
@@ -83,7 +84,7 @@ impl Security {
         Err(Security::missing().into_iter().collect())
     }
 
-    /// Returns that this program is built without DDS Security, if it is.
+    /// Returns an error if this program is built without DDS Security.
     pub fn missing() -> Option<SecurityError> {
         #[cfg(not(feature = "dds-security"))]
         return Some(SecurityError { setting: "security", reason: NOT_BUILT.to_owned() });
@@ -91,8 +92,8 @@ impl Security {
         None
     }
 
-    /// The properties of the participant, as the specification of DDS Security names them; libraries are those that
-    /// CycloneDDS has built in.
+    /// Returns the properties of the participant, by their names in the specification of DDS Security; the libraries
+    /// are those built into CycloneDDS.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         let file = |path: &Path| format!("file:{}", path.display());
         let constant = |text: &str| text.to_owned();

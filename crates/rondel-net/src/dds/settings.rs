@@ -17,22 +17,22 @@ pub struct Settings {
     /// Hosts of other participants, as an address or a name, with `:PORT` unless it is the standard
     /// one. If there are any, multicast is off.
     pub peers: Vec<String>,
-    /// Number of samples that a reader's cache can hold. When it is full, publishers are held back.
-    /// CycloneDDS retries a full cache after 10 ms, so a queue that empties faster costs throughput.
+    /// Number of samples that a reader's cache can hold. When it is full, publishers are blocked. CycloneDDS retries a
+    /// full cache after 10 ms, so a queue that empties faster costs throughput.
     pub reader_queue: u32,
-    /// How long publishing waits for a subscriber that does not acknowledge samples, before samples are
+    /// Maximum time for which publishing waits for a subscriber that does not acknowledge samples, before samples are
     /// dropped. Default: without limit, until the subscriber's lease of 10 s has expired.
     pub slow_consumer: Option<Duration>,
-    /// How long the participant may be silent before others take it for gone, and drop what it has not acknowledged.
-    /// Default: CycloneDDS's 10 s.
+    /// Maximum silence of the participant before others take it for gone, and drop the samples that it has not
+    /// acknowledged. Default: CycloneDDS's 10 s.
     pub lease: Option<Duration>,
-    /// Number of samples that each publisher keeps for subscribers that were taken for gone. Default: 0.
+    /// Number of samples that each publisher keeps for subscribers taken for gone. Default: 0.
     pub history: u32,
-    /// The node as which subscriptions on topics of ROS 2 appear in its graph; publishers appear as another one, whose
-    /// name ends with `_sinks`. Default: none.
+    /// Node of the subscriptions on topics of ROS 2 in its graph; publishers have another one, whose name ends with
+    /// `_sinks`. Default: none.
     pub node: Option<NodeName>,
-    /// DDS Security: who others are, and what is encrypted. A process has one such participant in a domain. Default: none,
-    /// nothing is encrypted and nobody proves who they are.
+    /// DDS Security: authentication of participants, and encryption. A process has one such participant in a domain.
+    /// Default: none, without encryption and authentication.
     pub security: Option<Box<Security>>,
 }
 
@@ -94,8 +94,8 @@ pub struct PublisherSettings {
 }
 
 impl Settings {
-    /// Returns what a participant listens on. CycloneDDS receives on all interfaces, whatever the interface that it
-    /// announces and joins multicast groups on.
+    /// Returns the endpoints on which a participant listens. CycloneDDS receives on all interfaces, whichever interface
+    /// it announces and joins multicast groups on.
     pub(super) fn listeners(&self, protection: Protection) -> Vec<Listener> {
         let multicast = if self.peers.is_empty() { " and multicast" } else { "" };
         let announced = match &self.interface {
@@ -124,7 +124,8 @@ impl Settings {
         }
         // The id of the domain on the network; the one inside the library is unique (see `Domain::open`).
         let mut discovery = format!("<ExternalDomainId>{}</ExternalDomainId>", self.domain);
-        // By default every 8 s: participants that were cut off for longer than their lease find each other that late.
+        // By default every 8 s: participants separated for longer than their lease would rediscover each other only
+        // then.
         discovery.push_str("<SPDPInterval>1 s</SPDPInterval>");
         if !self.peers.is_empty() {
             general.push_str("<AllowMulticast>false</AllowMulticast>");
@@ -148,7 +149,7 @@ impl Settings {
         // `Domain::open`); there a subscription whose cache is full holds up acknowledgements of others.
         let patient = "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>24 MB</WhcHigh>\
                        <WhcHighInit>24 MB</WhcHighInit></Watermarks>";
-        // By default one reader gets 200 samples every 100 ms when it asks for samples again.
+        // By default a reader gets 200 samples every 100 ms when it requests samples again.
         let again = "<NackDelay>10 ms</NackDelay><MaxQueuedRexmitMessages>4000</MaxQueuedRexmitMessages>\
                      <MaxQueuedRexmitBytes>8 MB</MaxQueuedRexmitBytes>";
         format!(

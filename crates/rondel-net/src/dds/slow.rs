@@ -1,8 +1,8 @@
-//! Subscribers that acknowledge nothing.
+//! Subscribers that do not acknowledge samples.
 //!
-//! A write waits until the samples that are not acknowledged shrink to almost none. Where nothing is
-//! acknowledged, CycloneDDS still lets its queue grow by a few samples after each wait, up to its limit: writing
-//! gets slow and does not stop. So waits belong together unless more was accepted in between than that.
+//! A write waits until the unacknowledged samples shrink to almost none. Without any acknowledgement, CycloneDDS still
+//! lets its queue grow by a few samples after each wait, up to its limit: writing becomes slow and does not stop. So
+//! successive waits count as one unless more than these few samples were accepted in between.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,23 +12,23 @@ use crate::adapter::{Drops, PublishError, now};
 
 /// Interval of attempts to write while samples are dropped.
 const PROBE: Duration = Duration::from_secs(1);
-/// Bytes accepted without a wait from which the queue was emptied. It grows by up to 15.6 kB by itself.
+/// Number of bytes accepted without a wait that shows that the queue was emptied. It grows by up to 15.6 kB by itself.
 const EMPTIED: usize = 20_000;
 
-/// Nothing has waited lately.
+/// No write has waited recently.
 const FREE: u8 = 0;
 /// Writes have waited.
 const CONGESTED: u8 = 1;
 /// The limit was reached: samples are dropped.
 const STALLED: u8 = 2;
 
-/// Limits how long a writer waits for its subscribers.
+/// Limits the time for which a writer waits for its subscribers.
 #[derive(Debug)]
 pub(super) struct SlowConsumer {
     topic: String,
     wait: Option<Duration>,
     drops: Arc<Drops>,
-    /// Whether refused samples are handed back, so that they are not dropped here.
+    /// Whether refused samples are handed back, and so are not dropped here.
     hands_back: AtomicBool,
     /// One of the constants; written under the lock.
     mode: AtomicU8,
@@ -37,9 +37,9 @@ pub(super) struct SlowConsumer {
 
 #[derive(Debug, Default)]
 struct Waits {
-    /// When the first of the waits that belong together began.
+    /// Beginning of the first of the waits that count as one.
     since: Option<Instant>,
-    /// Bytes accepted since the last wait.
+    /// Number of bytes accepted since the last wait.
     accepted: usize,
     /// Time of the last attempt while samples are dropped.
     tried: Option<Instant>,
@@ -48,7 +48,7 @@ struct Waits {
 }
 
 impl SlowConsumer {
-    /// A limit of `wait`, or none.
+    /// Creates a limit of `wait`, or none.
     pub(super) fn new(topic: &str, wait: Option<Duration>) -> SlowConsumer {
         let (mode, waits) = (AtomicU8::new(FREE), Mutex::default());
         let (drops, hands_back) = Default::default();
@@ -59,12 +59,12 @@ impl SlowConsumer {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The counter of dropped samples.
+    /// Returns the counter of dropped samples.
     pub(super) fn drops(&self) -> &Arc<Drops> {
         &self.drops
     }
 
-    /// From now on refused samples are neither counted nor reported.
+    /// Excludes refused samples from counts and reports from now on.
     pub(super) fn hand_back(&self) {
         self.hands_back.store(true, Ordering::Relaxed);
     }
@@ -93,7 +93,7 @@ impl SlowConsumer {
         Ok(())
     }
 
-    /// Notes that a sample of so many bytes was accepted.
+    /// Records that a sample of `bytes` bytes was accepted.
     #[inline]
     pub(super) fn accepted(&self, bytes: usize) {
         if self.mode.load(Ordering::Relaxed) != FREE {
@@ -117,7 +117,7 @@ impl SlowConsumer {
         self.mode.store(FREE, Ordering::Relaxed);
     }
 
-    /// Notes that a write has waited for `blocked` and was not accepted.
+    /// Records that a write has waited for `blocked` and was not accepted.
     ///
     /// # Errors
     /// [`PublishError::Slow`] when the sample is to be dropped.
@@ -131,8 +131,8 @@ impl SlowConsumer {
             self.mode.store(CONGESTED, Ordering::Relaxed);
             return Ok(());
         }
-        let is_news = !std::mem::replace(&mut waits.has_dropped, true);
-        if is_news && !self.hands_back.load(Ordering::Relaxed) {
+        let is_first = !std::mem::replace(&mut waits.has_dropped, true);
+        if is_first && !self.hands_back.load(Ordering::Relaxed) {
             tracing::warn!(
                 topic = %self.topic,
                 "a DDS subscriber does not acknowledge messages; they are dropped until it does or its lease expires"
@@ -152,7 +152,7 @@ mod tests {
     const BLOCK: Duration = Duration::from_millis(100);
 
     #[test]
-    fn what_grows_by_itself_is_no_progress() {
+    fn growth_of_the_queue_by_itself_is_no_progress() {
         let slow = SlowConsumer::new("t", Some(Duration::from_millis(40)));
         assert!(slow.waited(Duration::from_millis(1)).is_ok());
         slow.accepted(15_000);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_is_progress() {
+    fn acknowledged_samples_are_progress() {
         let slow = SlowConsumer::new("t", Some(Duration::from_millis(40)));
         for _ in 0..5 {
             assert!(slow.waited(Duration::from_millis(1)).is_ok());

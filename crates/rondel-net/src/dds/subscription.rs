@@ -23,7 +23,7 @@ use crate::adapter::{self, Problems, Receiver};
 /// Time limit of closing in `Drop`.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
-/// How a thread begins.
+/// Initial state of the thread of a subscription.
 enum Start {
     /// With a reader.
     Now(Opened),
@@ -46,7 +46,7 @@ pub(super) struct SubscriptionState {
     pub(super) instance_events: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) incompatible: AtomicU64,
-    /// Subscriptions to publishers whose type differs, by their types.
+    /// Subscriptions to publishers with another type, by their types.
     pub(super) further: Mutex<Vec<(TypeIndex, Subscription)>>,
     stopping: AtomicBool,
     ended: Mutex<bool>,
@@ -164,7 +164,7 @@ impl Subscription {
         self.state.received.load(Ordering::Relaxed) + further
     }
 
-    /// The subscriptions of further types.
+    /// Returns the subscriptions of further types.
     fn further(&self) -> MutexGuard<'_, Vec<(TypeIndex, Subscription)>> {
         self.state.further.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +187,7 @@ impl adapter::Subscription for Subscription {
             // The thread is about to return. A panic was reported when it happened.
             _ = thread.join();
         }
-        // Nobody creates further ones any more, if it has ended.
+        // No further ones are created once the thread has ended.
         let mut all_ended = ended;
         for (_, subscription) in &*self.further() {
             all_ended &= subscription.close(deadline.saturating_duration_since(Instant::now()));

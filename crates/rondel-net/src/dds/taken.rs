@@ -1,4 +1,4 @@
-//! Samples that were taken from a reader.
+//! Samples taken from a reader.
 
 use cyclors::{dds_sample_info_t, ddsi_serdata, ddsrt_iovec_t};
 
@@ -9,16 +9,16 @@ pub(super) const BATCH: usize = 64;
 /// Number of samples of several instances taken at a time.
 const LARGEST: usize = 1 << 18;
 
-/// Room for samples, used again for each take.
+/// Buffer of samples, reused for each take.
 ///
-/// A reader keeps the samples of each instance by themselves and hands them out instance by instance. Where there may
-/// be several, all samples of the cache are taken at once and put in the order of their publication.
+/// A reader keeps the samples of each instance separately and returns them instance by instance. If there may be
+/// several, all samples of the cache are taken at once and sorted by their publication.
 #[derive(Default)]
 pub(super) struct Room {
     data: Vec<*mut ddsi_serdata>,
     infos: Vec<dds_sample_info_t>,
     parts: Vec<ddsrt_iovec_t>,
-    /// The order of publication, where it is another.
+    /// Order of publication, if it differs.
     order: Vec<u32>,
     size: usize,
     /// Whether there may be several instances, each with a key.
@@ -35,10 +35,11 @@ type Get = unsafe extern "C" fn(
 ) -> cyclors::dds_return_t;
 
 impl Room {
-    /// Room for the samples of a reader that has one instance, or for all in its cache if it has several.
+    /// Creates a buffer for the samples of a reader with one instance, or for all samples in its cache if it has
+    /// several.
     pub(super) fn new(has_keys: bool, cache: u32) -> Room {
         let size = if has_keys { (cache as usize).clamp(BATCH, LARGEST) } else { BATCH };
-        // Memory that was never written to is not backed by the system.
+        // The system does not back memory that was never written to.
         Room {
             data: Vec::with_capacity(size),
             infos: Vec::with_capacity(size),
@@ -54,7 +55,7 @@ impl Room {
         self.get(reader, cyclors::dds_takecdr, cyclors::DDS_ANY_STATE)
     }
 
-    /// The same for samples that were neither taken nor looked at; they can still be taken.
+    /// Like [`Room::take`], but for samples neither taken nor read before, which can still be taken.
     pub(super) fn look(&mut self, reader: &Entity) -> Option<TakenSamples<'_>> {
         let states = cyclors::DDS_NOT_READ_SAMPLE_STATE
             | cyclors::DDS_ANY_VIEW_STATE
@@ -69,14 +70,14 @@ impl Room {
             get(reader.handle(), self.data.as_mut_ptr(), self.size as u32, self.infos.as_mut_ptr(), states)
         };
         let count = usize::try_from(count).ok().filter(|n| (1..=self.size).contains(n))?;
-        // SAFETY: there is room for `size` of both, and the library has filled in `count`.
+        // SAFETY: both have room for `size` elements, and the library has filled in `count`.
         unsafe {
             self.data.set_len(count);
             self.infos.set_len(count);
         }
         for (data, info) in self.data.iter().zip(&self.infos) {
             let mut part = ddsrt_iovec_t { iov_base: std::ptr::null_mut(), iov_len: 0 };
-            // What has no valid data has the key of its instance, unless the type is not known.
+            // A sample without valid data has the key of its instance, unless the type is unknown.
             if info.valid_data || self.has_keys {
                 // SAFETY: `data` is a live sample; the library fills in where its bytes are. They do not move until
                 // `dds_serdata_to_ser_unref`.
@@ -130,8 +131,8 @@ impl TakenSamples<'_> {
 impl Drop for TakenSamples<'_> {
     fn drop(&mut self) {
         for (data, part) in self.room.data.iter().zip(&self.room.parts) {
-            // SAFETY: every reference that `take` got is given back once: the one to the bytes, where
-            // there are any, and the one to the sample.
+            // SAFETY: every reference from `take` is released once: the one to the bytes, if there are any, and the one
+            // to the sample.
             unsafe {
                 if !part.iov_base.is_null() {
                     cyclors::ddsi_serdata_to_ser_unref(*data, part);

@@ -1,64 +1,63 @@
-//! The quality of service of a topic, as far as it is set.
+//! Quality of service of a topic, as far as it is set.
 
 use std::time::Duration;
 
 /// Longest interval of [`TopicQos::poll`].
 const LONGEST_POLL: Duration = Duration::from_secs(60);
-/// Partitions of one subscription or publisher.
+/// Maximum number of partitions of a subscription or publisher.
 const MOST_PARTITIONS: usize = 64;
 
-/// Quality of service of a subscription or a publisher. A subscription takes over from the discovered publisher what
-/// is not set here.
+/// Quality of service of a subscription or a publisher. A subscription takes unset policies over from the discovered
+/// publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TopicQos {
-    /// Whether lost samples are sent again. Default: as the publisher offers.
+    /// Policy for lost samples. Default: the publisher's.
     pub reliability: Option<Reliability>,
-    /// Whether samples are kept for subscriptions that come later. Default: as the publisher offers, for raw topics;
-    /// volatile for text.
+    /// Policy for samples published before a subscription. Default: the publisher's, for raw topics; volatile for text.
     pub durability: Option<Durability>,
-    /// Whether only the strongest publisher of an instance is heard. Default: as the publisher offers.
+    /// Policy for several publishers of an instance. Default: the publisher's.
     pub ownership: Option<Ownership>,
     /// Number of samples that a subscription keeps of each instance; older ones are dropped. Default: all of them, up
     /// to [`Settings::reader_queue`](super::Settings::reader_queue).
     pub depth: Option<u32>,
-    /// Longest time between two samples of an instance. Default: none.
+    /// Maximum time between two samples of an instance. Default: none.
     pub deadline: Option<Duration>,
-    /// Longest time without a sign of life of a publisher. Default: none.
+    /// Maximum time without a sign of life of a publisher. Default: none.
     pub lease: Option<Duration>,
-    /// Time that a publisher may take to send a sample; a subscription hears those that ask for no more. Default: as the
-    /// publisher offers, for raw topics; 0 for text and for publishers.
+    /// Time that a publisher may take to send a sample; a subscription receives from publishers with at most this
+    /// budget. Default: the publisher's, for raw topics; 0 for text and for publishers.
     pub latency_budget: Option<Duration>,
-    /// Partitions; a subscription may use the wildcards `*` and `?`. Default: the one without a name.
+    /// Partitions; a subscription may use the wildcards `*` and `?`. Default: the partition without a name.
     pub partitions: Vec<String>,
-    /// Shortest time between two samples of an instance; those in between are left out. Default: none.
+    /// Minimum time between two samples of an instance; those in between are dropped. Default: none.
     pub min_separation: Option<Duration>,
-    /// Interval in which a subscription takes samples, instead of when one arrives.
+    /// Interval at which a subscription takes samples, instead of at their arrival.
     pub poll: Option<Duration>,
 }
 
-/// Whether lost samples are sent again.
+/// Policy for lost samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reliability {
-    /// They are not.
+    /// They are not sent again.
     BestEffort,
-    /// They are.
+    /// They are sent again.
     Reliable,
 }
 
-/// Whether samples are kept for subscriptions that come later.
+/// Policy for samples published before a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Durability {
-    /// They are not.
+    /// They are not kept.
     Volatile,
-    /// By their publisher, while it is there.
+    /// Their publisher keeps them while it exists.
     TransientLocal,
-    /// By a service, while it runs.
+    /// A service keeps them while it runs.
     Transient,
-    /// By a service that stores them.
+    /// A service stores them.
     Persistent,
 }
 
-/// Who says that a publisher is alive.
+/// Source of the signs of life of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Liveliness {
     /// Its participant.
@@ -69,12 +68,12 @@ pub enum Liveliness {
     ManualByTopic,
 }
 
-/// Who may publish samples of an instance.
+/// Policy for several publishers of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ownership {
-    /// Every publisher.
+    /// Samples of every publisher are delivered.
     Shared,
-    /// The strongest publisher that is alive.
+    /// Only samples of the strongest live publisher are delivered.
     Exclusive,
 }
 
@@ -82,7 +81,7 @@ impl TopicQos {
     /// Checks the settings against each other.
     ///
     /// # Errors
-    /// The mistake, in words.
+    /// A description of the contradiction.
     pub fn check(&self) -> Result<(), String> {
         if self.depth == Some(0) {
             return Err("depth is at least 1".to_owned());
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_contradict_each_other_are_refused() {
+    fn contradictory_settings_are_refused() {
         assert_eq!(TopicQos::default().check(), Ok(()));
         let ms = |n| Some(Duration::from_millis(n));
         let bad = [

@@ -1,8 +1,8 @@
-//! The type of a topic, as a subscription or a publisher needs it.
+//! Type of a topic for a subscription or a publisher.
 
 use super::StringType;
 
-/// How the samples of a topic are read and written.
+/// Form of the samples of a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TopicType {
     /// A structure with one string: a payload is the text in it.
@@ -11,19 +11,19 @@ pub enum TopicType {
     Raw(RawType),
 }
 
-/// A type whose samples are passed on as they are.
+/// A type whose serialised samples are passed on unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RawType {
     /// Name with its modules, such as `geometry_msgs::msg::dds_::PoseStamped_`. By default that of the first
     /// publisher that is discovered; publishers need one.
     pub name: Option<String>,
-    /// Whether the type has a key, where nobody describes the type. By default what the first publisher that is
-    /// discovered says; on publishers `false`.
+    /// Whether the type has a key, if no publisher describes the type. By default determined by the first discovered
+    /// publisher; for publishers `false`.
     pub keyed: Option<bool>,
 }
 
 impl TopicType {
-    /// Returns the name of the type, where it is set.
+    /// Returns the name of the type, if it is set.
     pub fn name(&self) -> Option<&str> {
         match self {
             TopicType::Text(text) => Some(&text.name),

@@ -1,12 +1,13 @@
-//! Published samples that readers have not acknowledged yet.
+//! Published samples without acknowledgement.
 //!
-//! CycloneDDS tells only whether all samples of a writer are acknowledged. But it gives up its references to a sample
-//! once that one is, so that a further reference to each tells which ones are, and has their bytes without a copy. It
-//! keeps references a while longer than it must: a retransmission may be queued, or a thread stands before giving them
-//! up. So both are asked: everything is acknowledged if CycloneDDS says so, and otherwise what it has given up.
+//! CycloneDDS only states whether all samples of a writer are acknowledged. But it releases its references to a sample
+//! once that one is acknowledged, so an additional reference to each sample shows which ones are, and gives access to
+//! their bytes without a copy. CycloneDDS keeps some references longer than necessary: a retransmission may be queued,
+//! or a thread may be about to release them. So both are used: all samples are acknowledged if CycloneDDS says so,
+//! otherwise those that it has released.
 //!
-//! A reader that is lost gives up the samples too: those that are older than [`SILENT`], and that readers were there for
-//! of which none is left, were not acknowledged. A reader that closes leaves younger ones at most.
+//! If a reader is lost, the samples are released too: samples older than [`SILENT`] whose readers have all left were
+//! not acknowledged. A reader that closes leaves at most younger ones.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -20,14 +21,14 @@ use super::published::Form;
 use crate::adapter::now;
 use rondel_decode::cdr;
 
-/// Nanoseconds after which a reader that is there has acknowledged a sample.
+/// Time in nanoseconds within which an existing reader acknowledges a sample.
 const SILENT: i64 = 1_000_000_000;
 
-/// A further reference to a sample of the library.
+/// An additional reference to a sample of the library.
 #[derive(Debug)]
 pub(super) struct SampleReference {
     data: *mut ddsi_serdata,
-    /// Its bytes.
+    /// Bytes of the sample.
     part: ddsrt_iovec_t,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct SampleReference {
 unsafe impl Send for SampleReference {}
 
 impl SampleReference {
-    /// A reference to this sample beside that of the caller.
+    /// Creates a reference to this sample in addition to that of the caller.
     ///
     /// # Safety
     /// The sample is live, and the type that it belongs to outlives the reference.
@@ -49,14 +50,14 @@ impl SampleReference {
         SampleReference { data, part }
     }
 
-    /// Whether the library has no reference any more.
+    /// Whether the library has released its references.
     fn is_alone(&self) -> bool {
         // SAFETY: a live sample, whose counter is only used atomically; no reference to all of it is made.
         let count = unsafe { AtomicU32::from_ptr(&raw mut (*self.data).refc.v) };
         count.load(Ordering::Acquire) == 1
     }
 
-    /// Nanoseconds since it was published.
+    /// Returns the time since its publication, in nanoseconds.
     fn age(&self) -> i64 {
         // SAFETY: a live sample; its time is set before it is published.
         now().as_nanos() - unsafe { (*self.data).timestamp.v }
@@ -70,12 +71,12 @@ impl SampleReference {
 
 impl Drop for SampleReference {
     fn drop(&mut self) {
-        // SAFETY: gives back the reference that `new` has got.
+        // SAFETY: releases the reference from `new`.
         unsafe { cyclors::ddsi_serdata_to_ser_unref(self.data, &self.part) };
     }
 }
 
-/// The samples of a writer that are not acknowledged.
+/// The unacknowledged samples of a writer.
 #[derive(Debug)]
 pub(super) struct Unacknowledged {
     samples: Mutex<Samples>,
@@ -83,20 +84,20 @@ pub(super) struct Unacknowledged {
     keeps: bool,
 }
 
-/// In the order of publication, `lost` before `waiting`.
+/// Samples in the order of publication, `lost` before `waiting`.
 #[derive(Debug, Default)]
 struct Samples {
-    /// Those that nobody acknowledges any more.
+    /// Samples that will not be acknowledged any more.
     lost: VecDeque<SampleReference>,
     waiting: VecDeque<SampleReference>,
-    /// The readers that matched when they were looked at last. One that returns has another handle.
+    /// Readers that matched at the last look. A reader that returns has another handle.
     readers: Vec<dds_instance_handle_t>,
-    /// Whether every reader was lost, and none has come since.
+    /// Whether every reader was lost, and no other has matched since.
     is_abandoned: bool,
 }
 
 impl Unacknowledged {
-    /// None yet.
+    /// Creates an empty list.
     pub(super) fn new(keeps: bool) -> Unacknowledged {
         Unacknowledged { samples: Mutex::default(), keeps }
     }
@@ -105,7 +106,7 @@ impl Unacknowledged {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a sample that was published.
+    /// Adds a published sample.
     pub(super) fn add(&self, sample: SampleReference, writer: &Entity) {
         let mut samples = self.samples();
         samples.waiting.push_back(sample);
@@ -114,26 +115,26 @@ impl Unacknowledged {
         }
     }
 
-    /// Passes over those that are acknowledged by now.
+    /// Removes the samples acknowledged by now.
     fn look(&self, writer: &Entity) -> MutexGuard<'_, Samples> {
         let mut samples = self.samples();
         samples.look(writer, self.keeps);
         samples
     }
 
-    /// Returns their number.
+    /// Returns the number of samples.
     pub(super) fn count(&self, writer: &Entity) -> u64 {
         let samples = self.look(writer);
         (samples.lost.len() + samples.waiting.len()) as u64
     }
 
-    /// Calls a function with the payload of each.
+    /// Visits the payload of each sample.
     pub(super) fn visit(&self, writer: &Entity, form: Form, visit: &mut dyn FnMut(&[u8])) {
         let samples = self.look(writer);
         samples.lost.iter().chain(&samples.waiting).for_each(|sample| visit(payload(sample.bytes(), form)));
     }
 
-    /// Removes those that nobody acknowledges any more, and calls a function with the payload of each.
+    /// Removes the samples that will not be acknowledged any more, and visits their payloads.
     pub(super) fn take_lost(&self, writer: &Entity, form: Form, visit: &mut dyn FnMut(&[u8])) {
         let lost = std::mem::take(&mut self.look(writer).lost);
         lost.iter().for_each(|sample| visit(payload(sample.bytes(), form)));
@@ -141,7 +142,7 @@ impl Unacknowledged {
 }
 
 impl Samples {
-    /// Passes over young samples that the library has given up. Returns whether the readers have to be looked at.
+    /// Removes young samples that the library has released. Returns whether the readers must be checked.
     #[inline]
     fn pass_young(&mut self) -> bool {
         while let Some(first) = self.waiting.front().filter(|_| !self.is_abandoned) {
@@ -156,10 +157,10 @@ impl Samples {
         self.is_abandoned
     }
 
-    /// Passes over those that are acknowledged, and sets aside those that nobody acknowledges any more.
+    /// Removes acknowledged samples, and sets aside those that will not be acknowledged any more.
     #[cold]
     fn look(&mut self, writer: &Entity, keeps: bool) {
-        // First: a reader that is still there afterwards was there, and has acknowledged everything.
+        // Before the list of readers: a reader in that list has then acknowledged everything.
         let is_acknowledged = is_acknowledged(writer);
         let present = readers(writer);
         self.take(&present, is_acknowledged, keeps);
@@ -168,7 +169,7 @@ impl Samples {
 
     fn take(&mut self, present: &[dds_instance_handle_t], is_acknowledged: bool, keeps: bool) {
         let is_left = !self.readers.is_empty() && !self.readers.iter().any(|one| present.contains(one));
-        // What was published after a sample that is lost is lost, too.
+        // Samples published after a lost one are lost, too.
         let is_old = self.waiting.front().is_some_and(|first| first.age() >= SILENT);
         let is_lost = self.is_abandoned && present.is_empty() || is_left && is_old;
         if is_lost && !keeps {
@@ -186,18 +187,19 @@ impl Samples {
     }
 }
 
-/// Whether every reader that matches has acknowledged everything.
+/// Whether all matching readers have acknowledged everything.
 fn is_acknowledged(writer: &Entity) -> bool {
     // SAFETY: a live handle.
     unsafe { cyclors::dds_wait_for_acks(writer.handle(), 0) >= 0 }
 }
 
-/// The readers that match.
+/// Returns the matching readers.
 fn readers(writer: &Entity) -> Vec<dds_instance_handle_t> {
     let mut readers = Vec::new();
     loop {
         let room = if readers.is_empty() { ptr::null_mut() } else { readers.as_mut_ptr() };
-        // SAFETY: a live handle, and room for so many handles of readers, whose number is returned; it may be none.
+        // SAFETY: a live handle, and room for the stated number of handles, which may be none; their number is
+        // returned.
         let count = unsafe { cyclors::dds_get_matched_subscriptions(writer.handle(), room, readers.len()) };
         let (count, length) = (usize::try_from(count).unwrap_or(0), readers.len());
         readers.resize(count, 0);
@@ -207,7 +209,7 @@ fn readers(writer: &Entity) -> Vec<dds_instance_handle_t> {
     }
 }
 
-/// The payload that was published as these bytes.
+/// Returns the payload published as these bytes.
 fn payload(bytes: &[u8], form: Form) -> &[u8] {
     match form {
         Form::Text => cdr::string(bytes).unwrap_or_default(),

@@ -29,29 +29,29 @@ pub(super) struct Worker {
     sources: Sources,
     room: Room,
     instances: Instances,
-    /// The keys of the instances that have missed a deadline.
+    /// Keys of the instances that have missed a deadline.
     missed: BTreeMap<dds_instance_handle_t, Vec<u8>>,
-    /// Those of them that were reported as unregistered since the last publisher left.
+    /// Those of them reported as unregistered since the last publisher left.
     unregistered: BTreeSet<dds_instance_handle_t>,
-    /// A publisher that sends again what it has kept.
+    /// A publisher that is sending its kept samples again.
     returning: Option<Returning>,
-    /// When to take samples next, if they are taken in intervals.
+    /// Time of the next take, if samples are taken in intervals.
     due: Instant,
     is_alive: bool,
     is_raw: bool,
 }
 
-/// A publisher that was lost and has returned, to a reader that gets its kept samples again.
+/// A publisher that was lost and has returned, for a reader that gets its kept samples again.
 struct Returning {
     publisher: dds_instance_handle_t,
-    /// Samples between these times were missed.
+    /// Samples after and before these times were missed.
     after: i64,
     until: i64,
     from: Timestamp,
 }
 
 impl Worker {
-    /// A worker whose samples have this type.
+    /// Creates a worker whose samples have this type.
     pub(super) fn new(base: Base, opened: Opened, is_raw: bool, of_type: TypeIndex) -> Worker {
         let room = Room::new(opened.has_keys, base.queue);
         Worker {
@@ -107,7 +107,7 @@ impl Worker {
         }
     }
 
-    /// Whether samples are to be taken now.
+    /// Whether it is time to take samples.
     #[inline]
     fn is_due(&self) -> bool {
         self.opened.qos.poll.is_none() || Instant::now() >= self.due
@@ -148,7 +148,7 @@ impl Worker {
 
     fn take_into<R: Receiver + ?Sized>(&mut self, room: &mut Room, delivery: &Delivery<R>) -> u32 {
         let Some(taken) = room.take(&self.opened.reader) else { return 0 };
-        // A publisher may have been lost and have returned, with its handle or another: what was missed comes first.
+        // A publisher may have returned after a loss, with its handle or another: missed samples are delivered first.
         let mut is_looked_at = self.opened.has_new_matches();
         if is_looked_at {
             self.look_at_status(delivery);
@@ -182,7 +182,7 @@ impl Worker {
                     .with_type(self.sources.of_type());
                 count += 1;
             } else if info.valid_data && self.sources.is_refusing() {
-                // Another reader takes those that a further one refuses.
+                // Samples refused by a further reader are read by another.
                 if !delivery.part.is_further() {
                     self.base.state.malformed.fetch_add(1, Ordering::Relaxed);
                 }
@@ -231,20 +231,20 @@ impl Worker {
         delivery: &Delivery<R>,
     ) {
         self.missed.remove(&info.instance_handle);
-        // Of an instance with several publishers the library may report it, too.
+        // If the instance has several publishers, the library may report it, too.
         if matches!(change, Change::Unregistered(_)) && self.unregistered.remove(&info.instance_handle) {
             return;
         }
-        // A publisher that disposes of an instance says when. Where it has gone, the library repeats the time of its last
-        // sample.
-        let is_told = !info.valid_data
+        // A publisher that disposes of an instance gives a time. If it has left, the library repeats the time of its
+        // last sample.
+        let has_own_time = !info.valid_data
             && matches!(change, Change::Disposed(_))
             && self.sources.last(info.publication_handle).is_none_or(|last| last < info.source_timestamp);
-        let time = if is_told { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
+        let time = if has_own_time { Timestamp::from_nanos(info.source_timestamp) } else { adapter::now() };
         delivery.receiver.changed(delivery.part.topic, change, time);
     }
 
-    /// Counts the samples that a publisher has sent again.
+    /// Counts the samples that a publisher sends again.
     #[cold]
     fn count_returning<'a>(
         &mut self,
@@ -264,7 +264,7 @@ impl Worker {
         }
     }
 
-    /// Fetches what was missed of a publisher that has returned.
+    /// Fetches the missed samples of a publisher that has returned.
     fn fetch<R: Receiver + ?Sized>(
         &mut self,
         (publisher, former): (matches::Match, u64),
@@ -274,8 +274,8 @@ impl Worker {
         let of_type = self.sources.of_type();
         let Worker { base, opened, is_raw, .. } = self;
         let Part { topic, name, .. } = &delivery.part;
-        // The publisher sends to this reader from a sample on that is not known before it has come. With its former handle,
-        // some may have come before it was lost.
+        // The first sample that the publisher sends to this reader is unknown until it is received. With the former
+        // handle, some samples may be from before the loss.
         let came = || {
             let mut room = Room::new(opened.has_keys, base.queue);
             let mut last = None;
@@ -321,8 +321,8 @@ impl Worker {
         Some(fetched)
     }
 
-    /// Looks at lost samples and at changes of matching publishers, and fetches what was missed of those that were lost
-    /// and have returned.
+    /// Handles lost samples and changed matches, and fetches missed samples of publishers that were lost and have
+    /// returned.
     fn look_at_status<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         // SAFETY: plain numbers, for which all zero is a value.
         let mut matched: cyclors::dds_subscription_matched_status_t = unsafe { std::mem::zeroed() };
@@ -345,7 +345,7 @@ impl Worker {
                 };
                 let count = fetched.map_or(0, |fetched| fetched.count);
                 self.base.domain.add_recovered(delivery.part.topic, count, from);
-                // DDS shows no numbers: nobody knows whether that was all.
+                // DDS does not show sequence numbers: it is unknown whether samples are missing.
                 self.base.domain.add_outage(matches::outage(&self.base.name, from));
                 delivery.receiver.idle();
             }
@@ -365,8 +365,8 @@ impl Worker {
         self.look_at_promises(delivery);
     }
 
-    /// Compares the type of a publisher with the declared one, unless it was heard before. Its samples are read by its own
-    /// type if that differs, or refused.
+    /// Compares the type of a publisher with the declared one at its first sample. Samples of another type are read by
+    /// that type, or refused.
     #[cold]
     fn judge<R: Receiver + ?Sized>(&mut self, publisher: dds_instance_handle_t, delivery: &Delivery<R>) {
         let Base { declared: Some(declared), domain, state, .. } = &mut self.base else { return };
@@ -385,7 +385,7 @@ impl Worker {
         }
     }
 
-    /// Looks at what publishers promised: samples within the deadline, and signs of life.
+    /// Checks the promises of publishers: samples within the deadline, and signs of life.
     fn look_at_promises<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         let reader = self.opened.reader.handle();
         // SAFETY: plain numbers, for which all zero is a value.
@@ -413,8 +413,8 @@ impl Worker {
         }
     }
 
-    /// Reports that nobody publishes the instances any more that have missed a deadline: the library has forgotten their
-    /// publisher then, and does not report it (CycloneDDS 0.11).
+    /// Reports that the instances that have missed a deadline have no publisher any more: the library has forgotten
+    /// their publisher by then, and does not report it (CycloneDDS 0.11).
     #[cold]
     fn unregister<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         for (instance, key) in std::mem::take(&mut self.missed) {
@@ -424,7 +424,7 @@ impl Worker {
         }
     }
 
-    /// Reports the instances that missed their deadline, each by its key, or once that the only instance did.
+    /// Reports the instances that missed their deadline, each by its key, or once if there is only one instance.
     #[cold]
     fn missed_deadline<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) {
         let Some(missed) = &self.opened.missed else {
@@ -454,8 +454,8 @@ impl Worker {
         }
     }
 
-    /// Prepares for what a publisher sends again to a reader that asks for kept samples: only what is newer than its last
-    /// sample is delivered.
+    /// Prepares for samples that a publisher sends again to a reader of kept samples: only those newer than its last
+    /// sample are delivered.
     fn await_kept(&mut self, (publisher, former): (matches::Match, u64), from: Timestamp) {
         if let Some(after) = self.sources.last(former) {
             self.sources.fetched(publisher.handle, after);

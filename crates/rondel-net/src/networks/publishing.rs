@@ -1,4 +1,4 @@
-//! Publishing at an address, whatever its network.
+//! Publishing at an address of any network.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::cdr_string::Wrapping;
 use crate::{dds, mqtt, ros2, zenoh};
 
 impl Networks {
-    /// Makes a publisher at an address. One that is `batching` must be released after every batch; on Zenoh it makes no
+    /// Creates a publisher at an address. A `batching` one must be released after every batch; on Zenoh it makes no
     /// difference.
     ///
     /// # Errors
@@ -20,8 +20,8 @@ impl Networks {
         self.publisher_of(address, None, batching)
     }
 
-    /// Makes a publisher of messages of this type, which others on DDS can then discover. Elsewhere it makes no
-    /// difference.
+    /// Creates a publisher of messages of this type, which others on DDS can then discover. On other networks the type
+    /// makes no difference.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -39,8 +39,7 @@ impl Networks {
         })
     }
 
-    /// Answers with the present state of a topic whoever asks for it, until what it returns is dropped; `None` on networks
-    /// on which nobody can ask.
+    /// Answers queries of the present state of a topic until the result is dropped; `None` on networks without queries.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -103,7 +102,7 @@ impl Networks {
     }
 }
 
-/// The name of an encoding on Zenoh.
+/// Returns the name of an encoding on Zenoh.
 fn on_zenoh(encoding: Encoding) -> &'static str {
     use rondel_decode::Encoding as Payload;
     match encoding {

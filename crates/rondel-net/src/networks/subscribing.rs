@@ -1,4 +1,4 @@
-//! Subscribing to an address, whatever its network.
+//! Subscribing to an address of any network.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ impl Networks {
         self.subscribe_of(address, None, topic, receiver)
     }
 
-    /// Subscribes to messages that are read by this type. On DDS publishers of another type are refused, as
-    /// [`dds::Participant::subscribe_as`] says; elsewhere it makes no difference.
+    /// Subscribes to messages of this type. On DDS, publishers of another type are refused as by
+    /// [`dds::Participant::subscribe_as`]; on other networks the type makes no difference.
     ///
     /// # Errors
     /// The reason, with the address.
@@ -92,7 +92,7 @@ impl Networks {
                 Ok(Box::new(made.map_err(|e| failed(e.to_string()))?))
             }
             (Address::Mqtt(filter, settings, encoding), .., Some((session, _))) => {
-                // In Protobuf no bytes are a message of default values.
+                // In Protobuf, an empty payload is a message of default values.
                 let empty = *encoding == Encoding::Of(rondel_decode::Encoding::Protobuf);
                 let settings = mqtt::SubscriptionSettings { empty: settings.empty || empty, ..*settings };
                 let made = session.subscribe(filter, settings, topic, receiver);
@@ -122,8 +122,8 @@ impl Networks {
     }
 }
 
-/// Selects the topics of a pattern for a receiver: those that it numbers, if it [wants names](Receiver::wants_names), and
-/// all otherwise. `called` returns what the receiver calls a topic.
+/// Selects the topics of a pattern for a receiver: those that it numbers, if it [wants names](Receiver::wants_names),
+/// otherwise all. `called` returns the name of a topic as the receiver sees it.
 fn numbered<R: Receiver + ?Sized>(
     receiver: Arc<R>,
     topic: TopicId,

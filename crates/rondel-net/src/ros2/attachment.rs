@@ -1,16 +1,16 @@
-//! What rmw_zenoh attaches to every message: its number, the time of publication, and the publisher.
+//! Attachment of rmw_zenoh to every message: its number, the time of publication, and the publisher.
 //!
 //! 33 bytes, little-endian: number (8), nanoseconds since the Unix epoch (8), the length 16 (1), id of the publisher
 //! (16). The first versions of rmw_zenoh wrote a name before each of the three.
 
 use rondel_event::{Origin, Timestamp};
 
-/// Bytes of an attachment.
+/// Size of an attachment, in bytes.
 pub const LENGTH: usize = 33;
 
-/// The names in attachments of the first versions, each with its length before it.
+/// Names in attachments of the first versions, each after its length.
 const NAMES: [&[u8]; 3] = [b"\x0fsequence_number", b"\x10source_timestamp", b"\x0asource_gid"];
-/// Bytes of an attachment with names.
+/// Size of an attachment with names, in bytes.
 const NAMED_LENGTH: usize = LENGTH + NAMES[0].len() + NAMES[1].len() + NAMES[2].len();
 
 /// The attachment of a message.
@@ -25,7 +25,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Reads the bytes of an attachment; `None` if they are none.
+    /// Parses an attachment; `None` for other bytes.
     #[inline]
     pub fn read(bytes: &[u8]) -> Option<Attachment> {
         match <&[u8; LENGTH]>::try_from(bytes) {
@@ -61,7 +61,7 @@ impl Attachment {
         Attachment::of(&plain)
     }
 
-    /// Returns the bytes.
+    /// Returns the serialised attachment.
     pub fn write(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[..8].copy_from_slice(&self.sequence.to_le_bytes());
@@ -71,11 +71,11 @@ impl Attachment {
         bytes
     }
 
-    /// Returns the publisher, as a hash, and the number of the message; `None` if that is negative, which no publisher
-    /// counts to.
+    /// Returns the publisher, as a hash, and the number of the message; `None` if the number is negative, which no
+    /// publisher reaches.
     #[inline]
     pub fn origin(&self) -> Option<Origin> {
-        // The id is a hash itself: folding it is hash enough.
+        // The id is already a hash: folding it suffices.
         let id = u128::from_le_bytes(self.gid);
         let publisher = (id as u64) ^ ((id >> 64) as u64).rotate_left(32);
         Some(Origin { publisher, number: u64::try_from(self.sequence).ok()? })
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(sequence in any::<i64>(), nanos in any::<i64>(), gid in any::<[u8; 16]>()) {
+        fn a_written_attachment_is_read_back(sequence in any::<i64>(), nanos in any::<i64>(), gid in any::<[u8; 16]>()) {
             let attachment = Attachment { sequence, source_time: Timestamp::from_nanos(nanos), gid };
             prop_assert_eq!(Attachment::read(&attachment.write()), Some(attachment));
         }

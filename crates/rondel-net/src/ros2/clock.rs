@@ -7,13 +7,13 @@ use super::{MessageType, QosOverrides, Ros2Error, Topic, TypeHash};
 use rondel_decode::schema::Library;
 
 const TOPIC: &str = "/clock";
-/// The type of its messages.
+/// Type of its messages.
 pub const TYPE: &str = "rosgraph_msgs/msg/Clock";
 
-/// Returns the topic as nodes of ROS 2 subscribe to it: best effort, the last message.
+/// Returns the topic with the quality of service of a subscription in ROS 2: best effort, the last message.
 ///
 /// # Errors
-/// None: a test reads the names.
+/// None: a test parses the names.
 pub fn topic() -> Result<Topic, Ros2Error> {
     let qos = QosOverrides {
         reliability: Some(Reliability::BestEffort),
@@ -24,10 +24,11 @@ pub fn topic() -> Result<Topic, Ros2Error> {
     Ok(Topic { qos, ..Topic::parse(TOPIC)?.typed(MessageType::parse(TYPE)?, None) })
 }
 
-/// Returns the topic as Rondel publishes on it: reliable, so that every subscription gets it, the last message.
+/// Returns the topic with the quality of service of Rondel's publisher: reliable, so that every subscription gets it,
+/// the last message.
 ///
 /// # Errors
-/// None: a test reads the names and the definition.
+/// None: a test parses the names and the definition.
 pub fn published() -> Result<Topic, Ros2Error> {
     let Topic { name, message_type, qos, .. } = topic()?;
     let schema = Library::ros().and_then(|library| library.schema(TYPE));
@@ -37,8 +38,8 @@ pub fn published() -> Result<Topic, Ros2Error> {
     Ok(Topic { name, message_type, hash, qos, middleware: None })
 }
 
-/// Returns the message of a time in CDR. Times that it cannot hold, before 1901 and after 2038, are the nearest that it
-/// can.
+/// Returns the message of a time in CDR. Times before 1901 and after 2038, which it cannot hold, become the nearest
+/// possible one.
 pub fn write(time: Timestamp) -> [u8; 12] {
     let seconds = time.as_nanos().div_euclid(1_000_000_000);
     let nanos = time.as_nanos().rem_euclid(1_000_000_000) as u32;
@@ -53,7 +54,7 @@ pub fn write(time: Timestamp) -> [u8; 12] {
     message
 }
 
-/// Reads a message in CDR: seconds (`int32`) and nanoseconds (`uint32`) after the header. `None` if it is none.
+/// Parses a message in CDR: seconds (`int32`) and nanoseconds (`uint32`) after the header. `None` for other bytes.
 pub fn read(payload: &[u8]) -> Option<Timestamp> {
     let (header, rest) = payload.split_first_chunk::<4>()?;
     let (seconds, rest) = rest.split_first_chunk::<4>()?;
@@ -63,7 +64,7 @@ pub fn read(payload: &[u8]) -> Option<Timestamp> {
         [0, 1, ..] => (i32::from_le_bytes(*seconds), u32::from_le_bytes(*nanos)),
         _ => return None,
     };
-    // Neither product nor sum is beyond 64 bits.
+    // Neither the product nor the sum exceeds 64 bits.
     let time = Timestamp::from_nanos(i64::from(seconds) * 1_000_000_000 + i64::from(nanos));
     (nanos < 1_000_000_000).then_some(time)
 }

@@ -1,15 +1,15 @@
-//! The nodes of a participant of DDS, as ROS 2 announces them: messages in CDR on a topic of their own.
+//! Nodes of a participant of DDS, as ROS 2 announces them: messages in CDR on a separate topic.
 //!
 //! Each participant publishes its nodes, reliably and transient local, with the ids of their readers and writers.
 
 use super::NodeName;
 
-/// The topic, by its name in DDS.
+/// Name of the topic in DDS.
 pub const TOPIC: &str = "ros_discovery_info";
-/// The type, by its name in DDS.
+/// Name of the type in DDS.
 pub const TYPE: &str = "rmw_dds_common::msg::dds_::ParticipantEntitiesInfo_";
 
-/// Bytes of an id in messages. Up to ROS 2 Humble there are 24, of which the last 8 are zero.
+/// Size of an id in messages. Up to ROS 2 Humble there are 24 bytes, the last 8 of them zero.
 const GID: usize = 16;
 const OLD_GID: usize = 24;
 
@@ -56,26 +56,26 @@ impl ParticipantNodes {
         bytes
     }
 
-    /// Reads a message; `None` if it is none.
+    /// Parses a message; `None` for other bytes.
     pub fn read(bytes: &[u8]) -> Option<ParticipantNodes> {
         Reader::new(bytes, GID)?.participant().or_else(|| Reader::new(bytes, OLD_GID)?.participant())
     }
 }
 
-/// Writes a length at the next multiple of 4.
+/// Writes a length, aligned to 4 bytes.
 fn write_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     // Names are limited, and participants have fewer than 2^32 readers.
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
 }
 
-/// Reads CDR from front to back. Nothing is reserved by lengths that are not checked.
+/// Sequential reader of CDR. Memory is not reserved for unchecked lengths.
 struct Reader<'a> {
-    /// What follows the header.
+    /// Bytes after the header.
     bytes: &'a [u8],
     at: usize,
     is_little: bool,
-    /// Bytes of an id.
+    /// Size of an id.
     gid: usize,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
             let (readers, writers) = (self.gids()?, self.gids()?);
             nodes.push(NodeEntities { node, readers, writers });
         }
-        // Some writers fill the last word.
+        // Some writers pad the last word.
         (self.bytes.len() - self.at < 4).then_some(ParticipantNodes { gid, nodes })
     }
 
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// As the Python package rosbags writes it by the definition of the type.
+    /// A message written by the Python package rosbags from the definition of the type.
     const WRITTEN: &str = "000100000102030405060708090a0b0c0d0e0f1002000000020000002f00000007000000726f6e64656c0000020000001415161718191a1b1c1d1e1f2021222328292a2b2c2d2e2f3031323334353637000000000e0000002f726f626f74312f66726f6e740000000700000063616d657261000000000000010000003c3d3e3f404142434445464748494a4b";
 
     fn hex(text: &str) -> Vec<u8> {
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_messages_are_read_back(
             gid in any::<Gid>(),
             all in proptest::collection::vec(
                 ("(/[a-z]{1,5}){0,3}", "[a-z]{1,9}", proptest::collection::vec(any::<Gid>(), 0..3), proptest::collection::vec(any::<Gid>(), 0..3)),

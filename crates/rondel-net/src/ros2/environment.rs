@@ -1,8 +1,8 @@
-//! The settings of ROS 2, which it reads from environment variables.
+//! Settings of ROS 2 from environment variables.
 
 use super::{NodeName, Ros2Error, named};
 
-/// The variables that are read.
+/// Names of the variables.
 pub const VARIABLES: [&str; 5] = [
     "RMW_IMPLEMENTATION",
     "ROS_DOMAIN_ID",
@@ -15,11 +15,11 @@ pub const VARIABLES: [&str; 5] = [
 const LAST_DOMAIN: u32 = 232;
 /// Length limit of a peer.
 const LONGEST_PEER: usize = 255;
-/// Where the router of rmw_zenoh listens.
+/// Address of the router of rmw_zenoh.
 #[cfg(feature = "zenoh")]
 const ROUTER: &str = "tcp/localhost:7447";
 
-/// What carries the messages.
+/// Transport of the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Middleware {
     /// DDS, the default of ROS 2.
@@ -30,10 +30,10 @@ pub enum Middleware {
 }
 
 impl Middleware {
-    /// Reads its name: `dds` or `zenoh`, or that of an implementation as `RMW_IMPLEMENTATION` spells it.
+    /// Parses `dds` or `zenoh`, or the name of an implementation as in `RMW_IMPLEMENTATION`.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the names there are.
+    /// [`Ros2Error`] with the valid names.
     pub fn parse(text: &str) -> Result<Middleware, Ros2Error> {
         let short = [("dds", Middleware::Dds), ("zenoh", Middleware::Zenoh)];
         named(text, "a middleware", &[&short[..], &IMPLEMENTATIONS].concat())
@@ -49,37 +49,37 @@ impl std::fmt::Display for Middleware {
     }
 }
 
-/// Whom participants of DDS look for. On Zenoh the configuration of the session says so.
+/// Scope of the discovery by participants of DDS. On Zenoh it depends on the configuration of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DiscoveryRange {
-    /// Everyone whom multicast reaches, and the static peers.
+    /// Participants reached by multicast, and the static peers.
     #[default]
     Subnet,
-    /// Everyone on this machine, and the static peers.
+    /// Participants on this machine, and the static peers.
     Localhost,
-    /// Nobody.
+    /// No participants.
     Off,
-    /// Whomever the middleware looks for by itself.
+    /// The default of the middleware.
     SystemDefault,
 }
 
-/// How to join ROS 2.
+/// Settings to join ROS 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What carries the messages.
+    /// Transport of the messages.
     pub middleware: Middleware,
     /// The domain: 0 to 232.
     pub domain: u32,
-    /// Whom participants look for.
+    /// Scope of the discovery.
     pub range: DiscoveryRange,
-    /// Hosts to look for besides.
+    /// Additional hosts to look for.
     pub static_peers: Vec<String>,
-    /// The node as which Rondel appears.
+    /// Node of Rondel in the graph.
     pub node: NodeName,
 }
 
 impl Settings {
-    /// Settings of this middleware and domain, with the defaults of ROS 2 and the node `/rondel`.
+    /// Returns the settings of this middleware and domain, with the defaults of ROS 2 and the node `/rondel`.
     ///
     /// # Errors
     /// [`Ros2Error`] for a domain that does not exist.
@@ -91,8 +91,8 @@ impl Settings {
         Ok(Settings { middleware, domain, range, static_peers, node: NodeName::new("/", "rondel")? })
     }
 
-    /// Reads the [variables](VARIABLES) of an environment as ROS 2 does. `variable` returns the value of one, such as
-    /// `|name| std::env::var(name).ok()`; one that is empty is not set.
+    /// Reads the [variables](VARIABLES) of an environment like ROS 2. `variable` returns the value of one, such as
+    /// `|name| std::env::var(name).ok()`; an empty one counts as unset.
     ///
     /// # Errors
     /// [`Ros2Error`] with the variable.
@@ -127,7 +127,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns how to join DDS.
+    /// Returns the settings to join DDS.
     ///
     /// # Errors
     /// [`Ros2Error`] if the range is [`DiscoveryRange::Off`], since no publisher would be found.
@@ -142,7 +142,7 @@ impl Settings {
             }
             DiscoveryRange::Localhost => {
                 settings.interface = self.static_peers.is_empty().then(|| "lo".to_owned());
-                // Others do not send by multicast then, so that they must be asked.
+                // Others do not send by multicast then, so they must be listed as peers.
                 settings.peers.push("127.0.0.1".to_owned());
                 settings.peers.extend_from_slice(&self.static_peers);
             }
@@ -152,7 +152,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns how to join Zenoh: as rmw_zenoh does, a peer that connects to the router on this machine.
+    /// Returns the settings to join Zenoh: like rmw_zenoh, as a peer connected to the router on this machine.
     #[cfg(feature = "zenoh")]
     pub fn zenoh(&self) -> crate::zenoh::Settings {
         crate::zenoh::Settings {
@@ -164,7 +164,6 @@ impl Settings {
     }
 }
 
-/// Returns the middleware of an implementation of ROS 2.
 /// The implementations of ROS 2's middleware.
 const IMPLEMENTATIONS: [(&str, Middleware); 6] = [
     ("rmw_fastrtps_cpp", Middleware::Dds),
@@ -179,11 +178,11 @@ fn implementation(name: &str) -> Result<Middleware, Ros2Error> {
     named(name, "a value of RMW_IMPLEMENTATION", &IMPLEMENTATIONS)
 }
 
-/// Returns the domain in the environment, `ROS_DOMAIN_ID`; 0 if it is not set. DDS joins it, too, unless it is told another
-/// one.
+/// Returns the domain in the environment, `ROS_DOMAIN_ID`; 0 if it is not set. DDS joins it, too, unless its settings
+/// name another one.
 ///
 /// # Errors
-/// [`Ros2Error`] if it is no domain.
+/// [`Ros2Error`] if the value is no domain.
 pub fn domain_of(variable: impl Fn(&str) -> Option<String>) -> Result<u32, Ros2Error> {
     let text = variable("ROS_DOMAIN_ID").unwrap_or_default();
     match text.trim() {

@@ -1,14 +1,14 @@
-//! The graph of ROS 2 as data: nodes, topics, and who publishes and subscribes.
+//! The graph of ROS 2 as data: nodes, topics, publishers and subscriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::token::{Endpoint, Entity, Token};
 use super::{MessageType, NodeName, TopicName};
 
-/// Tokens that a graph holds; further ones are counted.
+/// Limit of tokens in a graph; further ones are counted.
 const TOKENS: usize = 65_536;
 
-/// The nodes, topics and services that exist, from the tokens that announce them.
+/// The existing nodes, topics and services, from the tokens that announce them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     tokens: BTreeMap<String, Token>,
@@ -18,7 +18,7 @@ pub struct Graph {
 /// A topic, with its publishers and subscriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topic {
-    /// The types, in the order of their names. More than one is a mistake of the system.
+    /// The types, sorted by name. More than one is a mistake in the system.
     pub types: BTreeSet<MessageType>,
     /// The publishers, each with its node.
     pub publishers: Vec<(NodeName, Endpoint)>,
@@ -83,7 +83,7 @@ impl Graph {
         self.tokens.values()
     }
 
-    /// Returns the number of keys that are no tokens of this version, or were too many.
+    /// Returns the number of keys that are no tokens of this version, or beyond the limit.
     pub fn unknown(&self) -> u64 {
         self.unknown
     }

@@ -1,9 +1,9 @@
-//! The keys of rmw_zenoh on which messages are published: `DOMAIN/TOPIC/TYPE/HASH`.
+//! Keys of rmw_zenoh on which messages are published: `DOMAIN/TOPIC/TYPE/HASH`.
 
 use super::types::TypeHash;
 use super::{MessageType, NodeName, TopicName};
 
-/// Returns the key on which a publisher publishes. Without a hash it is the one of publishers that have none.
+/// Returns the key of a publisher. Without a hash it is that of publishers that have none.
 pub fn data_key(
     domain: u32,
     topic: &TopicName,
@@ -14,9 +14,9 @@ pub fn data_key(
     format!("{domain}/{topic}/{}/{}", message_type.dds(), TypeHash::in_key(hash))
 }
 
-/// Returns the key expression of a topic, whatever the hash of the type is. It does not match the keys with a further
-/// part on which publishers send in the format of a device: they publish on the shorter key as well as long as a
-/// subscription without such a format exists.
+/// Returns the key expression of a topic for any hash of the type. It does not match keys with a further part, on which
+/// publishers send in the format of a device: they also publish on the shorter key as long as a subscription without
+/// such a format exists.
 pub fn subscription_key(domain: u32, topic: &TopicName, message_type: &MessageType) -> String {
     let topic = match topic.pattern() {
         Some(pattern) => pattern.key_expression(),
@@ -25,7 +25,7 @@ pub fn subscription_key(domain: u32, topic: &TopicName, message_type: &MessageTy
     format!("{domain}/{topic}/{}/*", message_type.dds())
 }
 
-/// Returns the topic, without its first slash, of a key that a [subscription](subscription_key) has matched.
+/// Returns the topic, without its first slash, of a key matched by a [subscription](subscription_key).
 #[inline]
 pub fn topic_of(key: &str) -> Option<&str> {
     let (_, rest) = key.split_once('/')?;
@@ -33,10 +33,10 @@ pub fn topic_of(key: &str) -> Option<&str> {
     Some(rest.rsplit_once('/')?.0)
 }
 
-/// The service by which nodes describe types.
+/// Service by which nodes describe types.
 const DESCRIPTION: &str = "get_type_description/type_description_interfaces::srv::dds_::GetTypeDescription_";
 
-/// Returns the key expression on which a node describes types, whatever the hash of the service is.
+/// Returns the key expression of a node's descriptions of types, for any hash of the service.
 pub fn description_key(domain: u32, node: &NodeName) -> String {
     format!("{domain}/{}/{DESCRIPTION}/*", node.to_string().trim_start_matches('/'))
 }
@@ -52,12 +52,12 @@ pub struct DataKey {
     pub message_type: MessageType,
     /// The hash of the type, if the publisher has one.
     pub hash: Option<TypeHash>,
-    /// What follows: the name of a format, such as `_buf_cpu`, or of a subscription. Mostly empty.
+    /// Rest of the key: the name of a format, such as `_buf_cpu`, or of a subscription. Usually empty.
     pub suffix: String,
 }
 
 impl DataKey {
-    /// Reads a key; `None` if it is none of rmw_zenoh.
+    /// Parses a key; `None` if it is not one of rmw_zenoh.
     pub fn parse(key: &str) -> Option<DataKey> {
         let (domain, rest) = key.split_once('/')?;
         // The type is the only part with colons.
@@ -75,8 +75,8 @@ impl DataKey {
     }
 }
 
-/// Whether the last part of a key says that the message has another type than the one with this hash. Publishers
-/// without a hash (ROS 2 Humble) have any type of the right name.
+/// Whether the last part of a key states that the message has another type than the one with this hash. Publishers
+/// without a hash (ROS 2 Humble) may have any type of that name.
 #[inline]
 pub fn contradicts(key: &str, hash: &str) -> bool {
     !key.ends_with(hash) && is_other_hash(key)
@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(domain in any::<u32>(), topic in "(/[a-z_][a-z0-9_]{0,8}){1,5}", bytes in any::<[u8; 32]>()) {
+        fn written_keys_are_parsed_back(domain in any::<u32>(), topic in "(/[a-z_][a-z0-9_]{0,8}){1,5}", bytes in any::<[u8; 32]>()) {
             let (_, message_type, _) = chatter();
             let topic = TopicName::parse(&topic).unwrap();
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

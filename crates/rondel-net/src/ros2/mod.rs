@@ -24,17 +24,17 @@ pub use token::{Endpoint, Entity, Token};
 pub use topic::Topic;
 pub use types::{MessageType, TypeHash};
 
-/// A text that is not what ROS 2 allows in its place.
+/// A text that ROS 2 does not allow in its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {expected}: {reason}{}", hint(.suggestion.as_deref()))]
 pub struct Ros2Error {
     /// The text.
     pub text: String,
-    /// What is expected, such as `a ROS 2 topic name`.
+    /// Expected kind of text, such as `a ROS 2 topic name`.
     pub expected: &'static str,
     /// The mistake.
     pub reason: String,
-    /// A similar text that is allowed.
+    /// A similar valid text.
     pub suggestion: Option<String>,
 }
 
@@ -50,23 +50,23 @@ impl Ros2Error {
     }
 }
 
-/// Characters of a text that an error shows.
+/// Maximum number of characters of a text shown in an error.
 const LONGEST_SHOWN: usize = 300;
 
 fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|text| format!("; did you mean '{text}'?")).unwrap_or_default()
 }
 
-/// Returns the one of several names that is most similar to a text, if any is similar.
+/// Returns the most similar one of several names, if any is similar.
 fn nearest(text: &str, names: &[&str]) -> Option<String> {
-    // Measuring the likeness of long texts takes long.
+    // Comparing long texts takes long.
     let text: String = text.chars().take(LONGEST_SHOWN).collect::<String>().to_ascii_lowercase();
     let likeness = |name: &str| strsim::jaro_winkler(&text, &name.to_ascii_lowercase());
     let best = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) > 0.8).then(|| (*best).to_owned())
 }
 
-/// Reads one of several names.
+/// Parses one of several names.
 fn named<T: Copy>(text: &str, expected: &'static str, names: &[(&str, T)]) -> Result<T, Ros2Error> {
     names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<&str> = names.iter().map(|(name, _)| *name).collect();

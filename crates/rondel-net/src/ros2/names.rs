@@ -16,8 +16,8 @@ const NAMESPACE: &str = "a ROS 2 namespace";
 /// The prefix of topics among the topics of DDS.
 const DDS_PREFIX: &str = "rt";
 
-/// A fully qualified topic name, such as `/vehicle/status`, or one with parameters, such as `/fleet/{robot}/pose`, which
-/// stands for all topics that match.
+/// A fully qualified topic name, such as `/vehicle/status`, or one with parameters, such as `/fleet/{robot}/pose`, for
+/// all topics that match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicName(String);
 
@@ -30,10 +30,10 @@ pub struct NodeName {
 }
 
 impl TopicName {
-    /// Reads a fully qualified name, which begins with `/`.
+    /// Parses a fully qualified name, which begins with `/`.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the mistake and, where one is obvious, the name that is meant.
+    /// [`Ros2Error`] with the mistake and, if one is obvious, the intended name.
     pub fn parse(text: &str) -> Result<TopicName, Ros2Error> {
         match mistake(text, LONGEST_TOPIC) {
             None if text.starts_with('/') => Ok(TopicName(text.to_owned())),
@@ -45,18 +45,19 @@ impl TopicName {
         }
     }
 
-    /// Reads a name as a node does: an absolute one (`/a`), one relative to the namespace of the node (`a`), a private
-    /// one below the node (`~`, `~/a`). `{node}`, `{ns}` and `{namespace}` stand for the name and namespace of the node.
+    /// Resolves a name as a node does: an absolute one (`/a`), one relative to the namespace of the node (`a`), a
+    /// private one below the node (`~`, `~/a`). `{node}`, `{ns}` and `{namespace}` are replaced by the name and
+    /// namespace of the node.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the mistake and, where one is obvious, the name that is meant.
+    /// [`Ros2Error`] with the mistake and, if one is obvious, the intended name.
     pub fn resolve(text: &str, node: &NodeName) -> Result<TopicName, Ros2Error> {
-        // The suggestion is a whole name, which is right, and the text is what was written.
+        // The suggestion is the valid full name; the text is the one written by the user.
         let written = |error| Ros2Error { text: text.chars().take(LONGEST_TOPIC).collect(), ..error };
         TopicName::parse(&absolute(text, node, false)?).map_err(written)
     }
 
-    /// Reads a name as [`TopicName::resolve`] does, in which other names in braces are parameters.
+    /// Resolves a name as by [`TopicName::resolve`]; other names in braces are parameters.
     ///
     /// # Errors
     /// [`Ros2Error`] with the mistake.
@@ -65,7 +66,7 @@ impl TopicName {
         let pattern = AddressPattern::parse(&whole)
             .map_err(|fault| Ros2Error::new(text, TOPIC, format!("{}: {}", fault.message, fault.advice)))?;
         let Some(pattern) = pattern else { return TopicName::resolve(text, node) };
-        // A parameter stands for letters at least.
+        // A parameter matches at least a letter.
         match mistake(&pattern.glob().replace('*', "x"), LONGEST_TOPIC) {
             None => Ok(TopicName(whole)),
             Some(reason) => Err(Ros2Error::new(text, TOPIC, reason)),
@@ -90,7 +91,7 @@ impl TopicName {
         &self.0
     }
 
-    /// Returns the name of the topic in DDS: `rt/vehicle/status`. Of one with parameters it is a pattern: `rt/fleet/*/pose`.
+    /// Returns the name of the topic in DDS: `rt/vehicle/status`; with parameters a pattern: `rt/fleet/*/pose`.
     pub fn dds(&self) -> String {
         match self.pattern() {
             None => format!("{DDS_PREFIX}{}", self.0),
@@ -104,7 +105,7 @@ impl TopicName {
     }
 }
 
-/// Returns the name in ROS 2 of a topic in DDS, as far as it can be one.
+/// Returns the name in ROS 2 of a topic in DDS; other names unchanged.
 pub fn without_prefix(name: &str) -> &str {
     name.strip_prefix(DDS_PREFIX).filter(|name| name.starts_with('/')).unwrap_or(name)
 }
@@ -116,11 +117,11 @@ impl std::fmt::Display for TopicName {
 }
 
 impl NodeName {
-    /// Creates a node of this name in a namespace, such as `/` or `/robot1`. A namespace without the first `/` is
-    /// meant from the root.
+    /// Creates a node with this name in a namespace, such as `/` or `/robot1`. A namespace without the first `/` is
+    /// absolute, too.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the mistake and, where one is obvious, the name that is meant.
+    /// [`Ros2Error`] with the mistake and, if one is obvious, the intended name.
     pub fn new(namespace: &str, name: &str) -> Result<NodeName, Ros2Error> {
         if name.contains('/') {
             return Err(Ros2Error::new(name, NODE, "it contains /, which belongs into the namespace"));
@@ -142,10 +143,10 @@ impl NodeName {
         }
     }
 
-    /// Reads a node with its namespace: `/robot1/camera`; without `/`, a node in the namespace `/`.
+    /// Parses a node with its namespace: `/robot1/camera`; without `/`, a node in the namespace `/`.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the mistake and, where one is obvious, the name that is meant.
+    /// [`Ros2Error`] with the mistake and, if one is obvious, the intended name.
     pub fn parse(text: &str) -> Result<NodeName, Ros2Error> {
         match text.rsplit_once('/') {
             Some((namespace, name)) => NodeName::new(namespace, name),
@@ -170,7 +171,7 @@ impl std::fmt::Display for NodeName {
     }
 }
 
-/// Returns the fully qualified form of a name as a node reads it. Other names in braces are kept, or a mistake.
+/// Returns the fully qualified form of a name in a node. Other names in braces are kept, or are a mistake.
 fn absolute(text: &str, node: &NodeName, keeps: bool) -> Result<String, Ros2Error> {
     if text.is_empty() {
         return Err(Ros2Error::new(text, TOPIC, "it is empty"));
@@ -186,7 +187,7 @@ fn absolute(text: &str, node: &NodeName, keeps: bool) -> Result<String, Ros2Erro
     })
 }
 
-/// Replaces what stands in braces.
+/// Replaces the names in braces.
 fn substituted(text: &str, node: &NodeName, keeps: bool) -> Result<String, String> {
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
@@ -211,7 +212,7 @@ fn substituted(text: &str, node: &NodeName, keeps: bool) -> Result<String, Strin
     Ok(whole)
 }
 
-/// Returns what is wrong with a name, absolute or relative.
+/// Returns the mistake in a name, absolute or relative.
 fn mistake(name: &str, longest: usize) -> Option<String> {
     if name.is_empty() {
         return Some("it is empty".to_owned());
@@ -231,7 +232,7 @@ fn mistake(name: &str, longest: usize) -> Option<String> {
     (name.len() > longest).then(|| format!("it is longer than {longest} bytes"))
 }
 
-/// Returns a similar name without mistakes.
+/// Returns a similar valid name.
 fn repaired(name: &str, longest: usize) -> Option<String> {
     if name.len() > longest {
         return None;
@@ -244,7 +245,7 @@ fn repaired(name: &str, longest: usize) -> Option<String> {
     let parts: Vec<String> = name.split('/').filter(|part| !part.is_empty()).map(part).collect();
     let root = if name.starts_with('/') { "/" } else { "" };
     let name = format!("{root}{}", parts.join("/"));
-    // Nothing but underscores is no suggestion.
+    // A name of underscores only is no suggestion.
     (mistake(&name, longest).is_none() && name.contains(|c: char| c.is_ascii_alphanumeric())).then_some(name)
 }
 
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_what_is_meant() {
+    fn mistakes_come_with_the_intended_name() {
         for (text, expected) in [
             ("", "'' is not a ROS 2 topic name: it is empty"),
             ("a", "'a' is not a ROS 2 topic name: it does not begin with /; did you mean '/a'?"),

@@ -1,10 +1,10 @@
-//! Quality of service: the profiles of ROS 2 by their names, and its text in tokens of rmw_zenoh.
+//! Quality of service: the profiles of ROS 2 by name, and their text in tokens of rmw_zenoh.
 
 use std::time::Duration;
 
 use super::{Ros2Error, named};
 
-/// Whether messages are sent again until they are received.
+/// Policy for lost messages: whether they are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names of ROS 2
 pub enum Reliability {
@@ -14,7 +14,7 @@ pub enum Reliability {
     BestAvailable,
 }
 
-/// Whether a publisher keeps messages for subscriptions that join later.
+/// Policy for messages published before a subscription: whether a publisher keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names of ROS 2
 pub enum Durability {
@@ -24,7 +24,7 @@ pub enum Durability {
     BestAvailable,
 }
 
-/// Whether as many messages as the depth are kept, or all.
+/// Policy for the number of kept messages: `depth`, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names of ROS 2
 pub enum History {
@@ -33,7 +33,7 @@ pub enum History {
     KeepAll,
 }
 
-/// Who says that a publisher is alive.
+/// Source of the signs of life of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names of ROS 2
 pub enum Liveliness {
@@ -43,19 +43,19 @@ pub enum Liveliness {
     BestAvailable,
 }
 
-/// Implements reading and writing of a policy: its names, and its numbers in tokens.
+/// Implements parsing and writing of a policy: its names, and its numbers in tokens.
 macro_rules! policy {
     ($policy:ty, $expected:literal, $(($variant:ident, $name:literal, $number:literal)),+) => {
         impl $policy {
-            /// Reads its name in ROS 2.
+            /// Parses its name in ROS 2.
             ///
             /// # Errors
-            /// [`Ros2Error`] with the names there are.
+            /// [`Ros2Error`] with the valid names.
             pub fn parse(text: &str) -> Result<$policy, Ros2Error> {
                 named(text, $expected, &[$(($name, <$policy>::$variant)),+])
             }
 
-            /// Reads its number in ROS 2, as recordings write it; `None` if there is none.
+            /// Parses its number in ROS 2, as in recordings; `None` for other texts.
             pub fn of_number(text: &str) -> Option<$policy> {
                 match text {
                     $($number => Some(<$policy>::$variant),)+
@@ -63,7 +63,7 @@ macro_rules! policy {
                 }
             }
 
-            /// Returns its number in ROS 2, as recordings write it.
+            /// Returns its number in ROS 2, as in recordings.
             pub fn number(self) -> &'static str {
                 match self { $(<$policy>::$variant => $number),+ }
             }
@@ -112,25 +112,25 @@ policy!(
 /// A profile of quality of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Qos {
-    /// Whether messages are sent again until they are received.
+    /// Policy for lost messages.
     pub reliability: Reliability,
-    /// Whether a publisher keeps messages for subscriptions that join later.
+    /// Policy for messages published before a subscription.
     pub durability: Durability,
-    /// Whether as many messages as `depth` are kept, or all.
+    /// Policy for the number of kept messages.
     pub history: History,
-    /// Number of messages that are kept; 0 for the default of the middleware.
+    /// Number of kept messages; 0 for the default of the middleware.
     pub depth: u64,
-    /// Longest time between two messages; `None` for any.
+    /// Maximum time between two messages; `None` without a limit.
     pub deadline: Option<Duration>,
     /// Time after which a message is no longer delivered; `None` for never.
     pub lifespan: Option<Duration>,
-    /// Who says that a publisher is alive.
+    /// Source of the signs of life of a publisher.
     pub liveliness: Liveliness,
-    /// Time within which a publisher must say so; `None` for any.
+    /// Maximum time between two signs of life; `None` without a limit.
     pub lease: Option<Duration>,
 }
 
-/// Settings that take the place of those of a profile.
+/// Settings that replace those of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QosOverrides {
     /// See [`Qos::reliability`].
@@ -176,7 +176,7 @@ impl QosOverrides {
     }
 }
 
-/// All of a profile.
+/// Overrides every setting of a profile.
 impl From<Qos> for QosOverrides {
     fn from(qos: Qos) -> QosOverrides {
         QosOverrides {
@@ -194,7 +194,7 @@ impl From<Qos> for QosOverrides {
 
 /// The infinite duration of ROS 2, in seconds and nanoseconds.
 pub const INFINITE: (u64, u64) = (9_223_372_036, 854_775_807);
-/// The depth that rmw_zenoh takes by default.
+/// Default depth of rmw_zenoh.
 const ZENOH_DEPTH: u64 = 42;
 
 impl Qos {
@@ -227,7 +227,7 @@ impl Qos {
         ..Qos::DEFAULT
     };
 
-    /// The profile `system_default`: what the middleware takes by default.
+    /// The profile `system_default`: the defaults of the middleware.
     pub const SYSTEM_DEFAULT: Qos = Qos {
         reliability: Reliability::SystemDefault,
         durability: Durability::SystemDefault,
@@ -237,7 +237,7 @@ impl Qos {
         ..Qos::DEFAULT
     };
 
-    /// The profile `best_available`: what the publishers of the topic offer.
+    /// The profile `best_available`: the offers of the publishers of the topic.
     pub const BEST_AVAILABLE: Qos = Qos {
         reliability: Reliability::BestAvailable,
         durability: Durability::BestAvailable,
@@ -249,7 +249,7 @@ impl Qos {
     /// `clock`, `rosout`, `system_default` or `best_available`.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the names there are.
+    /// [`Ros2Error`] with the valid names.
     pub fn profile(name: &str) -> Result<Qos, Ros2Error> {
         let profiles = [
             ("default", Qos::DEFAULT),
@@ -265,7 +265,7 @@ impl Qos {
         named(name, "a QoS profile of ROS 2", &profiles)
     }
 
-    /// Returns the profile with these settings in the place of its own.
+    /// Returns the profile with the given overrides.
     pub fn with(self, overrides: &QosOverrides) -> Qos {
         Qos {
             reliability: overrides.reliability.unwrap_or(self.reliability),
@@ -279,8 +279,8 @@ impl Qos {
         }
     }
 
-    /// Returns the profile with the defaults of rmw_zenoh in the place of those of the system, and the best that it has
-    /// where the best is asked for: it connects every publisher with every subscription.
+    /// Returns the profile with the defaults of rmw_zenoh instead of system defaults and best-available policies: it
+    /// connects every publisher with every subscription.
     pub fn on_zenoh(self) -> Qos {
         Qos {
             reliability: match self.reliability {
@@ -305,7 +305,7 @@ impl Qos {
         }
     }
 
-    /// Returns the text in a token of rmw_zenoh, which leaves out what is its default.
+    /// Returns the text in a token of rmw_zenoh, without its default values.
     pub(super) fn token(&self) -> String {
         let Qos { reliability, durability, history, depth, deadline, lifespan, liveliness, lease } = self;
         let unless = |default: bool, text: &str| if default { String::new() } else { text.to_owned() };
@@ -328,7 +328,7 @@ impl Qos {
         )
     }
 
-    /// Reads the text of a token.
+    /// Parses the text of a token.
     pub(super) fn of_token(text: &str) -> Option<Qos> {
         let mut parts = text.split(':');
         let mut part = || parts.next();
@@ -377,12 +377,12 @@ fn whole(text: &str, default: u64) -> Option<u64> {
     or_default(text, default, |text| text.parse().ok())
 }
 
-/// Reads `SECONDS,NANOSECONDS`; the outer `None` for a mistake, the inner one for an infinite duration.
+/// Parses `SECONDS,NANOSECONDS`; the outer `None` is a mistake, the inner one an infinite duration.
 fn duration(text: &str) -> Option<Option<Duration>> {
     let (seconds, nanos) = text.split_once(',')?;
     let (seconds, nanos) = (whole(seconds, INFINITE.0)?, whole(nanos, INFINITE.1)?);
     let duration = Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos))?;
-    // It may be written with more than a second of nanoseconds.
+    // The nanoseconds may exceed a second.
     let is_infinite = (duration.as_secs(), u64::from(duration.subsec_nanos())) == INFINITE;
     Some((!is_infinite).then_some(duration))
 }
@@ -520,7 +520,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(qos in any_qos()) {
+        fn written_tokens_are_parsed_back(qos in any_qos()) {
             prop_assert_eq!(Qos::of_token(&qos.token()), Some(qos));
         }
 

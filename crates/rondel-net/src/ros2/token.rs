@@ -1,34 +1,34 @@
 //! Liveliness tokens of rmw_zenoh: the nodes, publishers, subscriptions and services that exist.
 //!
-//! `@ros2_lv/DOMAIN/SESSION/NODE/ENTITY/KIND/ENCLAVE/NAMESPACE/NAME`, where an endpoint has
-//! `/TOPIC/TYPE/HASH/QOS` besides. In names, `%` stands for `/`.
+//! `@ros2_lv/DOMAIN/SESSION/NODE/ENTITY/KIND/ENCLAVE/NAMESPACE/NAME`, followed by `/TOPIC/TYPE/HASH/QOS` for an
+//! endpoint. In names, `%` is used for `/`.
 
 use super::types::TypeHash;
 use super::{MessageType, NodeName, Qos, TopicName};
 
-/// The first part of every token, which no wildcard matches.
+/// First part of every token, which no wildcard matches.
 const SPACE: &str = "@ros2_lv";
 
-/// Something that exists in the graph of ROS 2.
+/// An entity in the graph of ROS 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The domain.
     pub domain: u32,
     /// The id of the Zenoh session, in hexadecimal digits.
     pub session: String,
-    /// The number of the node in the session.
+    /// Number of the node in the session.
     pub node_id: u64,
-    /// The number of the entity in the session: of a node, that of the node.
+    /// Number of the entity in the session; for a node, that of the node.
     pub entity_id: u64,
     /// The security enclave: `/` without one.
     pub enclave: String,
     /// The node.
     pub node: NodeName,
-    /// What it is.
+    /// The entity.
     pub entity: Entity,
 }
 
-/// What a token stands for.
+/// Entity announced by a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entity {
     /// A node.
@@ -109,7 +109,8 @@ impl Token {
         format!("{SPACE}/{domain}/*/*/*/MP/**")
     }
 
-    /// Returns the key expression of the tokens of the publishers of a topic; of one with parameters there may be others.
+    /// Returns the key expression of the tokens of the publishers of a topic; if it has parameters, it may match
+    /// others.
     pub fn publishers(domain: u32, topic: &TopicName) -> String {
         let topic = match topic.pattern() {
             Some(pattern) => mangled(&pattern.glob()).replace('*', "$*"),
@@ -118,7 +119,7 @@ impl Token {
         format!("{SPACE}/{domain}/*/*/*/MP/*/*/*/{topic}/**")
     }
 
-    /// Reads the key of a token; `None` if it is none that this version knows.
+    /// Parses the key of a token; `None` if this version does not know it.
     pub fn parse(key: &str) -> Option<Token> {
         let mut parts = key.split('/');
         let mut part = || parts.next().filter(|part| !part.is_empty());
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_none() {
+    fn other_keys_are_no_tokens() {
         let key = talker(Entity::Publisher(chatter())).key();
         for (part, other) in [
             ("@ros2_lv", "@ros2"),
@@ -231,7 +232,7 @@ mod tests {
             assert_eq!(Token::parse(&key.replacen(part, other, 1)), None, "{part}");
         }
         for length in 0..key.len() - 1 {
-            // A shorter quality of service may be whole.
+            // A shorter quality of service may be valid.
             _ = Token::parse(&key[..length]);
         }
         assert_eq!(Token::parse(&key[..key.len() / 2]), None);
@@ -253,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_tokens_are_parsed_back(
             (domain, node_id, entity_id) in any::<(u32, u64, u64)>(),
             session in "[0-9a-f]{1,32}",
             (namespace, topic) in ("(/[a-z_][a-z0-9_]{0,8}){0,3}", "(/[a-z_][a-z0-9_]{0,8}){1,5}"),

@@ -1,39 +1,39 @@
-//! A topic as an address names it.
+//! Topics of ROS 2 in addresses.
 
 use rondel_decode::schema::Library;
 
 use super::qos::{Durability, Reliability};
 use super::{Endpoint, MessageType, Middleware, NodeName, Qos, QosOverrides, Ros2Error, TopicName, TypeHash};
 
-/// The type of topics that carry text.
+/// Type of topics with text.
 const TEXT: &str = "std_msgs/msg/String";
 /// Its hash.
 const TEXT_HASH: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 
-/// The type of verdicts, and how many are kept for subscriptions that come later.
+/// Type of verdicts; the next constant is the number kept for later subscriptions.
 const VERDICT: &str = "rondel_msgs/msg/Verdict";
 const KEPT_VERDICTS: u64 = 100;
-/// The type of topics that are called so.
+/// Type of topics named `diagnostics`.
 const DIAGNOSTICS: &str = "diagnostic_msgs/msg/DiagnosticArray";
 
-/// A topic, with what is known of its type and quality of service.
+/// A topic, with its type and quality of service as far as known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Topic {
     /// The name.
     pub name: TopicName,
-    /// The type; without it, a subscription on DDS takes that of the first publisher.
+    /// Type; without it, a subscription on DDS takes over that of the first publisher.
     pub message_type: Option<MessageType>,
-    /// The hash of the type. Messages of another hash are not read; without it, messages of any are.
+    /// Hash of the type. Messages with another hash are not read; without it, messages with any hash are.
     pub hash: Option<TypeHash>,
-    /// The quality of service where it is not that of the publishers; of a publisher, where it is not the profile
-    /// `default`.
+    /// Quality of service where it differs from that of the publishers; for a publisher, where it differs from the
+    /// profile `default`.
     pub qos: QosOverrides,
-    /// What carries the messages, once it is known.
+    /// Transport of the messages, once known.
     pub middleware: Option<Middleware>,
 }
 
 impl Topic {
-    /// Reads a name as the node `/rondel` does; see [`TopicName::resolve_pattern`].
+    /// Parses a name relative to the node `/rondel`; see [`TopicName::resolve_pattern`].
     ///
     /// # Errors
     /// [`Ros2Error`] with the mistake.
@@ -51,7 +51,7 @@ impl Topic {
     /// Returns the topic with the type of text, unless it has a type.
     ///
     /// # Errors
-    /// None: a test reads the name and the hash.
+    /// None: a test parses the name and the hash.
     pub fn of_text(self) -> Result<Topic, Ros2Error> {
         match self.message_type {
             Some(_) => Ok(self),
@@ -59,11 +59,11 @@ impl Topic {
         }
     }
 
-    /// Returns the topic with the type and the quality of service in which verdicts are published: a topic that is called
-    /// `diagnostics`, in any namespace, carries diagnostics, every other one verdicts.
+    /// Returns the topic with the type and the quality of service of verdicts: a topic named `diagnostics`, in any
+    /// namespace, has diagnostics, every other one verdicts.
     ///
     /// # Errors
-    /// None: a test reads the names and definitions of the types.
+    /// None: a test parses the names and definitions of the types.
     pub fn of_verdicts(self) -> Result<Topic, Ros2Error> {
         let is_diagnostics = self.name.as_str().rsplit('/').next() == Some("diagnostics");
         let name = if is_diagnostics { DIAGNOSTICS } else { VERDICT };
@@ -83,10 +83,10 @@ impl Topic {
         Ok(Topic { qos, ..topic })
     }
 
-    /// Returns the endpoint on Zenoh, with this profile where nothing is set.
+    /// Returns the endpoint on Zenoh, with this profile for unset policies.
     ///
     /// # Errors
-    /// That the type is missing, which is part of the keys of messages.
+    /// The type is missing, which is part of the keys of messages.
     pub fn endpoint(&self, profile: Qos) -> Result<Endpoint, String> {
         let message_type = self.message_type.clone();
         let message_type =
@@ -94,7 +94,7 @@ impl Topic {
         Ok(Endpoint { topic: self.name.clone(), message_type, hash: self.hash, qos: profile.with(&self.qos) })
     }
 
-    /// Returns the type on DDS. Text is read and written there by the network itself.
+    /// Returns the type on DDS. The network itself reads and writes text there.
     #[cfg(all(feature = "dds", feature = "mqtt", feature = "zenoh"))]
     pub fn dds_type(&self, encoding: crate::address::Encoding) -> crate::dds::TopicType {
         use crate::dds::{RawType, StringType, TopicType};

@@ -7,9 +7,9 @@ use super::Ros2Error;
 const TYPE: &str = "a ROS 2 type";
 const HASH: &str = "a type hash of ROS 2";
 const HASH_PREFIX: &str = "RIHS01_";
-/// The name of publishers and subscriptions without a hash: those of ROS 2 Humble.
+/// Replaces the hash of publishers and subscriptions without one, those of ROS 2 Humble.
 const NO_HASH: &str = "TypeHashNotSupported";
-/// The kinds of interfaces, which stand between package and type.
+/// Kinds of interfaces, between package and type.
 const KINDS: [&str; 3] = ["msg", "srv", "action"];
 
 /// The name of a type, such as `std_msgs/msg/String`.
@@ -21,10 +21,10 @@ pub struct MessageType {
 }
 
 impl MessageType {
-    /// Reads `package/msg/Type`, or `package/Type` for short.
+    /// Parses `package/msg/Type`, or `package/Type` for short.
     ///
     /// # Errors
-    /// [`Ros2Error`] with the mistake and, where one is obvious, the type that is meant.
+    /// [`Ros2Error`] with the mistake and, if one is obvious, the intended type.
     pub fn parse(text: &str) -> Result<MessageType, Ros2Error> {
         let parts: Vec<&str> = text.splitn(4, '/').collect();
         let (package, kind, name) = match parts[..] {
@@ -85,12 +85,12 @@ fn is_package(text: &str) -> bool {
 }
 
 fn is_name(text: &str) -> bool {
-    // The underscore is in the messages that services are made of: AddTwoInts_Request.
+    // The underscore is in the messages of services: AddTwoInts_Request.
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.starts_with(|c: char| c.is_ascii_uppercase()) && text.chars().all(good)
 }
 
-/// Returns the type that is meant, where the parts are written as in C++, Python or DDS, or in lower case.
+/// Returns the intended type of a name written as in C++, Python or DDS, or in lower case.
 fn repaired(text: &str) -> Option<String> {
     let parts = text.split(['/', ':', '.']).map(str::trim).filter(|part| !part.is_empty() && *part != "dds_");
     let parts: Vec<&str> = parts.take(4).collect();
@@ -99,7 +99,7 @@ fn repaired(text: &str) -> Option<String> {
         [package, kind, name] => (package, kind, name),
         _ => return None,
     };
-    // The underscore at the end is that of the name in DDS.
+    // The underscore at the end belongs to the name in DDS.
     let name = if text.contains("::dds_::") { name.strip_suffix('_').unwrap_or(name) } else { name };
     let mut chars = name.chars();
     let first = chars.next()?.to_ascii_uppercase();
@@ -112,7 +112,7 @@ fn repaired(text: &str) -> Option<String> {
 pub struct TypeHash([u8; 32]);
 
 impl TypeHash {
-    /// Reads `RIHS01_` and 64 hexadecimal digits.
+    /// Parses `RIHS01_` and 64 hexadecimal digits.
     ///
     /// # Errors
     /// [`Ros2Error`] with the mistake.
@@ -136,12 +136,12 @@ impl TypeHash {
         Ok(TypeHash(hash))
     }
 
-    /// Reads what stands for a hash in a key or token of rmw_zenoh, where it may be missing.
+    /// Parses a hash in a key or token of rmw_zenoh, which may be missing.
     pub(super) fn of_key(text: &str) -> Option<TypeHash> {
         TypeHash::parse(text).ok()
     }
 
-    /// Returns what stands for a hash in a key or token of rmw_zenoh.
+    /// Returns a hash in the form of keys and tokens of rmw_zenoh.
     pub(super) fn in_key(hash: Option<&TypeHash>) -> String {
         hash.map_or_else(|| NO_HASH.to_owned(), TypeHash::to_string)
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_what_is_meant() {
+    fn mistakes_come_with_the_intended_type() {
         for (text, expected) in [
             (
                 "std_msgs::msg::String",

@@ -1,8 +1,8 @@
-//! The protocol of Zenoh's own advanced publishers and subscribers (zenoh-ext), as far as missed messages need it.
+//! Protocol of Zenoh's own advanced publishers and subscribers (zenoh-ext), as far as missed messages need it.
 //!
-//! An advanced publisher with a cache answers queries on `KEY/@adv/pub/SESSION/ENTITY/…` with the samples whose
-//! numbers are in the parameter `_sn` (`first..last`, both inclusive and both optional), or with the last `_max` ones,
-//! each as a reply of its own with its number. An advanced subscriber with recovery asks so after a gap.
+//! An advanced publisher with a cache answers queries on `KEY/@adv/pub/SESSION/ENTITY/…` with the samples whose numbers
+//! are in the parameter `_sn` (`first..last`, both inclusive and optional), or with the last `_max` ones, each as a
+//! separate reply with its number. An advanced subscriber with recovery sends such a query after a gap.
 
 use std::sync::{Mutex, PoisonError, mpsc};
 
@@ -14,12 +14,12 @@ use rondel_event::Timestamp;
 use super::resend;
 use crate::ros2::Attachment;
 
-/// What stands between the key of a publisher and its ids.
+/// Part between the key of a publisher and its ids.
 const PUBLISHER: &str = "@adv/pub";
-/// The parameters of a query.
+/// Parameter of a query with the range of numbers.
 const NUMBERS: &str = "_sn";
 const LAST: &str = "_max";
-/// Bytes of an answer; what comes after is asked for again.
+/// Limit of an answer, in bytes; the rest is requested again.
 const ANSWER: usize = 4 << 20;
 
 /// Returns the key below which a publisher answers.
@@ -41,24 +41,24 @@ pub(super) fn token(key: &str, publisher: (&ZenohId, u32)) -> String {
 pub(super) fn detected(token: &str) -> Option<(&str, ZenohId, u32)> {
     let (key, rest) = token.split_once(&format!("/{PUBLISHER}/"))?;
     let mut parts = rest.split('/');
-    // An entity that is no number numbers its messages by their times.
+    // An entity without a number uses times as the numbers of its messages.
     Some((key, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Returns the selector that asks a place for messages from a number on.
+/// Returns the selector that requests the messages from a number on.
 pub(super) fn selector(place: &str, from: u32) -> String {
     format!("{place}/**?{NUMBERS}={from}..")
 }
 
-/// What a query asks for, given the number of the next message: the first number and the one after the last.
-pub(super) fn asked(parameters: &Parameters<'_>, next: u64) -> Option<(u64, u64)> {
-    // On the wire numbers have 32 bits, and begin again at zero.
+/// Returns the range of messages requested by a query, end exclusive; `next` is the number of the next message.
+pub(super) fn requested(parameters: &Parameters<'_>, next: u64) -> Option<(u64, u64)> {
+    // On the wire, numbers have 32 bits and wrap around.
     let whole = |number: u32| next.saturating_sub((next as u32).wrapping_sub(number).into());
     match parameters.get(NUMBERS) {
         Some(range) => {
             let (first, last) = range.split_once("..").unwrap_or((range, range));
             let first = first.parse().map_or(0, whole);
-            // A number beyond the next one would look like one long ago.
+            // A number beyond the next one would look like an old one.
             let last =
                 last.parse::<u32>().ok().filter(|last| (next as u32).wrapping_sub(*last) <= u32::MAX / 2);
             Some((first, last.map_or(next, |last| (whole(last) + 1).min(next))))
@@ -70,7 +70,7 @@ pub(super) fn asked(parameters: &Parameters<'_>, next: u64) -> Option<(u64, u64)
     }
 }
 
-/// Makes one answer of several replies. It is sent once there are no more of them.
+/// Collects several replies as one answer, which is sent when it is dropped.
 pub(super) struct Replies {
     sender: mpsc::Sender<Vec<u8>>,
     all: Mutex<resend::Answer>,
@@ -84,7 +84,7 @@ impl Replies {
     /// Adds a reply.
     pub(super) fn add(&self, sample: &Sample) {
         let Some(info) = sample.source_info() else { return };
-        // Publishers of ROS 2 say when they published.
+        // Publishers of ROS 2 attach the time of publication.
         let attached = sample.attachment().and_then(|bytes| Attachment::read(&bytes.to_bytes()));
         let time = attached
             .map(|attachment| attachment.source_time.as_nanos())
@@ -101,7 +101,7 @@ impl Drop for Replies {
     fn drop(&mut self) {
         let all = std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(answer) = all.finish() {
-            // It may have come too late.
+            // The receiver may have stopped waiting.
             _ = self.sender.send(answer);
         }
     }
@@ -128,12 +128,12 @@ mod tests {
             ("_max=x", 10, None),
             ("", 10, None),
         ] {
-            assert_eq!(asked(&Parameters::from(parameters), next), expected, "{parameters} {next}");
+            assert_eq!(requested(&Parameters::from(parameters), next), expected, "{parameters} {next}");
         }
     }
 
     #[test]
-    fn publishers_are_known_by_their_tokens() {
+    fn publishers_are_detected_by_their_tokens() {
         let session: ZenohId = "8b20917502ee955ac4476e0266340d5c".parse().unwrap();
         let token = token("0/a/b", (&session, 7));
         assert_eq!(detected(&token), Some(("0/a/b", session, 7)));

@@ -1,10 +1,10 @@
-//! Subscriptions that fetch what they missed from a publisher, and how far each of them has got.
+//! Subscriptions that fetch missed messages from a publisher, and the position of each.
 //!
-//! A subscription of Rondel declares the liveliness token `KEY/@rondel/by/NAME`, and `KEY/@rondel/by/NAME/bye` before it
-//! closes. Its queries to a publisher carry its name and the number of the message that it expects next. A publisher
+//! A subscription of Rondel declares the liveliness token `KEY/@rondel/by/NAME`, and `KEY/@rondel/by/NAME/bye` before
+//! it closes. Its queries to a publisher carry its name and the number of the message that it expects next. A publisher
 //! that ends sends a heartbeat, in the format of zenoh-ext: the number of its last message, on the key of its token. A
-//! subscription that has every message confirms it, another one fetches what is missing first. So the publisher knows
-//! whether it may leave, and how many messages were not confirmed if it leaves nevertheless.
+//! subscription with every message confirms it; another one fetches the missing messages first. So the publisher knows
+//! whether it may leave, and how many messages are unconfirmed if it leaves anyway.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,16 +22,16 @@ use super::advanced;
 
 /// Part of the keys of tokens between the key of the subscription and its name.
 const BY: &str = "/@rondel/by/";
-/// Last part of the key of a token whose subscription closes.
+/// Last part of the key of a token whose subscription is closing.
 const BYE: &str = "/bye";
-/// Attachment of a heartbeat that is to be confirmed. Those of zenoh-ext have none.
+/// Attachment of a heartbeat that requests a confirmation. Heartbeats of zenoh-ext have none.
 const CONFIRM: &[u8] = b"confirm";
-/// Time in which a subscription whose connection was lost may come back.
+/// Time in which a subscription with a lost connection may return.
 const RETURNS: Duration = Duration::from_secs(10);
-/// Subscriptions of one publisher that are remembered.
+/// Limit of remembered subscriptions of a publisher.
 const LIMIT: usize = 1024;
 
-/// Positions of the subscriptions of one publisher.
+/// Positions of the subscriptions of a publisher.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     all: Mutex<BTreeMap<String, Position>>,
@@ -40,14 +40,15 @@ pub(super) struct Positions {
 
 #[derive(Debug)]
 struct Position {
-    /// Number of the message that the subscription expects next, as far as it is known.
+    /// Number of the message that the subscription expects next, as far as known.
     next: u64,
-    /// When its token disappeared.
+    /// Time at which its token disappeared.
     lost: Option<Instant>,
 }
 
 impl Position {
-    /// Whether the subscription is there or may come back, where the publisher has had no connection for this long.
+    /// Whether the subscription exists or may return; `alone` is the time for which the publisher has had no
+    /// connection.
     fn counts(&self, alone: Duration) -> bool {
         self.lost.is_none_or(|lost| lost.elapsed() < RETURNS + alone)
     }
@@ -58,7 +59,7 @@ impl Positions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the token with this key has appeared or disappeared after so many published messages.
+    /// Records that the token with this key has appeared or disappeared after `published` messages.
     fn token(&self, key: &str, is_there: bool, published: u64) {
         let Some((_, name)) = key.rsplit_once(BY) else { return };
         let all = &mut *self.all();
@@ -81,7 +82,7 @@ impl Positions {
         self.changed.notify_all();
     }
 
-    /// Notes which message the subscription of this name expects next.
+    /// Records the message that the subscription of this name expects next.
     pub(super) fn expects(&self, name: &str, next: u64) {
         if let Some(position) = self.all().get_mut(name) {
             position.next = position.next.max(next);
@@ -89,8 +90,8 @@ impl Positions {
         self.changed.notify_all();
     }
 
-    /// Returns how many of the first `count` messages the subscription that is furthest behind has not confirmed. `alone` is
-    /// how long the publisher has had no connection.
+    /// Returns the maximum number of the first `count` messages that a subscription has not confirmed. `alone` is the
+    /// time for which the publisher has had no connection.
     pub(super) fn behind(&self, count: u64, alone: Duration) -> u64 {
         let all = self.all();
         let counted = all.values().filter(|position| position.counts(alone));
@@ -103,7 +104,7 @@ impl Positions {
     }
 }
 
-/// The subscriptions of one publisher. Dropping it ends the observation.
+/// The subscriptions of a publisher. Dropping it ends the observation.
 #[derive(Debug)]
 pub(super) struct Consumers {
     pub(super) positions: Arc<Positions>,
@@ -112,7 +113,7 @@ pub(super) struct Consumers {
 }
 
 impl Consumers {
-    /// Begins to observe the subscriptions that match a key; `published` counts the messages of the publisher.
+    /// Starts to observe the subscriptions that match a key; `published` counts the messages of the publisher.
     pub(super) fn observe(
         session: &::zenoh::Session,
         (key, publisher): (&KeyExpr<'static>, (&ZenohId, u32)),
@@ -129,7 +130,7 @@ impl Consumers {
                 noted.token(sample.key_expr().as_str(), sample.kind() == SampleKind::Put, published());
             })
             .wait()?;
-        // After the messages, and never blocked by a subscription that accepts nothing: it is repeated.
+        // Sent after the messages, and never blocked by a subscription that accepts nothing, since it is repeated.
         let heartbeat = session
             .declare_publisher(advanced::token(key.as_str(), publisher))
             .congestion_control(CongestionControl::Drop)
@@ -138,9 +139,9 @@ impl Consumers {
         Ok(Consumers { positions, heartbeat, _tokens: tokens })
     }
 
-    /// Asks the subscriptions to confirm the first `count` messages.
-    pub(super) fn ask(&self, count: u64) {
-        // Numbers have 32 bits, and begin again at zero.
+    /// Requests a confirmation of the first `count` messages from the subscriptions.
+    pub(super) fn request_confirmation(&self, count: u64) {
+        // Numbers have 32 bits and wrap around.
         let last = (count as u32).wrapping_sub(1);
         // Repeated until there is an answer.
         _ = self.heartbeat.put(last.to_le_bytes()).attachment(CONFIRM).wait();
@@ -150,7 +151,7 @@ impl Consumers {
 /// A heartbeat of a publisher.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heartbeat {
-    /// Number of the message that is to be published next.
+    /// Number of the next message.
     pub(super) next: u32,
     /// Whether the publisher waits for a confirmation.
     pub(super) confirm: bool,
@@ -164,7 +165,7 @@ impl Heartbeat {
     }
 }
 
-/// What publishers know of a subscription: its token, and that it hears their heartbeats.
+/// Declaration of a subscription to publishers: its token, and its reception of their heartbeats.
 #[derive(Debug)]
 pub(super) struct Presence {
     session: ::zenoh::Session,
@@ -174,12 +175,12 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Announces the subscription of this name to the publishers that match a key, and calls `heard` with the key and the
-    /// ids of a publisher that sends a heartbeat.
+    /// Announces the subscription of this name to the publishers that match a key; calls `on_heartbeat` with the key
+    /// and the ids of a publisher that sends a heartbeat.
     pub(super) fn announce(
         session: &::zenoh::Session,
         (key, name): (&KeyExpr<'static>, &str),
-        heard: impl Fn(&str, (&ZenohId, u32), Heartbeat) + Send + Sync + 'static,
+        on_heartbeat: impl Fn(&str, (&ZenohId, u32), Heartbeat) + Send + Sync + 'static,
     ) -> Result<Presence, ::zenoh::Error> {
         let heartbeats = session
             .declare_subscriber(advanced::detection(key.as_str()))
@@ -187,7 +188,7 @@ impl Presence {
                 if let Some((key, session, entity)) = advanced::detected(sample.key_expr().as_str())
                     && let Some(heartbeat) = Heartbeat::read(&sample)
                 {
-                    heard(key, (&session, entity), heartbeat);
+                    on_heartbeat(key, (&session, entity), heartbeat);
                 }
             })
             .wait()?;
@@ -196,9 +197,9 @@ impl Presence {
         Ok(Presence { session: session.clone(), place, token, heartbeats })
     }
 
-    /// Tells the publishers that the subscription closes: they need not wait for it.
+    /// Announces to the publishers that the subscription is closing: they need not wait for it.
     pub(super) fn leave(self) {
-        // Each fails if the session is closed already, which ends everything.
+        // Both fail if the session is already closed, which ends the subscription anyway.
         let bye = self.session.liveliness().declare_token(format!("{}{BYE}", self.place)).wait();
         _ = self.heartbeats.undeclare().wait();
         _ = self.token.undeclare().wait();
@@ -235,14 +236,14 @@ mod tests {
         assert_eq!(positions.behind(10, Duration::ZERO), 6);
         positions.all().get_mut("8b.1").unwrap().lost = Instant::now().checked_sub(RETURNS);
         assert_eq!(positions.behind(10, Duration::ZERO), 0);
-        // Whoever has no connection does not know who has left.
+        // A publisher without a connection does not notice departures.
         assert_eq!(positions.behind(10, RETURNS), 6);
         positions.token(TOKEN, true, 9);
         assert_eq!(positions.behind(10, Duration::ZERO), 6, "its position is that of its first appearance");
     }
 
     #[test]
-    fn subscriptions_that_say_bye_are_forgotten() {
+    fn closing_subscriptions_are_forgotten() {
         let positions = Positions::default();
         positions.token(TOKEN, true, 0);
         positions.token(&format!("{TOKEN}/bye"), true, 3);

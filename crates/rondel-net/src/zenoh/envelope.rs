@@ -1,4 +1,4 @@
-//! What a message says about itself beside its payload.
+//! Metadata of a message beside its payload.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use super::ros2::types::FurtherTypes;
 use crate::adapter::Problems;
 use crate::ros2::{Attachment, keys};
 
-/// The source time, the origin and the type of a message, where it has them.
+/// Source time, origin and type of a message, where it has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     pub(super) source_time: Option<Timestamp>,
@@ -19,9 +19,9 @@ pub(super) struct Marks {
     pub(super) of_type: TypeIndex,
 }
 
-/// Reads what a message says about itself.
+/// Reader of the metadata of messages.
 pub(super) trait Envelope: Send + Sync + 'static {
-    /// Returns it; `None` if the message is not delivered.
+    /// Returns the metadata; `None` to drop the message.
     fn open(&self, sample: &Sample) -> Option<Marks>;
 
     /// Returns the name of the topic of a message with this key.
@@ -31,7 +31,7 @@ pub(super) trait Envelope: Send + Sync + 'static {
     }
 }
 
-/// Zenoh's own: the timestamp, and the source information.
+/// Metadata of Zenoh itself: the timestamp, and the source information.
 pub(super) struct Plain;
 
 impl Envelope for Plain {
@@ -48,7 +48,7 @@ fn origin_of(info: &SourceInfo) -> Origin {
     Origin { publisher: publisher_of(&source.zid(), source.eid()), number: info.source_sn().into() }
 }
 
-/// Returns when a sample was sent, its publisher and its number, as far as Zenoh itself says so.
+/// Returns the time of sending, the publisher and the number of a sample, as far as Zenoh itself provides them.
 #[inline]
 pub(super) fn marks(sample: &Sample) -> Marks {
     let time = sample
@@ -61,24 +61,24 @@ pub(super) fn marks(sample: &Sample) -> Marks {
 /// Returns the hash of a publisher.
 #[inline]
 pub(super) fn publisher_of(session: &ZenohId, entity: u32) -> u64 {
-    // The id of a session is random: folding it is hash enough.
+    // The id of a session is random: folding it suffices as a hash.
     let session = u128::from_le_bytes(session.to_le_bytes());
     let entity = u64::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (session as u64) ^ ((session >> 64) as u64).rotate_left(32) ^ entity
 }
 
-/// That of rmw_zenoh: an attachment. Publishers that keep messages number them by Zenoh's source information as well,
-/// by which missed ones are fetched: theirs are taken from there.
+/// Metadata of rmw_zenoh: an attachment. Publishers that keep messages also number them by Zenoh's source information,
+/// by which missed ones are fetched: then those numbers are used.
 #[derive(Debug, Default)]
 pub(super) struct Ros2Envelope {
     topic: String,
-    /// The hash of the expected type, unless any is read.
+    /// Hash of the expected type; `None` accepts any.
     hash: Option<String>,
-    /// The definitions of other publishers, if their messages are read.
+    /// Definitions of other publishers, if their messages are read.
     types: Option<Arc<FurtherTypes>>,
-    /// Messages of another type that are not read.
+    /// Number of unread messages of another type.
     other_type: AtomicU64,
-    /// Messages without an attachment of rmw_zenoh.
+    /// Number of messages without an attachment of rmw_zenoh.
     unmarked: AtomicU64,
 }
 
@@ -136,7 +136,7 @@ impl Envelope for Arc<Ros2Envelope> {
             of_type = types.of_hash(hash);
             other = Some((types, hash));
         }
-        // Borrowed: an attachment arrives in one piece.
+        // Borrowed: an attachment arrives contiguously.
         let attachment = sample.attachment().and_then(|bytes| Attachment::read(&bytes.to_bytes()));
         if attachment.is_none() {
             self.unmarked(sample);

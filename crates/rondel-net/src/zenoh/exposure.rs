@@ -1,11 +1,11 @@
-//! What a session listens on, and how that is protected: nothing listens that was not asked for.
+//! The endpoints on which a session listens, and their protection: it listens only if requested.
 
 use ::zenoh::Config;
 
 use super::{Mode, OpenError, Settings};
 use crate::adapter::Listener;
 
-/// Settings of TLS that mean that the network is to be encrypted.
+/// Settings of TLS; any of them means that the network is encrypted.
 const TLS: [&str; 11] = [
     "root_ca_certificate",
     "root_ca_certificate_base64",
@@ -29,25 +29,25 @@ const CREDENTIALS: [&str; 7] = [
     "pubkey/public_key_file",
     "pubkey/private_key_file",
 ];
-/// Protocols that nobody can read or join from another machine without a key.
+/// Protocols that other machines cannot read or join without a key.
 const PROTECTED: [&str; 3] = ["tls", "quic", "unixsock-stream"];
 
-/// The part of a configuration that decides who can reach a session.
+/// The part of a configuration that determines who can reach a session.
 pub(super) struct Exposure {
     mode: Mode,
     connect: Vec<String>,
     listen: Vec<String>,
-    /// Whether `listen` is Zenoh's default, which nobody asked for.
+    /// Whether `listen` is Zenoh's default and not a setting.
     by_default: bool,
     tls: bool,
     credentials: bool,
-    /// Whether the configuration says whether to use multicast, and which protocols to use.
+    /// Whether the configuration sets multicast scouting and the protocols.
     says_scouting: bool,
     says_protocols: bool,
 }
 
 impl Exposure {
-    /// Reads a configuration in which the endpoints of the settings are set.
+    /// Reads a configuration that includes the endpoints of the settings.
     pub(super) fn of(config: &Config, settings: &Settings) -> Exposure {
         let mode = match config.get_json("mode").unwrap_or_default().trim_matches('"') {
             "client" => Mode::Client,
@@ -75,18 +75,18 @@ impl Exposure {
         }
     }
 
-    /// Whether multicast is used where nothing says so: only by a session without any endpoint, which could not find
-    /// anybody otherwise.
+    /// Whether multicast is used by default: only by a session without any endpoint, which could not find others
+    /// otherwise.
     pub(super) fn scouts_by_default(&self) -> bool {
         self.connect.is_empty() && self.by_default && !self.is_protected()
     }
 
-    /// Whether the session listens although it was only asked to connect.
+    /// Whether the session listens although it was only configured to connect.
     pub(super) fn listens_unasked(&self) -> bool {
         self.mode == Mode::Peer && self.by_default && !self.connect.is_empty()
     }
 
-    /// Notes that it does not listen.
+    /// Records that the session does not listen.
     pub(super) fn close(&mut self) {
         self.listen.clear();
     }
@@ -96,22 +96,22 @@ impl Exposure {
         self.tls || self.credentials
     }
 
-    /// Whether the configuration says whether to use multicast.
+    /// Whether the configuration sets multicast scouting.
     pub(super) fn says_scouting(&self) -> bool {
         self.says_scouting
     }
 
-    /// Whether only protocols with encryption are to be used.
+    /// Whether only encrypted protocols may be used.
     pub(super) fn restricts_protocols(&self) -> bool {
         self.is_protected() && !self.says_protocols
     }
 
-    /// The protocols that a protected session uses, also with sessions that it discovers, as JSON.
+    /// Returns the protocols of a protected session, also with discovered sessions, as JSON.
     pub(super) fn protocols() -> String {
         format!("{PROTECTED:?}")
     }
 
-    /// Refuses clients that only listen, and endpoints without encryption where TLS or credentials are configured.
+    /// Refuses clients that only listen, and unencrypted endpoints if TLS or credentials are configured.
     pub(super) fn check(&self) -> Result<(), OpenError> {
         if self.mode == Mode::Client
             && !self.by_default
@@ -142,7 +142,8 @@ impl Exposure {
         }
     }
 
-    /// What the session listens on. With mutual TLS or credentials, those who connect are authenticated.
+    /// Returns the endpoints on which the session listens. With mutual TLS or credentials, connections are
+    /// authenticated.
     pub(super) fn listeners(&self, config: &Config) -> Vec<Listener> {
         let on = |key: &str| config.get_json(key).is_ok_and(|value| value.trim() == "true");
         let mutual = on("transport/link/tls/enable_mtls");
@@ -167,7 +168,7 @@ impl Exposure {
     }
 }
 
-/// The endpoints of a mode in a list, or in an object with a list for each mode.
+/// Returns the endpoints of a mode in a list, or in an object with a list for each mode.
 fn endpoints(config: &Config, key: &str, mode: Mode) -> Vec<String> {
     let text = config.get_json(key).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();

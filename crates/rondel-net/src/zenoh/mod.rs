@@ -30,7 +30,7 @@ pub use subscription::Subscription;
 /// Error of declaring a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// The key is no key expression (empty, with empty parts, with `*` or `$` in the wrong place).
+    /// The key is no valid key expression: empty, with empty parts, or with `*` or `$` in the wrong place.
     #[error("'{key}' is not a Zenoh key expression: {reason}")]
     Key {
         /// The key.
@@ -51,13 +51,13 @@ pub fn check_key(key: &str) -> Result<(), DeclareError> {
     parse_key(key).map(drop)
 }
 
-/// Whether any key matches both key expressions; `false` if either is invalid.
+/// Whether some key matches both key expressions; `false` if either is invalid.
 pub fn keys_meet(one: &str, other: &str) -> bool {
     matches!((parse_key(one), parse_key(other)), (Ok(one), Ok(other)) if one.intersects(&other))
 }
 
-/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it. To listen on, it may have port 0,
-/// which stands for a free port.
+/// Checks an endpoint such as `tcp/192.0.2.1:7447` without using it. An endpoint to listen on may have port 0, for a
+/// free port.
 ///
 /// # Errors
 /// [`OpenError`] with the endpoint and the reason.
@@ -94,7 +94,7 @@ fn reason(error: impl std::fmt::Display) -> String {
     )
 }
 
-/// Returns a text of Zenoh, an error or a log line, without its source code locations, which are meaningless to users.
+/// Returns a text of Zenoh, an error or a log line, without source code locations, which do not help users.
 pub fn without_locations(text: &str) -> String {
     if !text.contains(".rs:") {
         return text.to_owned();
@@ -113,7 +113,7 @@ pub fn without_locations(text: &str) -> String {
             words.push(word.to_owned());
         }
     }
-    // Locations elsewhere than after "at".
+    // Locations without "at".
     words.retain(|word| !(word.contains(".rs:") && word.contains('/')));
     words.join(" ")
 }

@@ -1,7 +1,8 @@
-//! The present state of a topic, which can be asked for.
+//! The present state of a topic, which others can query.
 //!
-//! A `get` on the key of the topic is answered with one message. Subscribers of Rondel ask when they subscribe, with a
-//! parameter: they get each part of the state as a message of the topic, which they tell from others by its attachment.
+//! A `get` on the key of the topic is answered with one message. Subscribers of Rondel send a query when they
+//! subscribe, with a parameter: they get each part of the state as a message of the topic, which is marked by its
+//! attachment.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,25 +19,25 @@ use super::DeclareError;
 use super::publisher::PublishGate;
 use crate::adapter::{self, Receiver, Sample};
 
-/// The parameter by which a subscriber asks for messages instead of one answer.
+/// Parameter that requests messages instead of one answer.
 const PARTS: &str = "rondel_parts";
-/// The attachment of these messages, and of the one that follows the last.
+/// Attachment of these messages; the next constant is that of the message after the last one.
 const MARK: &[u8] = b"rondel present";
 const END: &[u8] = b"rondel present end";
-/// Pauses after which a subscriber asks again, if nobody has answered.
+/// Pauses before a query is repeated if there was no answer.
 const AGAIN: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
     Duration::from_millis(400),
     Duration::from_millis(800),
 ];
-/// The latest messages that are remembered while a subscriber asks, by their hashes: they do not come twice.
+/// Limit of the messages remembered during a query, by their hashes: they are not delivered twice.
 const EARLY: usize = 1000;
-/// A pause that is ended by something to do.
+/// Timeout of a pause that ends with the next request.
 const FOREVER: Duration = Duration::from_secs(3600);
-/// Queries that may wait; further ones are answered with nothing.
+/// Limit of waiting queries; further ones get no answer.
 const WAITING: usize = 64;
-/// How long answers are taken, and how long a subscriber waits for them before it goes on.
+/// Time for which answers are accepted; the next constant is the time for which a subscriber waits for them.
 const LIMIT: Duration = Duration::from_secs(2);
 const WAIT: Duration = Duration::from_millis(500);
 
@@ -64,11 +65,11 @@ impl Answering {
     ) -> Result<Answering, DeclareError> {
         let failed =
             |reason: String| DeclareError::Network(format!("cannot answer on Zenoh key '{key}': {reason}"));
-        let (queries, asked) = mpsc::sync_channel::<Query>(WAITING);
-        // A thread of its own: who asks may accept nothing.
+        let (queries, received) = mpsc::sync_channel::<Query>(WAITING);
+        // Separate thread: the querying subscriber may accept nothing.
         let own = key.clone();
         let answer = move || {
-            for query in asked {
+            for query in received {
                 // A query that cannot be answered ends without an answer.
                 _ = gate.answer(|| reply(&query, &own, &*state));
             }
@@ -92,7 +93,7 @@ fn reply(query: &Query, key: &KeyExpr<'static>, state: &dyn State) {
         let mut parts = Vec::new();
         state.parts(&mut |part| parts.push(part.to_vec()));
         for part in parts {
-            // Who has left needs no answer.
+            // A subscriber that has left needs no answer.
             _ = query.reply(key, part).attachment(MARK).encoding(Encoding::APPLICATION_JSON).wait();
         }
         _ = query.reply(key, Vec::new()).attachment(END).wait();
@@ -103,15 +104,15 @@ fn reply(query: &Query, key: &KeyExpr<'static>, state: &dyn State) {
     _ = query.reply(key, whole).encoding(Encoding::APPLICATION_JSON).wait();
 }
 
-/// Asks for the present state of the topics that a session subscribes to, until somebody has answered: it takes a moment
-/// until a session knows who answers. The first time it asks at once, then on a thread of its own.
+/// Queries the present state of the topics that a session subscribes to, until there is an answer: a session takes some
+/// time to discover the answering ones. The first query is sent at once, others by a separate thread.
 #[derive(Debug)]
-pub(super) struct Asker(mpsc::Sender<Asked>);
+pub(super) struct StateQuerier(mpsc::Sender<Request>);
 
-/// A topic about which is asked.
-type Asked = Box<dyn Fn(Turn) -> bool + Send>;
+/// Query of a topic; returns whether no further one is needed.
+type Request = Box<dyn Fn(Turn) -> bool + Send>;
 
-/// Which of the times it is that is asked.
+/// Position of a query among its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     First,
@@ -119,39 +120,39 @@ enum Turn {
     Last,
 }
 
-impl Asker {
-    pub(super) fn start() -> std::io::Result<Asker> {
-        let (sender, asked) = mpsc::channel::<Asked>();
-        let ask = move || {
-            let mut waiting: VecDeque<(Instant, usize, Asked)> = VecDeque::new();
+impl StateQuerier {
+    pub(super) fn start() -> std::io::Result<StateQuerier> {
+        let (sender, requests) = mpsc::channel::<Request>();
+        let run = move || {
+            let mut waiting: VecDeque<(Instant, usize, Request)> = VecDeque::new();
             loop {
                 let due = waiting
                     .front()
                     .map_or(FOREVER, |(due, ..)| due.saturating_duration_since(Instant::now()));
-                match asked.recv_timeout(due) {
-                    Ok(asked) => waiting.push_back((Instant::now() + AGAIN[0], 0, asked)),
+                match requests.recv_timeout(due) {
+                    Ok(request) => waiting.push_back((Instant::now() + AGAIN[0], 0, request)),
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        let Some((_, times, asked)) = waiting.pop_front() else { continue };
+                        let Some((_, times, request)) = waiting.pop_front() else { continue };
                         let pause = AGAIN.get(times + 1);
                         let turn = if pause.is_some() { Turn::Again } else { Turn::Last };
-                        if !asked(turn)
+                        if !request(turn)
                             && let Some(pause) = pause
                         {
-                            waiting.push_back((Instant::now() + *pause, times + 1, asked));
+                            waiting.push_back((Instant::now() + *pause, times + 1, request));
                             waiting.make_contiguous().sort_by_key(|(due, ..)| *due);
                         }
                     }
                 }
             }
         };
-        std::thread::Builder::new().name("zenoh ask".to_owned()).spawn(ask)?;
-        Ok(Asker(sender))
+        std::thread::Builder::new().name("zenoh ask".to_owned()).spawn(run)?;
+        Ok(StateQuerier(sender))
     }
 
-    /// Asks for the state of a topic and gives its parts to a receiver, as messages, without those that came as messages
-    /// of the topic meanwhile. Waits for answers for a limited time: what is published afterwards comes after them.
-    pub(super) fn ask<R: Receiver + ?Sized>(
+    /// Queries the state of a topic and delivers its parts to a receiver as messages, except those received as messages
+    /// of the topic meanwhile. Waits for answers for a limited time: messages published afterwards come after them.
+    pub(super) fn query<R: Receiver + ?Sized>(
         &self,
         session: &::zenoh::Session,
         key: &KeyExpr<'static>,
@@ -159,29 +160,29 @@ impl Asker {
         (receiver, early): (&Arc<R>, Arc<Early>),
     ) {
         let (session, key, receiver) = (session.clone(), key.clone(), Arc::downgrade(receiver));
-        let asked = move |turn: Turn| {
+        let request = move |turn: Turn| {
             let Some(receiver) = receiver.upgrade() else { return true };
             let wait = if turn == Turn::First { WAIT } else { Duration::ZERO };
-            early.is_claimed() || ask(&session, &key, topic, (receiver, Arc::clone(&early)), (turn, wait))
+            early.is_claimed() || query(&session, &key, topic, (receiver, Arc::clone(&early)), (turn, wait))
         };
-        if !asked(Turn::First) {
-            // Without the thread nobody asks again.
-            _ = self.0.send(Box::new(asked));
+        if !request(Turn::First) {
+            // Without the thread, the query is not repeated.
+            _ = self.0.send(Box::new(request));
         }
     }
 }
 
-/// Messages of a topic that came while its state was asked for, by their hashes.
+/// Hashes of the messages of a topic received while its state is queried.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// The number of queries so far.
+    /// Number of queries so far.
     queries: AtomicU64,
-    /// The number of the query whose answers are taken, from 1; 0 without one. Answers to one that was repeated, as nobody
-    /// answered in time, would say the same again, and of a later time.
+    /// Number of the query whose answers are used, from 1; 0 without one. Answers to a repeated query would have the
+    /// same state, at a later time.
     claimed: AtomicU64,
-    /// Whether messages are not noted any more.
+    /// Whether messages are no longer recorded.
     is_over: AtomicBool,
-    /// The latest ones.
+    /// Hashes of the latest messages.
     seen: Mutex<VecDeque<u64>>,
 }
 
@@ -190,7 +191,7 @@ impl Early {
         self.claimed.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the answers to this query are taken.
+    /// Whether the answers to this query are used.
     fn claims(&self, query: u64) -> bool {
         let claimed = self.claimed.compare_exchange(0, query, Ordering::Relaxed, Ordering::Relaxed);
         claimed.is_ok() || claimed == Err(query)
@@ -200,7 +201,7 @@ impl Early {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a message that came.
+    /// Records a received message.
     #[inline]
     pub(super) fn note(&self, payload: &[u8]) {
         if !self.is_over.load(Ordering::Relaxed) {
@@ -222,16 +223,16 @@ impl Early {
     }
 }
 
-/// A query that lasts until everybody has answered it, or its time is over.
-struct Asking {
+/// A query, until all answers are received or its time is over.
+struct PendingQuery {
     early: Arc<Early>,
     number: u64,
     turn: Turn,
-    /// Wakes who waits for the end.
+    /// Wakes the waiting thread at the end.
     _answering: mpsc::Sender<()>,
 }
 
-impl Drop for Asking {
+impl Drop for PendingQuery {
     fn drop(&mut self) {
         let claimed = self.early.claimed.load(Ordering::Relaxed);
         if claimed == self.number || claimed == 0 && self.turn == Turn::Last {
@@ -240,7 +241,7 @@ impl Drop for Asking {
     }
 }
 
-/// Hashes a payload, eight bytes at a time.
+/// Returns a hash of a payload, computed eight bytes at a time.
 fn hash(payload: &[u8]) -> u64 {
     let add = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (words, rest) = payload.as_chunks::<8>();
@@ -248,8 +249,8 @@ fn hash(payload: &[u8]) -> u64 {
     rest.iter().fold(sum, |sum, byte| add(sum, u64::from(*byte)))
 }
 
-/// Asks, and waits for answers up to a limit. Returns whether somebody has answered by then.
-fn ask<R: Receiver + ?Sized>(
+/// Sends a query, and waits for answers up to a limit. Returns whether there was an answer by then.
+fn query<R: Receiver + ?Sized>(
     session: &::zenoh::Session,
     key: &KeyExpr<'static>,
     topic: TopicId,
@@ -260,19 +261,19 @@ fn ask<R: Receiver + ?Sized>(
     let number = early.queries.fetch_add(1, Ordering::Relaxed) + 1;
     // Zenoh may call from several threads.
     let one_by_one = Mutex::new(());
-    // Dropped with the callback, once everybody has answered.
+    // Dropped with the callback, after all answers.
     let (_answering, answered) = mpsc::channel::<()>();
-    let asking = Asking { early, number, turn, _answering };
-    let asked = session
+    let pending = PendingQuery { early, number, turn, _answering };
+    let sent = session
         .get(format!("{key}?{PARTS}"))
         .target(QueryTarget::All)
         .consolidation(ConsolidationMode::None)
         .timeout(LIMIT)
         .callback(move |reply| {
             let Ok(sample) = reply.result() else { return };
-            // A storage that holds the topic is not meant.
+            // Storages also answer; their answers have no mark.
             let mark = sample.attachment().map(ZBytes::to_bytes);
-            let is_meant = matches!(mark.as_deref(), Some(MARK | END)) && asking.early.claims(number);
+            let is_meant = matches!(mark.as_deref(), Some(MARK | END)) && pending.early.claims(number);
             if !is_meant || mark.as_deref() == Some(END) {
                 return;
             }
@@ -285,7 +286,7 @@ fn ask<R: Receiver + ?Sized>(
             };
             let payload = sample.payload().to_bytes();
             let _turn = one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
-            if asking.early.seen().contains(&hash(&payload)) {
+            if pending.early.seen().contains(&hash(&payload)) {
                 return;
             }
             adapter::trace_message("received", sample.key_expr().as_str(), &payload);
@@ -295,10 +296,10 @@ fn ask<R: Receiver + ?Sized>(
             }
         })
         .wait();
-    match asked {
+    match sent {
         Ok(()) => _ = answered.recv_timeout(wait),
         Err(error) => {
-            tracing::debug!(topic = %key, "cannot ask for the present state: {}", super::reason(error));
+            tracing::debug!(topic = %key, "cannot query the present state: {}", super::reason(error));
         }
     }
     known.is_claimed()

@@ -19,16 +19,16 @@ use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, Drops, PublishError};
 use crate::ros2::{Attachment, attachment};
 
-/// From which limit on a caller has time.
+/// Limit of a call above which it may block.
 const PATIENT: Duration = Duration::from_millis(10);
-/// Bytes of a message beside its payload, about.
+/// Approximate size of a message beside its payload, in bytes.
 const HEAD: usize = 64;
 /// Polling interval of closing.
 const POLL: Duration = Duration::from_millis(1);
-/// Interval of looking for subscriptions that were cut off, at the end.
+/// Interval of checking for subscriptions that were cut off, at the end.
 const LOOK: Duration = Duration::from_millis(25);
-/// Interval of asking subscriptions to confirm what was published, at the end.
-const ASK: Duration = Duration::from_millis(200);
+/// Interval of requesting confirmations from subscriptions, at the end.
+const CONFIRMATION: Duration = Duration::from_millis(200);
 
 /// A publisher on Zenoh. Dropping it undeclares it; published messages are still sent.
 #[derive(Debug)]
@@ -39,21 +39,21 @@ pub struct Publisher {
     sent: Arc<Sent>,
     /// Whether messages carry their sequence number.
     numbered: bool,
-    /// Published messages that subscribers may ask for.
+    /// Published messages that subscribers may request.
     keeping: Option<Keeping>,
-    /// Messages that a subscription has not confirmed at the end.
+    /// Number of messages not confirmed by a subscription at the end.
     unconfirmed: AtomicU64,
     watch: Weak<Watch>,
     backlog: Arc<Backlog>,
     ros2: Option<Ros2Marks>,
 }
 
-/// What a publisher of ROS 2 adds to its messages.
+/// Additional data of the messages of a publisher of ROS 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ros2Marks {
     /// The id of the publisher.
     pub(super) gid: [u8; 16],
-    /// The number of messages that subscriptions may ask for.
+    /// Number of messages that subscriptions may request.
     pub(super) depth: u64,
 }
 
@@ -71,11 +71,11 @@ impl Ros2Marks {
 #[derive(Debug, Default)]
 pub(super) struct PublishGate {
     closed: AtomicBool,
-    /// Calls of `pass` so far.
+    /// Number of calls of `pass` so far.
     entered: AtomicU64,
-    /// Calls that have returned.
+    /// Number of calls that have returned.
     returned: AtomicU64,
-    /// Calls of `answer` that have not returned.
+    /// Number of calls of `answer` that have not returned.
     answering: AtomicU64,
 }
 
@@ -91,8 +91,8 @@ impl PublishGate {
         result
     }
 
-    /// The same for an answer to a subscriber, which [`PublishGate::calls`] does not count: one that comes through tells
-    /// nothing of a publisher that is blocked.
+    /// Like [`PublishGate::pass`] for an answer to a subscriber. [`PublishGate::calls`] does not count it, since its
+    /// return does not show that a publisher is unblocked.
     pub(super) fn answer<T>(&self, answer: impl FnOnce() -> T) -> Option<T> {
         self.answering.fetch_add(1, Ordering::SeqCst);
         let result = if self.closed.load(Ordering::SeqCst) { None } else { Some(answer()) };
@@ -100,9 +100,9 @@ impl PublishGate {
         result
     }
 
-    /// Returns the number of calls so far, and how many of them have returned.
+    /// Returns the number of calls so far, and the number of those that have returned.
     pub(super) fn calls(&self) -> (u64, u64) {
-        // In this order: calls that begin in between count as running.
+        // Read in this order, so that calls that begin in between count as running.
         let returned = self.returned.load(Ordering::SeqCst);
         (self.entered.load(Ordering::SeqCst), returned)
     }
@@ -124,7 +124,7 @@ impl PublishGate {
     }
 }
 
-/// Whether a publisher has matching subscribers.
+/// Matching subscribers of a publisher.
 #[derive(Debug, Default)]
 pub(super) struct MatchedState {
     now: Mutex<bool>,
@@ -185,7 +185,7 @@ impl Publisher {
         let sent = Sent { count: AtomicU64::new(0), matched, drops: Arc::default() };
         let sent = Arc::new(sent);
         watch.add(&sent);
-        // Before the first message: a subscriber must find it.
+        // Before the first message: a subscriber must find the publisher.
         let keep = || shelf.keep(session, (&key, publisher.id()), (&sent, settings.priority), ros2);
         let keeping = settings.numbered.then(keep).transpose().map_err(network)?;
         Ok(Publisher {
@@ -204,7 +204,7 @@ impl Publisher {
 }
 
 impl Publisher {
-    /// Returns the id by which messages are numbered.
+    /// Returns the id that numbers the messages.
     pub(super) fn id(&self) -> EntityGlobalId {
         self.publisher.id()
     }
@@ -218,7 +218,7 @@ impl adapter::Publisher for Publisher {
                 Some(keeping) => keeping.kept.push(payload),
                 None => self.sent.count.fetch_add(1, Ordering::Relaxed),
             };
-            // Zenoh's numbers have 32 bits, and begin again at zero.
+            // Zenoh's numbers have 32 bits and wrap around.
             let info = || SourceInfo::new(self.publisher.id(), number as u32);
             if let Some(ros2) = &self.ros2 {
                 let put = self.publisher.put(payload).attachment(ros2.attachment(number, adapter::now()));
@@ -238,8 +238,8 @@ impl adapter::Publisher for Publisher {
         })
     }
 
-    /// Publishes unless that would block. A caller that has time waits for as long as the settings allow: a call cannot be
-    /// ended.
+    /// Publishes unless that would block. A call with a longer limit waits as long as the settings allow: it cannot be
+    /// interrupted.
     fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
         if limit < PATIENT && !self.backlog.admits(payload.len() + HEAD) {
             return Err(PublishError::Slow);
@@ -258,11 +258,11 @@ impl adapter::Publisher for Publisher {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits until every subscription of Rondel has confirmed what was published, and for other consumers that were cut
-    /// off or are asking for messages that they missed. What is not confirmed within `limit` is counted.
+    /// Waits until every subscription of Rondel has confirmed the published messages, and for other consumers that were
+    /// cut off or are requesting missed messages. Messages not confirmed within `limit` are counted.
     fn flush(&self, limit: Duration) -> bool {
         let Some((keeping, watch)) = self.keeping.as_ref().zip(self.watch.upgrade()) else { return true };
-        let (deadline, mut asked) = (Instant::now() + limit, None::<Instant>);
+        let (deadline, mut requested) = (Instant::now() + limit, None::<Instant>);
         let behind = loop {
             watch.look();
             let count = self.sent.count.load(Ordering::Relaxed);
@@ -271,10 +271,10 @@ impl adapter::Publisher for Publisher {
             if behind == 0 && !waits_for_others || Instant::now() >= deadline {
                 break behind;
             }
-            if behind > 0 && asked.is_none_or(|asked| asked.elapsed() >= ASK) {
-                asked = Some(Instant::now());
-                // Nothing is asked once the session is closing.
-                _ = self.gate.answer(|| keeping.consumers.ask(count));
+            if behind > 0 && requested.is_none_or(|requested| requested.elapsed() >= CONFIRMATION) {
+                requested = Some(Instant::now());
+                // There are no requests once the session is closing.
+                _ = self.gate.answer(|| keeping.consumers.request_confirmation(count));
             }
             keeping.consumers.positions.wait(LOOK);
         };
@@ -285,7 +285,7 @@ impl adapter::Publisher for Publisher {
         true
     }
 
-    /// Those that are counted as dropped are not counted here.
+    /// Returns the number of unconfirmed messages, without those counted as dropped.
     fn unconfirmed(&self) -> Option<u64> {
         Some(self.unconfirmed.load(Ordering::Relaxed).saturating_sub(self.sent.drops.count()))
     }

@@ -1,12 +1,12 @@
-//! Messages that were missed, fetched again from their publishers.
+//! Fetches missed messages from their publishers.
 //!
-//! Every message with a number is compared with the number that its publisher's last one announced: one comparison
-//! and exchange of a word, without a lock. After a gap the messages of this publisher are held, a thread fetches the
-//! missing ones, piece by piece, and delivers them in order; then the held ones. Neither waits for the other. What is
-//! held is limited: the publisher still has what is given up here. A publisher that does not answer costs a limited
-//! wait, and its gap remains one.
+//! The number of every numbered message is compared with the one expected after the publisher's last message: one
+//! comparison and exchange of a word, without a lock. After a gap, the messages of this publisher are held back; a
+//! thread fetches the missing ones, piece by piece, and delivers them in order, followed by the held ones. Neither side
+//! blocks the other. The number of held bytes is limited: the publisher still has the messages dropped here. A
+//! publisher that does not answer costs a limited wait, and its gap remains.
 //!
-//! The last messages before a silence leave no gap. Where a publisher is silent, it is asked once, and seldom again.
+//! The last messages before a silence leave no gap. A silent publisher is queried once, and rarely again.
 
 mod numbers;
 
@@ -25,11 +25,11 @@ use super::{advanced, resend};
 use crate::adapter::Recovered;
 pub(super) use numbers::Numbers;
 
-/// Interval of looking at publishers that are silent.
+/// Interval of checking for silent publishers.
 const TICK: Duration = Duration::from_millis(250);
 /// Time limit of one answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Time after which another answer is asked for, if there was none.
+/// Pause before the next request if there was no answer.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Fetches missed messages for the subscriptions of a session, on a thread of its own.
@@ -40,27 +40,27 @@ pub(super) struct Recoverer {
     wake: mpsc::Sender<()>,
     all: Mutex<Vec<Weak<dyn Attended>>>,
     ended: AtomicBool,
-    /// Subscriptions so far.
+    /// Number of subscriptions so far.
     names: AtomicU64,
-    /// What was fetched so far, for each topic.
+    /// Messages fetched so far, for each topic.
     recovered: Mutex<BTreeMap<TopicId, Recovered>>,
 }
 
-/// The numbers of a subscription, whatever its receiver is.
+/// The numbers of a subscription with any receiver.
 pub(super) trait Attended: Send + Sync + std::fmt::Debug {
-    /// Carries on with every gap. Returns whether there is one.
+    /// Continues with every gap. Returns whether there is one.
     fn attend(&self, recoverer: &Recoverer) -> bool;
 
-    /// Looks for silent publishers; for all of them, if `reconnected`.
+    /// Checks for silent publishers; checks all publishers if `reconnected`.
     fn look(&self, recoverer: &Recoverer, reconnected: bool);
 
-    /// Waits until no gap is open. Returns whether that happened within `limit`.
+    /// Waits until there is no gap. Returns whether that happened within `limit`.
     fn wait(&self, limit: Duration) -> bool;
 
-    /// Delivers what is held, and fetches nothing any more. Returns whether that was done within `limit`.
+    /// Delivers the held messages, and stops fetching. Returns whether that was done within `limit`.
     fn close(&self, limit: Duration) -> bool;
 
-    /// Returns how many messages are known to be missing after the last that came.
+    /// Returns the number of messages known to be missing after the last one received.
     fn missing(&self) -> u64;
 }
 
@@ -115,7 +115,7 @@ impl Recoverer {
         self.wake();
     }
 
-    /// Returns what was fetched so far.
+    /// Returns the messages fetched so far.
     pub(super) fn recovered(&self) -> Vec<(TopicId, Recovered)> {
         let recovered = self.recovered.lock().unwrap_or_else(PoisonError::into_inner);
         recovered.iter().map(|(topic, recovered)| (*topic, *recovered)).collect()
@@ -127,12 +127,13 @@ impl Recoverer {
     }
 
     fn wake(&self) {
-        // Nobody waits once the thread has ended.
+        // The thread may have ended.
         _ = self.wake.send(());
     }
 
-    /// Asks a publisher for its messages from a number on, for the subscription `by` that expects the number `at` next.
-    fn ask(&self, places: &Places, (by, at): (&str, u32), from: u32) -> Asked {
+    /// Requests the messages of a publisher from a number on, for the subscription `by`, which expects the number `at`
+    /// next.
+    fn request(&self, places: &Places, (by, at): (&str, u32), from: u32) -> PendingRequest {
         let (sender, answers) = mpsc::channel();
         let waking = Waking(self.wake.clone());
         let replies = advanced::Replies::new(sender.clone());
@@ -142,7 +143,7 @@ impl Recoverer {
             if is_advanced {
                 return replies.add(sample);
             }
-            // It may have come too late.
+            // The receiver may have stopped waiting.
             _ = sender.send(sample.payload().to_bytes().into_owned());
             _ = waking.0.send(());
         };
@@ -152,7 +153,7 @@ impl Recoverer {
             resend::selector(&places.own, (by, at), from)
         };
         let place = selector.clone();
-        let asked = self
+        let query = self
             .session
             .get(selector)
             .accept_replies(ReplyKeyExpr::Any)
@@ -161,36 +162,36 @@ impl Recoverer {
             .timeout(ANSWER)
             .callback(callback)
             .wait();
-        if let Err(e) = asked {
+        if let Err(e) = query {
             tracing::debug!(%place, "cannot ask for missed messages: {}", super::reason(e));
         }
-        Asked { answers, at: Instant::now() }
+        PendingRequest { answers, at: Instant::now() }
     }
 }
 
 impl Recoverer {
-    /// Returns a name for a subscription, by which publishers know it.
+    /// Returns a name for a subscription, used in queries to publishers.
     fn name(&self) -> String {
         format!("{}.{}", self.session.zid(), self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Tells a publisher that the subscription `by` expects the number `at` next.
+    /// Reports to a publisher that the subscription `by` expects the number `at` next.
     fn confirm(&self, places: &Places, (by, at): (&str, u32)) {
         let place = resend::confirmation(&places.own, (by, at));
-        let asked = self
+        let query = self
             .session
             .get(place.clone())
             .congestion_control(CongestionControl::Block)
             .timeout(ANSWER)
             .callback(|_| ())
             .wait();
-        if let Err(e) = asked {
+        if let Err(e) = query {
             tracing::debug!(%place, "cannot confirm messages: {}", super::reason(e));
         }
     }
 }
 
-/// Wakes the thread when the last answer has come.
+/// Wakes the thread after the last answer.
 struct Waking(mpsc::Sender<()>);
 
 impl Drop for Waking {
@@ -199,15 +200,15 @@ impl Drop for Waking {
     }
 }
 
-/// A question that was asked.
+/// A request that was sent.
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     answers: mpsc::Receiver<Vec<u8>>,
     at: Instant,
 }
 
-impl Asked {
-    /// Returns the answer; an error if there will be none, nothing if it may still come.
+impl PendingRequest {
+    /// Returns the answer; an error if there will be none, `None` if it may still arrive.
     fn answer(&self) -> Option<Result<Vec<u8>, ()>> {
         match self.answers.try_recv() {
             Ok(answer) => Some(Ok(answer)),
@@ -218,11 +219,11 @@ impl Asked {
     }
 }
 
-/// Where a publisher may be asked.
+/// Keys of the queries to a publisher.
 #[derive(Clone, Debug)]
 struct Places {
     own: String,
     of_advanced: String,
-    /// Whether it is asked as an advanced publisher of zenoh-ext. While it has never answered, that changes.
+    /// Whether to query it as an advanced publisher of zenoh-ext. Alternates until it has answered.
     advanced: bool,
 }

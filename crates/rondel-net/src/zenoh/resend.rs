@@ -1,14 +1,14 @@
-//! Published messages that are kept, so that subscribers can ask for those that they missed.
+//! Published messages kept for subscribers that missed them.
 //!
-//! Every numbered publisher copies its messages into blocks. A subscriber that finds a gap in the numbers asks
-//! the key `KEY/@rondel/SESSION/ENTITY` with the parameter `from`, and gets the blocks from that number on, up to
-//! [`REPLY`] bytes; then it asks again. The publisher never waits for a subscriber here: a thread of its own answers.
-//! The parameters `by` and `at` are the name of the subscription and the number that it expects next: without `from`
-//! they [confirm](super::consumers) the messages before it.
+//! Every numbered publisher copies its messages into blocks. A subscriber that detects a gap queries the key
+//! `KEY/@rondel/SESSION/ENTITY` with the parameter `from`, and gets the blocks from that number on, up to [`REPLY`]
+//! bytes; then it sends the next query. The publisher never waits for a subscriber here: a separate thread answers. The
+//! parameters `by` and `at` are the name of the subscription and the number that it expects next: without `from` they
+//! [confirm](super::consumers) the messages before it.
 //!
-//! Advanced subscribers of zenoh-ext ask, and are answered, [as they are used to](super::advanced).
+//! Queries of advanced subscribers of zenoh-ext are answered [by their protocol](super::advanced).
 //!
-//! An answer is the next number of the publisher (8 bytes, little-endian as everything), then blocks: first number
+//! An answer is the next number of the publisher (8 bytes, little-endian like all numbers), then blocks: first number
 //! (8), time of the first message in nanoseconds (8), number of messages (4), bytes of messages (4), messages. A
 //! message is its length (4), the milliseconds since the time of its block (4), and its payload.
 
@@ -30,45 +30,45 @@ use super::publisher::{PublishGate, Ros2Marks};
 use super::watch::{Sent, Watch};
 use crate::adapter::now;
 
-/// Size of a block: below the 64 KiB that a transport carries in one piece.
+/// Size of a block: below the 64 KiB that a transport sends without fragmentation.
 const BLOCK: usize = 60_000;
 /// Size of an answer, unless its first block is larger.
 const REPLY: usize = 1 << 20;
-/// Bytes of a message beside its payload.
+/// Size of a message beside its payload, in bytes.
 const HEAD: usize = 8;
-/// The parameter with the first number that is asked for.
+/// Parameter with the first requested number.
 const FROM: &str = "from";
-/// The parameters with the name of the subscription, and with the number that it expects next.
+/// Parameter with the name of the subscription; the next one has the number that it expects next.
 const BY: &str = "by";
 const AT: &str = "at";
 
-/// The messages that the publishers of a session keep.
+/// Messages kept by the publishers of a session.
 #[derive(Debug)]
 pub(super) struct Shelf {
     limit: usize,
     used: AtomicUsize,
-    /// The time, as of the last tick: reading the clock for every message would cost more than copying it.
+    /// Time of the last tick: reading the clock for every message would cost more than copying it.
     time: AtomicI64,
     all: Mutex<Vec<Weak<Kept>>>,
     queries: mpsc::Sender<(Query, Weak<Kept>)>,
 }
 
-/// The messages that one publisher keeps.
+/// Messages kept by a publisher.
 #[derive(Debug)]
 pub(super) struct Kept {
     shelf: Arc<Shelf>,
     sent: Arc<Sent>,
-    /// The key and the id that messages are published with.
+    /// Key and id of the published messages.
     source: Option<(KeyExpr<'static>, EntityGlobalId)>,
     ros2: Option<Ros2Marks>,
-    /// How far the subscriptions have got.
+    /// Positions of the subscriptions.
     positions: Arc<Positions>,
     blocks: Mutex<VecDeque<Block>>,
-    /// Bytes in the blocks.
+    /// Number of bytes in the blocks.
     bytes: AtomicUsize,
 }
 
-/// Keeps the messages of a publisher for its subscriptions, as long as it exists.
+/// Keeps the messages of a publisher for its subscriptions until it is dropped.
 #[derive(Debug)]
 pub(super) struct Keeping {
     pub(super) kept: Arc<Kept>,
@@ -91,12 +91,12 @@ impl Shelf {
         gate: Arc<PublishGate>,
         watch: Weak<Watch>,
     ) -> std::io::Result<Arc<Shelf>> {
-        let (queries, asked) = mpsc::channel::<(Query, Weak<Kept>)>();
+        let (queries, requests) = mpsc::channel::<(Query, Weak<Kept>)>();
         let answer = move || {
             // Until the session and its queryables are gone.
-            for (query, kept) in asked {
+            for (query, kept) in requests {
                 let (Some(kept), Some(watch)) = (kept.upgrade(), watch.upgrade()) else { continue };
-                // What was lost until now is counted before it is taken back.
+                // Messages lost so far are counted before they are subtracted.
                 watch.look();
                 kept.answer(&query, &gate, &watch);
             }
@@ -106,12 +106,12 @@ impl Shelf {
         Ok(Arc::new(Shelf { limit, used, time: AtomicI64::new(now().as_nanos()), all, queries }))
     }
 
-    /// Takes the time.
+    /// Updates the time.
     pub(super) fn tick(&self) {
         self.time.store(now().as_nanos(), Ordering::Relaxed);
     }
 
-    /// Keeps the messages of a publisher, and answers for it as long as the result exists.
+    /// Keeps the messages of a publisher, and answers for it until the result is dropped.
     pub(super) fn keep(
         self: &Arc<Shelf>,
         session: &::zenoh::Session,
@@ -134,8 +134,8 @@ impl Shelf {
         };
         let kept = Arc::new(kept);
         let declare = |place: String| {
-            let (queries, asked) = (self.queries.clone(), Arc::downgrade(&kept));
-            let callback = move |query| _ = queries.send((query, Weak::clone(&asked)));
+            let (queries, own) = (self.queries.clone(), Arc::downgrade(&kept));
+            let callback = move |query| _ = queries.send((query, Weak::clone(&own)));
             session.declare_queryable(place).complete(true).callback(callback).wait()
         };
         let mut queryables = vec![declare(place(key.as_str(), id))?];
@@ -148,14 +148,15 @@ impl Shelf {
         Ok(Keeping { kept, consumers, _queryables: queryables })
     }
 
-    /// Gives up the oldest messages of the publisher that keeps most, in favour of one whose blocks are locked.
+    /// Drops the oldest messages of the publisher that keeps the most bytes. `own_blocks` are the locked blocks of the
+    /// caller.
     fn make_room(&self, own: &Kept, own_blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let most = all.iter().filter_map(Weak::upgrade).max_by_key(|kept| kept.bytes.load(Ordering::Relaxed));
         drop(all);
         if let Some(most) = most
             && !std::ptr::eq(Arc::as_ptr(&most), own)
-            // It may be making room itself.
+            // The other publisher may be making room itself.
             && let Ok(mut blocks) = most.blocks.try_lock()
         {
             return most.give_up(&mut blocks);
@@ -164,7 +165,7 @@ impl Shelf {
     }
 }
 
-/// Returns the key that answers for a publisher. A part that begins with @ is matched by no wildcard.
+/// Returns the key of the queries to a publisher. No wildcard matches a part that begins with @.
 pub(super) fn place(key: &str, (session, entity): (&ZenohId, u32)) -> String {
     format!("{key}/@rondel/{session}/{entity}")
 }
@@ -174,13 +175,13 @@ impl Kept {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether messages are kept. A subscriber is told the next number anyway: the last messages before a silence are
-    /// missing by it.
+    /// Whether messages are kept. A subscriber gets the next number anyway: it shows that the last messages before a
+    /// silence are missing.
     pub(super) fn keeps(&self) -> bool {
         self.shelf.limit > 0
     }
 
-    /// Gives the next message its number, and keeps it.
+    /// Assigns a number to the next message, and keeps it.
     #[inline]
     pub(super) fn push(&self, payload: &[u8]) -> u64 {
         if !self.keeps() {
@@ -189,7 +190,7 @@ impl Kept {
         let size = HEAD + payload.len();
         let time = self.shelf.time.load(Ordering::Relaxed);
         let mut blocks = self.blocks();
-        // Under the lock, so that numbers are kept in their order.
+        // Under the lock, so that messages are kept in the order of their numbers.
         let number = self.sent.count.fetch_add(1, Ordering::Relaxed);
         let fits = blocks.back().is_some_and(|block| {
             block.bytes.len() + size <= BLOCK && block.first + u64::from(block.count) == number
@@ -230,7 +231,7 @@ impl Kept {
         true
     }
 
-    /// Gives up the oldest block, and returns its memory.
+    /// Drops the oldest block, and returns its memory.
     fn give_up(&self, blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
         let block = blocks.pop_front()?;
         let size = block.bytes.len().max(BLOCK);
@@ -239,7 +240,7 @@ impl Kept {
         Some(block.bytes)
     }
 
-    /// Returns the messages from a number on, as far as they are kept and fit, and how many they are.
+    /// Returns the kept messages from a number on, up to the size of an answer, and their number.
     fn from(&self, from: u64) -> (Vec<u8>, u64) {
         let blocks = self.blocks();
         let next = self.sent.count.load(Ordering::Relaxed);
@@ -270,7 +271,7 @@ impl Kept {
     fn answer(&self, query: &Query, gate: &PublishGate, watch: &Watch) {
         let parameters = query.parameters();
         let number = |name| parameters.get(name).and_then(|text| text.parse::<u32>().ok());
-        // On the wire numbers have 32 bits, and begin again at zero.
+        // On the wire, numbers have 32 bits and wrap around.
         let next = self.sent.count.load(Ordering::Relaxed);
         let whole = |number: u32| next.saturating_sub((next as u32).wrapping_sub(number).into());
         let (by, at, from) = (parameters.get(BY), number(AT), number(FROM));
@@ -286,7 +287,7 @@ impl Kept {
         };
         let (reply, count) = self.from(whole(from));
         let sent = gate.answer(|| {
-            // It waits for the subscriber, as the query says.
+            // Blocks on congestion, as the query requests.
             query.reply(query.key_expr().clone(), reply).wait()
         });
         if let Some(Ok(())) = sent {
@@ -301,7 +302,7 @@ impl Kept {
     fn answer_one_by_one(&self, query: &Query, gate: &PublishGate) {
         let Some((key, id)) = &self.source else { return };
         let next = self.sent.count.load(Ordering::Relaxed);
-        let Some((mut from, until)) = advanced::asked(query.parameters(), next) else { return };
+        let Some((mut from, until)) = advanced::requested(query.parameters(), next) else { return };
         if let Some(ros2) = &self.ros2 {
             from = from.max(next.saturating_sub(ros2.depth));
         }
@@ -328,7 +329,7 @@ impl Kept {
     }
 }
 
-/// An answer that is made of single messages.
+/// An answer composed of single messages.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     next: u64,
@@ -366,15 +367,15 @@ impl Drop for Kept {
     }
 }
 
-/// Reads the length and the milliseconds of the first message; returns them and what follows.
+/// Reads the length and the milliseconds of the first message; returns them and the rest.
 fn head(bytes: &[u8]) -> Option<((usize, u32), &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (millis, rest) = rest.split_first_chunk::<4>()?;
     Some(((u32::from_le_bytes(*length) as usize, u32::from_le_bytes(*millis)), rest))
 }
 
-/// Returns the selector that asks a place for messages from a number on, by the subscription of a name, which expects the
-/// number `at` next.
+/// Returns the selector that requests messages from a number on, for the subscription `by`, which expects the number
+/// `at` next.
 pub(super) fn selector(place: &str, (by, at): (&str, u32), from: u32) -> String {
     format!("{place}?{FROM}={from};{AT}={at};{BY}={by}")
 }
@@ -384,8 +385,8 @@ pub(super) fn confirmation(place: &str, (by, at): (&str, u32)) -> String {
     format!("{place}?{AT}={at};{BY}={by}")
 }
 
-/// Calls `message` with the number, the time and the payload of each message of an answer. Returns the next number
-/// of the publisher; `None` if the answer is broken.
+/// Calls `message` with the number, the time and the payload of each message of an answer. Returns the next number of
+/// the publisher; `None` if the answer is invalid.
 pub(super) fn read(mut reply: &[u8], mut message: impl FnMut(u64, Timestamp, &[u8])) -> Option<u64> {
     fn number<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (number, rest) = bytes.split_first_chunk::<N>()?;
@@ -441,8 +442,8 @@ mod tests {
         kept
     }
 
-    /// The numbers of an answer, whose messages are their numbers; and the next one.
-    fn asked(kept: &Kept, from: u64) -> (Vec<u64>, u64) {
+    /// Returns the numbers of an answer, whose messages are their numbers, and the next number.
+    fn numbers_from(kept: &Kept, from: u64) -> (Vec<u64>, u64) {
         let (reply, count) = kept.from(from);
         let mut numbers = Vec::new();
         let next = read(&reply, |number, time, payload| {
@@ -467,15 +468,15 @@ mod tests {
     fn messages_are_found_from_any_number_on() {
         let kept = kept(&shelf(10_000_000));
         push(&kept, 5_000, 100);
-        assert_eq!(asked(&kept, 0), ((0..5_000).collect(), 5_000));
-        assert_eq!(asked(&kept, 4_321), ((4_321..5_000).collect(), 5_000));
-        assert_eq!(asked(&kept, 5_000), (Vec::new(), 5_000));
+        assert_eq!(numbers_from(&kept, 0), ((0..5_000).collect(), 5_000));
+        assert_eq!(numbers_from(&kept, 4_321), ((4_321..5_000).collect(), 5_000));
+        assert_eq!(numbers_from(&kept, 5_000), (Vec::new(), 5_000));
         // An answer has a limit, unless a single block exceeds it.
         push(&kept, 1, 3_000_000);
         push(&kept, 10, 100);
-        assert_eq!(asked(&kept, 4_999).0, [4_999]);
-        assert_eq!(asked(&kept, 5_000).0, [5_000]);
-        assert_eq!(asked(&kept, 5_001), ((5_001..5_011).collect(), 5_011));
+        assert_eq!(numbers_from(&kept, 4_999).0, [4_999]);
+        assert_eq!(numbers_from(&kept, 5_000).0, [5_000]);
+        assert_eq!(numbers_from(&kept, 5_001), ((5_001..5_011).collect(), 5_011));
     }
 
     #[test]
@@ -483,21 +484,21 @@ mod tests {
         let shelf = shelf(10 * BLOCK);
         let (one, other) = (kept(&shelf), kept(&shelf));
         push(&one, 5_000, 1_000);
-        let (numbers, next) = asked(&one, 0);
+        let (numbers, next) = numbers_from(&one, 0);
         assert_eq!((next, numbers.last()), (5_000, Some(&4_999)));
         assert!((530..600).contains(&numbers.len()), "{}", numbers.len());
         push(&other, 5_000, 1_000);
         for kept in [&one, &other] {
-            let count = asked(kept, 0).0.len();
+            let count = numbers_from(kept, 0).0.len();
             assert!((220..300).contains(&count), "{count}");
         }
-        // Too large to be kept at all: those after it are.
+        // Too large to be kept, unlike the next one.
         push(&other, 1, 11 * BLOCK);
         push(&other, 1, 8);
-        assert_eq!(asked(&other, 5_000), (vec![5_001], 5_002));
+        assert_eq!(numbers_from(&other, 5_000), (vec![5_001], 5_002));
         drop(other);
         push(&one, 5_000, 1_000);
-        assert!((530..600).contains(&asked(&one, 0).0.len()));
+        assert!((530..600).contains(&numbers_from(&one, 0).0.len()));
         assert!(shelf.used.load(Ordering::Relaxed) <= shelf.limit);
     }
 

@@ -1,8 +1,8 @@
-//! ROS 2 over Zenoh, as rmw_zenoh speaks it: a node with its subscriptions and publishers.
+//! ROS 2 over Zenoh in the formats of rmw_zenoh: a node with its subscriptions and publishers.
 //!
-//! A subscription receives messages of the right type whatever its hash is. Those with another definition of it are read
-//! by the definition that their node gives, if the receiver wants them, and refused otherwise. What
-//! publishers keep for subscriptions that join later is fetched when a publisher is detected.
+//! A subscription receives messages of a type with any hash. Messages with another definition of the type are read by
+//! the definition from their node, if the receiver wants them, and refused otherwise. Messages kept for later
+//! subscriptions are fetched when their publisher is discovered.
 
 pub(super) mod described;
 mod publishers;
@@ -45,7 +45,7 @@ pub struct Ros2Node {
     watch: Arc<Watch>,
     shelf: Arc<Shelf>,
     backlog: Arc<Backlog>,
-    /// The number of the next endpoint.
+    /// Number of the next endpoint.
     next: AtomicU64,
     _token: LivelinessToken,
 }
@@ -74,9 +74,9 @@ impl Ros2Node {
         })
     }
 
-    /// Subscribes to a topic, or to all that match one with parameters. `receiver` gets the payloads as they are, in CDR, with the id `topic`. If the endpoint has
-    /// a hash, messages of another one are counted and not delivered, unless the receiver
-    /// [wants them](Receiver::wants_types).
+    /// Subscribes to a topic, or to all topics that match one with parameters. `receiver` gets the payloads in CDR with
+    /// the id `topic`. If the endpoint has a hash, messages with another one are counted and not delivered, unless the
+    /// receiver [wants them](Receiver::wants_types).
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -104,8 +104,8 @@ impl Ros2Node {
         )
     }
 
-    /// Declares a publisher on a topic, of payloads in CDR. With the durability `transient_local`, as many messages as
-    /// the depth are kept for subscriptions that join later.
+    /// Declares a publisher on a topic, of payloads in CDR. With the durability `transient_local`, it keeps `depth`
+    /// messages for later subscriptions.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -130,7 +130,7 @@ impl Ros2Node {
         Ok(Ros2Publisher { inner, _tokens: tokens })
     }
 
-    /// Returns the publishers in the domain, which are then watched.
+    /// Returns the publishers in the domain, and keeps watching them.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -190,7 +190,7 @@ pub(super) fn graph(session: &::zenoh::Session, domain: u32, limit: Duration) ->
         .timeout(limit)
         .callback(move |reply| {
             if let Ok(sample) = reply.result() {
-                // Too late, if nobody waits any more.
+                // The receiver may have stopped waiting.
                 _ = sender.send(sample.key_expr().to_string());
             }
         })
@@ -226,25 +226,25 @@ fn network(error: ::zenoh::Error) -> DeclareError {
     DeclareError::Network(format!("cannot join ROS 2 over Zenoh: {}", super::reason(error)))
 }
 
-/// Returns the id of a publisher. rmw_zenoh hashes its token; others compare ids only with each other.
+/// Returns the id of a publisher. rmw_zenoh hashes its token; ids are only compared with each other.
 fn gid(session: &::zenoh::Session, entity: u64) -> [u8; 16] {
     let entity = u128::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     (u128::from_le_bytes(session.zid().to_le_bytes()) ^ entity).to_le_bytes()
 }
 
-/// The publishers of another type that were seen, each counted once.
+/// Discovered publishers of another type, each counted once.
 #[derive(Debug, Default)]
 struct Others {
     tokens: Mutex<BTreeSet<String>>,
     count: AtomicU64,
 }
 
-/// Tokens of publishers of another type that are remembered.
+/// Limit of remembered tokens of publishers of another type.
 const OTHERS: usize = 1024;
 
 impl Others {
-    /// Compares a publisher, by its token, with the subscription. Returns it if it has another definition of the type; one
-    /// of another type is counted.
+    /// Compares a publisher, by its token, with the subscription. Returns it if it has another definition of the type;
+    /// counts it if it has another type.
     fn compare(&self, token: &str, expected: &Endpoint) -> Option<OtherPublisher> {
         let Token { node, entity: Entity::Publisher(endpoint), .. } = Token::parse(token)? else {
             return None;
@@ -270,7 +270,7 @@ impl Others {
         Some(publisher)
     }
 
-    /// Counts a publisher that is not read, and says why beside the difference.
+    /// Counts a publisher that is not read, and logs the difference and the reason.
     fn refuse(&self, publisher: &OtherPublisher, why: &str) {
         let OtherPublisher { token, node, endpoint, difference } = publisher;
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);

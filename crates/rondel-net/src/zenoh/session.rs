@@ -10,7 +10,7 @@ use rondel_event::TopicId;
 
 use super::backlog::Backlog;
 use super::envelope::Plain;
-use super::present::{Answering, Asker, State};
+use super::present::{Answering, State, StateQuerier};
 use super::publisher::PublishGate;
 use super::recovery::{Numbers, Recoverer};
 use super::resend::Shelf;
@@ -25,8 +25,8 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Default time limit of closing.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
-/// Time limit of closing without any neighbour. There is nobody to hand messages to, and Zenoh waits for a connection
-/// that it is opening, or for a name that nobody resolves.
+/// Time limit of closing without any neighbour. There is no one to send messages to, and Zenoh waits for a connection
+/// that is being opened, or for the resolution of a name.
 const CLOSE_ALONE: Duration = Duration::from_millis(300);
 
 /// Error of opening a session.
@@ -40,12 +40,12 @@ pub enum OpenError {
         /// Zenoh's reason.
         reason: String,
     },
-    /// A text that is no endpoint.
+    /// A text is no endpoint.
     #[error(
         "'{0}' is not a Zenoh endpoint; write tcp/HOST:PORT, tls/HOST:PORT, udp/HOST:PORT or unixsock-stream/PATH"
     )]
     Endpoint(String),
-    /// An endpoint with a port that does not exist.
+    /// The port of an endpoint does not exist.
     #[error("the port of the endpoint '{endpoint}' is wrong: port {port} is not between 1 and 65535")]
     Port {
         /// The endpoint as it was given.
@@ -53,33 +53,33 @@ pub enum OpenError {
         /// Its port.
         port: String,
     },
-    /// An endpoint without encryption, although TLS or credentials are configured.
+    /// An endpoint is not encrypted, although TLS or credentials are configured.
     #[error(
         "{what} is configured, but the session {verb} {endpoint}, which is not encrypted; write tls/HOST:PORT, or remove \
          the settings of {what}"
     )]
     Plaintext {
-        /// What is configured.
+        /// The configured protection.
         what: &'static str,
-        /// What the session does with the endpoint.
+        /// Verb for the use of the endpoint: connects to it or listens on it.
         verb: &'static str,
         /// The endpoint.
         endpoint: String,
     },
-    /// The same, where the endpoint is Zenoh's default.
+    /// Like `Plaintext`, for Zenoh's default endpoint.
     #[error(
         "{what} is configured, but without `listen` the mode {mode} listens on {endpoint}, which is not encrypted; set \
          `listen` to tls/HOST:PORT, or only `connect`"
     )]
     PlaintextByDefault {
-        /// What is configured.
+        /// The configured protection.
         what: &'static str,
         /// The mode.
         mode: &'static str,
         /// The default endpoint.
         endpoint: String,
     },
-    /// A client is to listen, and has nothing to connect to.
+    /// A client is configured to listen, and has no endpoint to connect to.
     #[error(
         "the mode client only connects, and cannot wait for others on {endpoint}; set `connect`, or use the mode peer or router"
     )]
@@ -87,7 +87,7 @@ pub enum OpenError {
         /// The endpoint.
         endpoint: String,
     },
-    /// A setting that Zenoh does not accept.
+    /// Zenoh does not accept a setting.
     #[error("Zenoh setting {key}: {reason}")]
     Setting {
         /// Name of the setting in Zenoh's configuration.
@@ -136,10 +136,10 @@ pub struct Session {
     watch: Arc<Watch>,
     recoverer: Arc<Recoverer>,
     listeners: Vec<Listener>,
-    /// The messages that publishers keep for subscribers that missed them.
+    /// Messages kept by publishers for subscribers that missed them.
     shelf: Arc<Shelf>,
     backlog: Arc<Backlog>,
-    asker: Asker,
+    querier: StateQuerier,
 }
 
 impl Session {
@@ -155,7 +155,7 @@ impl Session {
         let session = ::zenoh::open(config).wait().map_err(|e| {
             let reason = super::reason(e);
             if client {
-                // Without endpoints in the settings, they are those of the configuration file.
+                // Without endpoints in the settings, those of the configuration file are used.
                 let file =
                     settings.config_file.iter().map(|file| format!("the endpoints of {}", file.display()));
                 let endpoints = settings.connect.iter().cloned();
@@ -189,8 +189,8 @@ impl Session {
         watch.tick(&shelf);
         let backlog = Backlog::start(&session, queue).map_err(|e| OpenError::Network(super::reason(e)))?;
         let listeners = actual(settings.listeners(), &session);
-        let (connect, asker) = (settings.connect.clone(), Asker::start().map_err(thread)?);
-        Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog, asker })
+        let (connect, querier) = (settings.connect.clone(), StateQuerier::start().map_err(thread)?);
+        Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog, querier })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -230,8 +230,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Joins the network as a peer or router. If none of the endpoints to connect to answers within a second, `later` is
-    /// called with the reason, and what is sent there until one does counts as missed.
+    /// Joins the network as a peer or router. If none of the endpoints to connect to answers within a second, `later`
+    /// is called with the reason; messages sent there until one answers count as missed.
     ///
     /// # Errors
     /// [`OpenError`]
@@ -245,12 +245,12 @@ impl Session {
         Ok(session)
     }
 
-    /// Whether none of the endpoints to connect to could be reached so far.
+    /// Whether none of the endpoints to connect to was reached so far.
     pub fn is_awaited(&self) -> bool {
         !self.connect.is_empty() && self.watch.never_connected()
     }
 
-    /// Returns what the session listens on.
+    /// Returns the endpoints on which the session listens.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
@@ -278,8 +278,8 @@ impl Session {
     /// Subscribes to a key expression. `receiver` gets the samples with the id `topic` until the
     /// subscription is closed or dropped.
     ///
-    /// The receiver should not block for longer than 5 s at a time: by default, other Zenoh publishers
-    /// close the connection with a subscriber that takes nothing for this long.
+    /// The receiver should not block for longer than 5 s at a time: by default, other Zenoh publishers close the
+    /// connection with a subscriber that accepts nothing for this long.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -295,7 +295,7 @@ impl Session {
         let subscription =
             Subscription::declare(&self.session, key_expression.clone(), topic, receiver, numbers, Plain)?;
         kept.begin();
-        self.asker.ask(&self.session, &key_expression, topic, (&late, subscription.early()));
+        self.querier.query(&self.session, &key_expression, topic, (&late, subscription.early()));
         if tracing::enabled!(tracing::Level::INFO) {
             let Connections { routers, peers } = self.connections();
             tracing::info!(topic = %key, routers, peers, "subscribed");
@@ -303,7 +303,7 @@ impl Session {
         Ok(subscription)
     }
 
-    /// Calls `observer` with every message on the keys that match an expression, until what it returns is dropped.
+    /// Calls `observer` with every message on the keys that match an expression, until the result is dropped.
     #[cfg(all(feature = "dds", feature = "mqtt"))]
     pub(crate) fn observe(
         &self,
@@ -335,7 +335,7 @@ impl Session {
         Publisher::declare(&self.session, parse_key(key)?, settings, gate, kept, None)
     }
 
-    /// Answers with the present state of a topic whoever asks for it, until what it returns is dropped.
+    /// Answers queries of the present state of a topic until the result is dropped.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -343,7 +343,7 @@ impl Session {
         Answering::declare(&self.session, parse_key(key)?, Arc::clone(&self.gate), state)
     }
 
-    /// Asks on a key, and returns the answers that come within `limit`.
+    /// Sends a query on a key, and returns the answers received within `limit`.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -367,7 +367,7 @@ impl Session {
         Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), kept)
     }
 
-    /// Returns the graph of a domain of ROS 2, as far as rmw_zenoh's tokens show it within `limit`.
+    /// Returns the graph of a domain of ROS 2, as far as tokens of rmw_zenoh are received within `limit`.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -375,9 +375,9 @@ impl Session {
         super::ros2::graph(&self.session, domain, limit)
     }
 
-    /// Looks for publishers of a topic of ROS 2, of this type if it is known, and returns the type as the node of one of
-    /// them describes it, or why there is no description; `None` if there is no publisher. Of several types, one that
-    /// `fits`, if there is one. Takes `limit` only where nobody describes one.
+    /// Finds publishers of a topic of ROS 2, of this type if it is known, and returns the type described by the node of
+    /// one of them, or the reason why there is no description; `None` if there is no publisher. If there are several
+    /// types, one that `fits` is preferred. Takes `limit` only if no node describes a type.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -392,17 +392,17 @@ impl Session {
         super::ros2::described::discovered_type((&self.session, domain), topic, message_type, limit, fits)
     }
 
-    /// Returns the messages that were missed and fetched again so far, for each topic of subscriptions.
+    /// Returns the messages missed and fetched again so far, for each topic of subscriptions.
     pub fn recovered(&self) -> Vec<(TopicId, Recovered)> {
         self.recoverer.recovered()
     }
 
-    /// Returns the connections that were lost and restored so far, and the one that is not restored yet.
+    /// Returns the connections lost and restored so far, and one that is not restored yet.
     pub fn outages(&self) -> Vec<Outage> {
         self.watch.outages()
     }
 
-    /// Whether the last connection was lost a moment ago, so that it is not known yet what was missed.
+    /// Whether the last connection was lost so recently that the missed messages are unknown yet.
     pub fn is_unsure(&self) -> bool {
         self.watch.is_unsure()
     }
@@ -415,10 +415,10 @@ impl Session {
         self.close_within(CLOSE_LIMIT)
     }
 
-    /// Stops publishing, sends queued messages and leaves the network. A publisher that still blocks
-    /// after `limit`, because a neighbour accepts nothing, goes on blocking; closing can be tried again,
-    /// otherwise the messages that the neighbour did not accept are lost when the process ends. Close
-    /// subscriptions first. May be called repeatedly.
+    /// Stops publishing, sends queued messages and leaves the network. A publisher that still blocks after `limit`,
+    /// because a neighbour accepts nothing, continues to block; closing can be tried again, otherwise the messages that
+    /// the neighbour did not accept are lost when the process ends. Close subscriptions first. May be called
+    /// repeatedly.
     ///
     /// # Errors
     /// [`OpenError::Network`] when the limit was exceeded.
@@ -463,7 +463,7 @@ impl Session {
     }
 }
 
-/// Replaces the port 0, which stands for a free one, by the port that was taken.
+/// Replaces the port 0, which requests a free one, by the port in use.
 fn actual(mut listeners: Vec<Listener>, session: &::zenoh::Session) -> Vec<Listener> {
     let mut taken: Vec<String> =
         session.info().locators().wait().iter().map(|locator| format!("zenoh {locator}")).collect();
@@ -477,7 +477,7 @@ fn actual(mut listeners: Vec<Listener>, session: &::zenoh::Session) -> Vec<Liste
         };
         let Some(at) = taken.iter().position(is_it) else { continue };
         let port = taken[at].rsplit_once(':').map(|(_, port)| port.to_owned()).unwrap_or_default();
-        // On all interfaces there is a place for each of them.
+        // On all interfaces there is an endpoint for each of them.
         taken.retain(|place| !(is_it(place) && place.ends_with(&format!(":{port}"))));
         listener.place = format!("{given}:{port}");
     }

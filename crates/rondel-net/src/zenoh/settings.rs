@@ -11,8 +11,8 @@ use super::exposure::Exposure;
 use crate::adapter::Listener;
 use rondel_decode::json::quoted;
 
-/// Bytes in which publishers keep messages for subscribers that missed them, unless they are set: messages of 150
-/// bytes at 20,000 a second for 20 s.
+/// Default number of bytes in which publishers keep messages for subscribers that missed them: messages of 150 bytes at
+/// 20,000 a second for 20 s.
 pub const RESEND: usize = 64_000_000;
 
 /// Role of a session in a Zenoh network.
@@ -50,17 +50,17 @@ pub struct Settings {
     /// Configuration file in Zenoh's own format (JSON5), for TLS, user names, access control and all
     /// other settings.
     pub config_file: Option<PathBuf>,
-    /// Whether to discover other sessions by multicast. Default: as in the configuration file; if it says nothing,
-    /// only if there are no endpoints to connect to or to listen on, no TLS and no credentials.
+    /// Whether to discover other sessions by multicast. Default: as in the configuration file; if it is not set there,
+    /// only without endpoints to connect to or to listen on, without TLS and without credentials.
     pub multicast_scouting: Option<bool>,
     /// Whether to use Zenoh's low-latency transport: about half the latency, but no priorities, and both
     /// sides must use it.
     pub low_latency: bool,
-    /// How long publishing waits for a neighbour that accepts nothing, before the connection with it is
+    /// Maximum time for which publishing waits for a neighbour that accepts nothing, before the connection with it is
     /// closed and its messages are lost. Default: 5 s.
     pub slow_consumer: Option<Duration>,
-    /// Bytes in which the numbered publishers of the session together keep messages for subscribers that missed
-    /// them; 0 keeps none. Default: [`RESEND`].
+    /// Limit of the bytes in which the numbered publishers of the session together keep messages for subscribers that
+    /// missed them; 0 keeps none. Default: [`RESEND`].
     pub resend: Option<usize>,
 }
 
@@ -68,9 +68,9 @@ pub struct Settings {
 /// with a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublisherSettings {
-    /// Whether each message is sent at once in a packet of its own. Default: off. Zenoh then puts
-    /// messages published during the transmission of one packet together into the next, which costs no
-    /// latency on an idle link and is many times faster on a busy one.
+    /// Whether each message is sent at once in a separate packet. Default: off. Zenoh then puts messages published
+    /// during the transmission of one packet together into the next, which costs no latency on an idle link and is many
+    /// times faster on a busy one.
     pub express: bool,
     /// Priority among messages that wait at the same time.
     pub priority: Priority,
@@ -88,24 +88,23 @@ impl Default for PublisherSettings {
 
 /// Time to discover other sessions by multicast before a session is ready.
 const SCOUTING_DELAY: Duration = Duration::from_millis(500);
-/// The same without multicast: long enough to connect within a machine or rack, so that the first
-/// message is not published before the connection exists.
+/// Time to connect without multicast: long enough within a machine or rack, so that the first message is not published
+/// before the connection exists.
 const CONNECT_DELAY: Duration = Duration::from_millis(50);
-/// Time that a publisher may block on one message before Zenoh closes the connection and loses the
-/// queued messages: the default of Zenoh, and so that of routers and other neighbours. Until then the publisher's
-/// thread holds the lock that closing the transport needs. The lease of 10 s must not expire meanwhile: Zenoh then
-/// closes the transport twice, the second time by the id of the neighbour, which may be connected again, and does
-/// not connect any more.
+/// Time for which a publisher may block on one message before Zenoh closes the connection and loses the queued
+/// messages: the default of Zenoh, and so of routers and other neighbours. Until then the publisher's thread holds the
+/// lock that closing the transport needs. The lease of 10 s must not expire meanwhile: Zenoh then closes the transport
+/// twice, the second time by the id of the neighbour, which may have reconnected, and does not connect any more.
 const BLOCK_LIMIT: Duration = Duration::from_secs(5);
-/// The name of the limit in Zenoh's configuration, where it is in microseconds.
+/// Name of the limit in Zenoh's configuration, where it is in microseconds.
 const BLOCK: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
 
-/// The name of the number of batches that wait for each connection, in Zenoh's configuration.
+/// Name of the number of batches that wait for each connection, in Zenoh's configuration.
 const BATCHES: &str = "transport/link/tx/queue/size/data";
 /// Batches of 64 KiB that may wait for each connection: on a busy machine, a neighbour that does not run for some
 /// milliseconds does not hold up the publisher. Zenoh's own default is 2.
 const QUEUE: usize = 8;
-/// The size of a batch in Zenoh's configuration.
+/// Name of the size of a batch in Zenoh's configuration.
 const BATCH: &str = "transport/link/tx/batch_size";
 
 /// Returns the bytes that Zenoh's queue of a connection can take.
@@ -114,7 +113,7 @@ pub(super) fn queue(config: &Config) -> usize {
     number(BATCHES).zip(number(BATCH)).map_or(0, |(batches, size)| batches.saturating_mul(size))
 }
 
-/// Returns the time that a publisher may block on one message.
+/// Returns the time for which a publisher may block on one message.
 pub(super) fn block_limit(config: &Config) -> Duration {
     let micros = config.get_json(BLOCK).ok().and_then(|text| text.trim().parse().ok());
     micros.map_or(BLOCK_LIMIT, Duration::from_micros)
@@ -129,16 +128,16 @@ impl Settings {
         self.config().map(drop)
     }
 
-    /// Returns what a session with these settings listens on; nothing if they cannot be used.
+    /// Returns the endpoints on which a session with these settings listens; none if they are invalid.
     pub fn listeners(&self) -> Vec<Listener> {
         self.configured().map_or_else(|_| Vec::new(), |(config, exposure)| exposure.listeners(&config))
     }
 
-    /// Returns the time that a publisher may block on one message, unless the configuration file has another.
+    /// Returns the time for which a publisher may block on one message, unless the configuration file sets another.
     fn block_limit(&self) -> Duration {
         let limit = self.slow_consumer.unwrap_or(BLOCK_LIMIT);
-        // Behind a router the router waits for its consumers: it must be the first to lose patience, or the
-        // connection with the router is closed because of one of them.
+        // Behind a router, the router waits for its consumers: its limit must expire first, or the connection with the
+        // router is closed because of one of them.
         if self.listen.is_empty() && !self.connect.is_empty() { limit.max(BLOCK_LIMIT) } else { limit }
     }
 
@@ -192,7 +191,7 @@ impl Settings {
             set("scouting/multicast/enabled", if on { "true" } else { "false" })?;
         }
         if exposure.restricts_protocols() {
-            // A session that is discovered may offer others.
+            // A discovered session may offer others.
             set("transport/link/protocols", &Exposure::protocols())?;
         }
         if self.low_latency {
@@ -218,8 +217,8 @@ impl Settings {
     }
 }
 
-/// Checks that Zenoh, as it is built here, can use the endpoint. Zenoh itself finds that out only when it
-/// connects, and takes a missing port for somebody who does not answer.
+/// Checks that this build of Zenoh can use the endpoint. Zenoh itself notices that only when it connects, and handles a
+/// missing port like a host that does not answer.
 fn check_endpoint(text: &str, listen: bool) -> Result<(), OpenError> {
     let wrong = || OpenError::Endpoint(text.to_owned());
     let endpoint = text.parse::<::zenoh::config::EndPoint>().map_err(|_| wrong())?;

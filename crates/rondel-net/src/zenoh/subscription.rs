@@ -24,11 +24,11 @@ pub struct Subscription {
     /// Calls the receiver's `idle` a last time and drops it.
     idle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     subscriber: Mutex<Option<::zenoh::pubsub::Subscriber<()>>>,
-    /// What publishers know of the subscription, until it is closed.
+    /// Declaration to publishers, until the subscription is closed.
     presence: Mutex<Option<Presence>>,
-    /// The numbers of publishers, until the subscription is closed.
+    /// Numbers of publishers, until the subscription is closed.
     numbers: Mutex<Option<Arc<dyn Attended>>>,
-    /// Messages that are known to be missing after the last that came, once it is closed.
+    /// Number of messages known to be missing after the last one received, set on closing.
     missing: AtomicU64,
 }
 
@@ -37,21 +37,21 @@ pub struct Subscription {
 struct SubscriptionState {
     topic: String,
     received: AtomicU64,
-    /// The number of connections when the last message without a number was looked at.
+    /// Number of connections when the last message without a number was received.
     connections: AtomicU64,
-    /// Outages that the receiver was told.
-    told: AtomicUsize,
+    /// Number of outages reported to the receiver.
+    reported: AtomicUsize,
     empty: AtomicU64,
-    /// Whether a task that calls the receiver's `idle` was started and has not begun yet.
-    telling: AtomicBool,
-    /// Messages that come before the present state of the topic, which is asked for.
+    /// Whether a task that calls the receiver's `idle` was spawned and has not begun yet.
+    idle_pending: AtomicBool,
+    /// Messages received before the present state of the topic, which is being queried.
     early: Arc<Early>,
-    /// Set when Zenoh has dropped the callback: it cannot be running any more.
+    /// Set when Zenoh has dropped the callback, which cannot be running any more.
     ended: Mutex<bool>,
     ended_changed: Condvar,
 }
 
-/// Owned by the callback: reports that Zenoh has dropped it.
+/// Owned by the callback: signals that Zenoh has dropped it.
 struct CallbackLife(Arc<SubscriptionState>);
 
 impl Drop for CallbackLife {
@@ -68,7 +68,7 @@ impl fmt::Debug for Subscription {
 }
 
 impl Subscription {
-    /// The messages that came before the present state of the topic.
+    /// Returns the record of messages received before the present state of the topic.
     pub(super) fn early(&self) -> Arc<Early> {
         Arc::clone(&self.state.early)
     }
@@ -81,7 +81,7 @@ impl Subscription {
         numbers: Arc<Numbers<R>>,
         envelope: impl Envelope,
     ) -> Result<Subscription, DeclareError> {
-        // The first message without a number is always looked at.
+        // The first message without a number is always compared with the outages.
         let state = SubscriptionState {
             topic: key.to_string(),
             connections: AtomicU64::new(u64::MAX),
@@ -91,7 +91,7 @@ impl Subscription {
         let connections = numbers.connections();
         let wants_idle = receiver.wants_idle();
         let wants_names = receiver.wants_names(topic);
-        // Zenoh delivers messages of the same session on the thread that publishes them, which may hold what the receiver needs.
+        // Zenoh delivers messages of the same session on the publishing thread, which may hold locks of the receiver.
         let origin = if receiver.wants_own(topic) { Locality::Any } else { Locality::Remote };
         let at_the_end = Arc::clone(&receiver);
         let life = CallbackLife(Arc::clone(&state));
@@ -132,27 +132,28 @@ impl Subscription {
                     && state.connections.load(Ordering::Relaxed) != connections.load(Ordering::Acquire)
                 {
                     state.connections.store(connections.load(Ordering::Acquire), Ordering::Relaxed);
-                    for outage in compared.unnumbered(state.told.load(Ordering::Relaxed)) {
-                        state.told.fetch_add(1, Ordering::Relaxed);
+                    for outage in compared.unnumbered(state.reported.load(Ordering::Relaxed)) {
+                        state.reported.fetch_add(1, Ordering::Relaxed);
                         receiver.missed(topic, outage.from, outage.until);
                     }
                 }
-                // Only those numbered by Zenoh can be fetched again.
+                // Only messages numbered by Zenoh can be fetched again.
                 if let (Some(info), Some(origin)) = (sample.source_info(), origin)
                     && !compared.pass(origin, info, sample.key_expr().as_str(), &received)
                 {
                     return;
                 }
                 receiver.receive(topic, &[received]);
-                if wants_idle && !state.telling.load(Ordering::Acquire) {
-                    tell_when_idle(state, &receiver);
+                if wants_idle && !state.idle_pending.load(Ordering::Acquire) {
+                    call_when_idle(state, &receiver);
                 }
             })
             .wait()
             .map_err(failed)?;
-        let hears = Arc::clone(&numbers);
-        let heard = move |key: &str, id: (&ZenohId, u32), heartbeat| hears.hear(key, id, heartbeat);
-        let presence = Presence::announce(session, (&key, numbers.by()), heard).map_err(failed)?;
+        let receiving = Arc::clone(&numbers);
+        let on_heartbeat =
+            move |key: &str, id: (&ZenohId, u32), heartbeat| receiving.receive_heartbeat(key, id, heartbeat);
+        let presence = Presence::announce(session, (&key, numbers.by()), on_heartbeat).map_err(failed)?;
         let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
         let numbers: Arc<dyn Attended> = numbers;
         Ok(Subscription {
@@ -175,24 +176,24 @@ impl Subscription {
     }
 }
 
-/// Starts a task that calls the receiver's `idle` when Zenoh has no further sample to deliver.
+/// Spawns a task that calls the receiver's `idle` when Zenoh has no further sample to deliver.
 ///
 /// Zenoh has no such notification, but its executor serves as one: the task runs on the same thread
 /// once the task that reads from the network finds nothing more to read, without a wake-up in between.
 /// This costs a quarter of a microsecond for the first sample of a burst and nothing for the others.
 #[cold]
-fn tell_when_idle<R: Receiver + ?Sized>(state: &Arc<SubscriptionState>, receiver: &Arc<R>) {
+fn call_when_idle<R: Receiver + ?Sized>(state: &Arc<SubscriptionState>, receiver: &Arc<R>) {
     // A publisher of the same session calls outside of the executor: nothing else is waiting then.
     let Ok(executor) = tokio::runtime::Handle::try_current() else { return receiver.idle() };
     // Ordered with the sample just received: either the task already started sees it, or a new one is
     // started.
-    if state.telling.swap(true, Ordering::AcqRel) {
+    if state.idle_pending.swap(true, Ordering::AcqRel) {
         return;
     }
     let (state, receiver) = (Arc::clone(state), Arc::clone(receiver));
     executor.spawn(async move {
         // Reset before `idle`: a sample that arrives while the receiver is busy needs a task of its own.
-        state.telling.swap(false, Ordering::AcqRel);
+        state.idle_pending.swap(false, Ordering::AcqRel);
         receiver.idle();
     });
 }
@@ -211,7 +212,7 @@ impl adapter::Subscription for Subscription {
             presence.leave();
         }
         if let Some(subscriber) = subscriber {
-            // Undeclaring fails if the session is closed already, which ends the subscription too.
+            // Undeclaring fails if the session is already closed, which ends the subscription anyway.
             _ = subscriber.undeclare().wait();
             tracing::info!(topic = %self.state.topic, received = self.received(), "closed the subscription");
         }

@@ -1,13 +1,13 @@
-//! Whether a session has just lost its last connection, so that it is not known yet whether messages are missing.
+//! Detects that a session has just lost its last connection, so that it is unknown yet whether messages are missing.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without any connection from which on it is an outage, about which verdicts are withheld.
+/// Time without any connection at which the loss is an outage, for which verdicts are withheld.
 pub(super) const LONG: Duration = Duration::from_secs(1);
-/// How much later an outage is known to those who ask, at most.
-const TOLD: Duration = Duration::from_millis(500);
-/// Time in which the first messages after a short break come, by whose numbers it is known what is missing.
+/// Maximum delay until an outage is noticed.
+const NOTICED: Duration = Duration::from_millis(500);
+/// Time in which the first messages after a short break arrive, whose numbers show what is missing.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// The last break of all connections of a session.
@@ -17,12 +17,12 @@ pub(super) struct LastBreak(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     connected: usize,
-    /// When the last connection was lost, and when there was one again.
+    /// Times at which the last connection was lost, and at which there was one again.
     last: Option<(Instant, Option<Instant>)>,
 }
 
 impl LastBreak {
-    /// Notes that a connection was opened or lost.
+    /// Records that a connection was opened or lost.
     pub(super) fn connection(&self, is_open: bool, now: Instant) {
         let state = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut state.last, is_open) {
@@ -33,14 +33,14 @@ impl LastBreak {
         state.connected = if is_open { state.connected + 1 } else { state.connected.saturating_sub(1) };
     }
 
-    /// Whether it is not known yet what was missed: the last connection was lost a moment ago, or was restored soon, a
-    /// moment ago.
+    /// Whether the missed messages are unknown yet: the last connection was lost just now, or was restored soon and
+    /// just now.
     pub(super) fn is_unsure(&self, now: Instant) -> bool {
         match self.0.lock().unwrap_or_else(PoisonError::into_inner).last {
             None => false,
-            Some((from, None)) => now.saturating_duration_since(from) < LONG + TOLD,
+            Some((from, None)) => now.saturating_duration_since(from) < LONG + NOTICED,
             Some((from, Some(until))) => {
-                until.saturating_duration_since(from) < LONG + TOLD
+                until.saturating_duration_since(from) < LONG + NOTICED
                     && now.saturating_duration_since(until) < FIRST
             }
         }

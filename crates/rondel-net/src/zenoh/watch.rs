@@ -1,10 +1,10 @@
-//! Neighbours that stop taking messages or lose their connection.
+//! Neighbours that stop accepting messages or lose their connection.
 //!
-//! A publisher blocks while a neighbour takes nothing. After the session's wait Zenoh closes the connection
-//! with this neighbour, and publishing goes on. Zenoh reports neither: a thread looks every 100 ms for a call
-//! that does not return, and follows the events of connections. A call that returned after the wait, and a
-//! connection that was closed then, are a consumer that was cut off. What is published until it connects
-//! again is counted as dropped. Publishing itself only counts.
+//! A publisher blocks while a neighbour accepts nothing. After the session's wait, Zenoh closes the connection with
+//! this neighbour, and publishing continues. Zenoh reports neither: a thread checks every 100 ms for a call that does
+//! not return, and follows the events of connections. A call that returned after the wait, together with a connection
+//! closed then, is a consumer that was cut off. Messages published until it connects again are counted as dropped.
+//! Publishing itself only counts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,43 +21,43 @@ use super::resend::Shelf;
 use super::unsure::{LONG, LastBreak};
 use crate::adapter::{Drops, Outage, now};
 
-/// Interval at which the thread looks.
+/// Interval of the checks.
 const TICK: Duration = Duration::from_millis(100);
-/// Time that Zenoh takes at most to close a connection that it has given up: the lease of 10 s, and some more.
+/// Maximum time that Zenoh takes to close a connection that it has given up: the lease of 10 s, and some more.
 const CLOSING: Duration = Duration::from_secs(15);
 /// A consumer that does not connect again within this time has left; nothing more is counted for it.
 const LEFT: Duration = Duration::from_secs(60);
-/// An advanced subscriber that has not asked for messages for this long has all that it missed.
-const ASKS: Duration = Duration::from_millis(500);
+/// Time without a request after which an advanced subscriber has all messages that it missed.
+const CATCHING_UP: Duration = Duration::from_millis(500);
 /// Limits of remembered neighbours and outages.
 const NEIGHBOURS: usize = 1024;
 
-/// Messages of a publisher, counted.
+/// Message counts of a publisher.
 #[derive(Debug)]
 pub(super) struct Sent {
-    /// Messages published so far: the next one's sequence number.
+    /// Number of messages published so far: the sequence number of the next one.
     pub(super) count: AtomicU64,
     pub(super) matched: Arc<MatchedState>,
     pub(super) drops: Arc<Drops>,
 }
 
-/// Counts what neighbours miss, for one session.
+/// Counts messages missed by neighbours, for one session.
 #[derive(Debug)]
 pub(super) struct Watch {
     gate: Arc<PublishGate>,
     wait: Duration,
-    /// Whether the session connects to others, so that being alone is a loss.
+    /// Whether the session connects to others, so that having no connection is a loss.
     connects: bool,
     state: Mutex<WatchState>,
-    /// What needs the time, but not its exact value.
+    /// Kept messages, which need an approximate time.
     shelf: OnceLock<Weak<Shelf>>,
-    /// Connections that were opened so far, as far as they were looked at.
+    /// Number of connections opened so far, as of the last look.
     opened: AtomicU64,
-    /// The same at once.
+    /// Like `opened`, updated at once.
     connections: Arc<AtomicU64>,
     /// The last break of all connections.
     last_break: Arc<LastBreak>,
-    /// When an advanced subscriber of zenoh-ext last asked for messages that it missed.
+    /// Time of the last request of an advanced subscriber of zenoh-ext for missed messages.
     answered: Mutex<Option<Instant>>,
 }
 
@@ -67,17 +67,17 @@ struct WatchState {
     events: mpsc::Receiver<(SampleKind, ZenohId)>,
     /// The call that did not return between the last two looks.
     blocked: Option<Blocked>,
-    /// The last call that blocked for the whole wait, until the connection that was closed is known.
+    /// The last call that blocked for the whole wait, until the closed connection is known.
     gave_up: Option<(Instant, Blocked)>,
     cut: Vec<CutOff>,
-    /// When the connection with a neighbour was lost.
+    /// Time at which the connection with each neighbour was lost.
     lost: BTreeMap<ZenohId, Timestamp>,
-    /// Number of connections now.
+    /// Current number of connections.
     connected: usize,
-    /// When the last connection was lost, while there is none.
+    /// Time at which the last connection was lost, while there is none.
     alone_since: Option<Timestamp>,
     outages: Vec<Outage>,
-    /// Whether all messages that came had numbers.
+    /// Whether all received messages had numbers.
     numbered: bool,
     closing: bool,
 }
@@ -87,9 +87,9 @@ struct WatchState {
 struct Blocked {
     since: Instant,
     at: Timestamp,
-    /// Calls that had returned before.
+    /// Number of calls that had returned before.
     returned: u64,
-    /// Every publisher with a subscriber and what it had published before.
+    /// Every publisher with a subscriber, and the number of messages that it had published before.
     marks: Vec<(Arc<Sent>, u64)>,
     said: bool,
 }
@@ -97,7 +97,7 @@ struct Blocked {
 /// A consumer that was cut off.
 #[derive(Debug)]
 struct CutOff {
-    /// Unknown while Zenoh is closing its connection.
+    /// Unknown while Zenoh is closing the connection.
     neighbour: Option<ZenohId>,
     at: Timestamp,
     since: Instant,
@@ -172,7 +172,7 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the session has no connection from its beginning.
+    /// Records that the session starts without a connection.
     pub(super) fn begin_alone(&self) {
         self.look();
         let mut state = self.state();
@@ -187,22 +187,22 @@ impl Watch {
         self.opened() == 0
     }
 
-    /// Lets kept messages take the time at every look.
+    /// Updates the time of kept messages at every look.
     pub(super) fn tick(&self, shelf: &Arc<Shelf>) {
         // A session has one.
         _ = self.shelf.set(Arc::downgrade(shelf));
     }
 
-    /// Notes that a message came without a number. Returns the outages that ended, without the first so many.
+    /// Records a message without a number. Returns the outages that have ended, without the first `reported` ones.
     #[cold]
-    pub(super) fn unnumbered(&self, told: usize) -> Vec<Outage> {
+    pub(super) fn unnumbered(&self, reported: usize) -> Vec<Outage> {
         self.state().numbered = false;
         self.look();
-        self.state().outages.iter().skip(told).cloned().collect()
+        self.state().outages.iter().skip(reported).cloned().collect()
     }
 
-    /// The number of connections that were opened so far: after another one, a message without a number may be the first
-    /// behind an outage.
+    /// Returns the number of connections opened so far: after another one, a message without a number may be the first
+    /// one after an outage.
     pub(super) fn connections(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.connections)
     }
@@ -212,7 +212,7 @@ impl Watch {
         self.state().publishers.push(Arc::downgrade(sent));
     }
 
-    /// Returns the connections that were lost so far; at most 1,024 are remembered.
+    /// Returns the connections lost so far; at most 1,024 are remembered.
     pub(super) fn outages(&self) -> Vec<Outage> {
         self.look();
         let state = self.state();
@@ -226,12 +226,12 @@ impl Watch {
         state.outages.iter().cloned().chain(open).collect()
     }
 
-    /// Whether the last connection was lost a moment ago, so that it is not known yet what was missed.
+    /// Whether the last connection was lost so recently that the missed messages are unknown yet.
     pub(super) fn is_unsure(&self) -> bool {
         self.connects && self.last_break.is_unsure(Instant::now())
     }
 
-    /// Counts up to now, and takes connections that are closed from here on for intended.
+    /// Counts up to now; connections closed from here on are intended.
     pub(super) fn end(&self) {
         self.look();
         let mut state = self.state();
@@ -239,7 +239,7 @@ impl Watch {
         state.count_given_up();
     }
 
-    /// Counts what a consumer misses whose connection Zenoh has given up and is still closing.
+    /// Counts the messages missed by a consumer whose connection Zenoh has given up and is still closing.
     pub(super) fn count_given_up(&self) {
         self.state().count_given_up();
     }
@@ -250,30 +250,30 @@ impl Watch {
         self.state().connected == 0
     }
 
-    /// Returns how long a session that connects to others has had no connection, as far as was seen at the last look.
+    /// Returns the time for which a session that connects to others has had no connection, as of the last look.
     pub(super) fn alone_for(&self) -> Duration {
         let since = self.state().alone_since;
         let nanos = since.map_or(0, |since| now().as_nanos().saturating_sub(since.as_nanos()));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 
-    /// Returns the number of connections that were opened so far.
+    /// Returns the number of connections opened so far.
     pub(super) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Notes that an advanced subscriber of zenoh-ext has asked for messages that it missed.
+    /// Records a request of an advanced subscriber of zenoh-ext for missed messages.
     pub(super) fn answered(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Whether a consumer misses messages that it may still ask for, as far as was seen at the last look.
+    /// Whether a consumer misses messages that it may still request, as of the last look.
     pub(super) fn has_consumers_to_wait_for(&self) -> bool {
         let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.state().cut.is_empty() || answered.is_some_and(|at| at.elapsed() < ASKS)
+        !self.state().cut.is_empty() || answered.is_some_and(|at| at.elapsed() < CATCHING_UP)
     }
 
-    /// Looks at calls and connections, and counts what was lost.
+    /// Checks calls and connections, and counts lost messages.
     pub(super) fn look(&self) {
         let state = &mut *self.state();
         state.watch_calls(&self.gate, self.wait);
@@ -291,7 +291,7 @@ impl Watch {
 }
 
 impl WatchState {
-    /// Looks whether the call that was blocked at the last look has returned.
+    /// Checks whether the call that was blocked at the last look has returned.
     fn watch_calls(&mut self, gate: &PublishGate, wait: Duration) {
         let (entered, returned) = gate.calls();
         if let Some(blocked) = &mut self.blocked {
@@ -302,7 +302,7 @@ impl WatchState {
                 }
                 return;
             }
-            // It may have begun and ended up to one look away from what was seen.
+            // It may have begun and ended up to one look earlier or later than observed.
             if let Some(blocked) = self.blocked.take()
                 && blocked.since.elapsed() + TICK * 2 >= wait
             {
@@ -317,8 +317,8 @@ impl WatchState {
         }
     }
 
-    /// Whether messages may have been missed without anything that tells. Of numbered ones it is known exactly which are
-    /// missing; but while there was no connection for long, nobody knew that some were.
+    /// Whether messages may have been missed unnoticed. For numbered messages it is known exactly which are missing;
+    /// but during a long time without a connection, it was unknown that some were.
     fn carried(&self, alone: Option<Timestamp>) -> bool {
         let long =
             |from: Timestamp| now().as_nanos().saturating_sub(from.as_nanos()) >= LONG.as_nanos() as i64;
@@ -357,7 +357,7 @@ impl WatchState {
             tracing::warn!(%neighbour, "the last Zenoh connection was lost; connecting again");
             self.alone_since = Some(at);
         }
-        // A call that is still blocked has held the lock that closing needs.
+        // A call that is still blocked holds the lock that closing needs.
         if let Some((since, blocked)) = self.gave_up.take_if(|(since, _)| since.elapsed() <= CLOSING) {
             tracing::warn!(
                 %neighbour,
@@ -373,7 +373,7 @@ impl WatchState {
         self.cut.push(CutOff { neighbour, at: blocked.at, since, marks: blocked.marks });
     }
 
-    /// Counts what a consumer misses whose connection Zenoh has given up and is still closing.
+    /// Counts the messages missed by a consumer whose connection Zenoh has given up and is still closing.
     fn count_given_up(&mut self) {
         if let Some((since, blocked)) = self.gave_up.take_if(|(since, _)| since.elapsed() <= CLOSING) {
             self.cut_off(None, since, blocked);
@@ -381,7 +381,7 @@ impl WatchState {
         }
     }
 
-    /// Counts what was published while consumers were cut off.
+    /// Counts the messages published while consumers were cut off.
     fn count(&mut self) {
         self.cut.retain_mut(|cut| {
             for (sent, mark) in &mut cut.marks {

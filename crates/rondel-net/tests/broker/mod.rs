@@ -113,7 +113,7 @@ impl Broker {
         self.signal("-STOP");
     }
 
-    /// Lets a broker that was stopped go on.
+    /// Resumes a frozen broker.
     pub fn unfreeze(&self) {
         self.signal("-CONT");
     }

@@ -21,7 +21,7 @@ parser.add_argument("--early", type=int, default=0, help="publish this many mess
 parser.add_argument("--count", type=int, default=10, help="publish this many messages with one")
 parser.add_argument("--lose", type=int, nargs="*", default=[], help="numbers of messages that are not sent")
 parser.add_argument("--attachment", choices=["good", "named", "none", "short"], default="good")
-parser.add_argument("--told", action="store_true", help="publish them once a line comes on standard input")
+parser.add_argument("--wait-for-line", action="store_true", help="publish them after a line on standard input")
 parser.add_argument("--stay", action="store_true", help="stay until standard input ends")
 session_arguments(parser)
 arguments = parser.parse_args()
@@ -67,7 +67,7 @@ with open_session(arguments) as session:
     for i in range(arguments.early):
         publish(publisher, f"n {i}")
     print(f"early {arguments.early}", flush=True)
-    if arguments.told:
+    if arguments.wait_for_line:
         sys.stdin.readline()
     deadline = time.monotonic() + 30
     while arguments.count and not plain.matching_status.matching:

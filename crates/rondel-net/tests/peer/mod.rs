@@ -1,4 +1,4 @@
-//! Clients of networks that are not ours, told what to do line by line.
+//! Independent clients of networks, controlled by lines on their standard input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The Python with the independent clients. Without one the test is skipped; on CI, or where one is named, it fails.
+/// Returns the Python with the independent clients. Without one the test is skipped; on CI, or if one is configured, it
+/// fails.
 pub(crate) fn python(test: &str) -> Option<PathBuf> {
     let named = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python3");
@@ -22,12 +23,12 @@ pub(crate) fn python(test: &str) -> Option<PathBuf> {
     let message =
         format!("{test}: SKIPPED, NOT TESTED: no Python with cyclonedds; `make .venv/ready` installs it");
     assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
-    // Past the capture of the test's output.
+    // Bypasses the capture of the test's output.
     let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
     None
 }
 
-/// A client in a process of its own, which is ended with this.
+/// A client in a child process, which ends when this is dropped.
 pub(crate) struct Peer {
     child: Child,
     input: Option<ChildStdin>,
@@ -55,27 +56,27 @@ impl Peer {
         peer
     }
 
-    /// Stops it, or lets it go on.
+    /// Stops or resumes the client.
     pub(crate) fn pause(&self, stop: bool) {
         let signal = if stop { "-STOP" } else { "-CONT" };
         let done = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(done.success());
     }
 
-    /// Gives a command.
-    pub(crate) fn tell(&mut self, command: &str) {
+    /// Sends a command.
+    pub(crate) fn send(&mut self, command: &str) {
         let input = self.input.as_mut().unwrap();
         writeln!(input, "{command}").unwrap();
         input.flush().unwrap();
     }
 
-    /// Gives a command and returns the line that it prints.
+    /// Sends a command and returns the printed line.
     pub(crate) fn ask(&mut self, command: &str) -> String {
-        self.tell(command);
+        self.send(command);
         self.line()
     }
 
-    /// Returns the next line that it prints.
+    /// Returns the next printed line.
     pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(LIMIT).unwrap()
     }

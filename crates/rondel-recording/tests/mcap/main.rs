@@ -351,7 +351,7 @@ fn python(test: &str, imports: &str) -> Option<PathBuf> {
 
 #[test]
 fn files_written_by_another_library_are_read() {
-    let Some(python) = python("files_of_another_library_are_read", "import mcap") else { return };
+    let Some(python) = python("files_written_by_another_library_are_read", "import mcap") else { return };
     let mut compared = 0;
     for compression in ["NONE", "LZ4", "ZSTD"] {
         for (chunking, index) in [(true, true), (true, false), (false, true), (false, false)] {

@@ -125,7 +125,7 @@ fn an_existing_file_is_kept_and_a_removed_one_is_noticed() {
 /// A full disk, simulated by a limit of the size of files in a child process.
 #[test]
 fn a_full_disk_loses_only_the_chunks_that_do_not_fit() {
-    let name = "written::a_full_disk_costs_only_what_does_not_fit";
+    let name = "written::a_full_disk_loses_only_the_chunks_that_do_not_fit";
     if std::env::var_os("RONDEL_TEST_LIMITED").is_none() {
         let own = std::env::current_exe().unwrap();
         // In blocks of 512 bytes; the signal of the limit is ignored, as by the command.
@@ -155,7 +155,7 @@ fn a_full_disk_loses_only_the_chunks_that_do_not_fit() {
 
 #[test]
 fn other_libraries_read_written_files() {
-    let test = "other_libraries_read_what_is_written";
+    let test = "other_libraries_read_written_files";
     let Some(python) = python(test, "import mcap, mcap_ros2, rosbags") else { return };
     let script = r#"
 import sys

@@ -1,5 +1,5 @@
-//! Checks of the files of DDS Security before a participant is made, so that every mistake is named at once. CycloneDDS
-//! checks them again, and has the last word.
+//! Checks the files of DDS Security before a participant is created, to report all mistakes at once. CycloneDDS checks
+//! them again and decides.
 
 use std::io::Read;
 use std::path::Path;
@@ -16,22 +16,22 @@ use openssl::x509::{X509, X509NameRef, X509StoreContext};
 use super::document::{Governance, end};
 use super::{Protection, Security, SecurityError};
 
-/// Files are read up to this size.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Mistakes so far.
+/// Mistakes found so far.
 #[derive(Default)]
 struct Mistakes(Vec<SecurityError>);
 
 impl Mistakes {
-    /// Notes a mistake in the file of a setting.
+    /// Adds a mistake in the file of a setting.
     fn add(&mut self, setting: &'static str, path: &Path, reason: impl std::fmt::Display) {
         let reason = format!("{}: {reason}", path.display());
         self.0.push(SecurityError { setting, reason });
     }
 }
 
-/// Reads a file, and what a function makes of it.
+/// Reads a file and converts its content.
 fn read<T>(
     (setting, path): (&'static str, &Path),
     mistakes: &mut Mistakes,
@@ -70,7 +70,7 @@ pub(super) fn check(files: &Security, domain: u32) -> Result<Protection, Vec<Sec
     let mut document = |setting, path: &Path| {
         read((setting, path), &mut mistakes, |bytes| match &signer {
             Some(signer) => content(bytes, signer).map(Some),
-            // What is signed by nobody is not read.
+            // A document without a valid signature is not read.
             None => Ok(None),
         })
         .flatten()
@@ -94,13 +94,13 @@ pub(super) fn check(files: &Security, domain: u32) -> Result<Protection, Vec<Sec
     }
 }
 
-/// The reason of OpenSSL, without its file names.
+/// Returns the reason of OpenSSL, without its file names.
 fn reason(error: &ErrorStack) -> String {
     let first = error.errors().last().and_then(|error| error.reason());
     first.unwrap_or("OpenSSL does not say why").to_owned()
 }
 
-/// Reads a certificate that is valid now.
+/// Parses a certificate and checks that it is valid now.
 fn certificate(pem: &[u8]) -> Result<X509, String> {
     let certificate =
         X509::from_pem(pem).map_err(|error| format!("no certificate in PEM: {}", reason(&error)))?;
@@ -115,7 +115,7 @@ fn certificate(pem: &[u8]) -> Result<X509, String> {
     Ok(certificate)
 }
 
-/// When a certificate ends, in seconds since the Unix epoch.
+/// Returns the expiry of a certificate, in seconds since the Unix epoch.
 fn end_of(certificate: &X509) -> Option<i64> {
     let epoch = Asn1Time::from_unix(0).ok()?;
     let since = epoch.diff(certificate.not_after()).ok()?;
@@ -136,7 +136,7 @@ fn private_key(pem: &[u8]) -> Result<PKey<Private>, String> {
     })
 }
 
-/// Whether an authority has signed a certificate.
+/// Checks that an authority has signed a certificate.
 fn is_signed(certificate: &X509, authority: &X509) -> Result<(), String> {
     let failed = |error: ErrorStack| reason(&error);
     let mut store = X509StoreBuilder::new().map_err(failed)?;
@@ -155,30 +155,30 @@ fn is_signed(certificate: &X509, authority: &X509) -> Result<(), String> {
     }
 }
 
-/// The text of a document that an authority has signed.
+/// Returns the text of a document signed by an authority.
 fn content(document: &[u8], authority: &X509) -> Result<String, String> {
     let failed = |error: ErrorStack| reason(&error);
     let (signed, inner) = Pkcs7::from_smime(document)
         .map_err(|error| format!("no signed document (`openssl smime -sign -text`): {}", reason(&error)))?;
     let mut signers = Stack::new().map_err(failed)?;
     signers.push(authority.clone()).map_err(failed)?;
-    let nobody = X509StoreBuilder::new().map_err(failed)?.build();
+    let no_authority = X509StoreBuilder::new().map_err(failed)?.build();
     let mut text = Vec::new();
-    // As CycloneDDS does it: the signature of this very certificate counts.
+    // As by CycloneDDS: only the signature of this very certificate counts.
     let flags = Pkcs7Flags::TEXT | Pkcs7Flags::NOVERIFY | Pkcs7Flags::NOINTERN;
-    signed.verify(&signers, &nobody, inner.as_deref(), Some(&mut text), flags).map_err(|error| {
+    signed.verify(&signers, &no_authority, inner.as_deref(), Some(&mut text), flags).map_err(|error| {
         let by = name(authority.subject_name());
         format!("it is not signed by `permissions_ca`, {by}, or was changed after it: {}", reason(&error))
     })?;
     String::from_utf8(text).map_err(|_| "it is not text in UTF-8".to_owned())
 }
 
-/// A name such as `CN=monitor, O=Fleet`.
+/// Returns a name such as `CN=monitor, O=Fleet`.
 fn name(name: &X509NameRef) -> String {
     let one = |entry: &openssl::x509::X509NameEntryRef| {
         let key = entry.object().nid().short_name().unwrap_or("?").to_owned();
         format!("{key}={}", String::from_utf8_lossy(entry.data().as_slice()))
     };
     let parts: Vec<String> = name.entries().map(one).collect();
-    if parts.is_empty() { "nobody".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "(no name)".to_owned() } else { parts.join(", ") }
 }

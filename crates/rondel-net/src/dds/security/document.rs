@@ -1,14 +1,14 @@
-//! The documents of DDS Security: governance and permissions, of which as much is read as `run` and `validate` state.
+//! The documents of DDS Security: governance and permissions, as far as `run` and `validate` report them.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::Protection;
 
-/// Elements may be nested this deep; the documents of the specification have seven levels.
+/// Maximum nesting of elements; the documents of the specification have seven levels.
 const DEPTH: usize = 32;
 
-/// How a kind of message is protected: `NONE`, `SIGN`, `ENCRYPT`, and the last two with an origin.
+/// Protection of a kind of message: `NONE`, `SIGN`, `ENCRYPT`, and the last two with an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     None,
@@ -31,22 +31,22 @@ impl Kind {
 #[derive(Debug, Default)]
 pub(super) struct Governance(Vec<Rule>);
 
-/// The rule of some domains.
+/// Rule for some domains.
 #[derive(Debug, Default)]
 struct Rule {
-    /// First and last domains.
+    /// First and last domain of each range.
     domains: Vec<(u32, u32)>,
     admits_unknown: Option<bool>,
     rtps: Option<Kind>,
-    /// The protection of messages and of their payload, for the rules of topics.
+    /// Protection of messages and of their payloads, by rule of topics.
     topics: Vec<(Option<Kind>, Option<Kind>)>,
 }
 
 impl Governance {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the mistake.
     pub(super) fn parse(text: &str) -> Result<Governance, String> {
         let mut governance = Governance::default();
         walk(text, |path, text| {
@@ -72,7 +72,7 @@ impl Governance {
         Ok(governance)
     }
 
-    /// Returns how a domain is protected.
+    /// Returns the protection of a domain.
     ///
     /// # Errors
     /// The document has no rule for it.
@@ -93,7 +93,7 @@ impl Governance {
 }
 
 impl Rule {
-    /// Reads a value at its place in the rule.
+    /// Reads a value by its path in the rule.
     fn read(&mut self, path: &[&str], text: &str) -> Result<(), String> {
         let number = || text.parse::<u32>().map_err(|_| format!("'{text}' is no domain"));
         match path {
@@ -124,11 +124,10 @@ impl Rule {
     }
 }
 
-/// Returns when the last grant of a permissions document ends, of those that have begun; times are seconds since the Unix
-/// epoch.
+/// Returns the end of the last grant of a permissions document that has begun; times are seconds since the Unix epoch.
 ///
 /// # Errors
-/// What is wrong with the document, in words; also if no grant is valid `now`.
+/// A description of the mistake; also if no grant is valid `now`.
 pub(super) fn end(text: &str, now: i64) -> Result<i64, String> {
     let (mut last, mut said) = (None, "it has no grant with a `validity`".to_owned());
     let mut begins = None;
@@ -153,7 +152,7 @@ pub(super) fn end(text: &str, now: i64) -> Result<i64, String> {
     last.ok_or(said)
 }
 
-/// Calls `each` with the path of every element, in small letters: without a text when it begins, and with its text.
+/// Calls `each` with the path of every element, in lower case: without a text at its beginning, and with its text.
 fn walk(
     text: &str,
     mut each: impl FnMut(&[String], Option<&str>) -> Result<(), String>,
@@ -184,7 +183,7 @@ fn walk(
     }
 }
 
-/// A time such as `2027-01-31T12:00:00Z`, in seconds since the Unix epoch. Without a zone it is UTC.
+/// Parses a time such as `2027-01-31T12:00:00Z`, in seconds since the Unix epoch. Without a zone it is UTC.
 fn seconds(text: &str) -> Result<i64, String> {
     let wrong = || format!("'{text}' is no time: write it as 2027-01-31T12:00:00Z");
     let number = |part: Option<&str>, range: std::ops::RangeInclusive<i64>| {
@@ -210,7 +209,7 @@ fn seconds(text: &str) -> Result<i64, String> {
             if sign == "-" { -offset } else { offset }
         }
     };
-    // Days since the epoch, with years that begin in March.
+    // Days since the epoch, counting years from March.
     let year_of_march = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let days =
@@ -236,7 +235,7 @@ mod tests {
         </domain_access_rules></dds>";
 
     #[test]
-    fn governance_says_how_a_domain_is_protected() {
+    fn governance_determines_the_protection_of_a_domain() {
         let governance = Governance::parse(GOVERNANCE).unwrap();
         let all = Protection { encrypted: true, authenticated: true, ends: None };
         for domain in [7, 20, 30] {
@@ -249,7 +248,7 @@ mod tests {
         for domain in [0, 8, 31] {
             assert!(governance.protection(domain).unwrap_err().contains(&format!("the domain {domain}")));
         }
-        // One topic in clear text is enough for others to read along.
+        // One unencrypted topic is enough for others to read along.
         let open = GOVERNANCE.replace(
             "</topic_rule>",
             "</topic_rule><topic_rule><metadata_protection_kind>SIGN</metadata_protection_kind>\
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_permissions() {
+    fn times_of_permissions_are_parsed() {
         assert_eq!(seconds("1970-01-01T00:00:00Z"), Ok(0));
         assert_eq!(seconds("2000-02-29T12:30:01"), Ok(951_827_401));
         assert_eq!(seconds("2026-11-23T18:00:00.5+02:00"), Ok(1_795_449_600));

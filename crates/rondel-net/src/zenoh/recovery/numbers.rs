@@ -1,4 +1,4 @@
-//! The numbers of a subscription's publishers, and the messages that wait behind a gap.
+//! Numbers of a subscription's publishers, and the messages held behind a gap.
 
 mod heartbeats;
 
@@ -11,24 +11,24 @@ use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::ZenohId;
 use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
 
-use super::{AGAIN, Asked, Attended, Places, Recoverer};
+use super::{AGAIN, Attended, PendingRequest, Places, Recoverer};
 use crate::adapter::{Outage, Receiver, Sample, now};
 use crate::zenoh::envelope::publisher_of;
 use crate::zenoh::ros2::types::FurtherTypes;
 use crate::zenoh::{advanced, resend};
-use heartbeats::Heard;
+use heartbeats::LastHeartbeat;
 
-/// Publishers whose numbers are compared without a lock.
+/// Number of publishers whose numbers are compared without a lock.
 const SLOTS: usize = 64;
-/// Publishers of one subscription; of further ones nothing is fetched.
+/// Limit of publishers of a subscription; for further ones nothing is fetched.
 const PUBLISHERS: usize = 4096;
-/// Bytes of messages that are held of one publisher.
+/// Limit of the bytes of held messages of a publisher.
 const HELD: usize = 4 << 20;
-/// How long a publisher may take that has never answered. Others who number their messages never do.
+/// Timeout for a publisher that has never answered; other numbering publishers than Rondel's never do.
 const UNKNOWN: Duration = Duration::from_secs(1);
-/// How long a publisher may take that has answered before, and how long the distance to it may not shrink.
+/// Timeout for a publisher that has answered before, and for fetching without progress.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a publisher is silent before it is asked, at first and at most.
+/// Silence of a publisher before it is queried, initially and at most.
 const SILENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
 /// The numbers of the publishers of one subscription.
@@ -39,17 +39,17 @@ pub(in crate::zenoh) struct Numbers<R: ?Sized> {
     by: String,
     receiver: Arc<R>,
     wants_idle: bool,
-    /// The name of the topic of each publisher, where the receiver numbers them.
+    /// Name of the topic of each publisher, if the receiver numbers names.
     names: Option<Mutex<HashMap<u64, NameId>>>,
-    /// The types of publishers that have another than the subscription, if their messages are read.
+    /// Types of publishers with another type than the subscription, if their messages are read.
     types: Option<Arc<FurtherTypes>>,
-    /// A part of the publisher's hash and the number that its next message has; 0 is nobody.
+    /// A part of the publisher's hash and the number of its next message; 0 for a free slot.
     slots: [AtomicU64; SLOTS],
     table: Mutex<Table>,
-    /// Held while messages are delivered, except those that come in order.
+    /// Held while messages are delivered, except those in order.
     delivering: Mutex<()>,
     closed: AtomicBool,
-    /// Whether messages come already. Before that, nothing is fetched: those published meanwhile would be missed.
+    /// Whether messages may arrive. Before that nothing is fetched: messages published meanwhile would be missed.
     begun: AtomicBool,
     recoverer: Arc<Recoverer>,
 }
@@ -63,36 +63,36 @@ impl<R: ?Sized> std::fmt::Debug for Numbers<R> {
 #[derive(Debug, Default)]
 struct Table {
     publishers: HashMap<u64, Numbered>,
-    /// The publisher in each slot.
+    /// Publisher of each slot.
     occupants: HashMap<usize, u64>,
     /// Publishers with a gap.
     gaps: Vec<u64>,
-    /// The last heartbeat of each publisher that was not compared yet.
-    heard: HashMap<u64, Heard>,
-    /// Messages that are missing after the last that came.
+    /// Last heartbeat of each publisher that was not compared yet.
+    heartbeats: HashMap<u64, LastHeartbeat>,
+    /// Number of messages missing after the last one received.
     missing: u64,
 }
 
-/// One publisher.
+/// A publisher.
 #[derive(Debug)]
 struct Numbered {
     places: Places,
-    /// The next number, unless the slot has it.
+    /// Next number, unless a slot has it.
     next: u32,
-    /// The last numbers that were fetched: first, and next after the last. They may come once more.
+    /// Last fetched range of numbers, end exclusive. Its messages may be received again.
     fetched: Option<(u32, u32)>,
     answers: Answers,
     gap: Option<Gap>,
     silence: Silence,
     /// Whether messages carry the time of their publication.
     timed: bool,
-    /// Whether it keeps messages, as far as is known. One that does not tells its next number all the same.
+    /// Whether it keeps messages, as far as known. A publisher that does not still answers with its next number.
     keeps: bool,
-    /// Its next number when it said that it does not have the messages before it.
+    /// Its next number when it answered that it does not have the messages before it.
     until: Option<u32>,
 }
 
-/// Whether a publisher answers.
+/// Result of earlier queries to a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
     Unknown,
@@ -100,29 +100,29 @@ enum Answers {
     No,
 }
 
-/// Messages are missing, or may be.
+/// Messages that are missing, or may be.
 #[derive(Debug)]
 struct Gap {
     since: Instant,
     from: Timestamp,
-    /// The first number that was fetched.
+    /// The first fetched number.
     first: u32,
     held: VecDeque<Held>,
     bytes: usize,
-    asked: Option<Asked>,
-    /// When to ask.
+    request: Option<PendingRequest>,
+    /// Time of the next request.
     due: Instant,
     fetched: u64,
-    /// The next number of the publisher, as far as it is known.
+    /// Next number of the publisher, as far as known.
     until: Option<u32>,
-    /// The smallest distance to the publisher so far, and since when.
+    /// Smallest distance to the publisher so far, and the time since which it has not shrunk.
     distance: (u32, Instant),
-    /// Whether the messages were published before the publisher was known: whatever it keeps is fetched, and nothing
+    /// Whether the messages were published before the publisher was discovered: all that it keeps are fetched, and none
     /// is missing.
     history: bool,
 }
 
-/// A message that came after a gap.
+/// A message received after a gap.
 #[derive(Debug)]
 struct Held {
     number: u32,
@@ -130,21 +130,21 @@ struct Held {
     payload: Box<[u8]>,
 }
 
-/// How long a publisher was silent.
+/// Silence of a publisher.
 #[derive(Debug)]
 struct Silence {
     number: u32,
     since: Instant,
-    /// The same by the clock.
+    /// `since` by the wall clock.
     at: Timestamp,
     wait: Duration,
-    /// Whether it was asked, and nothing was missing.
+    /// Whether it was queried, and nothing was missing.
     known: bool,
-    asked: Option<Asked>,
+    request: Option<PendingRequest>,
 }
 
 impl Numbered {
-    /// A publisher whose next message has this number.
+    /// Creates a publisher whose next message has this number.
     fn new(key: &str, id: (&ZenohId, u32), next: u32, timed: bool) -> Numbered {
         let (own, of_advanced) = (resend::place(key, id), advanced::place(key, id));
         let places = Places { own, of_advanced, advanced: false };
@@ -163,7 +163,7 @@ impl Gap {
             held: VecDeque::new(),
             bytes: 0,
             until: None,
-            asked: None,
+            request: None,
             due: now_at,
             fetched: 0,
             distance: (u32::MAX, now_at),
@@ -187,19 +187,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How far `number` lies beyond `next`; negative before it.
+/// Returns the distance from `next` to `number`; negative if `number` is before it.
 fn beyond(number: u32, next: u32) -> i32 {
     number.wrapping_sub(next) as i32
 }
 
-/// Returns the slot of a publisher, and the word that announces a number of it.
+/// Returns the slot of a publisher, and the word in it for a number.
 #[inline]
 fn word(publisher: u64, number: u32) -> (usize, u64) {
     ((publisher >> 58) as usize % SLOTS, ((publisher | 1) << 32) | u64::from(number))
 }
 
 impl<R: Receiver + ?Sized> Numbers<R> {
-    /// Begins to compare numbers.
+    /// Starts to compare numbers.
     pub(in crate::zenoh) fn new(
         recoverer: &Arc<Recoverer>,
         (name, topic): (String, TopicId),
@@ -229,17 +229,17 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         numbers
     }
 
-    /// Notes that a message came without a number: see [`Watch::unnumbered`](super::super::watch::Watch::unnumbered).
-    pub(in crate::zenoh) fn unnumbered(&self, told: usize) -> Vec<Outage> {
-        self.recoverer.watch.upgrade().map_or_else(Vec::new, |watch| watch.unnumbered(told))
+    /// Records a message without a number: see [`Watch::unnumbered`](super::super::watch::Watch::unnumbered).
+    pub(in crate::zenoh) fn unnumbered(&self, reported: usize) -> Vec<Outage> {
+        self.recoverer.watch.upgrade().map_or_else(Vec::new, |watch| watch.unnumbered(reported))
     }
 
-    /// The number of connections that were opened so far.
+    /// Returns the number of connections opened so far.
     pub(in crate::zenoh) fn connections(&self) -> Arc<AtomicU64> {
         self.recoverer.watch.upgrade().map(|watch| watch.connections()).unwrap_or_default()
     }
 
-    /// Fetches what a publisher keeps that was detected at this key, before its first message is delivered.
+    /// Fetches the kept messages of a publisher discovered at this key, before its first message is delivered.
     pub(in crate::zenoh) fn announce(&self, key: &str, (session, entity): (&ZenohId, u32)) {
         let publisher = publisher_of(session, entity);
         let table = &mut *self.table();
@@ -261,7 +261,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         self.recoverer.wake();
     }
 
-    /// Begins to fetch: messages come from now on.
+    /// Starts to fetch: messages may arrive from now on.
     pub(in crate::zenoh) fn begin(&self) {
         self.begun.store(true, Ordering::Release);
         self.recoverer.wake();
@@ -271,7 +271,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a message is to be delivered now. Otherwise it is held, or was fetched before.
+    /// Whether to deliver a message now. Otherwise it is held, or was fetched before.
     #[inline]
     pub(in crate::zenoh) fn pass(
         &self,
@@ -323,7 +323,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                     _ = gap.release();
                 }
                 if gap.bytes > HELD {
-                    // Nobody knows whether the publisher has them.
+                    // It is unknown whether the publisher has them.
                     self.give_up(table, origin.publisher);
                 }
                 return false;
@@ -337,7 +337,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                 self.recoverer.wake();
                 return false;
             }
-            // One of another implementation came late, or has begun again.
+            // A message of another implementation was delayed, or its publisher has restarted its numbers.
             None if distance < 0 && distance > -1024 => return true,
             None => number,
         };
@@ -346,7 +346,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         true
     }
 
-    /// The number that the next message of a publisher has.
+    /// Returns the number of the next message of a publisher.
     fn next(&self, table: &Table, publisher: u64) -> u32 {
         let (slot, _) = word(publisher, 0);
         if table.occupants.get(&slot) == Some(&publisher) {
@@ -356,7 +356,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
     }
 
-    /// Lets a publisher have the slot, instead of another.
+    /// Assigns the slot to a publisher, instead of another.
     fn take_slot(&self, table: &mut Table, publisher: u64) {
         let Some(next) = table.publishers.get(&publisher).map(|publisher| publisher.next) else { return };
         let (slot, announced) = word(publisher, next);
@@ -369,7 +369,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
     }
 
-    /// Lets the messages of a publisher take the slow way.
+    /// Sends the messages of a publisher through the slow path.
     fn leave_slot(&self, table: &mut Table, publisher: u64) {
         let (slot, _) = word(publisher, 0);
         if table.occupants.get(&slot) == Some(&publisher) {
@@ -381,7 +381,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
     }
 
-    /// Notes the name of the topic of a publisher.
+    /// Records the name of the topic of a publisher.
     fn note_name(&self, publisher: u64, name: Option<NameId>) {
         if let Some((names, name)) = self.names.as_ref().zip(name) {
             lock(names).insert(publisher, name);
@@ -401,12 +401,12 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         self.receiver.receive(self.topic, &[sample]);
     }
 
-    /// Ends the gap of a publisher with the messages that are held.
+    /// Ends the gap of a publisher with the held messages.
     fn give_up(&self, table: &mut Table, publisher: u64) {
         let Some(numbered) = table.publishers.get_mut(&publisher) else { return };
         let Some(mut gap) = numbered.gap.take() else { return };
         if gap.history && gap.fetched == 0 {
-            // It has kept nothing: its first message tells where its numbers begin.
+            // It has kept nothing: its first message shows where its numbers begin.
             let Some(first) = gap.held.front() else {
                 table.publishers.remove(&publisher);
                 table.gaps.retain(|one| *one != publisher);
@@ -414,7 +414,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             };
             numbered.next = first.number;
         }
-        // Otherwise it would be asked for the same messages for ever.
+        // Otherwise the same messages would be requested for ever.
         let known = gap.held.is_empty();
         if let Some(until) = gap.until.filter(|_| known) {
             self.lose(numbered, until);
@@ -432,7 +432,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         table.gaps.retain(|one| *one != publisher);
     }
 
-    /// Notes that the last messages of a publisher before this number will not come, although no later one shows it.
+    /// Records that the last messages of a publisher before this number will not arrive, although no later one shows
+    /// it.
     fn lose(&self, numbered: &mut Numbered, until: u32) {
         numbered.until = Some(until);
         if beyond(until, numbered.next) > 0 {
@@ -440,24 +441,24 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
     }
 
-    /// Carries on with the gap of a publisher. Returns whether to ask again.
+    /// Continues with the gap of a publisher. Returns whether to call it again at once.
     fn carry_on(&self, recoverer: &Recoverer, publisher: u64) -> bool {
-        let asked = {
+        let answer = {
             let table = &mut *self.table();
             let Some(numbered) = table.publishers.get_mut(&publisher) else { return false };
             let Some(gap) = &mut numbered.gap else { return false };
-            let Some(asked) = &gap.asked else {
+            let Some(request) = &gap.request else {
                 if Instant::now() >= gap.due {
-                    gap.asked =
-                        Some(recoverer.ask(&numbered.places, (&self.by, numbered.next), numbered.next));
+                    gap.request =
+                        Some(recoverer.request(&numbered.places, (&self.by, numbered.next), numbered.next));
                 }
                 return false;
             };
-            let Some(answer) = asked.answer() else { return false };
-            gap.asked = None;
+            let Some(answer) = request.answer() else { return false };
+            gap.request = None;
             answer
         };
-        match asked {
+        match answer {
             Ok(answer) => self.take(publisher, &answer),
             Err(()) => {
                 let table = &mut *self.table();
@@ -467,7 +468,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                     self.give_up(table, publisher);
                     return false;
                 }
-                // At once, the first time.
+                // The first retry is immediate.
                 let again = if numbered.places.advanced { AGAIN } else { Duration::ZERO };
                 gap.due = Instant::now() + again;
                 numbered.places.advanced ^= numbered.answers == Answers::Unknown;
@@ -494,7 +495,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
     }
 
-    /// Delivers the messages of an answer, and ends the gap if they reach the messages that are held.
+    /// Delivers the messages of an answer, and ends the gap if they reach the held messages.
     fn take(&self, publisher: u64, answer: &[u8]) {
         let begun = self.table().publishers.get_mut(&publisher).and_then(|numbered| {
             numbered.answers = Answers::Yes;
@@ -507,11 +508,11 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             keeps = true;
             let number = number as u32;
             if std::mem::take(&mut is_first) {
-                // Those before it are not kept, and nobody misses them.
+                // Those before it are not kept, and not missing.
                 position = number;
             }
             if beyond(number, position) > 0 {
-                // The publisher has not kept those before. Some may have come.
+                // The publisher has not kept those before. Some may have been received.
                 position = self.deliver_held(publisher, position, number);
             }
             if number == position {
@@ -522,7 +523,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         });
         let table = &mut *self.table();
         let Some(numbered) = table.publishers.get_mut(&publisher) else { return };
-        // An answer with nothing says little where nothing is missing.
+        // An empty answer proves little if nothing is missing.
         numbered.keeps = keeps || whole.is_none_or(|next| next as u32 == position);
         let Some(gap) = &mut numbered.gap else { return };
         numbered.next = position;
@@ -548,7 +549,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             gap.due = Instant::now();
             return;
         }
-        // Whatever is held may have a gap of its own, if the connection was lost again.
+        // The held messages may have a gap of their own, if the connection was lost again.
         let mut last = position;
         let gapless = gap.held.iter().take_while(|held| {
             let follows = held.number == last;
@@ -570,7 +571,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         } else {
             tracing::info!(topic = %self.name, count = gap.fetched, "received missed messages again");
         }
-        // Under the lock: what comes now waits, and its publisher with it.
+        // Under the lock, so that new messages of the publisher wait.
         self.give_up(table, publisher);
         self.take_slot(table, publisher);
     }
@@ -599,10 +600,10 @@ impl<R: Receiver + ?Sized> Numbers<R> {
 
 impl Silence {
     fn new(number: u32) -> Silence {
-        Silence { number, since: Instant::now(), at: now(), wait: SILENCE.0, known: false, asked: None }
+        Silence { number, since: Instant::now(), at: now(), wait: SILENCE.0, known: false, request: None }
     }
 
-    /// Whether to ask now. `next` is the number of the next message.
+    /// Whether to query the publisher now. `next` is the number of its next message.
     fn is_due(&mut self, next: u32, reconnected: bool) -> bool {
         if self.number != next {
             (self.number, self.known) = (next, false);
@@ -611,7 +612,7 @@ impl Silence {
         if reconnected {
             (self.known, self.wait) = (false, SILENCE.0);
         }
-        !self.known && self.asked.is_none() && self.since.elapsed() >= self.wait
+        !self.known && self.request.is_none() && self.since.elapsed() >= self.wait
     }
 }
 
@@ -620,13 +621,13 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
         if !self.begun.load(Ordering::Acquire) {
             return false;
         }
-        let hears = self.compare_heard(recoverer);
+        let has_heartbeats = self.compare_heartbeats(recoverer);
         let gaps = self.table().gaps.clone();
         for publisher in &gaps {
             let _delivering = self.delivering.lock().unwrap_or_else(PoisonError::into_inner);
             while !self.closed() && self.carry_on(recoverer, *publisher) {}
         }
-        hears || !self.table().gaps.is_empty()
+        has_heartbeats || !self.table().gaps.is_empty()
     }
 
     fn look(&self, recoverer: &Recoverer, reconnected: bool) {
@@ -641,7 +642,7 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             .map(|(publisher, _)| (*publisher, self.next(table, *publisher)))
             .collect();
         if reconnected {
-            // Whoever did not answer may have been cut off.
+            // Publishers without an answer may have been cut off.
             for numbered in table.publishers.values_mut().filter(|numbered| numbered.answers == Answers::No) {
                 numbered.answers = Answers::Unknown;
                 numbered.places.advanced = false;
@@ -651,22 +652,23 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
             let Some(numbered) = table.publishers.get_mut(&publisher) else { continue };
             let silence = &mut numbered.silence;
             if silence.is_due(next, reconnected) {
-                // For the last one too: it shows whether the publisher keeps any. An advanced publisher says nothing where
-                // nothing is missing.
-                silence.asked = Some(recoverer.ask(&numbered.places, (&self.by, next), next.wrapping_sub(1)));
+                // Includes the last message: the answer shows whether the publisher keeps any. An advanced publisher
+                // sends no answer if nothing is missing.
+                silence.request =
+                    Some(recoverer.request(&numbered.places, (&self.by, next), next.wrapping_sub(1)));
             }
-            let Some(answer) = silence.asked.as_ref().and_then(Asked::answer) else { continue };
-            silence.asked = None;
+            let Some(answer) = silence.request.as_ref().and_then(PendingRequest::answer) else { continue };
+            silence.request = None;
             let is_unknown = numbered.answers == Answers::Unknown;
             if is_unknown && answer.is_err() && !numbered.places.advanced {
-                // At once, the other way.
+                // Retried at once by the other protocol.
                 numbered.places.advanced = true;
                 continue;
             }
-            // Asked less and less often.
+            // Queries become increasingly rare.
             silence.wait = (silence.wait * 2).min(SILENCE.1);
             match answer {
-                // Its connection may come back, so that even one that has never answered may answer then.
+                // Its connection may return, so that even a publisher that has never answered may answer then.
                 Err(()) => {
                     silence.since = Instant::now();
                     numbered.places.advanced &= !is_unknown;
@@ -682,7 +684,7 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
                         continue;
                     }
                     if !keeps {
-                        // They are lost, also if none follows whose number shows it.
+                        // They are lost, even if no later message shows it by its number.
                         tracing::warn!(
                             topic = %self.name, count = beyond(until, next),
                             "messages of a silent publisher were missed, which does not keep them"

@@ -1,4 +1,4 @@
-//! Types of topics, as the nodes of their publishers describe them: by the service `~/get_type_description`, which nodes
+//! Types of topics described by the nodes of their publishers through the service `~/get_type_description`, which nodes
 //! offer since ROS 2 Jazzy.
 
 use std::collections::BTreeMap;
@@ -14,20 +14,20 @@ use crate::adapter::now;
 use crate::ros2::{Attachment, Endpoint, MessageType, NodeName, TopicName, TypeHash, keys};
 use crate::zenoh::{DeclareError, parse_key};
 
-/// How long to wait before asking again where nobody answers.
+/// Pause before another attempt if there was no answer.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A type as a node describes it.
+/// A type described by a node.
 #[derive(Clone, Debug)]
 pub struct DescribedType {
     /// The type.
     pub message_type: MessageType,
-    /// Its definition, or why there is none.
+    /// Definition of the type, or the reason why there is none.
     pub schema: Result<Schema, String>,
 }
 
 impl Ros2Node {
-    /// The same as [`Session::ros2_type`](crate::zenoh::Session::ros2_type) in the domain of the node.
+    /// Like [`Session::ros2_type`](crate::zenoh::Session::ros2_type), in the domain of the node.
     ///
     /// # Errors
     /// [`DeclareError`]
@@ -42,7 +42,7 @@ impl Ros2Node {
     }
 }
 
-/// Looks for publishers of a topic, and asks their nodes for its type.
+/// Finds publishers of a topic, and requests its type from their nodes.
 pub(in crate::zenoh) fn discovered_type(
     (session, domain): (&::zenoh::Session, u32),
     topic: &TopicName,
@@ -57,7 +57,7 @@ pub(in crate::zenoh) fn discovered_type(
         let ends = graph.topics().into_iter().filter(|(name, _)| topic.is_met_by(name));
         let ends = ends.flat_map(|(_, ends)| ends.publishers);
         let ends = ends.filter(|(_, end)| message_type.is_none_or(|wanted| end.message_type == *wanted));
-        // A node is asked once.
+        // Each node is queried once.
         let nodes: BTreeMap<NodeName, Endpoint> = ends.collect();
         let mut found: Option<DescribedType> = None;
         for (node, end) in &nodes {
@@ -79,7 +79,7 @@ pub(in crate::zenoh) fn discovered_type(
     }
 }
 
-/// Asks a node for the type of a publisher; returns also why it cannot be used.
+/// Requests the type of a publisher from its node; returns the reason if it cannot be used.
 pub(super) fn described(
     (session, domain): (&::zenoh::Session, u32),
     node: &NodeName,
@@ -102,7 +102,7 @@ pub(super) fn described(
         .timeout(left)
         .callback(move |reply| {
             if let Ok(sample) = reply.result() {
-                // Too late, if nobody waits any more.
+                // The receiver may have stopped waiting.
                 _ = sender.send(sample.payload().to_bytes().into_owned());
             }
         })
@@ -125,7 +125,7 @@ pub(super) fn described(
         .map_err(|why| format!("the description of {message_type} by the node {node} cannot be used: {why}")))
 }
 
-/// Reads an answer; only the type with the hash of the publisher is used, whoever describes it.
+/// Parses an answer; only a type with the hash of the publisher is used.
 fn read(answer: &[u8], message_type: &MessageType, hash: &TypeHash) -> Result<Schema, String> {
     let mut library = Library::new();
     let schema = library.add_description(answer).and_then(|_| library.schema(&message_type.to_string()));
@@ -137,7 +137,7 @@ fn read(answer: &[u8], message_type: &MessageType, hash: &TypeHash) -> Result<Sc
     }
 }
 
-/// A request in CDR: the name of the type, its hash, and that its sources are not wanted.
+/// Returns a request in CDR: the name of the type, its hash, and `false` for its sources.
 fn request(name: &str, hash: &str) -> Vec<u8> {
     let mut bytes = vec![0, 1, 0, 0];
     for text in [name, hash] {

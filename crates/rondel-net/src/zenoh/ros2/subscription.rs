@@ -26,16 +26,16 @@ pub struct Ros2Subscription {
     envelope: Arc<Ros2Envelope>,
     others: Arc<Others>,
     resolver: Arc<Resolver>,
-    /// Until it is closed.
+    /// Until the subscription is closed.
     announced: Mutex<Option<Announced>>,
 }
 
-/// What the graph knows of a subscription.
+/// Declarations of a subscription in the graph.
 #[derive(Debug)]
 struct Announced {
-    /// Its token, if it is of one topic.
+    /// Token of a subscription to one topic.
     token: Option<LivelinessToken>,
-    /// Who looks for publishers.
+    /// Subscribers to the tokens of publishers.
     watchers: Vec<Subscriber<()>>,
 }
 
@@ -109,7 +109,7 @@ impl Ros2Subscription {
         let (opened, begun) = (Arc::clone(&envelope), Arc::clone(&numbers));
         let inner = Subscription::declare(session, key, topic, receiver, numbers, opened)?;
         begun.begin();
-        // A name with parameters is no topic that the graph could show.
+        // The graph cannot show a name with parameters as a topic.
         let is_one = token.entity.endpoint().is_none_or(|endpoint| endpoint.topic.pattern().is_none());
         let token = is_one.then(|| declare_token(session, &token)).transpose()?;
         Ok(Ros2Subscription {
@@ -135,7 +135,7 @@ impl adapter::Subscription for Ros2Subscription {
     fn close(&self, limit: Duration) -> bool {
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Announced { token, watchers }) = announced {
-            // Undeclaring fails if the session is closed already, which ends all of them too.
+            // Undeclaring fails if the session is already closed, which ends all watchers anyway.
             watchers.into_iter().for_each(|watcher| _ = watcher.undeclare().wait());
             token.into_iter().for_each(|token| _ = token.undeclare().wait());
         }

@@ -1,4 +1,4 @@
-//! The types of publishers that have another definition than their subscription, by the hashes in their keys.
+//! Types of publishers with another definition than their subscription, by the hashes in their keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,28 +14,28 @@ use crate::adapter::Receiver;
 use crate::ros2::{Endpoint, NodeName};
 use crate::zenoh::recovery::Numbers;
 
-/// Types of a topic at most, and publishers of which the type is kept.
+/// Limit of the types of a topic; the next constant is the limit of publishers with a recorded type.
 const TYPES: usize = 256;
 const PUBLISHERS: usize = 4096;
-/// How long a node has for the description of a type: it may only just have started.
+/// Time limit for a node to describe a type: it may have just started.
 const DESCRIBE: Duration = Duration::from_secs(10);
-/// Time limit of one answer, and the pause before the next request.
+/// Time limit of one answer; the next constant is the pause before the next request.
 const ANSWER: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The further types of a subscription.
 #[derive(Debug, Default)]
 pub(in crate::zenoh) struct FurtherTypes {
-    /// Whether a publisher has one.
+    /// Whether some publisher has one.
     any: AtomicBool,
     state: RwLock<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The index of each type by its hash.
+    /// Index of each type, by its hash.
     types: BTreeMap<String, TypeIndex>,
-    /// The hash of the type of each publisher.
+    /// Hash of the type of each publisher.
     publishers: HashMap<u64, String>,
 }
 
@@ -53,7 +53,7 @@ impl FurtherTypes {
         self.read().types.get(hash).copied().unwrap_or(TypeIndex::UNREAD)
     }
 
-    /// Notes the type of a publisher.
+    /// Records the type of a publisher.
     pub(in crate::zenoh) fn note_publisher(&self, publisher: u64, hash: &str) {
         if self.any.load(Ordering::Relaxed) && self.read().publishers.contains_key(&publisher) {
             return;
@@ -91,19 +91,19 @@ type Keeping = (String, ZenohId, u32);
 /// A publisher with another definition of the type of its topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OtherPublisher {
-    /// Its token in the graph.
+    /// Token in the graph.
     pub(super) token: String,
     pub(super) node: NodeName,
     pub(super) endpoint: Endpoint,
-    /// How the type differs.
+    /// Difference between the types.
     pub(super) difference: String,
 }
 
-/// Asks nodes for the definitions of further types, on a thread that begins with the first.
+/// Requests the definitions of further types from nodes, on a thread started by the first request.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     sender: Mutex<Option<mpsc::Sender<OtherPublisher>>>,
-    /// Publishers that keep messages, by the hash of their type: these are fetched once the type is known.
+    /// Publishers that keep messages, by the hash of their type: their messages are fetched once the type is known.
     keeping: Mutex<BTreeMap<String, Vec<Keeping>>>,
     ended: AtomicBool,
 }
@@ -116,7 +116,7 @@ pub(super) struct Resolving<R: ?Sized> {
     pub(super) receiver: Arc<R>,
     pub(super) numbers: Arc<Numbers<R>>,
     pub(super) types: Arc<FurtherTypes>,
-    /// Counts publishers whose types cannot be read.
+    /// Counts the publishers whose types cannot be read.
     pub(super) others: Arc<Others>,
 }
 
@@ -125,7 +125,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Resolver {
-    /// Asks the node of a publisher for its type.
+    /// Requests the type of a publisher from its node.
     pub(super) fn ask<R: Receiver + ?Sized>(
         self: &Arc<Self>,
         of: &Arc<Resolving<R>>,
@@ -147,7 +147,7 @@ impl Resolver {
             }
         }
         if let Some(sender) = &*sender {
-            // Too late, if the thread has ended.
+            // The thread may have ended.
             _ = sender.send(publisher);
         }
     }
@@ -185,7 +185,7 @@ impl Resolver {
         }
     }
 
-    /// Notes a publisher of a further type that keeps messages. Returns whether its type is known already.
+    /// Records a publisher of a further type that keeps messages. Returns whether its type is already known.
     pub(super) fn keeps(&self, types: &FurtherTypes, hash: &str, keeping: Keeping) -> bool {
         // Held, so that the type does not become known meanwhile.
         let mut all = lock(&self.keeping);
@@ -201,7 +201,7 @@ impl Resolver {
         false
     }
 
-    /// Ends the thread, after the answer that it waits for.
+    /// Ends the thread, after the current answer.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         lock(&self.sender).take();
