@@ -14,14 +14,14 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
-/// How a field differs from that of the other type.
+/// Kind of a difference between fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// Only the second type has it.
     New,
     /// Only the first type has it.
     Missing,
-    /// Its types in the second and in the first type, in words.
+    /// Its types in the second and in the first type, as text.
     OtherType(String, String),
 }
 
@@ -40,8 +40,8 @@ impl fmt::Display for Change {
 }
 
 impl MessageType {
-    /// Returns how `other` differs from this type: fields that are new, missing or of another type. If no field that a
-    /// specification can name differs, the first difference between two types of CDR.
+    /// Returns the differences of `other` from this type: fields that are new, missing or of another type. If no field
+    /// that a specification can name differs, returns the first difference between two types of CDR.
     pub fn changes(&self, other: &MessageType) -> Vec<Change> {
         let mut changes = Vec::new();
         if let (Ok(own), Ok(other)) = (self.outline(), other.outline()) {
@@ -90,7 +90,7 @@ fn parts(own: &Part, other: &Part, path: String, changes: &mut Vec<Change>) {
     }
 }
 
-/// A type in words.
+/// Returns a type as text.
 fn shown(part: &Part) -> String {
     match part {
         Part::Value(value_type) => value_type.to_string(),

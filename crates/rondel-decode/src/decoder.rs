@@ -1,4 +1,4 @@
-//! One decoder for the payloads of a topic, whatever their encoding.
+//! Decoder of the payloads of a topic in any encoding.
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Encoding {
         Encoding::Senml,
     ];
 
-    /// Returns the name, as a deployment states it.
+    /// Returns its name in deployments.
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Json | Encoding::Row => "json",
@@ -77,27 +77,27 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding that a deployment states by this name.
+    /// Returns the encoding with this name in deployments.
     pub fn from_name(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
     }
 
-    /// Whether the fields that a message has are known: those of its type, or of the encoding.
+    /// Whether the fields of a message are known: from its type, or from the encoding.
     pub fn lists_fields(self) -> bool {
         self.needs_schema() || matches!(self, Encoding::Plain | Encoding::SparkplugB | Encoding::Senml)
     }
 
-    /// Whether the name of its topic says what a message means.
+    /// Whether the meaning of a message depends on the name of its topic.
     pub fn reads_name(self) -> bool {
         self == Encoding::SparkplugB
     }
 
-    /// Whether times in a message may be relative to the one at which it came.
+    /// Whether times in a message may be relative to its arrival.
     pub fn has_relative_times(self) -> bool {
         self == Encoding::Senml
     }
 
-    /// Whether a message can be read only by its type.
+    /// Whether a message cannot be read without its type.
     pub fn needs_schema(self) -> bool {
         matches!(self, Encoding::Cdr | Encoding::Ros1 | Encoding::Protobuf | Encoding::Flatbuffers)
     }
@@ -181,13 +181,13 @@ pub enum Decoder {
     Sparkplug(Box<SparkplugDecoder>),
     /// Measurements by SenML, which need no schema.
     Senml(SenmlDecoder),
-    /// Any other, with tables of the elements of arrays.
+    /// Any other decoder, with tables of the elements of arrays.
     Tables(Box<TableDecoder>),
-    /// None yet: the type is still to be [learnt](Decoder::learn).
+    /// No decoder yet: the type is not [resolved](Decoder::resolve).
     Awaiting(Box<AwaitingDecoder>),
 }
 
-/// What a decoder is made of once the type of the messages is known.
+/// Parameters of a decoder whose message type is not known yet.
 #[derive(Clone, Debug)]
 pub struct AwaitingDecoder {
     encoding: Encoding,
@@ -197,22 +197,22 @@ pub struct AwaitingDecoder {
     time_unit: TimeUnit,
 }
 
-/// Why there is no decoder.
+/// Reason why there is no decoder.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DecoderError {
-    /// Messages in this encoding cannot be read without their type.
+    /// Messages in this encoding cannot be read without a type.
     NoType(Encoding),
-    /// Messages in this encoding have no type of this other one.
+    /// The type belongs to another encoding than the messages.
     OtherType(Encoding, Encoding),
-    /// Fields that the type does not have, or that have another type there.
+    /// The type does not have these fields, or has them with another type.
     Fields(Vec<PlanError>),
 }
 
-/// A field that a decoder does not read, because the message type does not have it as the program reads it.
+/// A field that a decoder omits, because the message type does not have it with the type that the program reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeftOut {
-    /// The slot that would hold it.
+    /// Slot of the field.
     pub slot: Slot,
     /// Whether the type has no such field; otherwise it has another type.
     pub is_missing: bool,
@@ -220,29 +220,28 @@ pub struct LeftOut {
     pub is_presence: bool,
 }
 
-/// Why a payload is refused.
+/// Error in a payload.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// It is not JSON, or its time is none.
+    /// The payload is not JSON, or its time is invalid.
     Json(JsonError),
-    /// It is not a message of the type.
+    /// The payload is not a message of the type.
     Cdr(CdrError),
-    /// It is not a message of its encoding and type, or its time is none.
+    /// The payload is not a message of its encoding and type, or its time is invalid.
     Message(MessageError),
     /// The type of the messages in this encoding is not known yet.
     NoType(Encoding),
 }
 
 impl Decoder {
-    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for messages on `topic` that reads the fields of `projection`.
     ///
-    /// `message_type` is required where [`Encoding::needs_schema`]. `time` names the field that holds the time
-    /// of the event; without it the time is the one given to [`Decoder::decode`]. Times that are plain numbers
-    /// count in `time_unit`.
+    /// `message_type` is required if [`Encoding::needs_schema`]. `time` is the path of the event time; without it the
+    /// event has the time passed to [`Decoder::decode`]. Times that are plain numbers count in `time_unit`.
     ///
     /// # Errors
-    /// A type that is missing or of another encoding, and all fields that the type does not have.
+    /// The type is missing or of another encoding, or does not have some of the fields.
     pub fn new(
         encoding: Encoding,
         message_type: Option<&MessageType>,
@@ -300,10 +299,10 @@ impl Decoder {
         }
     }
 
-    /// A decoder as [`Decoder::new`] makes it, for plain payloads with these words for true and false.
+    /// Like [`Decoder::new`], for plain payloads with these words for true and false.
     ///
     /// # Errors
-    /// All fields but `value`.
+    /// All fields except `value`.
     pub fn plain(
         words: Arc<Words>,
         topic: TopicId,
@@ -315,10 +314,10 @@ impl Decoder {
         decoder.map(Decoder::Plain).map_err(DecoderError::Fields)
     }
 
-    /// A decoder as [`Decoder::new`] makes it that reads the fields that the type has, and the fields that it leaves out.
+    /// Like [`Decoder::new`], but reads only the fields that the type has. Returns also the omitted fields.
     ///
     /// # Errors
-    /// As [`Decoder::new`], if the type has none of the fields in any form, or not the one that holds the time.
+    /// Those of [`Decoder::new`], if the type has none of the fields in any form, or not the one with the event time.
     pub fn of_known_fields(
         encoding: Encoding,
         message_type: Option<&MessageType>,
@@ -352,8 +351,8 @@ impl Decoder {
         Ok((decoder(&known, time)?, left_out))
     }
 
-    /// A decoder as [`Decoder::new`] makes it, for messages whose type is not known yet: until it is
-    /// [learnt](Decoder::learn), every payload is an error.
+    /// Like [`Decoder::new`], for messages whose type is not known yet: until it is [resolved](Decoder::resolve), every
+    /// payload is an error.
     pub fn awaiting(
         encoding: Encoding,
         topic: TopicId,
@@ -365,11 +364,11 @@ impl Decoder {
         Decoder::Awaiting(Box::new(AwaitingDecoder { encoding, topic, projection, time, time_unit }))
     }
 
-    /// Takes over the type of the messages; does nothing if it is known already.
+    /// Sets the type of the messages; does nothing if it is already known.
     ///
     /// # Errors
-    /// A type of another encoding, and all fields that the type does not have. The type is then still not known.
-    pub fn learn(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
+    /// The type belongs to another encoding, or does not have some of the fields. It is then still unknown.
+    pub fn resolve(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
         if let Decoder::Awaiting(awaiting) = self {
             let AwaitingDecoder { encoding, topic, projection, time, time_unit } = &**awaiting;
             *self =
@@ -378,11 +377,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
-    /// payload holds one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
+    /// payload contains one.
     ///
     /// # Errors
-    /// [`DecodeError`] if the payload cannot be decoded; the block is as it was then.
+    /// [`DecodeError`] if the payload cannot be decoded; the block is then unchanged.
     #[inline]
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), DecodeError> {
         match self {
@@ -402,7 +401,7 @@ impl Decoder {
         }
     }
 
-    /// Returns how many values so far had another type than the program reads, or were out of its range.
+    /// Returns the number of values so far of another type than the program reads, or out of its range.
     pub fn mistyped(&self) -> u64 {
         match self {
             Decoder::Json(decoder) => decoder.mistyped(),
@@ -418,7 +417,7 @@ impl Decoder {
         }
     }
 
-    /// Returns how many numbers so far were NaN; JSON has none, but in rows of tables.
+    /// Returns the number of NaN values so far; JSON has none, except in rows of tables.
     pub fn not_numbers(&self) -> u64 {
         match self {
             Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.not_numbers(),
@@ -434,7 +433,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         match self {
             Decoder::Json(decoder) => decoder.no_number(),
@@ -450,7 +449,7 @@ impl Decoder {
         }
     }
 
-    /// Returns in how many messages so far the form of wide strings was a guess, and the last such form.
+    /// Returns the number of messages so far whose form of wide strings was a guess, and the last such form.
     pub fn guessed_wide(&self) -> Option<(u64, WideForm)> {
         match self {
             Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.guessed_wide(),
@@ -459,7 +458,7 @@ impl Decoder {
         }
     }
 
-    /// Returns how many elements of arrays so far were NaN or null, and were left out of conditions and measures.
+    /// Returns the number of array elements omitted so far from conditions and measures because they were NaN or null.
     pub fn left_out(&self) -> u64 {
         match self {
             Decoder::Cdr(decoder) | Decoder::Ros1(decoder) => decoder.left_out(),
@@ -492,7 +491,7 @@ impl Decoder {
 }
 
 impl DecodeError {
-    /// Returns the offset in the payload, in bytes, where the part begins that is wrong.
+    /// Returns the offset in bytes of the invalid part of the payload.
     pub fn offset(&self) -> usize {
         match self {
             DecodeError::Json(error) => error.offset,

@@ -1,5 +1,5 @@
-//! Conditions on the elements of an array, and measures of them. Elements that are NaN are left out, and so are those that
-//! are null, as which JSON has NaN.
+//! Conditions on array elements, and measures of them. Elements that are NaN are omitted, and so are null ones, which
+//! represent NaN in JSON.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use rondel_event::{Block, Quantifier, Slot};
 
 use crate::fields::Alternatives;
 
-/// The number of words that hold a [`Measured`] or a [`Tested`] between two elements.
+/// Number of words for a [`Measured`] or a [`Tested`] between two elements.
 pub(crate) const WORDS: usize = 5;
 
-/// An element that is measured.
+/// A measured element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Measurand {
     Number(f64),
@@ -22,23 +22,23 @@ pub(crate) enum Measurand {
 /// Measures of the elements of an array so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// The number of elements, without NaN.
+    /// Number of elements, without NaN.
     count: u64,
     sum: f64,
     least: f64,
     greatest: f64,
-    /// The number of elements that are NaN or null.
+    /// Number of elements that are NaN or null.
     left_out: u64,
     has_null: bool,
     is_other: bool,
 }
 
-/// Values that an array does not have.
+/// Numbers of values that an array lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Lacking {
     /// Values of another type: the array counts as one.
     pub(crate) mistyped: u64,
-    /// Values that are unknown as elements are NaN.
+    /// Values that are unknown because elements are NaN.
     pub(crate) not_numbers: u64,
 }
 
@@ -71,7 +71,7 @@ impl Measured {
         }
     }
 
-    /// Reads the words that hold it; they were 0 before the first element.
+    /// Restores it from words, which are 0 before the first element.
     pub(crate) fn from_words([count, sum, least, greatest, left_out]: [u64; WORDS]) -> Measured {
         match count {
             0 => Measured::NOTHING,
@@ -87,30 +87,30 @@ impl Measured {
         }
     }
 
-    /// The words for numbers that have been added.
+    /// Returns the words of measured numbers.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         let count = self.count << 2 | u64::from(self.has_null) << 1 | 1;
         [count, self.sum.to_bits(), self.least.to_bits(), self.greatest.to_bits(), self.left_out]
     }
 
-    /// The number of elements that are left out of a measure. A sum without one would be another sum: it is unknown.
+    /// Returns the number of elements omitted from a measure. A sum without one would be another sum: it is unknown.
     pub(crate) fn left_out(&self, measure: Quantifier) -> u64 {
         if measure == Quantifier::Sum { 0 } else { self.left_out }
     }
 
-    /// Whether a measure is unknown as elements are left out.
+    /// Whether a measure is unknown because elements are omitted.
     fn lacks(&self, measure: Quantifier) -> bool {
         self.left_out > 0 && (self.count == 0 || measure == Quantifier::Sum)
     }
 
-    /// Returns which values the array does not have.
+    /// Returns the values that the array lacks.
     pub(crate) fn lacking(&self, measure: Quantifier) -> Lacking {
-        // Of null nobody says that it is a number.
+        // A null may have any type.
         let lacks = self.lacks(measure) && !self.has_null && !self.is_other;
         Lacking { mistyped: u64::from(self.is_other), not_numbers: u64::from(lacks) }
     }
 
-    /// Writes a measure. Returns which values the array does not have.
+    /// Writes a measure. Returns the values that the array lacks.
     pub(crate) fn write(&self, block: &mut Block, row: usize, slot: Slot, measure: Quantifier) -> Lacking {
         let value = match measure {
             Quantifier::Min => self.least,
@@ -121,7 +121,7 @@ impl Measured {
         let lacking = self.lacking(measure);
         let is_known = self.count > 0 && !self.lacks(measure) && !self.is_other;
         match slot {
-            // Infinities may cancel each other out.
+            // Infinities may cancel each other.
             Slot::Float(column) if is_known && !value.is_nan() => block.set_float(column, row, value),
             slot => block.set_invalid(slot, row),
         }
@@ -129,18 +129,18 @@ impl Measured {
     }
 }
 
-/// The number of elements of an array that meet conditions.
+/// Number of array elements that meet conditions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tested {
     pub(crate) met: u64,
     pub(crate) total: u64,
-    /// The number of elements that do not meet them, as a number that is compared is NaN or null, and otherwise might.
+    /// Number of elements that do not meet the conditions, but might if a compared number were not NaN or null.
     pub(crate) left_out: u64,
 }
 
 impl Tested {
-    /// Adds an element that meets these conditions; of the `unknown` ones a number is NaN. `single` are all conditions if
-    /// there is only one alternative. Returns whether it meets them.
+    /// Adds an element that meets these conditions; for the `unknown` ones a number is NaN. `single` is all conditions
+    /// if there is only one alternative. Returns whether the element meets them.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -161,22 +161,22 @@ impl Tested {
         is_met
     }
 
-    /// Whether every element is left out, so that nothing is known of the array.
+    /// Whether every element is omitted, so that nothing is known of the array.
     pub(crate) fn lacks(&self) -> bool {
         self.left_out > 0 && self.left_out == self.total
     }
 
-    /// Reads the words that hold it; they were 0 before the first element.
+    /// Restores it from words, which are 0 before the first element.
     pub(crate) fn from_words([met, total, left_out, ..]: [u64; WORDS]) -> Tested {
         Tested { met, total, left_out }
     }
 
-    /// The words that hold it.
+    /// Returns the words of it.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         [self.met, self.total, self.left_out, 0, 0]
     }
 
-    /// Writes the value of a quantifier. Returns how many values the array does not have.
+    /// Writes the value of a quantifier. Returns the number of values that the array lacks.
     pub(crate) fn write(&self, block: &mut Block, row: usize, slot: Slot, quantifier: Quantifier) -> u64 {
         if self.lacks() {
             block.set_invalid(slot, row);
@@ -195,39 +195,39 @@ impl Tested {
     }
 }
 
-/// The values of an element that conditions have tested, by the bits of these.
+/// Tested values of an element, by the bits of the conditions.
 pub(crate) type Seen = Vec<(u8, String)>;
 
-/// The element that decides a quantifier, or that is the least or the greatest, while elements pass by.
+/// Search for the element that decides a quantifier, or for the minimum or maximum, over successive elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Witness {
     quantifier: Quantifier,
-    /// The number of elements so far.
+    /// Number of elements so far.
     passed: u64,
-    /// The least or the greatest of them.
+    /// The minimum or maximum of them.
     best: f64,
     is_found: bool,
 }
 
 impl Witness {
-    /// The number of characters of a value that are shown.
+    /// Maximum number of characters shown of a value.
     const SHOWN: usize = 40;
 
     pub(crate) fn new(quantifier: Quantifier) -> Witness {
         Witness { quantifier, passed: 0, best: 0.0, is_found: false }
     }
 
-    /// Reads the words that hold it; they were 0 before the first element.
+    /// Restores it from words, which are 0 before the first element.
     pub(crate) fn from_words(quantifier: Quantifier, [passed, best, is_found, ..]: [u64; WORDS]) -> Witness {
         Witness { quantifier, passed, best: f64::from_bits(best), is_found: is_found == 1 }
     }
 
-    /// The words that hold it.
+    /// Returns the words of it.
     pub(crate) fn words(&self) -> [u64; WORDS] {
         [self.passed, self.best.to_bits(), u64::from(self.is_found), 0, 0]
     }
 
-    /// Takes an element that meets the conditions or not; none if nobody knows. Its text if it decides.
+    /// Adds an element that meets the conditions or not; `None` if that is unknown. Returns its text if it decides.
     pub(crate) fn test(
         &mut self,
         is_met: Option<bool>,
@@ -246,7 +246,7 @@ impl Witness {
         let name_of = |bit: u8| names.get(usize::from(bit)).map_or("", |name| &**name);
         for (bit, _) in seen {
             let name = name_of(*bit);
-            // Of a default and a value in the message the value comes last.
+            // If a value has a default and a value in the message, the latter comes last.
             let last = seen.iter().rfind(|(bit, _)| name_of(*bit) == name).map(|(_, value)| value);
             let Some(value) = last.filter(|_| !named.contains(&name)) else { continue };
             text.push_str(if named.is_empty() { " " } else { ", " });
@@ -260,7 +260,7 @@ impl Witness {
         Some(text)
     }
 
-    /// Takes an element that is measured. Its position if it is the least or the greatest so far.
+    /// Adds a measured element. Returns its position if it is the minimum or maximum so far.
     pub(crate) fn measure(&mut self, element: Measurand) -> Option<String> {
         let index = self.passed;
         self.passed += 1;
@@ -277,7 +277,7 @@ impl Witness {
         Some(format!("[{index}]"))
     }
 
-    /// A text of an element as it is shown: in quotes, and not too long.
+    /// Returns the text of an element in quotes, truncated if it is long.
     pub(crate) fn quoted(text: &str) -> String {
         let mut quoted = String::from('"');
         for c in text.chars().take(Witness::SHOWN) {

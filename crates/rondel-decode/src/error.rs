@@ -4,54 +4,54 @@ use std::fmt;
 
 use crate::senml::PackFault;
 
-/// Why a message is refused.
+/// Error in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageError {
-    /// Offset in the message, in bytes, where the part begins that is wrong.
+    /// Offset in bytes of the invalid part of the message.
     pub offset: usize,
-    /// Path of the field, or of what is around it if it is not read; empty for the message as a whole.
+    /// Path of the field, or of the enclosing part if it is not read; empty for the message as a whole.
     pub path: Box<str>,
     /// The reason.
     pub kind: MessageErrorKind,
 }
 
-/// The reason why a message is refused.
+/// Reason why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
     /// The message ends within a value.
     Truncated,
-    /// The length reaches beyond the end of the message, or of the part around it.
+    /// The length extends beyond the end of the message, or of the enclosing part.
     LengthBeyondEnd(u64),
     /// The offset leads out of the message.
     OffsetBeyondEnd(u64),
-    /// The list of fields of a table is not where the table says.
+    /// The list of fields of a table is not at its stated position.
     NotATable,
-    /// The message is not marked with these letters, as its schema demands.
+    /// The message does not have the identifier of its schema.
     OtherIdentifier([u8; 4]),
     /// No value of the encoding begins with this byte.
     UnknownByte(u8),
-    /// The end of a list that was not begun, or a part of a text that is none.
+    /// End of a list that was not begun, or an invalid part of a text.
     Misplaced,
     /// More than [`MAX_DEPTH`](crate::json::MAX_DEPTH) levels.
     TooDeep,
     /// A text that is read is not UTF-8.
     NotText,
-    /// A metric of Sparkplug has only this alias, or an integer without a data type, and no birth has named it.
+    /// A metric of Sparkplug has only this alias, or an integer without a data type, and no birth has defined it.
     NoBirth(Option<u64>),
-    /// More nodes, devices or metrics of Sparkplug than are kept.
+    /// The limit of nodes, devices or metrics of Sparkplug is exceeded.
     TooManyMetrics,
     /// A payload of Sparkplug whose body is compressed.
     Compressed,
     /// The pack is not SenML.
     Pack(PackFault),
-    /// The time of the event is no time.
+    /// The event time is no time.
     NotATime,
     /// The time of the event is out of range.
     TimeOutOfRange,
-    /// Bytes follow after the message.
+    /// The message is followed by further bytes.
     TrailingBytes,
-    /// As JSON, the message has more bytes than this.
+    /// The message exceeds this number of bytes as JSON.
     TooLarge(usize),
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
-/// Where a message goes wrong. The path is put together on the way back, its last part first.
+/// Fault of a message. The path is collected on the way back, its last part first.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) at: usize,
@@ -130,7 +130,7 @@ pub(crate) struct Fault {
     path: Vec<String>,
 }
 
-/// In a box: a result without an error is then one word.
+/// Result of parsing; the error is boxed so that a success fits in one word.
 pub(crate) type Parsed<T> = Result<T, Box<Fault>>;
 
 impl Fault {
@@ -139,21 +139,21 @@ impl Fault {
         Box::new(Fault { at, kind, path: Vec::new() })
     }
 
-    /// The same at the beginning of the message.
+    /// Returns the fault at the beginning of the message.
     #[cold]
     pub(crate) fn at_start(mut self: Box<Fault>) -> Box<Fault> {
         self.at = 0;
         self
     }
 
-    /// Notes the name of the member in which it is.
+    /// Adds the name of the enclosing member.
     #[cold]
     pub(crate) fn in_member(mut self: Box<Fault>, name: &str) -> Box<Fault> {
         self.path.push(name.to_owned());
         self
     }
 
-    /// Notes the index of the element in which it is.
+    /// Adds the index of the enclosing element.
     #[cold]
     pub(crate) fn in_element(mut self: Box<Fault>, index: u64) -> Box<Fault> {
         self.path.push(format!("[{index}]"));

@@ -1,50 +1,50 @@
-//! The fields of a projection as a tree: what to do at which place of a message.
+//! Fields of a projection as a tree: the reads of each value of a message.
 
 use rondel_event::{Condition, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, ValueType};
 
 use crate::cdr::PlanErrorKind;
 
-/// A place in a message and the places below it.
+/// A value of a message and the values in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields<'p> {
     pub(crate) keys: Vec<(&'p str, Fields<'p>)>,
     pub(crate) indices: Vec<(u32, Fields<'p>)>,
     /// Elements by their positions from the end, from 1.
     pub(crate) ends: Vec<(u32, Fields<'p>)>,
-    /// Elements by the names that they hold.
+    /// Elements identified by a name that they contain.
     pub(crate) named: Vec<(&'p Named, Fields<'p>)>,
-    /// Elements of an array among the members, by the names in another array among them.
+    /// Elements of a member array, identified by the names in another member array.
     pub(crate) parallel: Vec<((&'p str, &'p Named), Fields<'p>)>,
     pub(crate) wants: Vec<Want<'p>>,
 }
 
-/// What to do with the value at a place.
+/// Read of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Want<'p> {
-    /// Write it to a slot.
+    /// Writes it to a slot.
     Value(ValueType, Slot),
-    /// Write it to a slot of floats, unless it is an integer that would be rounded.
+    /// Writes it to a slot of floats, unless it is an integer that would be rounded.
     Exact(Slot),
-    /// Write the number that it is, or that its text is, to a slot; of a float, whether it must not be rounded.
+    /// Writes the number that it is, or that its text contains, to a slot; for a float, whether it must not be rounded.
     Number(ValueType, Slot, bool),
-    /// Note that it is there.
+    /// Writes its presence to a slot.
     Presence(Slot),
-    /// Test the elements of the array that it is.
+    /// Tests the elements of the array.
     Elements(Quantifier, &'p [Condition], Slot),
-    /// Write its length to a slot.
+    /// Writes its length to a slot.
     Length(Slot),
-    /// Write to a slot whether it is NaN.
+    /// Writes to a slot whether it is NaN.
     IsNan(Slot),
-    /// It is the time of the event.
+    /// Uses it as the event time.
     EventTime,
-    /// Test it, as this condition on an element.
+    /// Tests it, for this condition on an element.
     Test(u8, &'p Test),
-    /// Measure it, as an element.
+    /// Measures it, as an element.
     Element,
 }
 
 impl Want<'_> {
-    /// The same where the value is a number itself.
+    /// Returns the same read for a value that is itself a number.
     pub(crate) fn of_number(self) -> Self {
         match self {
             Want::Number(ValueType::Float, slot, true) => Want::Exact(slot),
@@ -54,8 +54,8 @@ impl Want<'_> {
     }
 }
 
-/// The conditions on an element, as bits: it has to meet all of the first alternative, or all of another one. Walks ask
-/// for the single alternative before the first element: most have no other one.
+/// Conditions on an element, as bits: it must meet all of the first alternative, or all of another one. Walks check for
+/// a single alternative before the first element: most have no other one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alternatives {
     first: u64,
@@ -63,19 +63,19 @@ pub(crate) struct Alternatives {
 }
 
 impl Alternatives {
-    /// All conditions, if there is only one alternative.
+    /// Returns all conditions, if there is only one alternative.
     #[inline(always)]
     pub(crate) fn single(&self) -> Option<u64> {
         self.others.is_empty().then_some(self.first)
     }
 
-    /// Whether an element suffices that meets these conditions, whatever the number of alternatives.
+    /// Whether meeting these conditions suffices, for any number of alternatives.
     #[inline]
     pub(crate) fn hold(&self, met: u64) -> bool {
         self.single().map_or_else(|| self.are_met(met), |all| met == all)
     }
 
-    /// Whether an element suffices that meets these conditions.
+    /// Whether meeting these conditions suffices.
     #[inline(never)]
     pub(crate) fn are_met(&self, met: u64) -> bool {
         met & self.first == self.first || self.others.iter().any(|mask| met & mask == *mask)
@@ -83,11 +83,11 @@ impl Alternatives {
 }
 
 impl<'p> Fields<'p> {
-    /// The fields of a projection, and that with the time of the event.
+    /// Returns the fields of a projection, and that of the event time.
     pub(crate) fn new(projection: &'p Projection, time: Option<&'p Path>) -> Fields<'p> {
         let mut root = Fields::default();
         for field in &projection.fields {
-            // Tables are read by decoders of their own.
+            // Tables have separate decoders.
             if matches!(field.read, Read::Table(_)) {
                 continue;
             }
@@ -97,7 +97,7 @@ impl<'p> Fields<'p> {
                 Read::Number(value_type) => Want::Number(*value_type, field.slot, field.exact),
                 Read::Presence => Want::Presence(field.slot),
                 Read::Elements(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
-                // As conditions whose result is a text.
+                // Like conditions with a text as result.
                 Read::Witness(quantifier, conditions) => Want::Elements(*quantifier, conditions, field.slot),
                 Read::Length => Want::Length(field.slot),
                 Read::IsNan | Read::Table(_) => Want::IsNan(field.slot),
@@ -109,7 +109,7 @@ impl<'p> Fields<'p> {
         root
     }
 
-    /// What is read of an element for a quantifier or a measure, and which conditions it has to meet.
+    /// Returns the reads of an element for a quantifier or a measure, and the conditions that it must meet.
     pub(crate) fn of_element(
         quantifier: Quantifier,
         conditions: &'p [Condition],
@@ -120,12 +120,12 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The test of an element that finds the one with a name.
+    /// Returns the test that finds an element with a name.
     pub(crate) fn of_name(named: &'p Named) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
         Fields::of_conditions(std::slice::from_ref(&named.condition))
     }
 
-    /// The fields of an element that conditions test. Conditions that occur in several alternatives are tested once.
+    /// Returns the fields of an element that conditions test. Conditions in several alternatives are tested once.
     fn of_conditions(conditions: &'p [Condition]) -> Result<(Fields<'p>, Alternatives), PlanErrorKind> {
         let mut root = Fields::default();
         let mut tested: Vec<&Condition> = Vec::new();
@@ -152,8 +152,7 @@ impl<'p> Fields<'p> {
         Ok((root, Alternatives { first, others: masks.collect() }))
     }
 
-    /// The paths that conditions test, by their bits, where the element that decides is wanted: there the slot is one of
-    /// texts.
+    /// Returns the paths that conditions test, by their bits, if the deciding element is read: into a slot of texts.
     pub(crate) fn names(conditions: &[Condition], slot: Slot) -> Box<[Box<str>]> {
         let mut tested: Vec<&Condition> = Vec::new();
         for condition in conditions.iter().filter(|_| matches!(slot, Slot::String(_))) {
@@ -192,7 +191,7 @@ impl<'p> Fields<'p> {
             && self.wants.is_empty()
     }
 
-    /// The single elements that are read, each with its index as it is written.
+    /// Returns the single elements that are read, each with its index as text.
     pub(crate) fn elements(&self) -> impl Iterator<Item = (String, &Fields<'p>)> {
         let indices = self.indices.iter().map(|(index, fields)| (format!("[{index}]"), fields));
         let ends = self.ends.iter().map(|(index, fields)| (format!("[-{index}]"), fields));
@@ -200,8 +199,8 @@ impl<'p> Fields<'p> {
         indices.chain(ends).chain(named)
     }
 
-    /// Appends the slots of the values that are read here and below, without those for presence and of named elements:
-    /// a message without such an element does not carry them.
+    /// Appends the slots of the values that are read here and below, except for presence and named elements: a message
+    /// without such an element does not have them.
     pub(crate) fn slots(&self, into: &mut Vec<Slot>) {
         into.extend(self.wants.iter().filter_map(|want| match want {
             Want::Value(_, slot) | Want::Exact(slot) | Want::Elements(_, _, slot) => Some(*slot),
@@ -217,7 +216,7 @@ impl<'p> Fields<'p> {
         self.keys.iter().find(|(key, _)| *key == name).map(|(_, fields)| fields)
     }
 
-    /// How many values are read here and below.
+    /// Returns the number of values that are read here and below.
     pub(crate) fn count(&self) -> usize {
         let below = |sum: usize, fields: &Fields<'_>| sum + fields.count();
         let keys = self.keys.iter().map(|(_, fields)| fields).fold(0, below);

@@ -1,4 +1,4 @@
-//! The lines of a trace: one JSON object or array each, in one of these forms.
+//! Lines of a trace: one JSON object or array each, in one of these forms.
 //!
 //! | form | a line is of it if | payload | recorded time | time of arrival |
 //! |---|---|---|---|---|
@@ -9,20 +9,20 @@
 //! | flat | it is of no other form | all members but `topic` and `time` | `time` | |
 //! | array | it is an array | the array | | |
 //!
-//! The forms are tried in this order. Members that no form names are ignored, except in a flat line.
+//! The forms are tried in this order. Members that no form defines are ignored, except in a flat line.
 //!
-//! - **Topic.** `topic` is a name of a [`TraceTopic`] or matches one that is a pattern. It may name its
-//!   network, as `rondel tap` does (`zenoh:fleet/r1`, `zenoh+cdr_string:fleet/r1`).
+//! - **Topic.** `topic` is a name of a [`TraceTopic`], or matches one that is a pattern. It may include its network, as
+//!   from `rondel tap` (`zenoh:fleet/r1`, `zenoh+cdr_string:fleet/r1`).
 //! - **Time.** A number in the unit of the trace, an object `{"sec": 12, "nanosec": 5}`, a number with a unit
 //!   (`"12.5 s"`), or a date and time by ISO 8601. `null` is no time. A line without a time has that of the
 //!   line before it.
-//! - **Origin.** In a line with `data` or `message`, `"origin": {"publisher": 7, "number": 3}` says who
-//!   published the message and which of its messages it is.
-//! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with
-//!   `arrival`, a payload that cannot be decoded is no error of the recording. It is counted
-//!   ([`Lines::undecodable`]), as a live run counts it: a string that holds no JSON object, or a wrong event
-//!   time. A message without a payload, for which `mosquitto_sub` writes `null`, is ignored and counted ([`Lines::empty`]), as
-//!   in a live run. A line that is not JSON is an error, and so is a wrong `topic`, `time`, `arrival` or `tst`.
+//! - **Origin.** In a line with `data` or `message`, `"origin": {"publisher": 7, "number": 3}` identifies the publisher
+//!   of the message and its sequence number.
+//! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with `arrival`, a
+//!   payload that cannot be decoded is no error of the recording. It is counted ([`Lines::undecodable`]), as in a live
+//!   run: a string without a JSON object, or an invalid event time. A message without a payload, which `mosquitto_sub`
+//!   writes as `null`, is ignored and counted ([`Lines::empty`]), as in a live run. A line that is not JSON is an error,
+//!   and so is an invalid `topic`, `time`, `arrival` or `tst`.
 
 mod ahead;
 mod events;
@@ -47,51 +47,51 @@ use crate::json::{
 use crate::plain::{PlainPlan, VALUE, Words, is_plain};
 use crate::sink::NoNumber;
 
-/// A topic that may stand in a trace.
+/// A topic of a trace.
 #[derive(Clone, Debug)]
 pub struct TraceTopic {
-    /// The names by which a line can call it. Those with wildcards match the topics that MQTT
-    /// (`fleet/+/pose`, `fleet/#`) or Zenoh (`fleet/*/pose`, `fleet/**`) would deliver; one with parameters
-    /// (`fleet/{robot}/pose`) gives them to the fields of their names.
+    /// Names by which lines refer to it. Those with wildcards match the topics that MQTT (`fleet/+/pose`, `fleet/#`) or
+    /// Zenoh (`fleet/*/pose`, `fleet/**`) would deliver; those with parameters (`fleet/{robot}/pose`) set the fields of
+    /// the parameters.
     pub names: Vec<String>,
-    /// The fields that are read of its messages.
+    /// Fields that are read of its messages.
     pub projection: Projection,
-    /// Where the time of a message comes from.
+    /// Source of the time of a message.
     pub time: LineTime,
-    /// The unit of times in its messages that are plain numbers.
+    /// Unit of times in its messages that are plain numbers.
     pub time_unit: TimeUnit,
-    /// The topic that its events are messages of, if any are read.
+    /// Topic of its events, if any are read.
     pub events: Option<TopicId>,
-    /// Where its payloads are plain: the words for true and false.
+    /// Words for true and false, if its payloads are plain.
     pub plain: Option<Arc<Words>>,
 }
 
 impl TraceTopic {
-    /// A topic whose messages have the time that stands beside them, in seconds.
+    /// Returns a topic whose messages have the recorded time, in seconds.
     pub fn new(names: Vec<String>, projection: Projection) -> TraceTopic {
         let time_unit = TimeUnit::Seconds;
         TraceTopic { names, projection, time: LineTime::Recorded, time_unit, events: None, plain: None }
     }
 }
 
-/// Where the time of a recorded message comes from.
+/// Source of the time of a recorded message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LineTime {
-    /// The member `time` of the line, or `tst` of one that `mosquitto_sub` wrote.
+    /// The member `time` of the line, or `tst` in a line of `mosquitto_sub`.
     #[default]
     Recorded,
-    /// The time of arrival, or the recorded time where there is none.
+    /// The time of arrival; the recorded time without one.
     Arrival,
     /// A field of the message.
     Field(Path),
 }
 
-/// Why a message in a recording was not read.
+/// Reason why a message in a recording was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnseenCause {
     /// Its payload cannot be decoded.
     Undecodable,
-    /// Its payload has this size in bytes, which is larger than the limit.
+    /// Its payload has this size in bytes, which exceeds the limit.
     TooLarge(usize),
     /// Its line cannot be used and was skipped.
     Skipped,
@@ -106,7 +106,7 @@ pub struct Mistyped {
     pub slot: Slot,
     /// Whether it is an integer that a double rounds.
     pub is_inexact: bool,
-    /// The text, if it should be a number and is none.
+    /// The text, if it is not a number although one is read.
     pub no_number: Option<NoNumber>,
     /// The time of its message.
     pub time: Timestamp,
@@ -114,94 +114,94 @@ pub struct Mistyped {
     row: usize,
 }
 
-/// A message in a recording that was not read, or that a skipped line may have held.
+/// A message in a recording that was not read, or that a skipped line may have contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unseen {
     /// The reason.
     pub cause: UnseenCause,
-    /// Its line, from 1.
+    /// Number of its line, from 1.
     pub line: u64,
-    /// The row before which it was.
+    /// The row before which it occurred.
     pub row: usize,
-    /// Its topic, if it is known.
+    /// Its topic, if known.
     pub topic: Option<TopicId>,
-    /// Who published it, if the line says so.
+    /// Its publisher and number, if the line states them.
     pub origin: Option<Origin>,
 }
 
-/// How many names of topics that are not read are kept; the last stands for all further ones.
+/// Maximum number of names kept of topics that are not read; the last one represents all further ones.
 const OTHERS: usize = 256;
 
-/// Where lines come from.
+/// Source of lines.
 #[derive(Debug)]
 pub enum Source<'s> {
-    /// The whole lines `text[at..end]`.
+    /// The complete lines `text[at..end]`.
     Text {
-        /// What they stand in, with other bytes around them.
+        /// The buffer, with other bytes before and after them.
         text: &'s [u8],
-        /// Where the first line begins.
+        /// Offset of the first line.
         at: usize,
-        /// Where the last line ends, behind its line break.
+        /// Offset behind the line break of the last line.
         end: usize,
     },
     /// Lines that were decoded [ahead](Ahead).
     Part(&'s mut Part),
 }
 
-/// Decodes the lines of a trace, each one message, in the forms that the [module](self) lists.
+/// Decoder of the lines of a trace, each one message, in the forms of the [module](self).
 #[derive(Clone, Debug)]
 pub struct Lines {
     topics: Vec<Roots>,
-    /// How many of the topics a line can name: those of events follow them.
+    /// Number of topics that a line can name; those of events follow them.
     named: usize,
     any_topic: bool,
     time_unit: TimeUnit,
     shapes: TraceShapes,
-    /// What to do with a line on a topic that is not read.
+    /// Plan for a line on a topic that is not read.
     unread: Node,
-    /// The time of the last event: also that of a line without a time.
+    /// Time of the last event, also used for a line without one.
     time: Timestamp,
     lines: u64,
-    /// The names of the topics that are not read.
+    /// Names of the topics that are not read.
     others: Vec<String>,
-    /// The rows of the last call whose lines carry no time.
+    /// Rows of the last call whose lines have no time.
     untimed: Rows,
-    /// The rows of the last call whose lines name their origin, and the origins.
+    /// Origins of the last call, with their rows.
     origins: Vec<(usize, Origin)>,
-    /// The messages of the last call that could not be read.
+    /// Messages of the last call that could not be read.
     unseen: Vec<Unseen>,
-    /// The first value of another type than is read on each topic for which it was in the last call.
+    /// First value of another type than is read, for each topic with one in the last call.
     first_mistyped: Vec<Mistyped>,
-    /// Elements of arrays of a topic that are null, and were left out, for which the last call read them.
+    /// Number of array elements omitted by the last call because they are null, for each topic with some.
     left_out: Vec<(TopicId, u64)>,
     undecodable: u64,
-    /// Messages without a payload.
+    /// Number of messages without a payload.
     empty: u64,
-    /// The line of the first payload that could not be decoded, and why.
+    /// Line of the first payload that could not be decoded, with the reason.
     first_undecodable: Option<(u64, String)>,
-    /// The largest payload that is read, in bytes.
+    /// Maximum size of a payload, in bytes.
     largest: usize,
-    /// Whether lines that cannot be used are passed over.
+    /// Whether invalid lines are skipped.
     skips: bool,
-    /// How many were, and the first.
+    /// Number of skipped lines, and the error of the first.
     skipped: (u64, Option<LineError>),
-    /// How many line breaks to expect in a piece.
+    /// Expected number of line breaks in a chunk.
     few: usize,
 }
 
-/// The parts of a line to read, on one topic.
+/// Plans for the parts of a line on a topic.
 #[derive(Clone, Debug)]
 struct Roots {
     names: Vec<String>,
-    /// The parameters of its address.
+    /// Parameters of its address.
     parameters: Option<Arc<Parameters>>,
-    /// The payload by itself, where it is written in a string.
+    /// Plan for a payload that is written in a string.
     payload: Node,
     flat: Node,
     data: Node,
     message: Node,
     broker: Node,
-    /// A line of a broker whose payload is written in a string, without the payload.
+    /// Plan for a line of a broker without its payload, which is written in a string.
     broker_frame: Node,
     time_unit: TimeUnit,
     events: Option<TopicId>,
@@ -227,7 +227,7 @@ impl Roots {
         };
         let mut flat = payload.clone(); // `data` in it is a field, as it is no object there
         let recorded = || Node::leaf(Action::Recorded(time_unit));
-        // The reserved names are not fields of the payload, even where a formula asks for them.
+        // The reserved names are not fields of the payload, even if a formula uses them.
         let is_field = matches!(topic.time, LineTime::Field(_));
         flat.replace("time", if is_field { Node::default() } else { recorded() });
         flat.replace("topic", Node::leaf(Action::Topic));
@@ -283,7 +283,7 @@ impl Roots {
     }
 }
 
-/// The value of a member: its kind and where it begins and ends in the line.
+/// Value of a member: its kind and its bounds in the line.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     kind: Kind,
@@ -291,7 +291,7 @@ struct Member {
     end: usize,
 }
 
-/// The members of a line that say which form it has.
+/// Members of a line that determine its form.
 #[derive(Clone, Copy, Debug, Default)]
 struct Members {
     topic: Option<Member>,
@@ -301,28 +301,28 @@ struct Members {
     arrival: Option<Member>,
     time: Option<Member>,
     event: Option<Member>,
-    /// Of an event, the key of the instance: an object.
+    /// Key of the instance of an event: an object.
     key: Option<Member>,
     tst: Option<Member>,
     /// Whether there are members that `rondel tap` does not write.
     has_others: bool,
 }
 
-/// The form of a line, with its payload if one that cannot be decoded is no error of the line.
+/// Form of a line, with its payload if a failure to decode it is no error of the line.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Flat,
     Data(Option<Member>),
     Message(Member),
-    /// From `mosquitto_sub`: the payload is JSON, or a string that holds it.
+    /// From `mosquitto_sub`: the payload is JSON, or a string with JSON.
     Broker(Member),
-    /// From `rondel tap`: the payload could not be decoded, and is a string with what it was, escaped.
+    /// From `rondel tap`: the payload could not be decoded, and is an escaped string.
     Escaped(Member),
 }
 
 impl Form {
-    /// Whether it is a message without a payload, which a broker takes as the end of a retained message; `mosquitto_sub`
-    /// writes null or an empty string.
+    /// Whether it is a message without a payload, by which a broker removes a retained message; `mosquitto_sub` writes
+    /// null or an empty string.
     fn is_empty(&self) -> bool {
         match self {
             Form::Broker(payload) if payload.kind == Kind::String => payload.end - payload.start == 2,
@@ -370,7 +370,7 @@ impl Members {
         Ok(members)
     }
 
-    /// Keys and kinds of values alone decide, so that lines of one shape have one form.
+    /// Determined only by keys and kinds of values, so that lines of one shape have one form.
     fn form(&self) -> Form {
         let is_tap = !self.has_others
             && self.event.is_none()
@@ -387,23 +387,23 @@ impl Members {
     }
 }
 
-/// Why a line cannot be used.
+/// Reason why a line cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineError {
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
-    /// The byte in the line, from 1.
+    /// Number of the byte in the line, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub kind: LineErrorKind,
 }
 
-/// What is wrong with a line.
+/// Kind of an error in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineErrorKind {
-    /// It is not JSON, or not of the form of a line.
+    /// The line is not JSON, or in no form of a line.
     Json(JsonErrorKind),
-    /// It names no topic although the specification has several.
+    /// The line names no topic although the specification has several.
     NoTopic,
 }
 
@@ -419,22 +419,21 @@ impl fmt::Display for LineErrorKind {
     }
 }
 
-/// What an array is not, where the specification has several topics.
+/// Error of an array as a line if the specification has several topics.
 const NAMED_OBJECT: &str = "an object, found an array; with several topics a line is an object with a member such as \"topic\": \"NAME\"";
 
-/// How many bytes [`line_starts`] looks at together.
+/// Number of bytes that [`line_starts`] examines at a time.
 const CHUNK: usize = 64;
-/// The most line breaks that it takes from them without looking whether there are as many.
+/// Maximum number of line breaks taken from a chunk without checking their number.
 const MOST_FEW: usize = 3;
-/// Room for the lines of a block, and for what is written beyond them.
+/// Space for the lines of a block, and for those written beyond them.
 const STARTS: usize = Block::CAPACITY + 1 + CHUNK;
 
-/// Finds where the lines from `at` on begin, `starts[0]` being `at`; returns how many of them end
-/// with a line break, which are at least as many as a block holds if there are so many.
+/// Finds the beginnings of the lines from `at` on, `starts[0]` being `at`; returns how many of them end with a line
+/// break: at least as many as a block holds, if there are that many.
 ///
-/// So `FEW` line breaks it takes from each piece without looking whether there are as many: their number
-/// is hard to guess for the processor, and a wrong guess costs more. How many are right depends on how long
-/// lines are.
+/// Takes `FEW` line breaks from each chunk without checking their number, which the processor predicts badly: a
+/// misprediction costs more. The best number depends on the length of lines.
 #[inline]
 fn line_starts<const FEW: usize>(text: &[u8], at: usize, starts: &mut [usize; STARTS]) -> usize {
     let mut found = 0;
@@ -464,7 +463,7 @@ fn line_starts<const FEW: usize>(text: &[u8], at: usize, starts: &mut [usize; ST
     found
 }
 
-/// Where the line breaks are in a piece: bit `i` for byte `i`.
+/// Returns the positions of the line breaks in a chunk: bit `i` for byte `i`.
 #[inline(always)]
 fn line_breaks(chunk: &[u8; CHUNK]) -> u64 {
     let mut bits = 0;
@@ -476,11 +475,11 @@ fn line_breaks(chunk: &[u8; CHUNK]) -> u64 {
 }
 
 impl Lines {
-    /// A decoder for traces of these topics; a topic's position is its [`TopicId`]. The topics of
+    /// Creates a decoder for traces of these topics; a topic's position is its [`TopicId`]. The topics of
     /// [events](TraceTopic::events) are the last ones.
     ///
-    /// With `any_topic` and a single topic, a line belongs to it whatever topic it names.
-    /// `time_unit` is the unit of the members `time`, `arrival` and `tst`, where they are plain numbers.
+    /// With `any_topic` and a single topic, every line belongs to it, whichever topic it names. `time_unit` is the unit
+    /// of the members `time`, `arrival` and `tst` if they are plain numbers.
     pub fn new(topics: &[TraceTopic], any_topic: bool, time_unit: TimeUnit) -> Lines {
         let mut unread = Node::default();
         unread.replace("topic", Node::leaf(Action::Topic));
@@ -510,21 +509,21 @@ impl Lines {
         }
     }
 
-    /// Refuses larger payloads than this, in bytes: see [`UnseenCause::TooLarge`].
+    /// Refuses payloads larger than this number of bytes: see [`UnseenCause::TooLarge`].
     #[must_use]
     pub fn with_largest(mut self, largest: usize) -> Lines {
         self.largest = largest;
         self
     }
 
-    /// Skips and counts lines that cannot be used, instead of ending at the first.
+    /// Skips and counts invalid lines, instead of ending at the first one.
     #[must_use]
     pub fn skip_errors(mut self, skips: bool) -> Lines {
         self.skips = skips;
         self
     }
 
-    /// Reads the times of arrival too, where the lines have them.
+    /// Also reads the times of arrival, if lines have them.
     #[must_use]
     pub fn with_arrivals(mut self, reads: bool) -> Lines {
         for roots in self.topics.iter_mut().filter(|_| reads) {
@@ -533,7 +532,7 @@ impl Lines {
         self
     }
 
-    /// Reads the origins of messages too, where the lines have them: see [`Lines::origin`].
+    /// Also reads the origins of messages, if lines have them: see [`Lines::origin`].
     #[must_use]
     pub fn with_origins(mut self) -> Lines {
         for roots in &mut self.topics {
@@ -545,26 +544,26 @@ impl Lines {
         self
     }
 
-    /// Goes on after events up to this time: that is the time of a first line without one.
+    /// Continues after events up to this time, which is the time of a first line without one.
     #[must_use]
     pub fn from_time(mut self, time: Timestamp) -> Lines {
         self.time = time;
         self
     }
 
-    /// The time of the last event.
+    /// Returns the time of the last event.
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Begins a new trace: lines are counted from 1 again, time from zero.
+    /// Starts a new trace: lines are counted from 1 again, and time starts at zero.
     pub fn restart(&mut self) {
         self.lines = 0;
         self.time = Timestamp::ZERO;
     }
 
-    /// Adds the events of lines to the block: as [`Lines::decode`] does, or those of a part, all of them, in place of what
-    /// the block held.
+    /// Adds the events of lines to the block like [`Lines::decode`], or replaces the contents of the block with all
+    /// events of a part.
     ///
     /// # Errors
     /// As [`Lines::decode`].
@@ -576,13 +575,12 @@ impl Lines {
         }
     }
 
-    /// Adds the events of the lines of `text[at..end]` to the block until it is full or the lines
-    /// are used up; returns where the first line begins that was not read. Only lines with their
-    /// line break are read.
+    /// Adds the events of the lines of `text[at..end]` to the block until it is full or the lines are used up; returns
+    /// the offset of the first unread line. Only lines with a line break are read.
     ///
     /// # Errors
-    /// [`LineError`] at the first line that cannot be used, unless [`skip_errors`](Lines::skip_errors) was set;
-    /// the lines before it are in the block.
+    /// [`LineError`] at the first invalid line, unless [`skip_errors`](Lines::skip_errors) was set; the lines before it
+    /// are in the block.
     pub fn decode(
         &mut self,
         text: &[u8],
@@ -598,14 +596,14 @@ impl Lines {
         let mut starts = [0; STARTS];
         let mut at = at;
         while at < end && !block.is_full() {
-            // Of as many as may go into the block.
+            // Only the lines that may go into the block.
             let lines = &text[..end];
             let found = match self.few {
                 1 => line_starts::<1>(lines, at, &mut starts),
                 2 => line_starts::<2>(lines, at, &mut starts),
                 _ => line_starts::<MOST_FEW>(lines, at, &mut starts),
             };
-            // One more than there are in a piece on average, rounded down.
+            // One more than the average number in a chunk, rounded down.
             self.few = (1 + found * CHUNK / (starts[found] - at).max(1)).min(MOST_FEW);
             let found = found.min(Block::CAPACITY - block.len());
             let mut done = 0;
@@ -694,7 +692,7 @@ impl Lines {
                     }
                     None => {
                         let other = self.other(name);
-                        self.shapes.learn(with_break, &self.unread, Err(other), None, self.time_unit);
+                        self.shapes.record(with_break, &self.unread, Err(other), None, self.time_unit);
                         self.shapes.count_other(Some(other), 1);
                         return Ok(());
                     }
@@ -721,7 +719,7 @@ impl Lines {
             return Ok(());
         }
         let (id, time_unit) = (TopicId(index as u32), roots.time_unit);
-        // Without a frame the whole line is the payload.
+        // Without a frame, the whole line is the payload.
         let framed = payload.or(members.data.filter(|_| matches!(form, Form::Data(_))));
         let size = framed.map_or(line.len(), |payload| payload.end - payload.start);
         if size > self.largest {
@@ -734,7 +732,8 @@ impl Lines {
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
         let walked = walk(&mut scanner, Some(root), 0, &mut writer);
-        // The text in a string is decoded by itself. It differs in more than its values: nothing to learn.
+        // The text in a string is decoded separately. It differs in more than its values, so there is no shape to
+        // record.
         let text = payload
             .filter(|_| !(roots.is_plain && matches!(form, Form::Broker(_))))
             .filter(|text| text.kind == Kind::String && matches!(form, Form::Broker(_) | Form::Escaped(_)))
@@ -744,7 +743,7 @@ impl Lines {
                 let inside = payload.filter(|payload| (payload.start..payload.end).contains(&error.offset));
                 inside.map(|payload| JsonError { offset: error.offset - payload.start, ..*error }.to_string())
             }
-            // What has been escaped once more is no longer what was sent.
+            // A text with a second level of escapes is not the original payload any more.
             (Ok(()), Some(text)) if matches!(form, Form::Escaped(_)) && text.contains('\\') => {
                 Some(NO_OBJECT.to_owned())
             }
@@ -794,28 +793,28 @@ impl Lines {
             self.origins.push((row, Origin { publisher, number }));
         }
         if text.is_none() && !members.may_be_event() {
-            self.shapes.learn(with_break, root, Ok(id), named, time_unit);
+            self.shapes.record(with_break, root, Ok(id), named, time_unit);
         }
         Ok(())
     }
 
-    /// Lines read so far of this trace.
+    /// Returns the number of lines read so far of this trace.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// The topics that are not read, by name, and how many lines each has.
+    /// Returns the names of the topics that are not read, with the number of lines of each.
     pub fn other_topics(&self) -> impl Iterator<Item = (&str, u64)> {
         let counts = self.shapes.other_counts().iter().copied().chain(std::iter::repeat(0));
         self.others.iter().map(String::as_str).zip(counts)
     }
 
-    /// The rows that the last call added whose lines carry no time.
+    /// Returns the rows of the last call whose lines have no time.
     pub fn take_untimed(&mut self) -> Rows {
         std::mem::take(&mut self.untimed)
     }
 
-    /// The number of a topic that is not read.
+    /// Returns the number of a topic that is not read.
     fn other(&mut self, name: String) -> u32 {
         let known = self.others.iter().position(|other| *other == name);
         let at = known.unwrap_or_else(|| {
@@ -829,48 +828,51 @@ impl Lines {
         at as u32
     }
 
-    /// Who published the message in a row that the last call added, if the line says so.
+    /// Returns the origin of the message in a row of the last call, if the line states it.
     pub fn origin(&self, row: usize) -> Option<Origin> {
         let at = self.origins.binary_search_by_key(&row, |(row, _)| *row).ok()?;
         self.origins.get(at).map(|(_, origin)| *origin)
     }
 
-    /// The origins of the messages of the last call, with their rows.
+    /// Returns the origins of the messages of the last call, with their rows.
     pub fn origins(&self) -> &[(usize, Origin)] {
         &self.origins
     }
 
-    /// The messages of the last call that could not be read, or that skipped lines may have held.
+    /// Returns the messages of the last call that could not be read, or that skipped lines may have contained.
     pub fn unseen(&self) -> &[Unseen] {
         &self.unseen
     }
 
-    /// How many values on each topic had another type than the program reads; topics beyond the end had none.
+    /// Returns the number of values on each topic of another type than the program reads; topics beyond the end have
+    /// none.
     pub fn mistyped(&self) -> &[u64] {
         self.shapes.mistyped()
     }
 
-    /// The elements of arrays that are null, and were left out of conditions and measures by the last call, by topic.
+    /// Returns the number of array elements omitted by the last call from conditions and measures because they are
+    /// null, by topic.
     pub fn left_out(&self) -> &[(TopicId, u64)] {
         &self.left_out
     }
 
-    /// The first value of another type than the program reads on each topic for which the last [`Lines::take`] read it.
+    /// Returns the first value of another type than the program reads, for each topic with one in the last
+    /// [`Lines::take`].
     pub fn first_mistyped(&self) -> &[Mistyped] {
         &self.first_mistyped
     }
 
-    /// Lines whose payload could not be decoded, of forms where that is no error of the line.
+    /// Returns the number of lines whose payload could not be decoded, of forms where that is no error of the line.
     pub fn undecodable(&self) -> u64 {
         self.undecodable
     }
 
-    /// Messages without a payload, which are ignored.
+    /// Returns the number of messages without a payload, which are ignored.
     pub fn empty(&self) -> u64 {
         self.empty
     }
 
-    /// Lines that could not be used and were skipped, and the first of them.
+    /// Returns the number of skipped invalid lines, and the error of the first.
     pub fn skipped(&self) -> (u64, Option<&LineError>) {
         (self.skipped.0, self.skipped.1.as_ref())
     }
@@ -880,7 +882,7 @@ impl Lines {
         self.first_undecodable.as_ref().map(|(line, reason)| (*line, reason.as_str()))
     }
 
-    /// Why the message of this line was not read; empty if that is not known any more.
+    /// Returns the reason why the message of this line was not read; empty if it is no longer known.
     pub fn why_unseen(&self, line: u64) -> String {
         let undecodable = self.first_undecodable.as_ref().filter(|(first, _)| *first == line);
         let skipped = self.skipped.1.as_ref().filter(|error| error.line == line);
@@ -891,19 +893,19 @@ impl Lines {
     }
 }
 
-/// How many of the first lines are not longer than this; `starts` has the end of the last one, too.
+/// Returns the number of successive first lines up to this size; `starts` includes the end of the last one.
 fn fitting(starts: &[usize], largest: usize) -> usize {
     let long = starts.windows(2).position(|line| line[1] - line[0] > largest);
     long.unwrap_or(starts.len() - 1)
 }
 
-/// The reason for which a text is not decoded.
+/// Error of a payload that is a text without an object.
 const NO_OBJECT: &str = "the payload is no JSON object";
 
-/// Decodes the object that a text holds.
+/// Decodes the object in a text.
 ///
 /// # Errors
-/// Why it cannot be decoded.
+/// The reason why it cannot be decoded.
 fn object(text: &[u8], payload: &Node, writer: &mut Writer<'_>) -> Result<(), String> {
     let mut scanner = Scanner::new(text);
     scanner.skip_space();

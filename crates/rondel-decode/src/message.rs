@@ -1,4 +1,4 @@
-//! Whole messages as JSON, whatever their encoding.
+//! Conversion of messages in any encoding to JSON.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::json::{JsonForm, check};
 use crate::schema::Schema;
 use crate::{cdr, flatbuffers, plain, protobuf, senml, sparkplug};
 
-/// Writes the messages of a topic as JSON.
+/// Writer of the messages of a topic as JSON.
 #[derive(Clone, Debug)]
 pub struct MessageWriter {
     encoding: Encoding,
     message_type: Option<Arc<MessageType>>,
-    /// The type of the keys of the messages, if they have any.
+    /// Type of the keys of the messages, if they have any.
     key: Option<Arc<Schema>>,
     form: JsonForm,
 }
 
 impl MessageWriter {
-    /// A writer for messages in this encoding, and of this type where the encoding needs one.
+    /// Creates a writer for messages in this encoding, and of this type if the encoding needs one.
     ///
     /// # Errors
-    /// A type that is missing or of another encoding.
+    /// The type is missing or of another encoding.
     pub fn new(
         encoding: Encoding,
         message_type: Option<Arc<MessageType>>,
@@ -42,8 +42,8 @@ impl MessageWriter {
         }
     }
 
-    /// Writes the key of an instance, of which `payload` is a message if `is_message`, or the serialised members of the key
-    /// alone. Returns whether there is a key; only messages in CDR have one.
+    /// Writes the key of an instance; `payload` is one of its messages if `is_message`, otherwise only the serialised
+    /// key members. Returns whether there is a key; only messages in CDR have one.
     ///
     /// # Errors
     /// As [`MessageWriter::write`].
@@ -64,14 +64,14 @@ impl MessageWriter {
         written.map(|()| true).map_err(DecodeError::Cdr)
     }
 
-    /// Writes a message after what is in `out`, in at most `limit` bytes. A message in JSON is written as it is.
+    /// Appends a message to `out`, in at most `limit` bytes. A message in JSON is written unchanged.
     ///
-    /// Objects have the names and the order of the definition. Fields without a value are missing, fields that are
-    /// their default because they do not come are written.
+    /// Objects have the names and the order of the definition. Fields without a value are omitted; missing fields with
+    /// a default are written.
     ///
     /// # Errors
-    /// [`DecodeError`] when the payload is not a message of the encoding and the type, every byte of it, or is too
-    /// large; `out` is as it was then.
+    /// [`DecodeError`] if the payload is not entirely a message of the encoding and the type, or is too large; `out` is
+    /// then unchanged.
     pub fn write(&self, payload: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         let (start, form) = (out.len(), self.form);
         let mut target = Text { full: start.saturating_add(limit), form, out: &mut *out };
@@ -106,16 +106,16 @@ impl MessageWriter {
     }
 }
 
-/// The text of a message while it is written.
+/// Text of a message that is being written.
 pub(crate) struct Text<'o> {
-    /// The length that is too much.
+    /// Length of `out` above which the text is too large.
     full: usize,
     pub(crate) form: JsonForm,
     pub(crate) out: &'o mut Vec<u8>,
 }
 
 impl Text<'_> {
-    /// That more may be written. Every value asks, so that the work has the limit of the text.
+    /// Checks that more may be written. Called for every value, so that the limit of the text bounds the work.
     pub(crate) fn room(&self, at: usize) -> Parsed<()> {
         if self.out.len() > self.full { Err(Fault::new(at, MessageErrorKind::TooLarge(0))) } else { Ok(()) }
     }

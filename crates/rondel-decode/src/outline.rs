@@ -1,4 +1,4 @@
-//! The fields and constants of a message type, whatever its encoding.
+//! Fields and constants of a message type in any encoding.
 
 use rondel_event::{Path, Segment, Value, ValueType};
 
@@ -7,15 +7,15 @@ use crate::schema::{
     DISCRIMINATOR, Definition, Primitive, Schema, Struct, Type, TypeId, is_nanos, is_seconds,
 };
 
-/// A message may have this many fields, those of nested types included.
+/// Maximum number of fields of a message, including those of nested types.
 const MAX_FIELDS: usize = 1 << 16;
 
-/// What a specification can name of a message type.
+/// Parts of a message type that a specification can name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline {
     /// The fields.
     pub fields: Vec<(Box<str>, Part)>,
-    /// The constants: those of the type itself first, then those of the types that it is made of.
+    /// Constants: those of the type itself first, then those of the types that it consists of.
     pub constants: Vec<NamedConstant>,
 }
 
@@ -24,15 +24,15 @@ pub struct Outline {
 pub enum Part {
     /// A single value.
     Value(ValueType),
-    /// A value of an enumeration, by its name without package: an integer.
+    /// A value of an enumeration, an integer; with the enumeration's name without package.
     Enumeration(Box<str>),
     /// A structure.
     Object(Vec<(Box<str>, Part)>),
-    /// Elements of one type, and their number where the type fixes it.
+    /// Elements of one type, and their number if the type fixes it.
     Array(Box<Part>, Option<u32>),
-    /// A structure of seconds and nanoseconds, which is a time or a duration.
+    /// A structure of seconds and nanoseconds: a time or a duration.
     Stamp(ValueType, Vec<(Box<str>, Part)>),
-    /// Something whose fields cannot be listed: a map, or a type that contains itself.
+    /// A value whose fields cannot be listed: a map, or a type that contains itself.
     Open,
 }
 
@@ -48,7 +48,7 @@ pub struct NamedConstant {
 }
 
 impl Outline {
-    /// Whether a value of an enumeration stands at this path.
+    /// Whether the value at this path is of an enumeration.
     pub fn is_enumeration(&self, path: &Path) -> bool {
         let mut fields = &self.fields[..];
         let mut at: Option<&Part> = None;
@@ -76,7 +76,7 @@ impl MessageType {
     /// Returns the fields and constants.
     ///
     /// # Errors
-    /// Why they cannot be listed.
+    /// The reason why they cannot be listed.
     pub fn outline(&self) -> Result<Outline, &'static str> {
         let mut outliner = Outliner { left: MAX_FIELDS, constants: Vec::new() };
         let fields = match self {
@@ -93,12 +93,12 @@ impl MessageType {
     }
 }
 
-/// The name without its package or modules.
+/// Returns the name without its package or modules.
 pub(crate) fn short(name: &str) -> &str {
     name.rsplit(['/', ':', '.']).next().unwrap_or(name)
 }
 
-/// A structure, or the time that it is: two integers of these names.
+/// Returns a structure, or a time if it has exactly two integers with such names.
 pub(crate) fn object(name: &str, fields: Vec<(Box<str>, Part)>) -> Part {
     let has = |is_named: fn(&str) -> bool| {
         fields.iter().any(|(name, part)| *part == Part::Value(ValueType::Int) && is_named(name))
@@ -111,7 +111,7 @@ pub(crate) fn object(name: &str, fields: Vec<(Box<str>, Part)>) -> Part {
     }
 }
 
-/// What is collected while fields are listed.
+/// State of listing fields.
 pub(crate) struct Outliner {
     left: usize,
     constants: Vec<NamedConstant>,

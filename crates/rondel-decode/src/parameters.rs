@@ -1,4 +1,4 @@
-//! Parameters of addresses: what the name of a message's topic gives to its fields.
+//! Parameters of addresses: fields that get their values from the name of a message's topic.
 
 use rondel_event::{AddressPattern, Block, Path, Projection, Read, Segment, Slot, ValueType};
 
@@ -6,34 +6,34 @@ use crate::lines::without_network;
 use crate::plain::decimal;
 use crate::sink::Scalar;
 
-/// The fields of a topic that are parameters of its address, `fleet/{robot}/pose`: the name of a topic that matches
-/// writes them, whatever the message has under their names.
+/// Fields of a topic that are parameters of its address, such as `fleet/{robot}/pose`: their values come from the name
+/// of a matching topic, whichever members the message has.
 #[derive(Clone, Debug)]
 pub struct Parameters {
-    /// The names of the parameters.
+    /// Names of the parameters.
     names: Vec<String>,
-    /// The addresses of the topic, in the specification and in the deployment, each with the positions of its parameters
+    /// Addresses of the topic, in the specification and in the deployment, each with the indices of its parameters
     /// among the names.
     patterns: Vec<(AddressPattern, Vec<usize>)>,
-    /// For each field the position of its parameter.
+    /// Index of the parameter, for each field.
     fields: Vec<(usize, What)>,
 }
 
-/// What is written of a parameter.
+/// Form in which a parameter is written.
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// Its text, to a column of texts.
+    /// Text, in a column of texts.
     Text(u32),
-    /// The number that it is, to a column of floats.
+    /// Number in the text, in a column of floats.
     Number(u32),
-    /// The number of its characters, to a column of integers.
+    /// Number of characters, in a column of integers.
     Length(u32),
-    /// That it is there, to a column of booleans.
+    /// Presence, in a column of booleans.
     Presence(u32),
 }
 
 impl Parameters {
-    /// The parameters of a topic that has these names; `None` if none of them is an address with parameters.
+    /// Returns the parameters of a topic with these names; `None` if none of them is an address with parameters.
     pub fn of(names: &[String], projection: &Projection) -> Option<Parameters> {
         let mut patterns: Vec<AddressPattern> = Vec::new();
         for pattern in names.iter().filter_map(|name| AddressPattern::parse(name).ok().flatten()) {
@@ -44,7 +44,7 @@ impl Parameters {
         }
         let parameters: Vec<String> = patterns.first()?.parameters().map(str::to_owned).collect();
         let place = |name: &str| parameters.iter().position(|parameter| parameter == name);
-        // An address without one of them gives it no text.
+        // A parameter missing in an address has no text.
         let places = |pattern: AddressPattern| {
             let places = pattern.parameters().map(place).collect::<Option<Vec<usize>>>()?;
             (places.len() == parameters.len()).then_some((pattern, places))
@@ -58,7 +58,7 @@ impl Parameters {
                 (Read::Number(ValueType::Float), Slot::Float(column)) => What::Number(column),
                 (Read::Length, Slot::Int(column)) => What::Length(column),
                 (Read::Presence, Slot::Bool(column)) => What::Presence(column),
-                // Of another type: the field stays without a value.
+                // A field of another type stays without a value.
                 _ => return None,
             };
             Some((at, what))
@@ -72,8 +72,8 @@ impl Parameters {
         matches!(&path.0[..], [Segment::Key(key)] if self.names.iter().any(|name| **name == **key))
     }
 
-    /// The texts that a name gives to the parameters; `None` if it does not match. It may begin with a slash that the
-    /// address does not have, or with its network, as in recordings.
+    /// Returns the texts of the parameters in a name; `None` if it does not match. The name may begin with a slash that
+    /// the address does not have, or with its network, as in recordings.
     pub fn captures<'n>(&self, name: &'n str) -> Option<Vec<&'n str>> {
         let whole = std::iter::once(name).chain(without_network(name));
         let mut names = whole.map(|name| name.strip_prefix('/').unwrap_or(name));

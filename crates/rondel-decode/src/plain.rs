@@ -1,6 +1,6 @@
-//! Plain payloads: one value as text and nothing else, such as `23.5`, `ON` or `online`, as most devices on MQTT send.
+//! Plain payloads: a single value as text, such as `23.5`, `ON` or `online`, as sent by most devices on MQTT.
 //!
-//! The message has one field, `value`. The type that the program reads decides how the text is understood:
+//! The message has one field, `value`. The type that the program reads determines the meaning of the text:
 //!
 //! | type | text |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `string` | the text itself |
 //! | `time`, `duration` | a date, a number with a unit, or a number in the unit of the topic |
 //!
-//! White space around the text, and quotation marks around the whole, are left out. `null` is no value. Any other text is a
-//! value of another type.
+//! White space around the text, and quotation marks around the whole text, are ignored. `null` is no value. Any other
+//! text is a value of another type.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::json;
 use crate::message::Text;
 use crate::sink::{NoNumber, Refused, Scalar, Sink, Target};
 
-/// The name of the field.
+/// Name of the field.
 pub const VALUE: &str = "value";
 
-/// The words for true and false that are usual, in small letters.
+/// Common words for true and false, in lower case.
 const USUAL: [(&str, bool); 20] = [
     ("true", true),
     ("false", false),
@@ -50,20 +50,20 @@ const USUAL: [(&str, bool); 20] = [
     ("clear", false),
 ];
 
-/// The longest word that is looked up, in bytes.
+/// Maximum length of a word that is looked up, in bytes.
 const LONGEST: usize = 64;
 
-/// Words for true and false, in small letters: those of a deployment, and the usual ones.
+/// Words for true and false, in lower case: those of a deployment, and the common ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     own: Vec<(Box<str>, bool)>,
 }
 
 impl Words {
-    /// Adds a word, which counts instead of a usual one.
+    /// Adds a word, which replaces a common one.
     ///
     /// # Errors
-    /// The word if it was added before.
+    /// The word, if it was added before.
     pub fn add(&mut self, word: &str, value: bool) -> Result<(), String> {
         let word = word.trim().to_ascii_lowercase();
         if self.own.iter().any(|(own, _)| **own == *word) {
@@ -73,7 +73,7 @@ impl Words {
         Ok(())
     }
 
-    /// Returns the truth that a word stands for.
+    /// Returns the truth value of a word.
     pub fn truth(&self, text: &[u8]) -> Option<bool> {
         let mut small = [0; LONGEST];
         let small = small.get_mut(..text.len())?;
@@ -84,7 +84,7 @@ impl Words {
     }
 }
 
-/// The fields that are read of the plain payloads of a topic.
+/// Fields read of the plain payloads of a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct PlainPlan {
     targets: Arc<[Target]>,
@@ -92,7 +92,8 @@ pub(crate) struct PlainPlan {
 }
 
 impl PlainPlan {
-    /// The plan for the fields of a projection and the time of the event, and the fields that a plain payload does not have.
+    /// Returns the plan for the fields of a projection and the event time, and the fields that a plain payload does not
+    /// have.
     pub(crate) fn new(
         projection: &Projection,
         time: Option<&Path>,
@@ -122,12 +123,12 @@ impl PlainPlan {
         (PlainPlan { targets: targets.into(), words }, errors)
     }
 
-    /// The column of the value.
+    /// Returns the column of the value.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.targets.iter().find_map(Target::slot)
     }
 
-    /// Writes the fields that are read of a text.
+    /// Writes the fields of a text.
     #[inline(always)]
     pub(crate) fn write(&self, text: &[u8], sink: &mut Sink<'_>) -> Result<(), MessageErrorKind> {
         let text = trimmed(text);
@@ -145,13 +146,13 @@ pub struct PlainDecoder {
 }
 
 impl PlainDecoder {
-    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for messages on `topic` that reads the fields of `projection`.
     ///
-    /// `time` names the field that holds the time of the event; without it the time is the one given to
-    /// [`PlainDecoder::decode`]. Times that are plain numbers count in `time_unit`.
+    /// `time` is the path of the event time; without it the event has the time passed to [`PlainDecoder::decode`].
+    /// Times that are plain numbers count in `time_unit`.
     ///
     /// # Errors
-    /// All fields but `value`, and what is read of the elements of an array.
+    /// All fields except `value`, and reads of array elements.
     pub fn new(
         topic: TopicId,
         projection: &Projection,
@@ -167,24 +168,23 @@ impl PlainDecoder {
         }
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
-    /// payload is one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the payload is one.
     ///
     /// # Errors
-    /// [`MessageError`] when a text that is read is not UTF-8, or the time of the event is none; the block is as it was
-    /// then. A value of another type is written as invalid (see [`PlainDecoder::mistyped`]).
+    /// [`MessageError`] if a text that is read is not UTF-8, or the event time is invalid; the block is then unchanged.
+    /// A value of another type is written as invalid (see [`PlainDecoder::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let mut sink = Sink::begin(block, self.topic, time, self.time_unit);
         let written = self.plan.write(payload, &mut sink).map_err(|kind| Fault::new(0, kind));
         sink.end(written, &mut self.refused)
     }
 
-    /// Returns how many values so far had another type than the program reads.
+    /// Returns the number of values so far of another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.refused.count
     }
 
-    /// Returns how many numbers so far were NaN.
+    /// Returns the number of NaN values so far.
     pub fn not_numbers(&self) -> u64 {
         self.refused.not_numbers
     }
@@ -194,13 +194,13 @@ impl PlainDecoder {
         self.refused.too_large()
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         self.refused.no_number
     }
 }
 
-/// The text without white space and quotation marks around it.
+/// Returns the text without white space and quotation marks around it.
 fn trimmed(payload: &[u8]) -> &[u8] {
     let text = payload.trim_ascii();
     match text {
@@ -209,7 +209,7 @@ fn trimmed(payload: &[u8]) -> &[u8] {
     }
 }
 
-/// The value of a text for a target.
+/// Returns the value of a text for a target.
 #[inline(always)]
 fn scalar<'m>(text: &'m [u8], target: &Target, words: &Words) -> Scalar<'m> {
     if text.is_empty() || text == b"null" {
@@ -227,7 +227,7 @@ fn scalar<'m>(text: &'m [u8], target: &Target, words: &Words) -> Scalar<'m> {
     }
 }
 
-/// Returns the decimal number that a text is; null if it is empty, and the text itself if it is none.
+/// Returns the decimal number in a text; null if it is empty, and the text itself if it is no number.
 pub(crate) fn decimal(text: &[u8]) -> Scalar<'_> {
     let number = text.trim_ascii();
     if number.is_empty() {
@@ -239,7 +239,7 @@ pub(crate) fn decimal(text: &[u8]) -> Scalar<'_> {
     if is_decimal { integer(number) } else { Scalar::Text(text) }
 }
 
-/// Returns the number that a text is; also an infinite one, and NaN.
+/// Returns the number in a text, which may be infinite or NaN.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let points = digits.iter().filter(|byte| **byte == b'.').count();
@@ -252,7 +252,7 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The integer that a text is, or a number that is none.
+/// Returns the integer in a text, or a number that is none.
 fn integer(text: &[u8]) -> Scalar<'_> {
     let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
     if !digits.is_empty()
@@ -268,8 +268,8 @@ fn integer(text: &[u8]) -> Scalar<'_> {
     number(text).map_or(Scalar::Text(text), Scalar::Float)
 }
 
-/// Writes a payload as an object with the member `value`: a number, `true`, `false` or `null` as such, any other text as a
-/// text.
+/// Writes a payload as an object with the member `value`: numbers, `true`, `false` and `null` as such, any other text
+/// as a string.
 pub(crate) fn write_json(payload: &[u8], out: &mut Text<'_>) -> Parsed<()> {
     let text = trimmed(payload);
     out.room(0)?;
@@ -286,7 +286,7 @@ pub(crate) fn write_json(payload: &[u8], out: &mut Text<'_>) -> Parsed<()> {
     Ok(())
 }
 
-/// Whether a payload looks like a plain value: a short text on a line, which does not begin as an object or an array.
+/// Whether a payload looks like a plain value: a short text in one line that does not begin like an object or an array.
 pub fn is_plain(payload: &[u8]) -> bool {
     const LONGEST: usize = 256;
     let is_printed = |text: &str| text.chars().all(|c| !c.is_control());
@@ -303,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    /// A decoder that reads the value as every type.
+    /// Returns a decoder that reads the value as every type.
     fn all() -> (PlainDecoder, Block) {
         let path = Path::keys([VALUE]);
         let field = |read, slot| Field { path: path.clone(), read, slot, exact: false };
@@ -321,7 +321,7 @@ mod tests {
         (decoder, Block::new(layout))
     }
 
-    /// The value of a payload as a float, an integer, a truth, a text and a duration, where it is one.
+    /// The value of a payload as a float, an integer, a boolean, a text and a duration, each if it is one.
     type Read5 = (Option<f64>, Option<i64>, Option<bool>, Option<String>, Option<i64>);
 
     fn read(payload: &str) -> Read5 {

@@ -1,4 +1,4 @@
-//! The slots of one row, and how the values of a message are written to them.
+//! Writes the values of a message to the slots of a row.
 
 use rondel_event::{Block, Quantifier, Slot, Test, TimeUnit, Timestamp, TopicId, Value, ValueType};
 
@@ -11,7 +11,7 @@ use crate::plain::decimal;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// What to do with the value at a place.
+/// Target of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// Columns.
@@ -25,11 +25,11 @@ pub(crate) enum Target {
     Duration(u32),
     /// A column of numbers, which may be written as texts.
     Decimal(Box<Target>),
-    /// A column of booleans: that the field is there.
+    /// A column of booleans, for the presence of the field.
     Present(u32),
     /// A column of integers: the number of elements, characters or bytes.
     Length(u32),
-    /// A column of booleans: that the number is NaN.
+    /// A column of booleans, for whether the number is NaN.
     IsNan(u32),
     /// A column of text, for the name of a constant: values in ascending order.
     Label(u32, Box<[(i64, Box<str>)]>),
@@ -37,7 +37,7 @@ pub(crate) enum Target {
     EventTime,
     /// A condition on an element, by its number.
     Test(u8, Test),
-    /// A condition on an element that these integers meet, in ascending order: the other constants of an enumeration.
+    /// A condition on an element, met by these integers in ascending order: the other constants of an enumeration.
     OneOf(u8, Box<[i64]>),
     /// The measured element.
     Element,
@@ -46,7 +46,7 @@ pub(crate) enum Target {
 /// A value without parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scalar<'m> {
-    /// It is there, but is no value.
+    /// Present, without a value.
     Null,
     Bool(bool),
     Int(i64),
@@ -55,14 +55,14 @@ pub(crate) enum Scalar<'m> {
     Float(f64),
     /// Text, which need not be UTF-8 yet.
     Text(&'m [u8]),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// A point in time, or a span of it, in nanoseconds.
+    /// A point in time or a duration, in nanoseconds.
     Instant(i64),
     Span(i64),
-    /// An instant or span that 64 bits of nanoseconds cannot hold.
+    /// A point in time or a duration beyond 64 bits of nanoseconds.
     Beyond,
-    /// A value of no type that can be read.
+    /// A value of an unsupported type.
     Other,
 }
 
@@ -70,33 +70,33 @@ pub(crate) enum Scalar<'m> {
 pub(crate) struct Sink<'w> {
     pub(crate) block: &'w mut Block,
     pub(crate) row: usize,
-    /// The unit of times that are plain numbers.
+    /// Unit of times that are plain numbers.
     pub(crate) unit: TimeUnit,
-    /// The time that the message carried, if it did.
+    /// Time in the message, if there is one.
     pub(crate) time: Option<Timestamp>,
-    /// Values of another type than is read, or out of its range.
+    /// Number of values of another type than is read, or out of its range.
     pub(crate) mistyped: u64,
-    /// Numbers that are read and are NaN.
+    /// Number of NaN values that are read.
     pub(crate) not_numbers: u64,
-    /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
+    /// Column of an integer beyond the signed 64-bit range, or of one that a double rounds.
     pub(crate) large: Option<Slot>,
-    /// Elements of arrays that are NaN, and were left out.
+    /// Number of array elements omitted because they are NaN.
     pub(crate) left_out: u64,
-    /// The conditions that the current element meets.
+    /// Conditions that the current element meets.
     pub(crate) met: u64,
-    /// The conditions whose number is NaN or null in the current element.
+    /// Conditions whose number is NaN or null in the current element.
     pub(crate) unknown: u64,
-    /// The current element, where it is measured.
+    /// The current element, if it is measured.
     pub(crate) element: Measurand,
-    /// Whether an integer of an element that is tested has another type.
+    /// Whether a compared integer of an element has another type.
     pub(crate) has_other: bool,
-    /// A text that should be a number and is none.
+    /// A text that is not a number although one is read.
     pub(crate) no_number: Option<NoNumber>,
-    /// The values that conditions have tested in the current element, where they are wanted.
+    /// Tested values of the current element, if they are reported.
     pub(crate) seen: Option<Box<Seen>>,
 }
 
-/// Text of a message that should be a number and is none.
+/// Text of a message that is not a number although one is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoNumber {
     slot: Slot,
@@ -121,7 +121,7 @@ impl NoNumber {
         self.slot
     }
 
-    /// Returns the text, or its first characters, as a text of JSON.
+    /// Returns the text, or its first characters, as a JSON string.
     pub fn quoted(&self) -> String {
         let text = String::from_utf8_lossy(&self.text[..usize::from(self.length)]);
         let mut quoted = Vec::new();
@@ -134,26 +134,26 @@ impl NoNumber {
     }
 }
 
-/// Values that could not be written as what they are.
+/// Counts of values that could not be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
     pub(crate) count: u64,
-    /// Numbers that were NaN.
+    /// Number of NaN values.
     pub(crate) not_numbers: u64,
-    /// Elements of arrays that were NaN, and were left out.
+    /// Number of array elements omitted because they were NaN.
     pub(crate) left_out: u64,
-    /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
+    /// Column of an integer beyond the signed 64-bit range, or of one that a double rounds, if there was one.
     pub(crate) large: Option<Slot>,
-    /// The first text that should be a number and is none.
+    /// First text that is not a number although one is read.
     pub(crate) no_number: Option<NoNumber>,
 }
 
 impl Refused {
-    /// Adds those of another message.
+    /// Adds the counts of another message.
     #[inline(always)]
     pub(crate) fn add(&mut self, other: Refused) {
         self.count += other.count;
-        // Arrays may come in parts, of which a later one takes back what an earlier one counted.
+        // Arrays may come in parts; a later one may subtract counts of an earlier one.
         self.not_numbers = self.not_numbers.wrapping_add(other.not_numbers);
         self.left_out += other.left_out;
         if other.large.is_some() {
@@ -161,7 +161,7 @@ impl Refused {
         }
     }
 
-    /// Adds a text of another message that should be a number.
+    /// Adds a text of another message that is not a number although one is read.
     #[inline(always)]
     pub(crate) fn add_text(&mut self, no_number: Option<NoNumber>) {
         if no_number.is_some() {
@@ -176,7 +176,7 @@ impl Refused {
 }
 
 impl Target {
-    /// The target of what is wanted; `None` for conditions on elements.
+    /// Returns the target of a read; `None` for conditions on elements.
     pub(crate) fn new(want: &Want<'_>) -> Option<Target> {
         Some(match want {
             Want::Value(ValueType::Bool, Slot::Bool(column)) => Target::Bool(*column),
@@ -198,7 +198,7 @@ impl Target {
         })
     }
 
-    /// Returns the slot that it writes to, if it is one.
+    /// Returns the slot of the target, if it has one.
     pub(crate) fn slot(&self) -> Option<Slot> {
         Some(match self {
             Target::Bool(column) | Target::Present(column) | Target::IsNan(column) => Slot::Bool(*column),
@@ -211,24 +211,24 @@ impl Target {
         })
     }
 
-    /// Whether a time is wanted.
+    /// Whether a time is read.
     pub(crate) fn is_time(&self) -> bool {
         matches!(self, Target::Time(_) | Target::Duration(_) | Target::EventTime)
     }
 }
 
-/// The target that is cleared where there is no array to test.
+/// Returns the target that is cleared if there is no array to test.
 pub(crate) fn elements_target(slot: Slot) -> Option<Target> {
     match slot {
         Slot::Bool(column) => Some(Target::Bool(column)),
         Slot::Int(column) => Some(Target::Int(column)),
         Slot::Float(column) => Some(Target::Float(column)),
-        // It is the element that decides.
+        // The deciding element.
         Slot::String(column) => Some(Target::Text(column)),
     }
 }
 
-/// A value of an element for people.
+/// Returns a value of an element as text for users.
 fn shown(value: Scalar<'_>) -> String {
     match value {
         Scalar::Bool(value) => value.to_string(),
@@ -241,14 +241,14 @@ fn shown(value: Scalar<'_>) -> String {
 }
 
 impl<'w> Sink<'w> {
-    /// Begins a row for a message on `topic`, of the time `time` unless the message holds one.
+    /// Begins a row for a message on `topic`, with the time `time` unless the message contains one.
     #[inline(always)]
     pub(crate) fn begin(block: &'w mut Block, topic: TopicId, time: Timestamp, unit: TimeUnit) -> Sink<'w> {
         let row = block.push(topic, time);
         Sink::at(block, row, unit)
     }
 
-    /// Writes to a row that was begun.
+    /// Writes to a row that was already begun.
     #[inline(always)]
     pub(crate) fn at(block: &'w mut Block, row: usize, unit: TimeUnit) -> Sink<'w> {
         Sink {
@@ -269,7 +269,7 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Ends the row, or takes it back if the message could not be read. Adds the mistyped values.
+    /// Ends the row, or removes it if the message could not be read. Adds the counts of refused values.
     #[inline(always)]
     pub(crate) fn end(self, read: Parsed<()>, refused: &mut Refused) -> Result<(), MessageError> {
         if let Err(fault) = read {
@@ -285,7 +285,7 @@ impl<'w> Sink<'w> {
         Ok(())
     }
 
-    /// Writes a value, or that it has another type.
+    /// Writes a value, or marks it as invalid if it has another type.
     #[inline(always)]
     pub(crate) fn write(&mut self, to: &Target, value: Scalar<'_>) -> Result<(), MessageErrorKind> {
         match (to, value) {
@@ -297,7 +297,7 @@ impl<'w> Sink<'w> {
         Ok(())
     }
 
-    /// A number that is not one is unknown, as null is in JSON.
+    /// Writes a number; NaN is unknown, like null in JSON.
     #[inline(always)]
     fn float(&mut self, column: u32, value: f64) {
         if value.is_nan() {
@@ -312,7 +312,7 @@ impl<'w> Sink<'w> {
         match (to, value) {
             (Target::Float(column), Scalar::Int(value)) => self.float(*column, value as f64),
             (Target::Float(column), Scalar::Large(value)) => self.float(*column, value),
-            // Writers in JavaScript and Lua make no difference, and JSON has none.
+            // Writers in JavaScript and Lua do not distinguish integers, and neither does JSON.
             (Target::Int(column), Scalar::Float(value)) if is_integer(value) => {
                 self.block.set_int(*column, self.row, value as i64);
             }
@@ -383,7 +383,7 @@ impl<'w> Sink<'w> {
             (Target::Time(column), value) => self.span(*column, value, Meaning::Time),
             (Target::Duration(column), value) => self.span(*column, value, Meaning::Duration),
             (Target::Bool(column), value) => self.refuse(Slot::Bool(*column), !is_null(value)),
-            // The value itself is read besides, and counted.
+            // The value itself is read too, and counted.
             (Target::IsNan(column), _) => self.refuse(Slot::Bool(*column), false),
             (Target::Int(column), Scalar::Large(_)) => {
                 self.large = Some(Slot::Int(*column));
@@ -402,7 +402,7 @@ impl<'w> Sink<'w> {
         Ok(())
     }
 
-    /// Takes back what was written.
+    /// Clears a written value.
     pub(crate) fn clear(&mut self, to: &Target) {
         match (to.slot(), to) {
             (Some(slot), _) => self.block.set_absent(slot, self.row),
@@ -416,12 +416,12 @@ impl<'w> Sink<'w> {
     #[inline(always)]
     pub(crate) fn mark_missing(&mut self, optional: &[Slot]) {
         for slot in optional {
-            // A value that was written stays valid.
+            // A written value stays valid.
             self.block.mark_present(*slot, 1 << self.row);
         }
     }
 
-    /// Writes the value of a measure or a quantifier. Returns how many elements were left out.
+    /// Writes the value of a measure or a quantifier. Returns the number of omitted elements.
     pub(crate) fn elements(
         &mut self,
         (slot, quantifier): (Slot, Quantifier),
@@ -439,7 +439,7 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Begins to look for the element that decides, if the slot is one of texts.
+    /// Begins the search for the deciding element, if the slot is one of texts.
     pub(crate) fn begin_witness(&mut self, slot: Slot, quantifier: Quantifier) -> Option<Witness> {
         let is_wanted = matches!(slot, Slot::String(_));
         if is_wanted {
@@ -449,7 +449,7 @@ impl<'w> Sink<'w> {
         is_wanted.then(|| Witness::new(quantifier))
     }
 
-    /// Takes the current element, and writes it if it decides.
+    /// Adds the current element, and writes it if it decides.
     pub(crate) fn witness(
         &mut self,
         witness: &mut Witness,
@@ -476,17 +476,16 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Writes that the value has another type, and counts it unless it is null.
+    /// Marks a value as having another type, and counts it unless it is null.
     pub(crate) fn refuse(&mut self, slot: Slot, counts: bool) {
         self.block.set_invalid(slot, self.row);
         self.mistyped += u64::from(counts);
     }
 
-    /// Writes that the value has no place in its message, where null or a value of another type stands for the object
-    /// around it.
+    /// Marks a value as missing, because null or a value of another type is in place of its enclosing object.
     pub(crate) fn lack(&mut self, to: &Target, is_null: bool) -> Result<(), MessageErrorKind> {
         match to {
-            // It is not there, and meets no condition.
+            // It is not present, and meets no condition.
             Target::Present(_) => Ok(()),
             Target::Test(bit, _) | Target::OneOf(bit, _) => {
                 self.met &= !(1 << bit);
@@ -503,7 +502,7 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// The nanoseconds of a time or a duration.
+    /// Returns the nanoseconds of a time or a duration.
     fn nanos(&self, value: Scalar<'_>, meaning: Meaning) -> Result<i64, MessageErrorKind> {
         match value {
             Scalar::Int(value) => {
@@ -529,17 +528,17 @@ fn is_null(value: Scalar<'_>) -> bool {
     matches!(value, Scalar::Null)
 }
 
-/// Whether a number that a condition compares is NaN or null.
+/// Whether a number compared by a condition is NaN or null.
 fn is_unknown(test: &Test, value: Scalar<'_>) -> bool {
     match value {
         Scalar::Null => is_of_number(test),
-        // Where an integer is declared, NaN has another type.
+        // If an integer is declared, NaN has another type.
         Scalar::Float(value) => value.is_nan() && is_of_number(test) && !matches!(test, Test::Integer(..)),
         _ => false,
     }
 }
 
-/// Whether a value is not of the type of the number that a condition compares.
+/// Whether a value has another type than the number compared by a condition.
 fn is_other(test: &Test, value: Scalar<'_>) -> bool {
     match value {
         Scalar::Null => false,
@@ -564,35 +563,35 @@ fn is_of_integer(value: Scalar<'_>) -> bool {
     }
 }
 
-/// Whether a double is an integer, and one that is exact.
+/// Whether a double is an integer, and an exact one.
 pub(crate) fn is_integer(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0
 }
 
-/// Whether a double holds an integer exactly.
+/// Whether a double represents an integer exactly.
 pub(crate) fn is_exact(value: i64) -> bool {
     i128::from(value) == value as f64 as i128
 }
 
-/// A number of units, each of so many nanoseconds, rounded to the nearest nanosecond.
+/// Returns a number of units of `unit_ns` nanoseconds, rounded to the nearest nanosecond.
 pub(crate) fn float_nanos(value: f64, unit_ns: i64) -> Result<i64, MessageErrorKind> {
     let nanos = (value * unit_ns as f64).round();
     if nanos.is_nan() {
         Err(MessageErrorKind::NotATime)
     } else if (i64::MIN as f64..-(i64::MIN as f64)).contains(&nanos) {
-        // The bounds are powers of two, and the upper one is excluded.
+        // The bounds are powers of two; the upper one is excluded.
         Ok(nanos as i64)
     } else {
         Err(MessageErrorKind::TimeOutOfRange)
     }
 }
 
-/// A time of seconds and nanoseconds.
+/// Returns a time of seconds and nanoseconds.
 pub(crate) fn sum(seconds: i64, nanos: i64) -> Result<i64, MessageErrorKind> {
     if !(0..NS_PER_S).contains(&nanos) {
         return Err(MessageErrorKind::NotATime);
     }
-    // Both together can be in range where the seconds alone are not.
+    // Their sum may be in range although the seconds alone are not.
     i64::try_from(i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos))
         .map_err(|_| MessageErrorKind::TimeOutOfRange)
 }
@@ -602,7 +601,7 @@ fn is_one_of(values: &[i64], value: Scalar<'_>) -> bool {
     matches!(value, Scalar::Int(value) if values.binary_search(&value).is_ok())
 }
 
-/// Whether it is a text, and not this one.
+/// Whether it is a text other than this one.
 #[inline(never)]
 fn is_other_text(other: &str, value: Scalar<'_>) -> bool {
     matches!(value, Scalar::Text(text) if text != other.as_bytes() && std::str::from_utf8(text).is_ok())

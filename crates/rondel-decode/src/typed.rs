@@ -1,4 +1,4 @@
-//! What plans of typed messages have in common: which value fits which type, and what does not.
+//! Common parts of the plans of typed messages: compatibility of values and types, and errors.
 
 use rondel_event::{Condition, Quantifier, Test, Value, ValueType};
 
@@ -6,7 +6,7 @@ use crate::cdr::{PlanError, PlanErrorKind};
 use crate::fields::{Alternatives, Fields, Want};
 use crate::sink::{Scalar, Target};
 
-/// The type of a value without parts.
+/// Type of a value without parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Class<'d> {
     Bool,
@@ -14,7 +14,7 @@ pub(crate) enum Class<'d> {
     Float,
     Text,
     Bytes,
-    /// The names of the constants, one for each value in ascending order, and all of them.
+    /// Names of the constants: one for each value in ascending order, and all of them.
     Enum(&'d [(i64, Box<str>)], &'d [(Box<str>, i64)]),
 }
 
@@ -30,7 +30,7 @@ impl Class<'_> {
         }
     }
 
-    /// The value that is nothing.
+    /// Returns the default value of the type.
     pub(crate) fn default(self) -> Scalar<'static> {
         match self {
             Class::Bool => Scalar::Bool(false),
@@ -41,7 +41,7 @@ impl Class<'_> {
         }
     }
 
-    /// The target of what is wanted, if the type fits.
+    /// Returns the target of a read, if the type fits.
     fn target(self, want: &Want<'_>) -> Result<Target, PlanErrorKind> {
         use Class::{Bool, Bytes, Enum, Float, Integer, Text};
         let is_number = matches!(self, Integer | Float | Enum(..));
@@ -99,12 +99,12 @@ fn other_type(want: &Want<'_>, found: &str) -> PlanErrorKind {
     }
 }
 
-/// Whether it is about an array or map as a whole.
+/// Whether a read concerns an array or map as a whole.
 pub(crate) fn is_for_all(want: &Want<'_>) -> bool {
     matches!(want, Want::Length(_) | Want::Presence(_) | Want::Test(_, Test::Present))
 }
 
-/// The errors of a plan, and the place at which it is compiled.
+/// Errors of a plan, and the path that is being compiled.
 #[derive(Default)]
 pub(crate) struct Report {
     path: String,
@@ -120,7 +120,7 @@ impl Report {
         self.error(other_type(want, found));
     }
 
-    /// Goes one step down the path. Returns what [`Report::leave`] needs.
+    /// Extends the path by a segment. Returns the argument for [`Report::leave`].
     pub(crate) fn enter(&mut self, segment: &str) -> usize {
         let length = self.path.len();
         if length > 0 && !segment.starts_with('[') {
@@ -134,7 +134,7 @@ impl Report {
         self.path.truncate(length);
     }
 
-    /// Names the members that are not there.
+    /// Reports a missing field, with the existing members.
     pub(crate) fn no_field(&mut self, key: &str, known: Vec<Box<str>>) {
         let outer = self.enter(key);
         self.error(PlanErrorKind::NoField(known));
@@ -148,7 +148,7 @@ impl Report {
         self.no_parallel(fields);
     }
 
-    /// Names elements by names in another member, where no member has elements.
+    /// Reports elements identified by names in another member, if no member has elements.
     pub(crate) fn no_parallel(&mut self, fields: &Fields<'_>) {
         for ((array, named), _) in &fields.parallel {
             let outer = self.enter(&format!("{array}{named}"));
@@ -165,7 +165,7 @@ impl Report {
         }
     }
 
-    /// What is read of an element, and which conditions it has to meet.
+    /// Returns the reads of an element, and the conditions that it must meet.
     pub(crate) fn element<'p>(
         &mut self,
         quantifier: Quantifier,
@@ -177,7 +177,7 @@ impl Report {
         })
     }
 
-    /// The targets of a value without parts.
+    /// Returns the targets of a value without parts.
     pub(crate) fn targets(&mut self, class: Class<'_>, fields: &Fields<'_>) -> Box<[Target]> {
         self.no_keys(fields);
         self.no_indices(fields);

@@ -1,4 +1,4 @@
-//! The door: one decoder for every encoding.
+//! The common interface: one decoder for every encoding.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 

@@ -1,4 +1,4 @@
-//! `Read::Length` in JSON, with a learnt layout and without. The tests of the other encodings compare with it.
+//! `Read::Length` in JSON, with and without a recorded shape. The tests of the other encodings compare with it.
 
 #![allow(clippy::unwrap_used)] // a test
 

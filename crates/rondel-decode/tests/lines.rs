@@ -1,4 +1,4 @@
-//! Lines of a trace decode the same the short way (by shapes learnt) and the long way.
+//! Lines of a trace are decoded equally by the fast path (recorded shapes) and by the slow path.
 
 use std::fmt::Write as _;
 
@@ -41,13 +41,13 @@ fn projection() -> Projection {
 const LAYOUT: Layout = Layout { topics: 2, bools: 3, ints: 2, floats: 2, strings: 1 };
 
 fn topics() -> Vec<TraceTopic> {
-    // The text of `two` comes from the name of the topic, where that matches.
+    // The text of `two` comes from the name of the topic, if that matches.
     [&["one", "fleet/+/pose"][..], &["two", "arm/**", "robot/{s}/pose"]]
         .map(|names| TraceTopic::new(names.iter().map(|name| name.to_string()).collect(), projection()))
         .into()
 }
 
-/// Everything that a block says of a row.
+/// Returns all values of a row in a block.
 fn row(block: &Block, row: usize) -> String {
     let mut text = format!("{:?} {}", block.topic(row), block.time(row));
     let bit = |mask: u64| mask >> row & 1;
@@ -95,7 +95,7 @@ fn decode(lines: &mut Lines, text: &[u8]) -> (Vec<String>, Option<LineError>) {
     }
 }
 
-/// How many lines are on topics that are not read.
+/// Returns the number of lines on topics that are not read.
 fn others(lines: &Lines) -> u64 {
     lines.other_topics().map(|(_, count)| count).sum()
 }
@@ -116,7 +116,7 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Times as other programs write them.
+/// Generates times as written by other programs.
 fn time_value() -> impl Strategy<Value = String> {
     let instant = (0i64..2_000_000_000, 0i64..1_000_000_000);
     prop_oneof![
@@ -134,7 +134,7 @@ fn time_value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Values that are nearly times.
+/// Generates values that are nearly times.
 fn no_time() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         r#"{"sec": 1, "nanosec": 1000000000}"#,
@@ -179,11 +179,11 @@ fn line() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_line_means_the_same_whatever_came_before(
+    fn a_line_is_decoded_independently_of_earlier_lines(
         kinds in proptest::collection::vec(line(), 1..20),
         order in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..5, 0u32..2_000_000), 1..100),
     ) {
-        // Lines come back at once or later, with the same time or another.
+        // Lines are repeated at once or later, with the same time or another.
         let text: Vec<String> = order
             .iter()
             .flat_map(|(which, times, step)| {
@@ -208,8 +208,8 @@ proptest! {
 
     #[test]
     fn a_damaged_line_is_never_misread(text in proptest::collection::vec(line(), 3), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
-        // Two good lines teach the shape; the third, with one byte changed, must come out as it
-        // does for a decoder that has learnt nothing.
+        // The shape is recorded from two good lines; the third one, with one byte changed, must be decoded as by a
+        // decoder without recorded shapes.
         let mut damaged = text[0].clone().into_bytes();
         let at = at.index(damaged.len());
         damaged[at] = byte;
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_panic(text in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), &text);
         let mut block = Block::new(LAYOUT);
         let _ = JsonDecoder::new(TopicId(0), &projection(), None, TimeUnit::Seconds)
@@ -244,7 +244,7 @@ proptest! {
     }
 }
 
-/// Lines of many topics, of which only two are read, in layouts of which some are not learnt.
+/// Generates lines of many topics, of which only two are read, in layouts some of which have no shape.
 fn mixed_line() -> impl Strategy<Value = String> {
     let topics = prop_oneof![
         4 => Just("one".to_string()),
@@ -304,7 +304,7 @@ proptest! {
         let (mut undecodable, mut empty) = (0, 0);
         for line in &text {
             let mut lines = new();
-            // A line without a time has that of the event before.
+            // A line without a time has that of the previous event.
             let before = alone.3.clone().unwrap_or_else(|| "{\"topic\":\"one\"}".to_string());
             let (rows, error) = decode(&mut lines, format!("{before}\n{line}\n").as_bytes());
             prop_assert_eq!(error, None);
@@ -346,7 +346,7 @@ proptest! {
         let mut taught = new();
         let _ = decode(&mut taught, good.as_bytes());
         taught.restart();
-        // A decoder for each line has learnt nothing; it goes on with the time of the one before.
+        // A decoder for each line has no recorded shapes; it continues with the time of the previous line.
         let (mut rows, mut expected_error, mut time) = (Vec::new(), None, "0".to_string());
         for (i, line) in damaged.split_inclusive(|b| *b == b'\n').enumerate() {
             let before = format!("{{\"topic\":\"one\",\"time\":{time}}}\n");
@@ -392,7 +392,7 @@ fn errors_have_line_and_column_and_keep_what_came_before() {
 }
 
 #[test]
-fn values_of_every_length_are_read_as_the_long_way_reads_them() {
+fn values_of_every_length_are_read_as_by_the_slow_path() {
     let digits = "1234567890123456789012";
     let mut values: Vec<(String, String, String)> = Vec::new();
     for len in 1..digits.len() {
@@ -424,7 +424,7 @@ fn values_of_every_length_are_read_as_the_long_way_reads_them() {
         let text = line(values);
         let taught = decode(&mut taught, (plain.clone() + &text).as_bytes());
         let fresh = decode(&mut Lines::new(&topics(), false, TimeUnit::Seconds), text.as_bytes());
-        // The plain one is in front of it.
+        // The plain one precedes it.
         assert_eq!(taught.0[1..], fresh.0, "{text}");
         let kind = |error: Option<LineError>| error.map(|error| (error.column, error.kind));
         assert_eq!(kind(taught.1), kind(fresh.1), "{text}");
@@ -432,14 +432,14 @@ fn values_of_every_length_are_read_as_the_long_way_reads_them() {
 }
 
 #[test]
-fn blank_lines_and_other_topics_are_passed_over() {
+fn blank_lines_and_other_topics_are_skipped() {
     let mut lines = Lines::new(&topics(), false, TimeUnit::Milliseconds);
     let text = "\n{\"topic\":\"x\",\"b\":true}\r\n  \n{\"topic\":\"two\",\"time\":1500,\"b\":true}\n{\"topic\":\"one\"}\n";
     let (rows, error) = decode(&mut lines, text.as_bytes());
     assert_eq!(error, None);
     assert_eq!(rows.len(), 2);
     assert!(rows[0].starts_with("Some(TopicId(1)) 1.5 b111"), "{}", rows[0]);
-    // A line without a time has that of the line before it.
+    // A line without a time has that of the previous line.
     assert!(rows[1].starts_with("Some(TopicId(0)) 1.5 b000"), "{}", rows[1]);
     assert_eq!((lines.lines(), others(&lines)), (5, 1));
 }
@@ -483,7 +483,7 @@ fn elements_of_arrays_are_tested() {
     assert_eq!(check("{}", (0, 0), (0, 0)), None);
 }
 
-/// Numbers are tested on the first pass over the array, everything else on a second one: both say the same.
+/// Numbers are tested in the first pass over the array, everything else in a second one, with equal results.
 #[test]
 fn numbers_in_arrays_are_tested() {
     let condition = |test| Condition { alternative: 0, path: Path::default(), test };
@@ -520,7 +520,7 @@ fn numbers_in_arrays_are_tested() {
     ] {
         let reads = [of(&[&below]), of(&[&above]), of(&[&below, &above]), of(&[&integer])];
         assert_eq!(count(&reads, text).unwrap(), expected, "{text}");
-        // A length beside the tests, and more tests than the first pass makes.
+        // A length with the tests, and more tests than the first pass supports.
         let five = [&reads[..], &reads[..2]].concat();
         assert_eq!(count(&five, text).unwrap()[..4], expected, "{text}");
         let beside = [&reads[..], &[Read::Length]].concat();
@@ -539,7 +539,7 @@ fn numbers_in_arrays_are_tested() {
     assert!(count(&[of(&[&below])], &deep).is_err());
 }
 
-/// Measures are taken on the first pass over the array, or on a second one beside other reads: both say the same.
+/// Measures are computed in the first pass over the array, or in a second one with other reads, with equal results.
 #[test]
 fn elements_of_arrays_are_measured() {
     use Quantifier::{Max, Mean, Min, Sum};
@@ -582,7 +582,7 @@ fn elements_of_arrays_are_measured() {
 }
 
 #[test]
-fn what_is_refused_leaves_no_text_behind() {
+fn refused_lines_leave_no_text_behind() {
     let projection = Projection { fields: vec![value("s", ValueType::String, Slot::String(0))] };
     let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
     let mut block = Block::new(LAYOUT);
@@ -596,7 +596,7 @@ fn what_is_refused_leaves_no_text_behind() {
     assert_eq!((block.text_len(), block.len()), (before, 1));
 }
 
-/// The rows of a trace that has no errors, and its undecodable payloads: their number and the first.
+/// Returns the rows of a trace without errors, and the number and the first of its undecodable payloads.
 fn read(lines: &mut Lines, text: &str) -> (Vec<String>, u64, Option<(u64, String)>) {
     let (rows, error) = decode(lines, text.as_bytes());
     assert_eq!(error, None, "{text}");
@@ -630,7 +630,7 @@ fn a_message_is_the_same_in_every_form() {
         ),
         format!(r#"{{"payload":{quoted},"topic":"two","tst":"12500 ms"}}"#),
     ] {
-        // Twice: the second time by the shape, where one is learnt.
+        // Twice: the second time by the shape, if one is recorded.
         let (mut found, undecodable, _) =
             read(&mut Lines::new(&topics(), false, TimeUnit::Seconds), &format!("{line}\n{line}\n"));
         assert_eq!((found.len(), undecodable), (2, 0), "{line}");
@@ -642,7 +642,7 @@ fn a_message_is_the_same_in_every_form() {
 }
 
 #[test]
-fn members_of_a_flat_line_are_fields_whatever_they_are_called() {
+fn members_of_a_flat_line_are_fields_with_any_name() {
     let names = ["arrival", "payload", "data", "message", "tst"];
     let fields = names.iter().enumerate().map(|(i, name)| value(name, ValueType::Int, Slot::Int(i as u32)));
     let projection = Projection { fields: fields.collect() };
@@ -655,7 +655,7 @@ fn members_of_a_flat_line_are_fields_whatever_they_are_called() {
         (r#"{"payload":"2","data":3}"#, 0b110),
         (r#"{"message":"2","data":3}"#, 0b1100),
         (r#"{"tst":1,"data":3}"#, 0b10100),
-        // Of another form, in which the payload is a number and has no fields.
+        // Another form, in which the payload is a number and has no fields.
         (r#"{"arrival":1,"data":2}"#, 0b11111),
         (r#"{"arrival":1,"message":2,"x":3}"#, 0b11111),
         (r#"{"tst":1,"payload":2,"data":3}"#, 0b11111),
@@ -739,7 +739,7 @@ fn a_wrong_event_time_in_a_recorded_payload_is_undecodable() {
         assert!(rows.iter().all(|row| row.starts_with("Some(TopicId(0)) 0.5 ")), "{line}: {rows:?}");
         assert_eq!(first, Some((3, format!("byte 14: {expected}"))), "{wrong}");
     }
-    // Where nobody else wrote the line, it is an error.
+    // In a line not written by another program, it is an error.
     for (wrong, column) in [(r#"{"data":{"h":{"stamp":true}}}"#, 23), (r#"{"h":{"stamp":true}}"#, 15)] {
         let (_, error) = decode(&mut new("h.stamp"), format!("{wrong}\n").as_bytes());
         let error = error.map(|error| (error.column, error.kind.to_string()));
@@ -748,7 +748,7 @@ fn a_wrong_event_time_in_a_recorded_payload_is_undecodable() {
 }
 
 #[test]
-fn times_of_other_programs_that_are_none_are_errors_of_the_line() {
+fn invalid_times_of_other_programs_are_errors_of_the_line() {
     let expected = "expected a time: a number, {sec, nanosec}, a number with unit, or an ISO 8601 date";
     let early = "the time lies before the year 1678";
     let late = "the time lies beyond the year 2262";
@@ -808,7 +808,7 @@ fn large_payloads_are_refused_in_every_form_and_shape() {
         _ => format!("{{\"topic\":\"two\",\"tst\":1,\"payload\":{}}}\n", body(pad)),
     };
     for form in 0..4 {
-        // Long ones among short ones of a known shape, at every place.
+        // Long ones among short ones of a recorded shape, at every position.
         for place in 0..70 {
             let text: String = (0..70).map(|i| line(form, if i == place { 200 } else { 20 })).collect();
             let mut lines = Lines::new(&topics(), false, TimeUnit::Seconds).with_largest(150);
@@ -829,7 +829,7 @@ fn large_payloads_are_refused_in_every_form_and_shape() {
     }
 }
 
-/// The rows of whole lines, of which pieces with so many were decoded ahead, each by one of two decoders.
+/// Returns the rows of complete lines, decoded ahead in pieces of these numbers of lines, each by one of two decoders.
 fn decode_ahead(lines: &mut Lines, text: &[String], pieces: &[usize]) -> Result<Vec<String>, LineError> {
     let mut ahead = [(); 2].map(|()| Ahead::new(lines.clone(), LAYOUT));
     let (mut decoded, mut block, mut rows) = (Decoded::default(), Block::new(LAYOUT), Vec::new());
@@ -870,7 +870,7 @@ fn decode_ahead(lines: &mut Lines, text: &[String], pieces: &[usize]) -> Result<
 
 proptest! {
     #[test]
-    fn lines_that_are_decoded_ahead_are_the_same(
+    fn lines_decoded_ahead_are_equal(
         kinds in proptest::collection::vec(prop_oneof![8 => mixed_line(), 1 => Just("{\"topic\":7}".to_owned())], 1..20),
         order in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..30), 1..30),
         pieces in proptest::collection::vec(1usize..150, 1..5),

@@ -1,4 +1,5 @@
-//! Elements of arrays by their names, in every encoding: random messages, compared with a search from the definition.
+//! Array elements identified by their names, in every encoding: random messages, compared with a search by the
+//! definition.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 const FLOAT: Read = Read::Value(ValueType::Float);
 const NAMES: [&str; 4] = ["elbow", "wrist", "a \"quote\"", ""];
 
-/// Two arrays side by side, and an array of objects with further ones in them.
+/// Two parallel arrays, and an array of objects with inner arrays.
 #[derive(Debug)]
 struct Message {
     names: Vec<&'static str>,
@@ -39,7 +40,7 @@ fn random(random: &mut Random) -> Message {
     let name = |random: &mut Random| *random.pick(&NAMES);
     let count = random.below(5);
     let names = (0..count).map(|_| name(random)).collect();
-    // As in JointState: of the same length, or left out.
+    // Like in JointState: of equal length, or empty.
     let positions = if random.one_in(2) { random.below(3) } else { count };
     let positions = (0..positions).map(|_| value(random)).collect();
     let items = (0..random.below(5))
@@ -53,7 +54,7 @@ fn random(random: &mut Random) -> Message {
     Message { names, positions, items }
 }
 
-/// The fields that are read, and what a search finds.
+/// Returns the fields that are read, with the search for each.
 fn reads(has_parallel: bool) -> Vec<(String, Search)> {
     let mut reads: Vec<(String, Search)> = Vec::new();
     for name in NAMES {
@@ -85,7 +86,7 @@ fn reads(has_parallel: bool) -> Vec<(String, Search)> {
 
 type Search = Box<dyn Fn(&Message) -> Found>;
 
-/// The message in an encoding.
+/// Returns the message in an encoding.
 fn payload(encoding: Encoding, message: &Message, is_name_last: bool) -> Vec<u8> {
     match encoding {
         Encoding::Json => text(message, is_name_last).into_bytes(),
@@ -121,7 +122,7 @@ fn tree(message: &Message, is_name_last: bool) -> Value {
     Value::Object(object)
 }
 
-/// The members in this order, which the map of `serde_json` does not keep.
+/// Returns the members in this order, which the map of `serde_json` does not keep.
 fn text(message: &Message, is_name_last: bool) -> String {
     let tree = tree(message, is_name_last);
     let mut names = ["name", "more", "position", "items"];
@@ -273,9 +274,9 @@ fn random_messages_are_searched_in_every_encoding() {
     assert!(compared.iter().all(|count| *count > 1000), "{compared:?}");
 }
 
-/// The element that decides is the one of the definition, in every encoding.
+/// The deciding element is that of the definition, in every encoding.
 #[test]
-fn the_element_that_decides_is_found() {
+fn the_deciding_element_is_found() {
     let condition = |alternative, path: &str, test| Condition { alternative, path: common::path(path), test };
     let above = |alternative| condition(alternative, "value", Test::Number(Comparison::Greater, 60.0));
     let elbow = condition(0, "id", Test::Equals(rondel_event::Value::String("elbow".into())));
@@ -331,7 +332,7 @@ fn the_element_that_decides_is_found() {
             let mut block = Block::new(layout);
             decoder.decode(&payload, Timestamp::ZERO, &mut block).unwrap();
             let sorted = |found: &Found| match found {
-                // The values come in the order of the message.
+                // The values are in the order of the message.
                 Found::Text(text) if text.contains(' ') => {
                     let (at, values) = text.split_once(' ').unwrap();
                     let mut values: Vec<&str> = values.split(", ").collect();
@@ -389,7 +390,7 @@ fn elements_of_elements_are_found() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_refused() {
+fn fields_without_searchable_elements_are_refused() {
     let read = |text: &str| -> Vec<(String, Search)> { vec![(text.to_owned(), Box::new(|_| Found::Absent))] };
     let is_refused = |root: &str, text: &str| {
         let cdr_type = cdr_type(root).unwrap();
@@ -417,9 +418,9 @@ fn what_cannot_be_searched_is_refused() {
     assert!(error.err().unwrap().to_string().contains("by the names in another one"));
 }
 
-/// Cut off anywhere, a message is refused or read as before, and nothing else happens.
+/// A truncated message is refused or read as before, without other effects.
 #[test]
-fn damaged_messages_do_no_harm() {
+fn damaged_messages_do_not_panic() {
     let all = reads(true);
     let cdr_type = cdr_type(MSG).unwrap();
     for seed in 0..50 {
@@ -446,7 +447,7 @@ fn damaged_messages_do_no_harm() {
     }
 }
 
-/// A field of the element that a parameter names.
+/// Returns a field of the element named by a parameter.
 fn of_each(array: &str, key: &str, is_parallel: bool, rest: &[&str], read: Read, slot: Slot) -> Field {
     let named = Named::of_parameter(Path::keys([key]), "n", is_parallel);
     let rest = rest.iter().map(|key| Segment::Key((*key).into()));
@@ -454,7 +455,7 @@ fn of_each(array: &str, key: &str, is_parallel: bool, rest: &[&str], read: Read,
     Field { path: Path(array.into_iter().chain(rest).collect()), read, slot, exact: false }
 }
 
-/// The rows of a table, with the length of an array that differs.
+/// Returns the rows of a table, and the length of an array that differs.
 fn unpacked(table: &Table, text: &[u8]) -> (Option<u64>, Vec<Vec<Found>>) {
     let mut packed = PackedTable::new(text).unwrap();
     let found = |cell: TableCell<'_>| match cell {
@@ -512,7 +513,7 @@ fn tables_have_every_element_in_every_encoding() {
         let mut source = Random(seed);
         let mut message = random(&mut source);
         if seed % 16 == 0 {
-            // More than there is room for at first. No length of Protobuf is above 127.
+            // More than the initial space. No length of Protobuf is above 127.
             message.names = ["", "wrist"].repeat(10);
         }
         let is_name_last = source.one_in(2);

@@ -29,7 +29,7 @@ fn block() -> Block {
     Block::new(Layout { topics: 1, ints: 1, floats: 1, ..Layout::default() })
 }
 
-/// A float, an integer, and how many values were of another type.
+/// A float, an integer, and the number of values of another type.
 type Found = (Option<f64>, Option<i64>, u64);
 
 fn found(block: &Block, mistyped: u64) -> Found {
@@ -44,7 +44,7 @@ fn read(decoder: &mut Decoder, payload: &[u8]) -> Found {
     found(&block, decoder.mistyped() - before)
 }
 
-/// Texts, and what they are as numbers.
+/// Texts, and the numbers that they contain.
 const TEXTS: [(&str, Found); 18] = [
     ("150.5", (Some(150.5), None, 1)),
     ("7", (Some(7.0), Some(7), 0)),
@@ -66,7 +66,7 @@ const TEXTS: [(&str, Found); 18] = [
     ("1 2", (None, None, 2)),
 ];
 
-/// `message T { string value = 1; }`, as a descriptor set.
+/// Returns `message T { string value = 1; }` as a descriptor set.
 fn protobuf() -> MessageType {
     let field = [&[0x12, 13, 0x0a, 5][..], b"value", &[0x18, 1, 0x20, 1, 0x28, 9]].concat();
     let message = [&[0x0a, 1, b'T'][..], &field].concat();
@@ -81,7 +81,7 @@ fn cdr(definition: &str) -> MessageType {
     MessageType::Cdr(library.schema("t/msg/T").unwrap())
 }
 
-/// A message of each encoding with this text: how it is decoded, and its bytes.
+/// Returns a message of each encoding with this text: its decoder, and its bytes.
 fn messages(text: &str) -> Vec<(Decoder, Vec<u8>)> {
     let decoder = |encoding, message_type: Option<MessageType>| {
         let (topic, unit) = (TopicId(0), TimeUnit::Seconds);
@@ -150,7 +150,7 @@ fn numbers_of_typed_messages_are_read_as_without_texts() {
     assert_eq!(error, "field `value`: expected float, but the field is a boolean");
 }
 
-/// An integer that a double rounds is refused where that matters, also in a text.
+/// An integer that a double rounds is refused where exactness is required, also in a text.
 #[test]
 fn integers_in_texts_are_exact_where_they_must_be() {
     let (topic, unit) = (TopicId(0), TimeUnit::Seconds);
@@ -207,7 +207,7 @@ fn is_decimal(text: &str) -> bool {
 
 proptest! {
     #[test]
-    fn a_text_is_a_number_if_the_definition_says_so(text in "[ +\\-.0-9eEx]{0,8}|\\PC{0,6}") {
+    fn a_text_is_a_number_by_the_definition(text in "[ +\\-.0-9eEx]{0,8}|\\PC{0,6}") {
         let (topic, unit) = (TopicId(0), TimeUnit::Seconds);
         let mut decoder = Decoder::Json(JsonDecoder::new(topic, &projection(false), None, unit));
         let (float, ..) = read(&mut decoder, serde_json::json!({ "value": text }).to_string().as_bytes());
@@ -215,7 +215,7 @@ proptest! {
         prop_assert_eq!(float, expected, "{:?}", text);
     }
 
-    /// A layout learned from messages with numbers does not change how texts are read, and the other way round.
+    /// A shape recorded from messages with numbers does not change how texts are read, and vice versa.
     #[test]
     fn earlier_messages_change_nothing(values in proptest::collection::vec((any::<i32>(), 0..4_usize), 1..30)) {
         let (topic, unit) = (TopicId(0), TimeUnit::Seconds);

@@ -1,5 +1,5 @@
-//! How long a message takes in each encoding: run alone, optimised, with `--ignored --nocapture`; `ONLY=cbor`
-//! selects one encoding. CDR has more cases in `cdr/speed.rs`.
+//! Time to decode a message in each encoding: run alone, optimised, with `--ignored --nocapture`; `ONLY=cbor` selects
+//! one encoding. CDR has more cases in `cdr/speed.rs`.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -20,7 +20,7 @@ use rondel_event::{
     ValueType,
 };
 
-/// Names of the fields in the types of the tests of FlatBuffers, and their ids: ten doubles are not there.
+/// Names of the fields in the types of the tests of FlatBuffers, and their ids: the types do not have ten doubles.
 const FLAT: [(&str, u16); 10] = [
     ("d", 0),
     ("f", 1),
@@ -34,7 +34,7 @@ const FLAT: [(&str, u16); 10] = [
     ("i64", 9),
 ];
 
-/// A message of ten numbers, its type, and the names of the two to read.
+/// A message of ten numbers, its type, and the names of the two that are read.
 struct Case {
     encoding: Encoding,
     message_type: Option<MessageType>,
@@ -130,7 +130,7 @@ fn decode(case: &Case, rounds: u32) -> (Vec<Found>, f64) {
 }
 
 #[test]
-fn what_is_measured_is_read() {
+fn measured_fields_are_read() {
     for case in cases() {
         let expected = if case.encoding == Encoding::Flatbuffers { [1.125, 7.0] } else { [1.125, 7.125] };
         assert_eq!(decode(&case, 1).0, expected.map(Found::Float), "{}", case.encoding);
@@ -181,7 +181,7 @@ fn speed_of_one_number() {
     }
 }
 
-/// A message of a thousand numbers in each encoding that needs little to write them.
+/// Returns a message of a thousand numbers in each encoding that is simple to write.
 fn arrays() -> Vec<(Encoding, Option<MessageType>, Vec<u8>)> {
     let values: Vec<f64> = (0..1000).map(|index| 0.5 + f64::from(index * 7919 % 1000) * 0.0137).collect();
     let json = serde_json::json!({ "a": values });
@@ -235,7 +235,8 @@ fn speed_of_conditions_on_elements() {
     }
 }
 
-/// A birth of ten metrics by Sparkplug B, and messages of data of all ten, with their aliases and with their names.
+/// Returns a birth of ten metrics by Sparkplug B, and data messages of all ten, with their aliases and with their
+/// names.
 fn metrics() -> [Vec<u8>; 3] {
     let part = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
     let time = [0x18, 0xfb, 0xd0, 0x95, 0xff, 0xbc, 0x31];

@@ -16,9 +16,9 @@ const ARRAY: u8 = 4;
 const MAP: u8 = 5;
 const TAG: u8 = 6;
 
-/// The lower five bits: no number, but parts up to an end.
+/// Lower five bits of a value of indefinite length, whose parts extend to an end.
 const OPEN: u8 = 31;
-/// The end of these parts.
+/// End of these parts.
 const END: u8 = 0xff;
 
 const TAG_EPOCH: u64 = 1;
@@ -103,8 +103,8 @@ impl Format for Cbor {
     }
 
     fn skip(reader: &mut Reader<'_>, count: u64, depth: u32) -> Parsed<()> {
-        // Every value that is still to come has at least one byte: numbers of elements cannot add up to more
-        // work than the message has bytes.
+        // Every remaining value has at least one byte: claimed numbers of elements cannot cause more work than the
+        // message has bytes.
         reader.room(count)?;
         let mut left = count;
         while left > 0 {
@@ -164,7 +164,7 @@ impl Format for Cbor {
     }
 }
 
-/// The number after the first byte of a value.
+/// Reads the number after the first byte of a value.
 #[inline(always)]
 fn argument(reader: &mut Reader<'_>, info: u8, at: usize) -> Parsed<u64> {
     Ok(match info {
@@ -182,7 +182,7 @@ fn unknown(reader: &Reader<'_>, at: usize) -> Box<Fault> {
     Fault::new(at, MessageErrorKind::UnknownByte(reader.bytes.get(at).copied().unwrap_or_default()))
 }
 
-/// The beginning of a value without a number.
+/// Reads the beginning of a value of indefinite length.
 fn open<'m>(reader: &mut Reader<'m>, major: u8, at: usize) -> Parsed<Token<'m>> {
     Ok(match major {
         BYTES => {
@@ -198,7 +198,7 @@ fn open<'m>(reader: &mut Reader<'m>, major: u8, at: usize) -> Parsed<Token<'m>> 
     })
 }
 
-/// Passes the parts of a text or byte string: each one is of the same kind, and has a length.
+/// Passes the parts of a text or byte string of indefinite length: all of the same kind and of definite length.
 fn parts<'m>(reader: &mut Reader<'m>, kind: u8, mut part: impl FnMut(&'m [u8])) -> Parsed<()> {
     while !Cbor::end(reader) {
         let at = reader.at;
@@ -228,12 +228,12 @@ fn skip_open(reader: &mut Reader<'_>, major: u8, at: usize, depth: u32) -> Parse
     }
 }
 
-/// A number of 16 bits: a sign, five bits of exponent and ten of fraction.
+/// Returns the value of a number of 16 bits: a sign, five bits of exponent and ten of fraction.
 fn half(bits: u16) -> f64 {
     let bits = u32::from(bits);
     let (sign, exponent, fraction) = (bits >> 15 << 31, bits >> 10 & 0x1f, bits & 0x3ff);
     let exponent = match exponent {
-        // Below the normal range: so many of 2^-24.
+        // Subnormal: a multiple of 2^-24.
         0 => {
             let size = f64::from(fraction) / f64::from(1 << 24);
             return if sign == 0 { size } else { -size };

@@ -1,5 +1,5 @@
-//! Whole messages as JSON. Keys of maps are texts, or integers in decimal digits; members with other keys are left out,
-//! as no path names them.
+//! Converts messages to JSON. Keys of maps are texts, or integers in decimal digits; members with other keys are
+//! omitted, since no path names them.
 
 use super::cbor::Cbor;
 use super::msgpack::Msgpack;
@@ -73,7 +73,7 @@ impl Writer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether so many elements or members are all, or the end is next, which is passed.
+    /// Whether the elements or members have ended: after `count` ones, or at an end, which is skipped.
     fn is_over<F: Format>(&mut self, count: Option<u64>, passed: u64) -> bool {
         match count {
             Some(count) => passed == count,
@@ -128,7 +128,7 @@ impl Writer<'_, '_, '_> {
                 let (seconds, nanos) = (nanos.div_euclid(NS_PER_S), nanos.rem_euclid(NS_PER_S));
                 out.extend_from_slice(format!("{{\"sec\":{seconds},\"nanosec\":{nanos}}}").as_bytes());
             }
-            // There, but of a type that cannot be read.
+            // Present, but of a type that cannot be read.
             Scalar::Bytes(_) | Scalar::Beyond | Scalar::Other => out.extend_from_slice(b"{}"),
         }
         Ok(())

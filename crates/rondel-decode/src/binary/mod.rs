@@ -1,8 +1,8 @@
-//! CBOR (RFC 8949) and MessagePack: messages of maps, arrays and values that describe themselves, as JSON does.
+//! CBOR (RFC 8949) and MessagePack: self-describing messages of maps, arrays and values, like JSON.
 //!
-//! A [`BinaryDecoder`] walks over every message once, enters only what leads to a field, and passes the rest
-//! by its length. Maps have texts as keys, or integers, which a path names in decimal digits. Other keys, and
-//! values of other types, are passed. Fields that are missing are absent, as in JSON.
+//! A [`BinaryDecoder`] walks over every message once, enters only the parts that lead to a field, and skips the rest by
+//! its length. Maps have texts as keys, or integers, which a path names in decimal digits. Other keys, and values of
+//! other types, are skipped. Missing fields are absent, as in JSON.
 //!
 //! | value | read as |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | null, undefined | invalid |
 //! | integer beyond 64 bits, byte string, other simple values and extensions | present, but of another type |
 //!
-//! What is passed is checked for its structure only: whether a text is UTF-8 is checked where it is read. Of a
-//! key that a map repeats, the last value counts.
+//! Skipped parts are checked only for their structure: a text is checked for UTF-8 where it is read. If a map repeats a
+//! key, the last value counts.
 
 pub(crate) mod cbor;
 mod json;
@@ -37,13 +37,13 @@ pub(crate) use json::write_json;
 use plan::Node;
 use walk::Walk;
 
-/// The largest buffer for a message written again that is kept until the next one, in bytes.
+/// Maximum size in bytes of a conversion buffer that is kept for the next message.
 pub(crate) const KEPT: usize = 1 << 20;
 
-/// Checks that every field begins with one of these members, the only ones of a message.
+/// Checks that every field begins with one of these members, which are all members of a message.
 ///
 /// # Errors
-/// The fields that do not.
+/// The other fields.
 pub(crate) fn check_members<'p>(
     fields: impl Iterator<Item = &'p Path>,
     members: &[&str],
@@ -60,7 +60,7 @@ pub(crate) fn check_members<'p>(
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The encoding of messages that describe themselves.
+/// A self-describing encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryFormat {
     /// CBOR, RFC 8949.
@@ -77,15 +77,15 @@ pub struct BinaryDecoder {
     root: Arc<Node>,
     time_unit: TimeUnit,
     refused: Refused,
-    /// The parts of a text together.
+    /// Buffer to join the parts of a text.
     scratch: Vec<u8>,
 }
 
 impl BinaryDecoder {
-    /// A decoder for messages on `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for messages on `topic` that reads the fields of `projection`.
     ///
-    /// `time` names the field that holds the time of the event; without it the time is the one given to
-    /// [`BinaryDecoder::decode`]. Times that are plain numbers count in `time_unit`.
+    /// `time` is the path of the event time; without it the event has the time passed to [`BinaryDecoder::decode`].
+    /// Times that are plain numbers count in `time_unit`.
     ///
     /// # Errors
     /// An array whose elements have more than 64 conditions.
@@ -112,12 +112,11 @@ impl BinaryDecoder {
         }
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
-    /// payload holds one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
+    /// payload contains one.
     ///
-    /// # Errors
-    /// [`MessageError`] when the payload is not one value of the encoding, or its time is none; the block is as
-    /// it was then. A field of another type is written as invalid (see [`BinaryDecoder::mistyped`]).
+    /// [`MessageError`] if the payload is not one value of the encoding, or its time is invalid; the block is then
+    /// unchanged. A field of another type is written as invalid (see [`BinaryDecoder::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let scratch = std::mem::take(&mut self.scratch);
@@ -131,17 +130,17 @@ impl BinaryDecoder {
         Ok(())
     }
 
-    /// Returns how many values so far had another type than the program reads.
+    /// Returns the number of values so far of another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.refused.count
     }
 
-    /// Returns how many numbers so far were NaN.
+    /// Returns the number of NaN values so far.
     pub fn not_numbers(&self) -> u64 {
         self.refused.not_numbers
     }
 
-    /// Returns how many elements of arrays so far were NaN, and were left out.
+    /// Returns the number of array elements omitted so far because they were NaN.
     pub fn left_out(&self) -> u64 {
         self.refused.left_out
     }
@@ -151,7 +150,7 @@ impl BinaryDecoder {
         self.refused.too_large()
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         self.refused.no_number
     }
@@ -162,7 +161,7 @@ impl BinaryDecoder {
 pub(crate) struct Reader<'m> {
     bytes: &'m [u8],
     at: usize,
-    /// Whether the last value was marked as a number of seconds since 1970.
+    /// Whether the last value was tagged as a number of seconds since 1970.
     is_epoch: bool,
 }
 
@@ -170,31 +169,31 @@ pub(crate) struct Reader<'m> {
 pub(crate) enum Token<'m> {
     /// The whole value.
     Scalar(Scalar<'m>),
-    /// Elements, of which this number follows; `None`: up to an end.
+    /// Elements, and their number; `None`: up to an end.
     Array(Option<u64>),
-    /// Keys, each with its value.
+    /// Keys, each followed by its value.
     Map(Option<u64>),
     /// Text in several parts.
     OpenText,
-    /// The end of an array or map without a number.
+    /// End of an array or map of indefinite length.
     End,
 }
 
 /// An encoding.
 pub(crate) trait Format {
-    /// The size of a value by its first byte, with it; 0 where more than this byte tells it.
+    /// Size of a value by its first byte, including it; 0 if the byte does not determine it.
     const SIZES: [u8; 256];
 
-    /// The first byte of an empty text, and the number of lengths that the ones after it state.
+    /// First byte of an empty text, and the number of successive bytes that state further lengths.
     const SHORT_TEXT: (u8, u8);
 
-    /// Reads the beginning of a value. The numbers of elements are at most the number of bytes that follow.
+    /// Reads the beginning of a value. A stated number of elements is at most the number of bytes that follow.
     fn token<'m>(reader: &mut Reader<'m>) -> Parsed<Token<'m>>;
 
-    /// Passes so many values.
+    /// Skips `count` values.
     fn skip(reader: &mut Reader<'_>, count: u64, depth: u32) -> Parsed<()>;
 
-    /// Passes the end of an array or map without a number, if it is next.
+    /// Skips the end of an array or map of indefinite length, if it is next.
     fn end(reader: &mut Reader<'_>) -> bool;
 
     /// Reads the parts of a text after [`Token::OpenText`].
@@ -205,7 +204,7 @@ pub(crate) trait Format {
 }
 
 impl<'m> Reader<'m> {
-    /// Passes a value whose first byte states its size, if it is one and there.
+    /// Skips a value whose first byte states its size, if it is one and complete.
     #[inline(always)]
     fn skip_plain<F: Format>(&mut self) -> bool {
         let Some(first) = self.bytes.get(self.at) else { return false };
@@ -215,7 +214,7 @@ impl<'m> Reader<'m> {
         is_plain
     }
 
-    /// Takes a text whose first byte states its length, if it is one and there.
+    /// Reads a text whose first byte states its length, if it is one and complete.
     #[inline(always)]
     fn short_text<F: Format>(&mut self) -> Option<&'m [u8]> {
         let (first, lengths) = F::SHORT_TEXT;
@@ -237,7 +236,7 @@ impl<'m> Reader<'m> {
         self.at
     }
 
-    /// A reader of the same message from this byte on.
+    /// Returns a reader of the same message from an offset on.
     pub(crate) fn from(&self, at: usize) -> Reader<'m> {
         Reader { at, ..*self }
     }
@@ -262,7 +261,7 @@ impl<'m> Reader<'m> {
         Ok(bytes)
     }
 
-    /// Takes so many bytes.
+    /// Reads `length` bytes.
     #[inline(always)]
     fn take(&mut self, length: u64) -> Parsed<&'m [u8]> {
         if length > self.rest() {
@@ -273,7 +272,7 @@ impl<'m> Reader<'m> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// That so many values, of at least one byte each, can follow.
+    /// Checks that `count` values, of at least one byte each, can follow.
     #[inline(always)]
     fn room(&self, count: u64) -> Parsed<()> {
         if count > self.rest() { Err(self.beyond(count)) } else { Ok(()) }

@@ -6,10 +6,10 @@ use crate::sink::{Scalar, sum};
 
 pub(super) struct Msgpack;
 
-/// The type of extensions that are points in time.
+/// Type of the timestamp extension.
 const TIMESTAMP: i8 = -1;
 
-/// Integers, floating-point numbers, nil, booleans, short texts, and extensions of a size of their own.
+/// Sizes of integers, floating-point numbers, nil, booleans, short texts, and extensions of fixed size.
 const fn sizes() -> [u8; 256] {
     let mut sizes = [0; 256];
     let mut first = 0;
@@ -86,8 +86,8 @@ impl Format for Msgpack {
     }
 
     fn skip(reader: &mut Reader<'_>, count: u64, _: u32) -> Parsed<()> {
-        // Every value that is still to come has at least one byte: numbers of elements cannot add up to more
-        // work than the message has bytes.
+        // Every remaining value has at least one byte: claimed numbers of elements cannot cause more work than the
+        // message has bytes.
         reader.room(count)?;
         let mut left = count;
         while left > 0 {
@@ -122,7 +122,7 @@ impl Format for Msgpack {
     }
 
     fn text_parts(_: &mut Reader<'_>, _: &mut Vec<u8>) -> Parsed<()> {
-        // All texts of MessagePack are in one part.
+        // All texts of MessagePack have one part.
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Format for Msgpack {
     }
 }
 
-/// A length of one, two or four bytes.
+/// Reads a length of one, two or four bytes.
 #[inline(always)]
 fn length(reader: &mut Reader<'_>, size: u8) -> Parsed<u64> {
     Ok(match size {

@@ -1,4 +1,4 @@
-//! What to do with which part of a message.
+//! Plan for the parts of a message.
 
 use rondel_event::{Named, Quantifier, Slot};
 
@@ -6,7 +6,7 @@ use crate::cdr::PlanError;
 use crate::fields::{Alternatives, Fields, Want};
 use crate::sink::{Target, elements_target};
 
-/// A place in a message and the places below it.
+/// A value of a message and the values in it.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) keys: Box<[Key]>,
@@ -16,11 +16,11 @@ pub(super) struct Node {
     pub(super) ends: Box<[(u64, Node)]>,
     pub(super) targets: Box<[Target]>,
     pub(super) tests: Box<[ElementTest]>,
-    /// Elements by the names that they hold.
+    /// Elements identified by a name that they contain.
     pub(super) named: Box<[NamedElement]>,
-    /// Elements of an array among the members, by the names in another one.
+    /// Elements of a member array, identified by the names in another member array.
     pub(super) parallel: Box<[Parallel]>,
-    /// What is read of it that has no value where it is a map, an array or neither.
+    /// Targets in it that have no value if it is a map, an array or neither.
     pub(super) not_in_map: Box<[Target]>,
     pub(super) not_in_array: Box<[Target]>,
     pub(super) not_in_scalar: Box<[Target]>,
@@ -30,9 +30,9 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: Box<str>,
-    /// What tells names of the same length apart, but for their bytes after the eighth.
+    /// Hash that distinguishes names of equal length except by their bytes after the eighth.
     head: u64,
-    /// The integer that the name is in decimal digits.
+    /// The name as an integer, if it is one in decimal digits.
     pub(super) number: Option<i64>,
     pub(super) node: Node,
 }
@@ -43,21 +43,21 @@ pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
-    /// The paths that are tested, where the element that decides is wanted.
+    /// Paths of the tested values, if the deciding element is read.
     pub(super) names: Box<[Box<str>]>,
     pub(super) node: Node,
 }
 
-/// The element with a name.
+/// Element with a name.
 #[derive(Debug)]
 pub(super) struct NamedElement {
-    /// The condition that the name of an element is this one.
+    /// Condition that an element has the name.
     pub(super) alternatives: Alternatives,
     pub(super) name: Node,
     pub(super) node: Node,
 }
 
-/// The element of an array at the position at which its name stands in another array.
+/// Element of an array at the position of its name in another array.
 #[derive(Debug)]
 pub(super) struct Parallel {
     pub(super) array: Box<str>,
@@ -148,14 +148,14 @@ impl Node {
         }
     }
 
-    /// All that is read of it and below it.
+    /// Returns all targets of the value and of the values in it.
     fn all(&self) -> impl Iterator<Item = Target> {
         self.targets.iter().chain(&self.not_in_scalar).cloned()
     }
 }
 
 impl Key {
-    /// Whether it is this text, which has this head.
+    /// Whether the key is this text, which has this head.
     #[inline(always)]
     pub(super) fn is(&self, text: &[u8], head: u64) -> bool {
         self.head == head
@@ -164,7 +164,7 @@ impl Key {
     }
 }
 
-/// The first eight bytes of a text; of a shorter one all of them, of which some may come twice.
+/// Returns the first eight bytes of a text; of a shorter one all of them, some of which may be repeated.
 #[inline(always)]
 pub(super) fn head(text: &[u8]) -> u64 {
     let byte = |at: usize| u64::from(text[at]);

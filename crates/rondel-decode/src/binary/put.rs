@@ -1,24 +1,24 @@
-//! Writing CBOR: what decoders of other encodings turn their messages into, so that one walk reads all of them.
+//! Writes CBOR, to which decoders of other encodings convert their messages, so that one walk reads all of them.
 
 use crate::error::{Fault, MessageErrorKind, Parsed};
 
-/// The largest message that is written, in bytes.
+/// Maximum size of a converted message, in bytes.
 const LARGEST: usize = 64 << 20;
 
 const TEXT: u8 = 3;
 const BYTES: u8 = 2;
 
-/// The beginning of an array whose end is written by [`close`].
+/// Begins an array, which [`close`] ends.
 pub(crate) fn open_array(out: &mut Vec<u8>) {
     out.push(0x9f);
 }
 
-/// The beginning of a map whose end is written by [`close`].
+/// Begins a map, which [`close`] ends.
 pub(crate) fn open_map(out: &mut Vec<u8>) {
     out.push(0xbf);
 }
 
-/// The end of an array or a map.
+/// Ends an array or a map.
 pub(crate) fn close(out: &mut Vec<u8>) {
     out.push(0xff);
 }
@@ -53,7 +53,7 @@ pub(crate) fn double(value: f64, out: &mut Vec<u8>) {
     out.extend(value.to_be_bytes());
 }
 
-/// A text, which need not be UTF-8: the walk checks the texts that it reads.
+/// Writes a text, which need not be UTF-8: the walk checks the texts that it reads.
 pub(crate) fn text(text: &[u8], out: &mut Vec<u8>) {
     head(TEXT, text.len() as u64, out);
     out.extend_from_slice(text);
@@ -85,14 +85,14 @@ fn head(major: u8, number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// A text of two parts.
+/// Writes a text of two parts.
 pub(crate) fn joined(first: &[u8], second: &[u8], out: &mut Vec<u8>) {
     head(TEXT, (first.len() + second.len()) as u64, out);
     out.extend_from_slice(first);
     out.extend_from_slice(second);
 }
 
-/// That the message is small enough for more. Everything that may repeat a part of the payload asks.
+/// Checks that the message may grow. Called before everything that may repeat a part of the payload.
 pub(crate) fn room(at: usize, out: &[u8]) -> Parsed<()> {
     match out.len() > LARGEST {
         true => Err(Fault::new(at, MessageErrorKind::TooLarge(LARGEST))),

@@ -1,4 +1,4 @@
-//! One walk over a message, for every encoding that describes itself.
+//! Walk over a message in any self-describing encoding.
 
 use super::plan::{ElementTest, Key, NamedElement, Node, Parallel, head};
 use super::{Format, Reader, Token};
@@ -9,7 +9,7 @@ use crate::sink::{Scalar, Sink, Target, float_nanos, sum};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// The position in a message while it is read.
+/// State of a walk over a message.
 pub(super) struct Walk<'m, 'w> {
     pub(super) reader: Reader<'m>,
     pub(super) sink: Sink<'w>,
@@ -17,7 +17,7 @@ pub(super) struct Walk<'m, 'w> {
 }
 
 impl<'m> Walk<'m, '_> {
-    /// Reads the message, and that nothing follows.
+    /// Reads the message, and checks that nothing follows.
     pub(super) fn message<F: Format>(&mut self, root: &Node) -> Parsed<()> {
         self.value::<F>(root, 0)?;
         if self.reader.rest() > 0 {
@@ -44,8 +44,8 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// Writes that parts have no value, as the value at `start` is null or of another type than the map or array that
-    /// they are read from.
+    /// Marks the values of parts as missing, since the value at `start` is null or of another type than the map or
+    /// array that contains them.
     #[cold]
     fn lack(&mut self, parts: &[Target], is_null: bool, start: usize) -> Parsed<()> {
         for part in parts {
@@ -89,7 +89,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Reads elements of arrays in the map at `start`, by the names in other arrays.
+    /// Reads elements of arrays in the map at `start`, identified by the names in other arrays.
     fn parallel<F: Format>(&mut self, node: &Node, start: usize, depth: u32) -> Parsed<()> {
         let end = self.reader.at;
         for Parallel { array, names, element } in &node.parallel {
@@ -121,7 +121,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Passes so many elements; returns whether there is one behind them.
+    /// Skips `index` elements; returns whether there is one after them.
     fn skip_to<F: Format>(&mut self, index: u64, count: Option<u64>, depth: u32) -> Parsed<bool> {
         if let Some(count) = count {
             if index < count {
@@ -138,7 +138,7 @@ impl<'m> Walk<'m, '_> {
         Ok(!F::end(&mut self.reader))
     }
 
-    /// Returns where the value of a member begins in the map at `start`; the last one if it is repeated.
+    /// Returns the offset of the value of a member in the map at `start`; of the last one if it is repeated.
     fn member<F: Format>(&mut self, start: usize, name: &str, depth: u32) -> Parsed<Option<usize>> {
         self.reader.at = start;
         let Token::Map(count) = F::token(&mut self.reader)? else { return Ok(None) };
@@ -168,7 +168,7 @@ impl<'m> Walk<'m, '_> {
         Ok(found)
     }
 
-    /// Passes an element, and returns whether it has the name.
+    /// Skips an element, and returns whether it has the name.
     fn has_name<F: Format>(&mut self, named: &NamedElement, index: u64, depth: u32) -> Parsed<bool> {
         let outer = (std::mem::take(&mut self.sink.met), self.sink.unknown);
         self.value::<F>(&named.name, depth + 1).map_err(|fault| fault.in_element(index))?;
@@ -177,7 +177,7 @@ impl<'m> Walk<'m, '_> {
         Ok(named.alternatives.hold(met))
     }
 
-    /// Reads the elements with a name. Returns the number of all.
+    /// Reads the elements with a name. Returns the number of all elements.
     fn named<F: Format>(&mut self, named: &NamedElement, count: Option<u64>, depth: u32) -> Parsed<u64> {
         let mut passed = 0;
         while count != Some(passed) && !(count.is_none() && F::end(&mut self.reader)) {
@@ -199,7 +199,7 @@ impl<'m> Walk<'m, '_> {
                 None if F::end(&mut self.reader) => return Ok(()),
                 _ => passed += 1,
             }
-            // Writers keep the order of members: the next one is often the one after the last.
+            // Writers keep the order of members: the next key is often the successor of the last one.
             match self.key::<F>(keys, next, depth)? {
                 Some(found) => {
                     next = if found + 1 < keys.len() { found + 1 } else { 0 };
@@ -270,7 +270,7 @@ impl<'m> Walk<'m, '_> {
             None => self.pass::<F>(count, 1, depth)?,
         };
         let end = self.reader.at;
-        // A message that is an array itself leaves out fields, as one that is a map does.
+        // A message that is itself an array omits fields, like one that is a map.
         if depth > 0 {
             self.short(node, passed, start)?;
         }
@@ -290,7 +290,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Writes that elements which the array of this length does not have are unknown.
+    /// Marks elements beyond the length of the array as unknown.
     fn short(&mut self, node: &Node, length: u64, start: usize) -> Parsed<()> {
         let indices = node.indices.iter().filter(|(index, _)| *index >= length);
         let ends = node.ends.iter().filter(|(from_end, _)| *from_end > length);
@@ -304,7 +304,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Reads single elements and passes the others. Returns their number.
+    /// Reads single elements and skips the others. Returns their number.
     fn elements<F: Format>(
         &mut self,
         indices: &[(u64, Node)],
@@ -339,7 +339,7 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// Tests every element. Returns their number, and how many were left out.
+    /// Tests every element. Returns the number of elements, and of those omitted.
     fn test<F: Format>(&mut self, test: &ElementTest, count: Option<u64>, depth: u32) -> Parsed<(u64, u64)> {
         let mut passed = 0;
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
@@ -376,7 +376,7 @@ impl<'m> Walk<'m, '_> {
         Ok((passed, self.sink.elements(result, &measured, &tested)))
     }
 
-    /// Passes the parts of an array (of one value) or map (of two). Returns their number.
+    /// Skips the parts of an array (one value each) or map (two values each). Returns their number.
     fn pass<F: Format>(&mut self, count: Option<u64>, values: u64, depth: u32) -> Parsed<u64> {
         if let Some(count) = count {
             F::skip(&mut self.reader, count.saturating_mul(values), depth + 1)?;
@@ -390,8 +390,8 @@ impl<'m> Walk<'m, '_> {
         Ok(passed)
     }
 
-    /// The time that the map at `start` holds in two members, named as in ROS 2 (`sec`, `nanosec`), ROS 1
-    /// (`secs`, `nsecs`), Foxglove (`sec`, `nsec`) or Protobuf (`seconds`, `nanos`), and no others.
+    /// Returns the time in the map at `start`, which must have exactly two members, named as in ROS 2 (`sec`,
+    /// `nanosec`), ROS 1 (`secs`, `nsecs`), Foxglove (`sec`, `nsec`) or Protobuf (`seconds`, `nanos`).
     fn seconds_and_nanos<F: Format>(&self, start: usize) -> Scalar<'m> {
         let mut reader = Reader { at: start, ..self.reader };
         let Ok(Token::Map(count)) = F::token(&mut reader) else { return Scalar::Other };
@@ -405,7 +405,7 @@ impl<'m> Walk<'m, '_> {
                 b"nanosec" | b"nsecs" | b"nsec" | b"nanos" => &mut nanos,
                 _ => return Scalar::Other,
             };
-            // A name that is repeated counts with its last value, two names for one number are too many.
+            // If a name is repeated, the last value counts; two different names for one part are an error.
             if part.is_some_and(|(known, _)| known != name) {
                 return Scalar::Other;
             }
@@ -425,7 +425,7 @@ impl<'m> Walk<'m, '_> {
     }
 }
 
-/// The place of a key among those that are read.
+/// Returns the index of a key among those that are read.
 #[inline(always)]
 fn named(keys: &[Key], next: usize, text: &[u8]) -> Option<usize> {
     let head = head(text);
@@ -441,7 +441,7 @@ fn span(nanos: Result<i64, MessageErrorKind>) -> Scalar<'static> {
     }
 }
 
-/// The time that is so many seconds after the beginning of 1970.
+/// Returns a number of seconds since 1970 as a time.
 fn since_1970(value: Scalar<'_>) -> Scalar<'_> {
     let nanos = match value {
         Scalar::Int(seconds) => seconds.checked_mul(NS_PER_S).ok_or(MessageErrorKind::TimeOutOfRange),

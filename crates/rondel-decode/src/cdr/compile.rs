@@ -1,4 +1,4 @@
-//! From a schema and the fields that are read to a plan.
+//! Compiles a schema and the fields that are read to a plan.
 
 mod block;
 mod by_name;
@@ -22,31 +22,31 @@ use fixed::Reaches;
 pub(super) use fixed::advance;
 use targets::{Wanted, number};
 
-/// A plan may have this many steps: a type that needs more is made of thousands of texts.
+/// Maximum number of steps of a plan: a type that needs more consists of thousands of texts.
 const MAX_STEPS: usize = 1 << 16;
 
-/// The positions modulo 8 that are multiples of 4.
+/// Positions modulo 8 that are multiples of 4.
 const FOURS: u8 = 0b0001_0001;
 
-/// The part of a message that steps go through, and the values that they check.
+/// Extent of a plan: the parts that its steps visit, and the values that they check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Up to the last field that is read.
+    /// The parts up to the last field that is read.
     Fields,
-    /// Up to the end of the message, but in parts of known length only as far as is read.
+    /// The parts up to the end of the message, but parts of known length only up to the last field in them.
     End,
-    /// Every part, for its length; of texts only the wide ones are checked.
+    /// All parts, for their lengths; only wide texts are checked.
     Lengths,
-    /// Every part and every value.
+    /// All parts and all values.
     Whole,
 }
 
-/// Compiles the plans of one type for several encodings.
+/// Compiler of the plans of a type for several encodings.
 pub(super) struct Compiler<'a> {
     schema: &'a Schema,
     pub(super) extent: Extent,
     version: Version,
-    /// What a type is whose definition does not say how it may change.
+    /// Extensibility of types whose definition does not state it.
     unstated: Extensibility,
     pub(super) tables: Tables,
     places: BTreeMap<String, Place>,
@@ -55,12 +55,12 @@ pub(super) struct Compiler<'a> {
     unit_ns: i64,
     path: String,
     block: Block,
-    /// How many parts around the current one have steps of their own.
+    /// Number of parts around the current one that have separate steps.
     depth: u32,
-    /// How many values are still to be read.
+    /// Number of values still to be read.
     left: usize,
     steps: usize,
-    /// Searches for names in the next member, and its elements at positions found before.
+    /// Searches for names in the next member, and its elements at positions found earlier.
     by_name: ByName,
     errors: Vec<PlanError>,
 }
@@ -86,7 +86,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The steps for one version, where types of unstated extensibility are `unstated`.
+    /// Compiles the steps for one version; types without a stated extensibility are `unstated`.
     pub(super) fn program(
         &mut self,
         version: Version,
@@ -130,7 +130,7 @@ impl<'a> Compiler<'a> {
         place
     }
 
-    /// Does something one step further down the path.
+    /// Calls `work` with the path extended by a segment.
     fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 && !segment.starts_with('[') {
@@ -142,8 +142,8 @@ impl<'a> Compiler<'a> {
         result
     }
 
-    /// Collects the steps of a part that may come several times, or not at all. `phases` are the positions
-    /// modulo 8 at which it may begin.
+    /// Collects the steps of a part that may occur several times, or not at all. `phases` are the positions modulo 8 at
+    /// which it may begin.
     fn part(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Vec<Step> {
         let outer = std::mem::replace(&mut self.block, Block::new(phases));
         self.depth += 1;
@@ -152,7 +152,7 @@ impl<'a> Compiler<'a> {
         std::mem::replace(&mut self.block, outer).finish()
     }
 
-    /// The same for a part whose end is known.
+    /// Like [`Compiler::part`], for a part whose end is known.
     fn bounded_part(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Steps {
         let mut steps = self.part(phases, work);
         if matches!(self.extent, Extent::Fields | Extent::End) {
@@ -169,7 +169,7 @@ impl<'a> Compiler<'a> {
         self.block.push(step, phases);
     }
 
-    /// Whether nothing is left to do.
+    /// Whether all fields are read and the extent requires no more.
     fn is_done(&self) -> bool {
         !self.errors.is_empty() && self.steps > MAX_STEPS
             || self.extent == Extent::Fields && self.depth == 0 && self.left == 0
@@ -200,7 +200,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Passes a member of which nothing is read, if its size is fixed.
+    /// Skips a member without fields, if its size is fixed.
     fn passed(&mut self, value_type: &Type) -> bool {
         if let Some(size) = self.scalar(value_type) {
             let place = self.place();
@@ -222,7 +222,7 @@ impl<'a> Compiler<'a> {
         self.version.align(size)
     }
 
-    /// The size of a number, boolean, character, enumeration or bit mask.
+    /// Returns the size of a number, boolean, character, enumeration or bit mask.
     fn scalar(&self, value_type: &Type) -> Option<u32> {
         fixed::scalar(self.schema, value_type)
     }
@@ -244,7 +244,7 @@ impl<'a> Compiler<'a> {
         self.run(number(primitive), loads);
     }
 
-    /// Takes what is wanted at a place below which there is nothing.
+    /// Returns the reads of a value without parts.
     fn wanted<'p>(&mut self, fields: Option<&Fields<'p>>) -> Wanted<'p> {
         let Some(fields) = fields else { return Vec::new() };
         for (key, _) in &fields.keys {
@@ -257,7 +257,7 @@ impl<'a> Compiler<'a> {
         fields.wants.clone()
     }
 
-    /// What is wanted of a part as a whole: that it is there. Returns what is left.
+    /// Returns the targets for the presence of a part, and its other reads.
     fn presence<'p>(&mut self, fields: Option<&Fields<'p>>) -> (Vec<Target>, Wanted<'p>) {
         let (mut present, mut others) = (Vec::new(), Vec::new());
         for want in fields.map_or(&[][..], |fields| &fields.wants) {
@@ -269,7 +269,7 @@ impl<'a> Compiler<'a> {
         (present, others)
     }
 
-    /// Notes that what is wanted of a part as a whole was read.
+    /// Marks the reads of a part as a whole as done.
     fn settle(&mut self, fields: Option<&Fields<'_>>) {
         self.left = self.left.saturating_sub(fields.map_or(0, |fields| fields.wants.len()));
     }
@@ -343,7 +343,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The steps of an optional member, which has a length in the first version only.
+    /// Compiles the steps of an optional member, which has a length only in the first version.
     fn bounded_or_not(&mut self, phases: u8, work: impl FnOnce(&mut Self)) -> Steps {
         match self.version {
             Version::One => self.bounded_part(phases, work),
@@ -398,7 +398,7 @@ impl<'a> Compiler<'a> {
         self.settle(fields);
     }
 
-    /// The discriminator and the cases, each with a header where the union is mutable.
+    /// Compiles the discriminator and the cases, each with a header if the union is mutable.
     fn cases(&mut self, union: &Union, fields: Option<&Fields<'_>>, headers: Option<Version>, place: Place) {
         let below = fields.and_then(|fields| fields.key(DISCRIMINATOR));
         let (discriminator, targets) = self.below(DISCRIMINATOR, |this| {
@@ -484,7 +484,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The single elements that are read, by their positions in all dimensions together.
+    /// Collects the single elements that are read, by their positions in row-major order.
     fn flatten<'f, 'p>(
         &mut self,
         fields: &'f Fields<'p>,
@@ -547,7 +547,7 @@ impl<'a> Compiler<'a> {
                 (index, this.below(&format!("[{index}]"), |this| this.part(EVERYWHERE, work).into()))
             });
             let picks = picks.collect();
-            // Those of an array have an index.
+            // Arrays use the index instead.
             let ends = fields.filter(|_| fixed.is_none()).map_or(&[][..], |fields| &fields.ends);
             let ends = ends.iter().map(|(index, below)| {
                 let work = |this: &mut Self| this.value(element, Some(below));
@@ -573,7 +573,7 @@ impl<'a> Compiler<'a> {
                 }
             }
             if this.extent == Extent::Whole {
-                // Tests visit every element: here, without a condition and with nowhere to write.
+                // Tests visit every element; this one only visits, without a condition and a result.
                 tests.push(this.element_test(element, Quantifier::All, &[], None));
             }
             let plan = Sequence {
@@ -621,7 +621,7 @@ impl<'a> Compiler<'a> {
         ElementTest { quantifier, slot, alternatives, names, steps: steps.into() }
     }
 
-    /// How to pass an element.
+    /// Returns the way to skip an element.
     fn element(&mut self, element: &Type) -> Element {
         if let Some(size) = self.scalar(element) {
             return Element::Number(self.align(size) as usize, size as usize);

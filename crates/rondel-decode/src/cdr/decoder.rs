@@ -15,16 +15,16 @@ use crate::fields::Fields;
 use crate::schema::{Extensibility, Schema};
 use crate::sink::{NoNumber, Refused};
 
-/// How much of a message is checked.
+/// Extent of the checks of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
-    /// The bytes up to the last field that is read. What lies behind is not touched; of what lies before, the
-    /// lengths are checked, and of the fields that are read also the values.
+    /// The bytes up to the last field that is read. Later bytes are not accessed; of the earlier ones, all lengths are
+    /// checked, and the values of the fields that are read.
     #[default]
     Prefix,
-    /// As [`Check::Prefix`], once some messages in a row ended where their type ends; until then the lengths up to the
-    /// end, so that messages of a longer or shorter type are refused and not read as this one. Types that may be
-    /// extended have no end.
+    /// Like [`Check::Prefix`], after some successive messages ended where their type ends; before, lengths are checked
+    /// to the end, so that messages of a longer or shorter type are refused and not misread. Types that may be extended
+    /// have no end.
     Trusted,
     /// Every byte: all lengths, booleans, enumerations and texts, and that the message ends after its last
     /// field, except for up to three bytes of padding.
@@ -33,26 +33,26 @@ pub enum Check {
 
 /// Decodes the CDR payloads of one topic, in every encoding of DDS-XTypes that its type can have.
 ///
-/// A number that is not a number (NaN) is written as invalid, like null in JSON, and so is an unsigned integer
-/// beyond the signed 64-bit range, which also counts as [`mistyped`](CdrDecoder::mistyped).
+/// NaN is written as invalid, like null in JSON, and so is an unsigned integer beyond the signed 64-bit range, which
+/// also counts as [`mistyped`](CdrDecoder::mistyped).
 #[derive(Clone, Debug)]
 pub struct CdrDecoder {
     topic: TopicId,
     plan: Arc<Plan>,
     refused: Refused,
     scratch: String,
-    /// Positions of names in arrays, while a message is read.
+    /// Positions of names in arrays, during a message.
     positions: Vec<u32>,
-    /// How many messages in a row ended where their type ends, up to [`TRUST`].
+    /// Number of successive messages that ended where their type ends, up to [`TRUST`].
     trust: u8,
     wide: Wide,
 }
 
-/// So many messages in a row are looked at up to their end.
+/// Number of successive messages that are checked to their end.
 const TRUST: u8 = 16;
 
-/// The first version, of a structure and of a mutable one; the second version, of a final, an appendable and a mutable
-/// structure. `None` where the type does not have the encoding.
+/// Programs of the first version, for a structure and a mutable one; of the second version, for a final, an appendable
+/// and a mutable structure. `None` if the type does not have the encoding.
 type Programs = [Option<Steps>; 5];
 
 #[derive(Debug)]
@@ -60,30 +60,30 @@ struct Plan {
     tables: Tables,
     check: Check,
     programs: Programs,
-    /// The same up to the end of the message, where it is watched.
+    /// Programs to the end of the message, if that is checked.
     ends: Programs,
-    /// Whether wide strings are read or passed.
+    /// Whether wide strings are read or skipped.
     has_wide: bool,
-    /// The same through every part of the message without reading it, where the type has wide strings.
+    /// Programs through all parts of the message without reading it, if the type has wide strings.
     probes: Programs,
     /// Whether a message in another form ends where its type ends: it has no further members, or these are refused.
     must_end: bool,
-    /// For each program, the slots that a message may leave out.
+    /// For each program, the slots that a message may omit.
     optional: [Box<[Slot]>; 5],
 }
 
-/// How a message is encoded.
+/// Encoding of a message.
 struct Head {
-    /// The position of the program.
+    /// Index of the program.
     program: usize,
     form: u8,
     encapsulation: u16,
     padding: usize,
-    /// The bytes before the body.
+    /// Number of bytes before the body.
     size: usize,
 }
 
-/// Position of the program for an encapsulation.
+/// Returns the index of the program for an encapsulation.
 #[inline(always)]
 fn program_of(encapsulation: u16) -> Option<usize> {
     Some(match encapsulation {
@@ -96,7 +96,7 @@ fn program_of(encapsulation: u16) -> Option<usize> {
     })
 }
 
-/// The programs of a type for one extent of reading, if the type has the encoding.
+/// Returns the programs of a type for one extent, if the type has the encoding.
 fn programs(
     compiler: &mut Compiler<'_>,
     root: Option<Extensibility>,
@@ -125,13 +125,13 @@ fn programs(
 }
 
 impl CdrDecoder {
-    /// A decoder for messages of the type `schema` on `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for messages of the type `schema` on `topic` that reads the fields of `projection`.
     ///
-    /// `time` names the field that holds the time of the event; without it the time is the one given to
-    /// [`CdrDecoder::decode`]. A time is a structure of seconds and nanoseconds, or a number in `time_unit`.
+    /// `time` is the path of the event time; without it the event has the time passed to [`CdrDecoder::decode`]. A time
+    /// is a structure of seconds and nanoseconds, or a number in `time_unit`.
     ///
     /// # Errors
-    /// All fields that the type does not have, or that have another type.
+    /// All fields that the type does not have, or has with another type.
     pub fn new(
         topic: TopicId,
         schema: &Schema,
@@ -143,8 +143,8 @@ impl CdrDecoder {
         CdrDecoder::of((topic, schema), projection, time, time_unit, (check, false))
     }
 
-    /// The same for messages as ROS 1 serialises them: little-endian, without an encapsulation, without padding, and with
-    /// texts that do not end in a zero. Decode them by [`CdrDecoder::decode_packed`].
+    /// Like [`CdrDecoder::new`], for messages of ROS 1: little-endian, without an encapsulation, without padding, and
+    /// with texts without a terminating zero. Decode them with [`CdrDecoder::decode_packed`].
     ///
     /// # Errors
     /// As [`CdrDecoder::new`].
@@ -206,12 +206,12 @@ impl CdrDecoder {
         })
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
-    /// payload holds one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
+    /// payload contains one.
     ///
     /// # Errors
-    /// [`CdrError`] when the payload is not a message of the type; the block is as it was then. How much of the
-    /// payload is looked at is stated by [`Check`].
+    /// [`CdrError`] if the payload is not a message of the type; the block is then unchanged. [`Check`] defines the
+    /// extent of the checks.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), CdrError> {
         let Some((header, bytes)) = payload.split_first_chunk::<4>() else {
             return Err(CdrError { offset: 0, path: "".into(), kind: CdrErrorKind::NoEncapsulation });
@@ -226,7 +226,7 @@ impl CdrDecoder {
         self.body(bytes, &head, time, block)
     }
 
-    /// Adds the event that a message of ROS 1 holds to the block, as [`CdrDecoder::decode`] does for a message in CDR.
+    /// Adds the event in a message of ROS 1 to the block, like [`CdrDecoder::decode`] for a message in CDR.
     ///
     /// # Errors
     /// As [`CdrDecoder::decode`].
@@ -319,7 +319,7 @@ impl CdrDecoder {
                     block.set_time(row, time);
                 }
                 for slot in &self.plan.optional[program] {
-                    // A value that was written stays valid.
+                    // A written value stays valid.
                     block.mark_present(*slot, 1 << row);
                 }
                 return Ok(());
@@ -332,12 +332,12 @@ impl CdrDecoder {
         Err(self.error(&fault, size))
     }
 
-    /// Returns in how many messages so far the form of wide strings was a guess, and the last such form.
+    /// Returns the number of messages so far whose form of wide strings was a guess, and the last such form.
     pub fn guessed_wide(&self) -> Option<(u64, WideForm)> {
         self.wide.guessed
     }
 
-    /// Returns the form of the wide strings of the last message, if it had some that were not empty and are read or passed.
+    /// Returns the form of the wide strings of the last message, if it had non-empty ones that are read or skipped.
     pub fn wide_form(&self) -> Option<WideForm> {
         self.wide.last
     }
@@ -349,17 +349,17 @@ impl CdrDecoder {
         CdrError { offset: fault.at + before, path: path.unwrap_or_else(|| "".into()), kind: fault.kind }
     }
 
-    /// Returns how many values so far were out of the range of their type.
+    /// Returns the number of values so far out of the range of their type.
     pub fn mistyped(&self) -> u64 {
         self.refused.count
     }
 
-    /// Returns how many numbers so far were NaN.
+    /// Returns the number of NaN values so far.
     pub fn not_numbers(&self) -> u64 {
         self.refused.not_numbers
     }
 
-    /// Returns how many elements of arrays so far were NaN, and were left out.
+    /// Returns the number of array elements omitted so far because they were NaN.
     pub fn left_out(&self) -> u64 {
         self.refused.left_out
     }
@@ -369,13 +369,13 @@ impl CdrDecoder {
         self.refused.too_large()
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         self.refused.no_number
     }
 }
 
-/// Chooses the form in which a message with wide strings is read.
+/// Chooses the form of wide strings of a message.
 #[inline(never)]
 fn choose(
     wide: &mut Wide,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rondel_event::ValueType;
 
-/// Why a message is refused.
+/// Error in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CdrError {
-    /// Offset in the message, in bytes, where the part begins that is wrong.
+    /// Offset in bytes of the invalid part of the message.
     pub offset: usize,
     /// Path of the field, with `[]` for an element; empty for the message as a whole.
     pub path: Arc<str>,
@@ -16,20 +16,20 @@ pub struct CdrError {
     pub kind: CdrErrorKind,
 }
 
-/// The reason why a message is refused.
+/// Reason why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CdrErrorKind {
-    /// It has less than four bytes.
+    /// The message has fewer than four bytes.
     NoEncapsulation,
-    /// Its first two bytes name no encoding of CDR.
+    /// The first two bytes are no encoding of CDR.
     UnknownEncapsulation(u16),
-    /// Its first two bytes name an encoding that the type does not have.
+    /// The first two bytes are an encoding that the type does not have.
     WrongEncapsulation(u16),
     /// The message ends within the field.
     Truncated,
-    /// The length reaches beyond the end of the message, or of the structure around the field.
+    /// The length extends beyond the end of the message, or of the structure around the field.
     LengthBeyondEnd(u32),
-    /// The length is above the bound of the type.
+    /// The length exceeds the bound of the type.
     LengthAboveBound(u32),
     /// The text does not end with a zero byte.
     Unterminated,
@@ -37,23 +37,23 @@ pub enum CdrErrorKind {
     NotText,
     /// A boolean is neither 0 nor 1.
     NotABoolean(u8),
-    /// An enumeration has no such value.
+    /// The enumeration has no such value.
     NotInEnumeration(i32),
-    /// Another member than the type has there.
+    /// The type has another member there.
     UnexpectedMember(u32),
-    /// The member with this id comes twice.
+    /// The member with this id is repeated.
     RepeatedMember(u32),
     /// The time of the event is out of range.
     TimeOutOfRange,
-    /// The time of the event is no time: nanoseconds beyond a second, or not a number.
+    /// The event time is no time: more nanoseconds than a second, or not a number.
     NotATime,
-    /// Bytes follow after the message.
+    /// The message is followed by further bytes.
     TrailingBytes,
-    /// As JSON, the message has more bytes than this.
+    /// The message exceeds this number of bytes as JSON.
     TooLarge(usize),
-    /// The member with this id is missing that the discriminator selects, or the discriminator itself.
+    /// The member with this id is missing: the one selected by the discriminator, or the discriminator itself.
     MissingMember(u32),
-    /// A member that its writer marks as one to be understood has an id that the type does not know.
+    /// The type does not have a member that its writer marks as required to understand.
     MustUnderstand(u32),
 }
 
@@ -103,38 +103,38 @@ impl fmt::Display for CdrErrorKind {
 
 impl std::error::Error for CdrError {}
 
-/// Why a field cannot be read from a type.
+/// Reason why a field cannot be read, with its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
-    /// Path of the field; empty if it is not about one.
+    /// Path of the field; empty if the error concerns no field.
     pub path: Box<str>,
     /// The reason.
     pub kind: PlanErrorKind,
 }
 
-/// The reason why a field cannot be read from a type.
+/// Reason why a field cannot be read from a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanErrorKind {
-    /// The type has no such field; these are there, or none where something without fields is.
+    /// The type has no such field; the existing ones, none for a value without fields.
     NoField(Vec<Box<str>>),
-    /// The array has only this many elements.
+    /// The array has only this number of elements.
     NoElement(u32),
     /// The field has another type, which is named.
     OtherType(ValueType, Box<str>),
-    /// The condition on an element does not fit the type, which is named.
+    /// The condition on an element does not fit its type, which is named.
     OtherCondition(Box<str>),
-    /// The field is no array whose elements can be tested.
+    /// The field is no array with elements to test.
     NoElements,
     /// The field has no length; its type is named.
     NoLength(Box<str>),
     /// The enumeration has no such constant.
     NoConstant(Box<str>),
-    /// The type has this part, for which there is no plan.
+    /// The type contains this part, which plans do not support.
     Unsupported(&'static str),
 }
 
 impl PlanError {
-    /// Whether the type has no such field or element. A part of something without fields has another type instead.
+    /// Whether the type has no such field or element. A part of a value without fields counts as another type.
     pub(crate) fn is_about_absence(&self) -> bool {
         match &self.kind {
             PlanErrorKind::NoField(known) => !known.is_empty(),

@@ -1,7 +1,6 @@
-//! Whole messages as JSON, for whoever passes them on or shows them. Nothing is compiled: the schema is walked.
+//! Converts messages to JSON, to pass them on or show them. Nothing is compiled: the schema is walked.
 //!
-//! Every length is compared with the bytes that are there before it is used, and the text has a limit: the work is
-//! bounded by both.
+//! Every length is compared with the remaining bytes before it is used, and the text has a limit: both bound the work.
 
 use std::sync::Arc;
 
@@ -17,14 +16,13 @@ use crate::schema::{
     Case, DISCRIMINATOR, Definition, Extensibility, Member, Primitive, Schema, Struct, Type, Union,
 };
 
-/// Writes a message of this type as one JSON object after what is in `out`, in at most `limit` bytes.
+/// Appends a message of this type as one JSON object to `out`, in at most `limit` bytes.
 ///
-/// Structures are objects, without optional members that are absent; arrays and sequences are arrays; a bit mask is a
-/// number. A union is an object with `discriminator` and the member that it selects. The `form` decides about the rest.
+/// Structures are objects, without absent optional members; arrays and sequences are arrays; a bit mask is a number. A
+/// union is an object with `discriminator` and the selected member. `form` determines the rest.
 ///
 /// # Errors
-/// [`CdrError`] when the payload is not a message of the type, every byte of it, or is too large; `out` is as it was
-/// then.
+/// [`CdrError`] if the payload is not entirely a message of the type, or is too large; `out` is then unchanged.
 ///
 /// ```
 /// use rondel_decode::cdr::write_json;
@@ -50,8 +48,8 @@ pub fn write_json(
     write(schema, payload, false, form, limit, out)
 }
 
-/// Writes the key of a whole message as [`write_json`] does: the members that [`Schema::key`] has, from the payload of a
-/// message of `schema`.
+/// Writes the key of a message like [`write_json`]: the members of [`Schema::key`], from the payload of a message of
+/// `schema`.
 ///
 /// # Errors
 /// As [`write_json`].
@@ -65,7 +63,7 @@ pub fn write_key(
     write(schema, payload, true, form, limit, out)
 }
 
-/// Writes a message of ROS 1 as [`write_json`] does.
+/// Writes a message of ROS 1 like [`write_json`].
 ///
 /// # Errors
 /// As [`write_json`].
@@ -91,7 +89,7 @@ pub fn write_packed_json(
         wide: WideForm::Bytes,
         seen: Seen::default(),
         text: String::new(),
-        trial: None,
+        probe: None,
         form,
         full: start.saturating_add(limit),
         out: &mut *out,
@@ -136,7 +134,7 @@ fn write(
     let start = out.len();
     let version = if is_second { Version::Two } else { Version::One };
     let padding = usize::from(header[3] & 3);
-    let read = |wide: WideForm, is_trial: bool, out: &mut Vec<u8>| {
+    let read = |wide: WideForm, is_probe: bool, out: &mut Vec<u8>| {
         out.truncate(start);
         let mut walk = Walk {
             schema,
@@ -152,14 +150,14 @@ fn write(
             wide,
             seen: Seen::default(),
             text: String::new(),
-            trial: is_trial.then_some(start),
+            probe: is_probe.then_some(start),
             form,
             full: start.saturating_add(limit),
             out,
         };
         let fault = match walk.structure(schema.root()) {
             Ok(()) if bytes.len() - walk.at > PADDING => walk.kind(CdrErrorKind::TrailingBytes, walk.at),
-            Ok(()) if walk.out.len() > walk.full && !is_trial => {
+            Ok(()) if walk.out.len() > walk.full && !is_probe => {
                 walk.kind(CdrErrorKind::TooLarge(limit), walk.at)
             }
             Ok(()) => {
@@ -184,14 +182,14 @@ fn write(
     written.inspect_err(|_| out.truncate(start))
 }
 
-/// Where a message goes wrong: the reason, the position in the body, the field.
+/// Fault of a message: the reason, the position in the body, the field.
 struct Fault {
     kind: CdrErrorKind,
     at: usize,
     path: String,
 }
 
-/// Why members are not gone through to the end.
+/// Reason why a list of members ends early.
 enum Stop {
     /// An older writer does not know the members from here on.
     Ended,
@@ -200,7 +198,7 @@ enum Stop {
 
 type Walked<T> = Result<T, Stop>;
 
-/// Puts the name of a part before the path of a fault in it.
+/// Prepends the name of a part to the path of a fault in it.
 fn within<T>(part: &str, walked: Walked<T>) -> Walked<T> {
     walked.map_err(|stop| match stop {
         Stop::Fault(mut fault) => {
@@ -212,14 +210,14 @@ fn within<T>(part: &str, walked: Walked<T>) -> Walked<T> {
     })
 }
 
-/// What stands before a member of a mutable type.
+/// Header of a member of a mutable type.
 struct MemberHeader {
     id: u32,
     must_understand: bool,
-    /// Where the header begins.
+    /// Position of the header.
     start: usize,
     length: usize,
-    /// The position from which alignment counts in the member.
+    /// Position relative to which values in the member are aligned.
     origin: usize,
 }
 
@@ -227,26 +225,26 @@ struct Walk<'m, 'w> {
     schema: &'m Schema,
     bytes: &'m [u8],
     at: usize,
-    /// The end of the message, or of the part whose length is known.
+    /// End of the message, or of the part of known length.
     end: usize,
-    /// The position from which alignment counts.
+    /// Position relative to which values are aligned.
     origin: usize,
-    /// Whether the end may come before the next member: its writer may know less members.
+    /// Whether the end may come before the next member, since its writer may know fewer members.
     may_end: bool,
     is_big: bool,
     version: Version,
-    /// What a type is whose definition does not say how it may change.
+    /// Extensibility of types whose definition does not state it.
     unstated: Extensibility,
-    /// Whether members that are not part of the key are left out.
+    /// Whether members outside of the key are omitted.
     only_key: bool,
     wide: WideForm,
     seen: Seen,
-    /// The last wide string, kept for its storage.
+    /// Buffer of the last wide string.
     text: String,
-    /// Where the output begins, if it is only tried whether the message has the form: then it may be dropped.
-    trial: Option<usize>,
+    /// Start of the output, which may be dropped, if the walk only probes whether the message has the form.
+    probe: Option<usize>,
     form: JsonForm,
-    /// The length of the text that is too much.
+    /// Length of `out` above which the text is too large.
     full: usize,
     out: &'w mut Vec<u8>,
 }
@@ -261,7 +259,7 @@ impl<'m> Walk<'m, '_> {
         Stop::Fault(Box::new(self.kind(kind, at)))
     }
 
-    /// Returns so many bytes, and passes them.
+    /// Reads `size` bytes.
     fn take(&mut self, size: usize) -> Walked<&'m [u8]> {
         let at = self.at;
         match self.bytes.get(at..at.saturating_add(size)).filter(|_| at + size <= self.end) {
@@ -279,7 +277,7 @@ impl<'m> Walk<'m, '_> {
         self.at += self.origin.wrapping_sub(self.at) & (size - 1);
     }
 
-    /// The bits of a number of this size.
+    /// Reads the bits of a number of this size.
     fn bits(&mut self, size: usize) -> Walked<u64> {
         self.align(size);
         let bytes = self.take(size)?;
@@ -295,7 +293,7 @@ impl<'m> Walk<'m, '_> {
         self.bits(4).map(|bits| bits as u32)
     }
 
-    /// An integer of this type.
+    /// Reads an integer of this type.
     fn integer(&mut self, primitive: Primitive) -> Walked<i128> {
         let bits = self.bits(primitive.size() as usize)?;
         Ok(match primitive {
@@ -307,7 +305,7 @@ impl<'m> Walk<'m, '_> {
         })
     }
 
-    /// Reads a length in bytes; so many are there.
+    /// Reads a length in bytes, and checks that they exist.
     fn length(&mut self) -> Walked<usize> {
         let length = self.u32()?;
         if length as usize > self.end - self.at {
@@ -316,7 +314,7 @@ impl<'m> Walk<'m, '_> {
         Ok(length as usize)
     }
 
-    /// Reads a part of this length, and is at its end then.
+    /// Reads a part of this length, and moves to its end.
     fn part(
         &mut self,
         (length, origin, may_end): (usize, usize, bool),
@@ -336,7 +334,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Reads what cannot end early.
+    /// Reads a part that must be complete.
     fn complete(&mut self, read: impl FnOnce(&mut Self) -> Walked<()>) -> Walked<()> {
         let may_end = std::mem::replace(&mut self.may_end, false);
         read(self)?;
@@ -346,7 +344,7 @@ impl<'m> Walk<'m, '_> {
 
     fn value(&mut self, value_type: &'m Type) -> Walked<()> {
         if self.out.len() > self.full {
-            if let Some(start) = self.trial {
+            if let Some(start) = self.probe {
                 self.out.truncate(start);
             } else {
                 // The caller knows the limit.
@@ -444,7 +442,7 @@ impl<'m> Walk<'m, '_> {
         let bytes = match bytes {
             _ if self.version == Version::Packed => bytes,
             [bytes @ .., 0] => bytes,
-            // Not as the standard says, but written by some for an empty string.
+            // Not in the standard, but some writers write an empty string so.
             [] => bytes,
             _ => return Err(self.fault(CdrErrorKind::Unterminated, start)),
         };
@@ -455,7 +453,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Elements, which have their length before them in the second version unless they are plain numbers.
+    /// Reads elements, which follow their length in the second version unless they are primitive.
     fn collection(&mut self, element: &Type, read: impl FnOnce(&mut Self) -> Walked<()>) -> Walked<()> {
         if self.version == Version::Two && !matches!(element, Type::Primitive(_)) {
             let length = self.length()?;
@@ -466,7 +464,7 @@ impl<'m> Walk<'m, '_> {
 
     fn array(&mut self, element: &'m Type, dimensions: &[u32]) -> Walked<()> {
         let (size, inner) = dimensions.split_first().map_or((1, dimensions), |(size, inner)| (*size, inner));
-        // Whether the array is there at all; then all elements are.
+        // If the array exists at all, it has all elements.
         if self.at >= self.end {
             self.take(1)?;
         }
@@ -484,7 +482,7 @@ impl<'m> Walk<'m, '_> {
         if count > bound {
             return Err(self.fault(CdrErrorKind::LengthAboveBound(count), start));
         }
-        // Every element takes at least one byte.
+        // Every element has at least one byte.
         if count as usize > self.end - self.at {
             return Err(self.fault(CdrErrorKind::LengthBeyondEnd(count), start));
         }
@@ -518,7 +516,7 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// Writes the name of a member behind those before it.
+    /// Writes the name of a member after the previous ones.
     fn key(&mut self, name: &str) {
         text::key(name, self.out);
     }
@@ -544,12 +542,12 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Whether a member that was read is not to be written.
+    /// Whether a member that was read is not written.
     fn leaves_out(&self, structure: &Struct, member: &Member) -> bool {
         self.only_key && !member.key && structure.has_key()
     }
 
-    /// Reads a member; returns whether it is there.
+    /// Reads a member; returns whether it is present.
     fn member(&mut self, member: &'m Member) -> Walked<bool> {
         if !member.optional {
             return self.value(&member.member_type).map(|()| true);
@@ -572,7 +570,8 @@ impl<'m> Walk<'m, '_> {
         Ok(length > 0)
     }
 
-    /// Reads the header of a parameter, or `None` at the end of the list, and its length; so many bytes are there.
+    /// Reads the header of a parameter, or `None` at the end of the list, and its length; checks that these bytes
+    /// exist.
     fn parameter(&mut self) -> Walked<(Option<MemberHeader>, usize)> {
         self.align(4);
         let start = self.at;
@@ -607,7 +606,7 @@ impl<'m> Walk<'m, '_> {
             code @ 0..=3 => 1_u64 << code,
             code => {
                 let next = u64::from(self.u32()?);
-                // From the fifth on, the length is also the first part of the member.
+                // From the fifth code on, the length is also the first part of the member.
                 if code > 4 {
                     self.at -= 4;
                 }
@@ -632,7 +631,7 @@ impl<'m> Walk<'m, '_> {
         })
     }
 
-    /// Reads the header of the next member of a mutable type, or `None` behind the last one.
+    /// Reads the header of the next member of a mutable type, or `None` after the last one.
     fn header(&mut self) -> Walked<Option<MemberHeader>> {
         if self.version != Version::Two {
             let (header, length) = self.parameter()?;
@@ -646,7 +645,7 @@ impl<'m> Walk<'m, '_> {
         if self.at >= self.end { Ok(None) } else { self.member_header().map(Some) }
     }
 
-    /// The members of a mutable structure, which have headers.
+    /// Reads the members of a mutable structure, which have headers.
     fn mutable(&mut self, structure: &'m Struct) -> Walked<()> {
         let mut seen = vec![false; structure.members.len()];
         self.out.push(b'{');
@@ -657,7 +656,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Reads a member of a mutable structure, or passes one that is not known.
+    /// Reads a member of a mutable structure, or skips an unknown one.
     fn known(&mut self, structure: &'m Struct, seen: &mut [bool], header: &MemberHeader) -> Walked<()> {
         let MemberHeader { id, start, length, origin, must_understand } = *header;
         let Some(index) = structure.members.iter().position(|member| member.id == id) else {
@@ -705,7 +704,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Writes the discriminator; returns the case that it selects.
+    /// Writes the discriminator; returns the selected case.
     fn case(&mut self, union: &'m Union) -> Walked<Option<&'m Case>> {
         self.key(DISCRIMINATOR);
         let start = self.at;
@@ -717,7 +716,7 @@ impl<'m> Walk<'m, '_> {
         Ok(case.or_else(|| union.cases.iter().find(|case| case.is_default)))
     }
 
-    /// A mutable union: the discriminator, then the selected case, both with headers.
+    /// Reads a mutable union: the discriminator, then the selected case, both with headers.
     fn mutable_union(&mut self, union: &'m Union) -> Walked<()> {
         self.out.push(b'{');
         let mut case = None;
@@ -767,7 +766,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// The value of a discriminator.
+    /// Reads the value of a discriminator.
     fn label(&mut self, discriminator: &Type) -> Walked<i128> {
         match discriminator {
             Type::Primitive(primitive) => self.integer(*primitive),

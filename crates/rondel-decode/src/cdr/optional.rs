@@ -1,4 +1,4 @@
-//! The slots that a message of a type may leave out.
+//! Slots of fields that a message of a type may omit.
 
 use rondel_event::Slot;
 
@@ -6,7 +6,7 @@ use super::plan::Version;
 use crate::fields::Fields;
 use crate::schema::{DISCRIMINATOR, Definition, Extensibility, Schema, Type};
 
-/// Returns the slots of fields that a message need not carry: in optional members, in members of types that may be
+/// Returns the slots of fields that a message need not have: in optional members, in members of types that may be
 /// extended, in cases of unions, and in elements of sequences.
 pub(super) fn optional_slots(
     schema: &Schema,
@@ -22,7 +22,7 @@ pub(super) fn optional_slots(
 struct Search<'s> {
     schema: &'s Schema,
     version: Version,
-    /// The extensibility of types whose definition does not state it.
+    /// Extensibility of types whose definition does not state it.
     unstated: Extensibility,
     slots: Vec<Slot>,
 }

@@ -1,8 +1,7 @@
-//! A plan: the steps that lead through the bytes of a message.
+//! Plan of a decoder: the steps through the bytes of a message.
 //!
-//! Members of fixed size that follow each other are one [`Run`], with constant offsets; only texts,
-//! sequences and what may be missing are walked. All positions are within the body, behind the four
-//! bytes of the encapsulation.
+//! Successive members of fixed size are one [`Run`], with constant offsets; only texts, sequences and optional parts
+//! are walked. All positions are within the body, after the four bytes of the encapsulation.
 
 use std::sync::Arc;
 
@@ -22,16 +21,15 @@ pub(super) enum Step {
     Run(Run),
     /// Text.
     Text(Text),
-    /// A member of fixed size, of which nothing is read and whose place is not known: how far it reaches
-    /// from each position modulo 8.
+    /// An unread member of fixed size at an unknown position, by its reach from each position modulo 8.
     Pass { reach: Box<[u32; 8]>, place: Place },
     /// Elements.
     Sequence(Box<Sequence>),
     /// A length, and a part of this length.
     Delimited { steps: Steps, is_struct: bool, place: Place },
-    /// Members with their ids.
+    /// Members with ids.
     Mutable(Box<Mutable>),
-    /// A member that may be missing.
+    /// An optional member.
     Optional { steps: Steps, id: u32, version: Version, place: Place },
     /// A discriminator and one of several members.
     Union(Box<UnionPlan>),
@@ -42,16 +40,16 @@ pub(super) enum Step {
 /// Version of the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// CDR, as ROS 2 uses it.
+    /// CDR, the encoding of ROS 2.
     One,
-    /// The more compact encoding of newer DDS.
+    /// XCDR2, the more compact encoding of newer DDS.
     Two,
     /// The encoding of ROS 1, without padding.
     Packed,
 }
 
 impl Version {
-    /// The alignment of a number of this size, in bytes.
+    /// Returns the alignment of a number of this size, in bytes.
     pub(super) fn align(self, size: u32) -> u32 {
         match self {
             Version::One => size,
@@ -63,17 +61,17 @@ impl Version {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
-    /// What the beginning is aligned to, where that is not known to be so: 1, 2, 4 or 8.
+    /// Alignment of the beginning: 1 if it is known to be aligned, otherwise 2, 4 or 8.
     pub(super) align: usize,
     pub(super) size: usize,
-    /// The bytes that must be there: `size`, or one more for a member that is looked for after it.
+    /// Number of bytes that must exist: `size`, or one more to detect a member after it.
     pub(super) check: usize,
     pub(super) loads: Box<[Load]>,
-    /// Where each member begins, for errors.
+    /// Offset of each member, for errors.
     pub(super) members: Box<[(u32, Place)]>,
 }
 
-/// A number to read, and its use.
+/// A number to read, and its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) offset: u32,
@@ -83,7 +81,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Where it ends. Of a member that is only looked for, a byte must be there.
+    /// Returns the offset of the end. For the presence of a member, one byte must exist.
     pub(super) fn end(&self) -> usize {
         let size = match self.to {
             Target::Present(_) | Target::Met(_) => 1,
@@ -131,14 +129,14 @@ pub(super) enum Target {
     Letter(u32),
     /// A column of text, for the name of a constant of this enumeration.
     Label(u32, u32),
-    /// A column of booleans: that the member is there. Reads nothing.
+    /// A column of booleans, for the presence of the member. Reads nothing.
     Present(u32),
-    /// A column of booleans: that the number is NaN.
+    /// A column of booleans, for whether the number is NaN.
     IsNan(u32),
-    /// Nowhere: only that the boolean, or the constant of this enumeration, is one.
+    /// No column: checks that the boolean, or the constant of this enumeration, is valid.
     CheckBool,
     CheckEnum(u32),
-    /// A time in a unit, which is so many nanoseconds long.
+    /// A time in a unit of this number of nanoseconds.
     Scaled(i64, TimeTarget),
     /// A part of a time, kept until the other part is read.
     Seconds,
@@ -148,13 +146,13 @@ pub(super) enum Target {
     NanosLast(TimeTarget),
     /// A condition on an element, and its test.
     Test(u8, u32),
-    /// A condition on an element that is met by being there.
+    /// A condition on an element that is met by its presence.
     Met(u8),
     /// The measured element.
     Element,
 }
 
-/// Where a time is written to.
+/// Target of a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TimeTarget {
     Event,
@@ -173,7 +171,7 @@ pub(super) struct Text {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TextTarget {
     Column(u32),
-    /// A column of numbers, for the number that the text is.
+    /// A column of numbers, for the number in the text.
     Decimal(Target),
     /// A column of integers, for the number of characters.
     Length(u32),
@@ -184,9 +182,9 @@ pub(super) enum TextTarget {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
-    /// The number of elements, unless the message states it.
+    /// Number of elements, unless the message states it.
     pub(super) fixed: Option<u32>,
-    /// The size of the first dimension, of an array of several.
+    /// Size of the first dimension of a multi-dimensional array.
     pub(super) outer: Option<u32>,
     pub(super) bound: u32,
     pub(super) element: Element,
@@ -196,23 +194,23 @@ pub(super) struct Sequence {
     pub(super) ends: Box<[(u32, Steps)]>,
     /// Conditions on all elements.
     pub(super) tests: Box<[ElementTest]>,
-    /// Elements by the names that they hold.
+    /// Elements identified by a name that they contain.
     pub(super) named: Box<[(ElementTest, FoundElement)]>,
-    /// Names of elements of another array: where the position of the last element that meets the test goes.
+    /// Searches for names of elements of another array: each stores the position of the last match at this index.
     pub(super) finds: Box<[(ElementTest, usize)]>,
-    /// Elements at positions that were found in another array, and where those are.
+    /// Elements at positions found in another array, with the index of each position.
     pub(super) found: Box<[(usize, FoundElement)]>,
     /// Whether something is read after the elements.
     pub(super) goes_on: bool,
     /// Columns for the number of elements.
     pub(super) lengths: Box<[u32]>,
-    /// That the elements are there, as a whole: `Present` and `Met`.
+    /// Targets for the presence of the elements as a whole: `Present` and `Met`.
     pub(super) present: Box<[Target]>,
     pub(super) place: Place,
 }
 
 impl Sequence {
-    /// Whether elements are looked for by names.
+    /// Whether elements are identified by names.
     #[inline]
     pub(super) fn searches(&self) -> bool {
         !self.named.is_empty() || !self.finds.is_empty() || !self.found.is_empty()
@@ -221,9 +219,9 @@ impl Sequence {
 
 #[derive(Clone, Debug)]
 pub(super) enum Element {
-    /// Numbers, aligned to their size: how far to align, and the size.
+    /// Numbers: alignment and size.
     Number(usize, usize),
-    /// Elements of fixed size: how far one reaches from each position modulo 8.
+    /// Elements of fixed size: the reach of one from each position modulo 8.
     Fixed(Box<[u32; 8]>),
     /// The steps through an element.
     Variable(Steps),
@@ -232,19 +230,19 @@ pub(super) enum Element {
 #[derive(Clone, Debug)]
 pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
-    /// Where the result goes; nowhere if elements are only visited.
+    /// Slot of the result; none if elements are only visited.
     pub(super) slot: Option<Slot>,
     pub(super) alternatives: Alternatives,
-    /// The paths that are tested, where the element that decides is wanted.
+    /// Paths of the tested values, if the deciding element is read.
     pub(super) names: Box<[Box<str>]>,
     pub(super) steps: Steps,
 }
 
-/// The fields of an element that was found by its name.
+/// Fields of an element identified by its name.
 #[derive(Clone, Debug)]
 pub(super) struct FoundElement {
     pub(super) steps: Steps,
-    /// The slots of its fields, which are unknown where the element lacks them.
+    /// Slots of its fields, which are unknown if the element lacks them.
     pub(super) slots: Box<[Slot]>,
 }
 
@@ -264,9 +262,9 @@ pub(super) struct UnionPlan {
     pub(super) align: usize,
     pub(super) loads: Box<[Load]>,
     pub(super) cases: Box<[CasePlan]>,
-    /// The position of the case that all other values select.
+    /// Index of the case that all other values select.
     pub(super) default: Option<usize>,
-    /// The version whose headers stand before the discriminator and the case, if the union is mutable.
+    /// Version of the headers before the discriminator and the case, if the union is mutable.
     pub(super) headers: Option<Version>,
     pub(super) place: Place,
 }
@@ -280,20 +278,20 @@ pub(super) struct CasePlan {
 }
 
 impl UnionPlan {
-    /// Returns the case that a value of the discriminator selects; `None` stands for one beyond the signed range.
+    /// Returns the case that a value of the discriminator selects; `None` is a value beyond the signed range.
     pub(super) fn case(&self, label: Option<i64>) -> Option<&CasePlan> {
         let is_selected = |case: &&CasePlan| label.is_some_and(|label| case.labels.contains(&label));
         self.cases.iter().find(is_selected).or_else(|| self.cases.get(self.default?))
     }
 }
 
-/// What all steps of a plan refer to.
+/// Tables that the steps of a plan refer to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     pub(super) paths: Vec<Arc<str>>,
     pub(super) enumerations: Vec<Enumeration>,
     pub(super) tests: Vec<Test>,
-    /// How many positions are remembered while a message is read.
+    /// Number of positions remembered during a message.
     pub(super) positions: usize,
 }
 
@@ -304,7 +302,7 @@ pub(super) struct Enumeration(pub(super) Box<[(i32, Box<str>)]>);
 impl Enumeration {
     pub(super) fn label(&self, value: i64) -> Option<&str> {
         let value = i32::try_from(value).ok()?;
-        // Most count from zero.
+        // Most enumerations count from zero.
         let guess = usize::try_from(value).ok().and_then(|value| self.0.get(value));
         let found = match guess {
             Some(guess) if guess.0 == value => guess,
@@ -314,7 +312,7 @@ impl Enumeration {
     }
 }
 
-/// Cuts off what leads to no further field.
+/// Removes the trailing steps that read nothing.
 pub(super) fn trim(steps: &mut Vec<Step>) {
     while steps.pop_if(|step| !step.reads()).is_some() {}
     match steps.last_mut() {
@@ -352,7 +350,7 @@ impl Step {
     }
 }
 
-/// Whether the steps read or pass wide strings.
+/// Whether the steps read or skip wide strings.
 pub(super) fn has_wide(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Wide(_) => true,

@@ -1,4 +1,4 @@
-//! Elements of sequences that are found by their names.
+//! Elements of sequences identified by their names.
 
 use rondel_event::Slot;
 
@@ -6,7 +6,7 @@ use super::plan::{ElementTest, Sequence};
 use super::walk::{Stop, Walk};
 
 impl Walk<'_, '_> {
-    /// Reads elements by their names, and notes the positions of names. Returns how many elements are passed.
+    /// Reads elements with names, and records the positions of names. Returns the number of skipped elements.
     #[inline(never)]
     pub(super) fn search<const FORM: u8>(
         &mut self,
@@ -56,7 +56,7 @@ impl Walk<'_, '_> {
         Ok(next)
     }
 
-    /// Passes an element, and returns whether it meets a test.
+    /// Skips an element, and returns whether it meets a test.
     fn is_met<const FORM: u8>(&mut self, test: &ElementTest) -> Result<bool, Stop> {
         let outer = (std::mem::take(&mut self.out.met), self.out.unknown);
         self.run::<FORM>(&test.steps)?;
@@ -65,7 +65,7 @@ impl Walk<'_, '_> {
         Ok(test.alternatives.hold(met))
     }
 
-    /// Writes that values are unknown.
+    /// Marks values as unknown.
     fn lack(&mut self, slots: &[Slot]) {
         slots.iter().for_each(|slot| self.out.block.set_invalid(*slot, self.out.row));
     }

@@ -1,7 +1,7 @@
-//! Runs a plan over the bytes of a message.
+//! Walk of a plan over the bytes of a message.
 //!
-//! Every length is compared with the bytes that are there before it is used, and every element and member
-//! takes at least one byte: the work is bounded by the size of the message.
+//! Every length is compared with the remaining bytes before it is used, and every element and member has at least one
+//! byte: the work is bounded by the size of the message.
 
 use rondel_event::Slot;
 
@@ -15,7 +15,7 @@ use super::write::{Scalar, Writer};
 use crate::elements::{Measurand, Measured, Tested, Witness};
 use crate::json::characters;
 
-/// Where a message goes wrong: the reason, the position in the body, the field.
+/// Fault of a message: the reason, the position in the body, the field.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) kind: CdrErrorKind,
@@ -23,7 +23,7 @@ pub(super) struct Fault {
     pub(super) place: Place,
 }
 
-/// Why steps are not gone through to the end.
+/// Reason why steps end early.
 pub(super) enum Stop {
     /// An older writer does not know the members from here on.
     Ended,
@@ -36,17 +36,17 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The position in a message while it is read.
+/// State of a walk over a message.
 pub(super) struct Walk<'m, 'w> {
     pub(super) bytes: &'m [u8],
     pub(super) at: usize,
-    /// The end of the message, or of the part whose length is known.
+    /// End of the message, or of the part of known length.
     pub(super) end: usize,
-    /// The position from which alignment counts.
+    /// Position relative to which values are aligned.
     pub(super) origin: usize,
-    /// Whether the end may come before the next member: its writer may know less members.
+    /// Whether the end may come before the next member, since its writer may know fewer members.
     pub(super) may_end: bool,
-    /// Positions of names in arrays, in their order in the plan; `u32::MAX` if there is none.
+    /// Positions of names in arrays, in the order of the plan; `u32::MAX` without one.
     pub(super) positions: Vec<u32>,
     /// The form of wide strings.
     pub(super) wide: WideForm,
@@ -54,28 +54,28 @@ pub(super) struct Walk<'m, 'w> {
     pub(super) out: Writer<'w>,
 }
 
-/// Members of parameter lists with a meaning of their own.
+/// Ids of special parameters in lists of members.
 pub(super) const PID_EXTENDED: u16 = 0x3f01;
 pub(super) const PID_LIST_END: u16 = 0x3f02;
 pub(super) const PID_MASK: u16 = 0x3fff;
-/// The bits of a member's id; the others are flags.
+/// Mask of a member's id; the other bits are flags.
 pub(super) const ID_MASK: u32 = 0x0fff_ffff;
-/// The flag of a member without which the others are not to be used: in the second version, in a parameter, and in a
+/// Flag of a member that must be understood to use the others: in the second version, in a parameter, and in a
 /// parameter with a long id.
 pub(super) const MUST_UNDERSTAND: u32 = 0x8000_0000;
 pub(super) const PID_MUST_UNDERSTAND: u16 = 0x4000;
 pub(super) const EXTENDED_MUST_UNDERSTAND: u32 = 0x4000_0000;
-/// The id of the discriminator of a mutable union.
+/// Id of the discriminator of a mutable union.
 pub(super) const DISCRIMINATOR_ID: u32 = 0;
-/// Padding behind the last part of a message or a parameter.
+/// Maximum padding after the last part of a message or a parameter, in bytes.
 pub(super) const PADDING: usize = 3;
 
-/// What stands before a member of a mutable type.
+/// Header of a member of a mutable type.
 #[derive(Clone, Copy)]
 struct MemberHeader {
     id: u32,
     must_understand: bool,
-    /// Where the header begins, where the member does, and its length.
+    /// Positions of the header and of the member, and the length of the member.
     at: usize,
     start: usize,
     length: usize,
@@ -83,7 +83,7 @@ struct MemberHeader {
 }
 
 impl MemberHeader {
-    /// The position from which alignment counts in the member, given that of the type around it.
+    /// Returns the position relative to which values in the member are aligned, given that of the enclosing type.
     fn origin(&self, outer: usize) -> usize {
         match self.version {
             Version::One => self.start,
@@ -92,19 +92,19 @@ impl MemberHeader {
     }
 }
 
-/// The forms of a message: big-endian, little-endian, and as ROS 1 writes it: little-endian, without padding, with texts
-/// that do not end in a zero.
+/// Forms of a message: big-endian, little-endian, and that of ROS 1: little-endian, without padding, with texts without
+/// a terminating zero.
 pub(super) const BIG: u8 = 0;
 pub(super) const LITTLE: u8 = 1;
 pub(super) const PACKED: u8 = 2;
 
-/// The alignment of a length.
+/// Returns the alignment of a length.
 #[inline(always)]
 fn length_align(form: u8) -> usize {
     if form == PACKED { 1 } else { 4 }
 }
 
-/// The bytes at a place that was compared with the end.
+/// Returns the bytes at a position that was compared with the end.
 #[inline(always)]
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
@@ -140,7 +140,7 @@ fn read<const FORM: u8>(number: Number, bytes: &[u8], at: usize) -> Scalar {
 }
 
 impl<'m> Walk<'m, '_> {
-    /// Goes back to the beginning of the message.
+    /// Returns to the beginning of the message.
     pub(super) fn begin(&mut self) {
         (self.at, self.end, self.origin, self.may_end) = (0, self.bytes.len(), 0, false);
         (self.seen, self.out.met) = (Seen::default(), 0);
@@ -211,7 +211,7 @@ impl<'m> Walk<'m, '_> {
         Stop::Fault(Fault { kind, at, place })
     }
 
-    /// That so many bytes are there.
+    /// Checks that `size` bytes exist at a position.
     #[inline(always)]
     fn need(&self, at: usize, size: usize, place: Place) -> Result<(), Stop> {
         if at.saturating_add(size) > self.end { Err(self.missing(at, place)) } else { Ok(()) }
@@ -236,7 +236,7 @@ impl<'m> Walk<'m, '_> {
         if FORM == BIG { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// Reads a length in bytes, and where the part of this length begins; it is there.
+    /// Reads a length in bytes, and returns the range of the part of this length, which exists.
     #[inline(always)]
     fn length<const FORM: u8>(&mut self, place: Place) -> Result<(usize, usize), Stop> {
         let at = self.aligned(length_align(FORM));
@@ -248,7 +248,7 @@ impl<'m> Walk<'m, '_> {
         Ok((start, length as usize))
     }
 
-    /// Goes through the steps of a part whose end is known, and then is at this end.
+    /// Runs the steps of a part whose end is known, and moves to this end.
     fn part<const FORM: u8>(
         &mut self,
         steps: &[Step],
@@ -289,7 +289,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Reads the members that are there, if the others may be missing.
+    /// Reads the existing members, if the others may be missing.
     #[cold]
     fn short<const FORM: u8>(&mut self, run: &Run, at: usize) -> Result<(), Stop> {
         let there = self.end.saturating_sub(at);
@@ -326,7 +326,7 @@ impl<'m> Walk<'m, '_> {
         let bytes = match bytes {
             _ if FORM == PACKED => bytes,
             [bytes @ .., 0] => bytes,
-            // Not as the standard says, but written by some for an empty string.
+            // Not in the standard, but some writers write an empty string so.
             [] => bytes,
             _ => return Err(self.fault(CdrErrorKind::Unterminated, start, text.place)),
         };
@@ -396,7 +396,7 @@ impl<'m> Walk<'m, '_> {
                 if count > sequence.bound {
                     return Err(self.fault(CdrErrorKind::LengthAboveBound(count), at, place));
                 }
-                // Every element takes at least one byte.
+                // Every element has at least one byte.
                 if count as usize > self.end - self.at {
                     return Err(self.fault(CdrErrorKind::LengthBeyondEnd(count), at, place));
                 }
@@ -404,7 +404,7 @@ impl<'m> Walk<'m, '_> {
             }
         };
         for target in &sequence.present {
-            // It cannot fail: nothing is read.
+            // Cannot fail: nothing is read.
             let _ = self.out.write(*target, Scalar::Int(0));
         }
         for column in &sequence.lengths {
@@ -503,7 +503,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Passes elements.
+    /// Skips elements.
     pub(super) fn advance<const FORM: u8>(
         &mut self,
         element: &Element,
@@ -545,7 +545,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// The value of a discriminator; `None` if it is beyond the signed range.
+    /// Reads a discriminator; `None` if it is beyond the signed range.
     fn discriminator<const FORM: u8>(&mut self, union: &UnionPlan) -> Result<Option<i64>, Stop> {
         let at = self.aligned(union.align);
         let size = union.discriminator.size() as usize;
@@ -563,7 +563,7 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// A mutable union: the discriminator, then the selected case, both with headers.
+    /// Reads a mutable union: the discriminator, then the selected case, both with headers.
     fn mutable_union<const FORM: u8>(&mut self, union: &UnionPlan, version: Version) -> Result<(), Stop> {
         let place = union.place;
         let outer = (self.end, self.origin, self.may_end);
@@ -630,7 +630,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// The header of the next member of a mutable type, or `None` behind the last one. The member is there.
+    /// Reads the header of the next member of a mutable type, or `None` after the last one. The member exists.
     fn header<const FORM: u8>(
         &mut self,
         version: Version,
@@ -650,7 +650,7 @@ impl<'m> Walk<'m, '_> {
         }
     }
 
-    /// The header of a member in the second version.
+    /// Reads the header of a member in the second version.
     fn member_header<const FORM: u8>(&mut self, place: Place) -> Result<MemberHeader, Stop> {
         let at = self.aligned(length_align(FORM));
         self.need(at, 4, place)?;
@@ -660,7 +660,7 @@ impl<'m> Walk<'m, '_> {
             code => {
                 self.need(at, 8, place)?;
                 let next = u64::from(self.u32::<FORM>(at + 4));
-                // From the fifth on, the length is also the first part of the member.
+                // From the fifth code on, the length is also the first part of the member.
                 match code {
                     4 => (at + 8, next),
                     5 => (at + 4, 4 + next),
@@ -677,7 +677,7 @@ impl<'m> Walk<'m, '_> {
         Ok(MemberHeader { id, must_understand, at, start, length: size as usize, version: Version::Two })
     }
 
-    /// A mutable structure of the second version: its length, then members with headers.
+    /// Reads a mutable structure of the second version: its length, then members with headers.
     fn mutable<const FORM: u8>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
         let place = mutable.place;
         let (start, length) = self.length::<FORM>(place)?;
@@ -704,7 +704,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Passes a member that is not read. One that the type does not have may be marked: then the message must not be read
+    /// Skips a member that is not read. If the type does not have it and it is marked, the message must not be read
     /// without it (DDS-XTypes 1.3, 7.2.2.4.4.4.6).
     fn pass(&self, header: &MemberHeader, mutable: &Mutable) -> Result<(), Stop> {
         if header.must_understand && !mutable.known.contains(&header.id) {
@@ -713,7 +713,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// Refuses a member that comes twice. Only the first 64 are known: more are seldom read.
+    /// Refuses a repeated member. Only the first 64 members are tracked: more are rarely read.
     fn first(&self, seen: &mut u64, member: usize, id: u32, at: usize, place: Place) -> Result<(), Stop> {
         let bit = 1_u64.checked_shl(member as u32).unwrap_or(0);
         if *seen & bit != 0 {
@@ -723,7 +723,7 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// A mutable structure of the first version: a list of parameters with an end.
+    /// Reads a mutable structure of the first version: a list of parameters with an end.
     fn parameters<const FORM: u8>(&mut self, mutable: &Mutable) -> Result<(), Stop> {
         let may_end = std::mem::replace(&mut self.may_end, false);
         let mut seen = 0;
@@ -743,8 +743,8 @@ impl<'m> Walk<'m, '_> {
         Ok(())
     }
 
-    /// The header of a parameter, or `None` at the end of the list, where its value begins, and its length; the
-    /// value is there.
+    /// Reads the header of a parameter, or `None` at the end of the list; returns also the position of its value and
+    /// its length. The value exists.
     fn parameter<const FORM: u8>(
         &mut self,
         place: Place,

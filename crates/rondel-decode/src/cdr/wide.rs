@@ -1,6 +1,6 @@
-//! Wide strings, of which CDR has several forms, and the choice of the form that a message has.
+//! Wide strings, of which CDR has several forms, and the choice of a message's form.
 //!
-//! No header states the form. It is found by reading the message in each one: see [`Wide::choose`].
+//! No header states the form. It is found by reading the message in each form: see [`Wide::choose`].
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ pub enum WideForm {
     Bytes,
     /// The number of UTF-16 units, then UTF-16: Fast-CDR 2.
     Units,
-    /// The number of characters or UTF-16 units, then four bytes for each: Fast-CDR 1, and ROS 2 in all of its versions.
+    /// The number of characters or UTF-16 units, then four bytes for each: Fast-CDR 1, and all versions of ROS 2.
     Words,
 }
 
-/// Greatest value of a UTF-16 unit.
+/// Maximum value of a UTF-16 unit.
 const UNIT: u32 = 0xffff;
 
 impl WideForm {
-    /// The forms, in the order in which they are preferred where several fit equally well.
+    /// Returns the forms in order of preference if several fit equally well.
     pub(super) fn order(version: Version) -> [WideForm; 3] {
         match version {
             Version::One => [WideForm::Words, WideForm::Bytes, WideForm::Units],
@@ -44,7 +44,7 @@ impl WideForm {
         if self == WideForm::Bytes { length / 2 } else { length }
     }
 
-    /// Replaces `text` by the characters in `bytes`. Returns whether they are text, which has no character zero.
+    /// Replaces `text` with the characters in `bytes`. Returns whether they are text, which has no zero character.
     pub(super) fn read(self, is_big: bool, bytes: &[u8], text: &mut String) -> bool {
         text.clear();
         if self == WideForm::Words {
@@ -53,7 +53,7 @@ impl WideForm {
                 true => u32::from_be_bytes(*word),
                 false => u32::from_le_bytes(*word),
             };
-            // A word is a character, or half of one that has two UTF-16 units.
+            // A word is a character, or half of one with two UTF-16 units.
             let units = words.iter().map(word).flat_map(|word| {
                 let high = (word > UNIT).then(|| (0xd7c0_u32.wrapping_add(word >> 10)) as u16);
                 let low = if word > UNIT { 0xdc00 | word & 0x3ff } else { word };
@@ -82,7 +82,7 @@ impl fmt::Display for WideForm {
 
 fn decode(units: impl Iterator<Item = u16>, text: &mut String) -> bool {
     char::decode_utf16(units).all(|c| match c {
-        // IDL and ROS 2 exclude it, and it is in most texts that are read in another form than their own.
+        // IDL and ROS 2 exclude it, and most texts read in a wrong form contain it.
         Ok('\0') | Err(_) => false,
         Ok(c) => {
             text.push(c);
@@ -94,41 +94,41 @@ fn decode(units: impl Iterator<Item = u16>, text: &mut String) -> bool {
 /// The result of reading a message in one form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// Whether there was a wide string that is not empty: others are the same in all forms.
+    /// Whether there was a non-empty wide string: empty ones are equal in all forms.
     pub(super) has_text: bool,
-    /// Whether a part ended before its last member, as if its writer did not know more.
+    /// Whether a part ended before its last member, as if its writer knew fewer.
     pub(super) has_ended: bool,
-    /// The number of bytes that were left at the ends of parts whose length is known.
+    /// Number of bytes left at the ends of parts of known length.
     pub(super) unread: usize,
 }
 
 impl Seen {
-    /// Whether every member is there, and every byte belongs to one or to the padding that the header states.
+    /// Whether all members are present, and every byte belongs to one or to the padding stated in the header.
     pub(super) fn is_exact(&self, padding: usize) -> bool {
         !self.has_ended && self.unread == padding
     }
 }
 
-/// The forms that the wide strings of a topic had so far.
+/// Forms of the wide strings of a topic so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wide {
-    /// The form of a message that fits no other.
+    /// Form of the messages that fit only one form.
     known: Option<WideForm>,
     /// Whether there were such messages of several forms.
     is_mixed: bool,
-    /// The form of the last message, if it has wide strings that are not empty.
+    /// Form of the last message, if it has non-empty wide strings.
     pub(super) last: Option<WideForm>,
     /// Whether another form fits the last message as well, or none does.
     is_guess: bool,
-    /// Messages that were read in such a form, and the last one.
+    /// Number of messages with a guessed form, and the last such form.
     pub(super) guessed: Option<(u64, WideForm)>,
 }
 
 impl Wide {
     /// Chooses the form of a message. `read` reads the whole message in a form, and fails if it does not fit.
     ///
-    /// A form that uses every byte is taken before others. Of several, it is the one that an earlier message has proved, or
-    /// else the first of [`WideForm::order`].
+    /// A form that uses every byte is preferred. Of several, it is the one proved by an earlier message, otherwise the
+    /// first of [`WideForm::order`].
     pub(super) fn choose(
         &mut self,
         version: Version,
@@ -150,7 +150,7 @@ impl Wide {
             self.last = None;
             return trusted.unwrap_or(order[0]);
         }
-        // A message that is cut off may fit another form, but not to the byte.
+        // A truncated message may fit another form, but not exactly.
         let must_be_exact = trusted.is_some() || seen.iter().flatten().any(is_exact);
         let is_fit = |seen: &Seen| !must_be_exact || is_exact(seen);
         let fitting = || order.into_iter().zip(seen).filter(|(_, seen)| seen.as_ref().is_some_and(is_fit));
@@ -173,7 +173,7 @@ impl Wide {
         form
     }
 
-    /// Notes that the last message was read in the form that was chosen.
+    /// Records that the last message was read in the chosen form.
     pub(super) fn accept(&mut self) {
         if let Some(form) = self.last.filter(|_| self.is_guess) {
             let count = self.guessed.map_or(0, |(count, _)| count);

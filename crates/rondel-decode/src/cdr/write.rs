@@ -1,4 +1,4 @@
-//! Writes what was read into a row of a block.
+//! Writes values to a row of a block.
 
 use rondel_event::{Block, Slot, Test, Timestamp, Value};
 
@@ -11,7 +11,7 @@ use crate::sink::{NoNumber, Scalar as Number, is_exact, is_integer};
 /// A number, boolean or character of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalar {
-    /// A byte that should be 0 or 1.
+    /// A byte that must be 0 or 1.
     Bool(u8),
     Int(i64),
     /// An unsigned integer beyond the signed range.
@@ -24,27 +24,27 @@ pub(super) struct Writer<'w> {
     pub(super) block: &'w mut Block,
     pub(super) row: usize,
     pub(super) tables: &'w Tables,
-    /// The time that the message carried, if it did.
+    /// Time in the message, if there is one.
     pub(super) time: Option<Timestamp>,
-    /// Values that are out of the range of their column.
+    /// Number of values out of the range of their column.
     pub(super) mistyped: u64,
-    /// Numbers that are read and are NaN.
+    /// Number of NaN values that are read.
     pub(super) not_numbers: u64,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
     pub(super) large: Option<Slot>,
-    /// Elements of arrays that are NaN, and were left out.
+    /// Number of array elements omitted because they are NaN.
     pub(super) left_out: u64,
-    /// The conditions that the current element meets.
+    /// Conditions that the current element meets.
     pub(super) met: u64,
-    /// The conditions whose number is NaN in the current element.
+    /// Conditions whose number is NaN in the current element.
     pub(super) unknown: u64,
-    /// The values that conditions have tested in the current element, where they are wanted.
+    /// Tested values of the current element, if they are reported.
     pub(super) seen: Option<Box<Seen>>,
-    /// The current element, where it is measured.
+    /// The current element, if it is measured.
     pub(super) element: f64,
     /// A part of a time, until the other one is read.
     pub(super) part: i64,
-    /// A text that should be a number and is none.
+    /// A text that is not a number although one is read.
     pub(super) no_number: Option<NoNumber>,
     pub(super) scratch: String,
 }
@@ -70,7 +70,7 @@ impl Scalar {
         }
     }
 
-    /// The value for people.
+    /// Returns the value as text for users.
     fn shown(self) -> String {
         match self {
             Scalar::Bool(byte) => (byte != 0).to_string(),
@@ -118,7 +118,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A number that is not one is unknown, as null is in JSON.
+    /// Writes a number; NaN is unknown, like null in JSON.
     #[inline(always)]
     fn write_float(&mut self, column: u32, value: f64) {
         if value.is_nan() {
@@ -198,7 +198,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the number that a text is.
+    /// Writes the number in a text.
     pub(super) fn decimal(&mut self, to: Target, text: &str) {
         let (Target::Int(column) | Target::Float(column) | Target::Exact(column)) = to else { return };
         let slot = if let Target::Int(_) = to { Slot::Int(column) } else { Slot::Float(column) };
@@ -219,7 +219,7 @@ impl Writer<'_> {
                 return self.refuse(slot);
             }
         };
-        // Numbers are refused by the column, not the message.
+        // Numbers out of range invalidate the column, not the message.
         _ = self.write(to, scalar);
     }
 
@@ -246,7 +246,7 @@ impl Writer<'_> {
     }
 }
 
-/// A time of seconds and nanoseconds.
+/// Returns a time of seconds and nanoseconds.
 #[inline(always)]
 fn sum(seconds: Option<i64>, nanos: Option<i64>) -> Result<i64, CdrErrorKind> {
     let (Some(seconds), Some(nanos @ 0..NS_PER_S)) = (seconds, nanos) else {
@@ -254,13 +254,13 @@ fn sum(seconds: Option<i64>, nanos: Option<i64>) -> Result<i64, CdrErrorKind> {
     };
     match seconds.checked_mul(NS_PER_S).and_then(|ns| ns.checked_add(nanos)) {
         Some(time) => Ok(time),
-        // Both together can be in range where the seconds alone are not.
+        // Their sum may be in range although the seconds alone are not.
         None => i64::try_from(i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos))
             .map_err(|_| CdrErrorKind::TimeOutOfRange),
     }
 }
 
-/// A time in a unit; parts of a nanosecond are cut off.
+/// Returns a time in a unit; fractions of a nanosecond are truncated.
 fn scaled(scalar: Scalar, unit_ns: i64) -> Result<i64, CdrErrorKind> {
     match scalar {
         Scalar::Int(value) => value.checked_mul(unit_ns).ok_or(CdrErrorKind::TimeOutOfRange),

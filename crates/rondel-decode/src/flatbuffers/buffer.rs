@@ -1,4 +1,4 @@
-//! Tables, vectors and offsets of a buffer. Every place is compared with the end before it is read.
+//! Tables, vectors and offsets of a buffer. Every position is compared with the end before it is read.
 
 use crate::error::{Fault, MessageErrorKind, Parsed};
 
@@ -6,12 +6,12 @@ use crate::error::{Fault, MessageErrorKind, Parsed};
 #[derive(Clone, Copy)]
 pub(super) struct Buffer<'m>(pub(super) &'m [u8]);
 
-/// A table: its place, and that of the list of places of its fields.
+/// Positions of a table and of its vtable, the list of positions of its fields.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
     pub(super) at: usize,
     vtable: usize,
-    /// The size of that list, with its two own numbers.
+    /// Size of the vtable, including its two own numbers.
     vtable_size: usize,
 }
 
@@ -39,13 +39,13 @@ impl<'m> Buffer<'m> {
         Fault::new(self.0.len(), MessageErrorKind::Truncated)
     }
 
-    /// That so many bytes are at a place.
+    /// Checks that `size` bytes exist at a position.
     #[inline(always)]
     pub(super) fn need(self, at: usize, size: usize) -> Parsed<()> {
         if at.saturating_add(size) > self.0.len() { Err(self.truncated()) } else { Ok(()) }
     }
 
-    /// The place that an offset at `at` leads to.
+    /// Returns the position to which an offset leads.
     #[inline(always)]
     pub(super) fn follow(self, at: usize) -> Parsed<usize> {
         let offset = self.u32(at)?;
@@ -56,7 +56,7 @@ impl<'m> Buffer<'m> {
         Ok(to)
     }
 
-    /// The table at a place.
+    /// Reads the table at a position.
     #[inline(always)]
     pub(super) fn table(self, at: usize) -> Parsed<Table> {
         let back = i64::from(i32::from_le_bytes(self.array(at)?));
@@ -70,7 +70,7 @@ impl<'m> Buffer<'m> {
         Ok(Table { at, vtable, vtable_size })
     }
 
-    /// The place of a field, by the place of its entry among those of all fields.
+    /// Returns the position of a field; `entry` is the offset of its entry in the vtable.
     #[inline(always)]
     pub(super) fn field(self, table: Table, entry: u16) -> Parsed<Option<usize>> {
         if usize::from(entry) + 2 > table.vtable_size {
@@ -80,7 +80,7 @@ impl<'m> Buffer<'m> {
         Ok((offset != 0).then(|| table.at + usize::from(offset)))
     }
 
-    /// The number of elements of the vector at a place, and where they begin; all of them are there.
+    /// Returns the number of elements of the vector at a position, and where they begin; all of them exist.
     #[inline(always)]
     pub(super) fn vector(self, at: usize, size: usize) -> Parsed<(usize, usize)> {
         let count = self.u32(at)? as usize;
@@ -91,7 +91,7 @@ impl<'m> Buffer<'m> {
         Ok((count, start))
     }
 
-    /// The text at a place, which need not be UTF-8 yet.
+    /// Returns the text at a position, which need not be UTF-8 yet.
     #[inline(always)]
     pub(super) fn text(self, at: usize) -> Parsed<&'m [u8]> {
         let (length, start) = self.vector(at, 1)?;

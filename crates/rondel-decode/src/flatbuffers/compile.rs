@@ -1,4 +1,4 @@
-//! From a message type and the fields that are read to a plan.
+//! Compiles a message type and the fields that are read to a plan.
 
 use rondel_event::{Named, Test};
 
@@ -19,7 +19,7 @@ pub(super) struct Compiler<'s> {
 }
 
 impl<'s> Compiler<'s> {
-    /// Does something one step further down the path.
+    /// Calls `work` with the path extended by a segment.
     fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.report.enter(segment);
         let result = work(self);
@@ -27,7 +27,7 @@ impl<'s> Compiler<'s> {
         result
     }
 
-    /// The members that are read, and what is read of each.
+    /// Returns the members that are read, with the reads of each.
     fn members<'f, 'p>(
         &mut self,
         object: &'s Object,
@@ -75,7 +75,7 @@ impl<'s> Compiler<'s> {
         Box::new(StructPlan { size: object.size, present, time, members: members.into() })
     }
 
-    /// What is wanted of a table or structure as a whole.
+    /// Returns the targets for a table or structure as a whole.
     fn whole(&mut self, object: &Object, fields: &Fields<'_>) -> (Box<[Target]>, Option<TimePlan>) {
         let (mut present, mut times) = (Vec::new(), Vec::new());
         let part = |is_part: fn(&str) -> bool| {
@@ -231,7 +231,7 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// The element whose name stands in elements of this kind.
+    /// Returns the plan for the element with a name, which elements of this kind contain.
     fn named(
         &mut self,
         holder: &'s Kind,
@@ -247,7 +247,7 @@ impl<'s> Compiler<'s> {
         Some(NamedElement { alternatives, name, value, slots: slots.into() })
     }
 
-    /// Elements of vectors in a table, by the names in other vectors of it.
+    /// Returns the plans for elements of vectors in a table that are identified by the names in other vectors of it.
     fn parallel(&mut self, object: &'s Object, fields: &Fields<'_>) -> Box<[Parallel]> {
         let mut all = Vec::new();
         for ((array, by), below) in &fields.parallel {
@@ -277,7 +277,7 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// The size of an element of a vector or an array; 0 where it cannot be read.
+/// Returns the size of an element of a vector or an array; 0 if it cannot be read.
 pub(super) fn size(types: &Types, kind: &Kind) -> usize {
     match kind {
         Kind::Number(number, _) => number.size(),
@@ -287,12 +287,12 @@ pub(super) fn size(types: &Types, kind: &Kind) -> usize {
     }
 }
 
-/// What a number is if it is missing.
+/// Returns the default of a missing number.
 pub(super) fn default(number: Number, field: &Field) -> Scalar<'static> {
     match number {
         Number::Bool => Scalar::Bool(field.default_int != 0),
         Number::F32 | Number::F64 => Scalar::Float(field.default_float),
-        // The bits of an unsigned number.
+        // The bits are those of an unsigned number.
         Number::U64 if field.default_int < 0 => Scalar::Large(field.default_int as u64 as f64),
         _ => Scalar::Int(field.default_int),
     }

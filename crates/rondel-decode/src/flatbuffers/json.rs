@@ -1,5 +1,5 @@
-//! Whole messages as JSON. Offsets lead forward only, so that a message ends; several may lead to the same table, but
-//! each visit writes something, and the text has a limit.
+//! Converts messages to JSON. Offsets only lead forward, so that a message ends; several may lead to the same table,
+//! but each visit writes something, and the text has a limit.
 
 use super::buffer::{Buffer, Table};
 use super::schema::{Enum, Field, FlatbuffersType, Kind, Number, Types};
@@ -23,7 +23,7 @@ struct Writer<'s, 'm, 't, 'o> {
 }
 
 impl<'s> Writer<'s, '_, '_, '_> {
-    /// Begins an object at a place.
+    /// Begins an object at a position.
     fn open(&mut self, at: usize, depth: u32) -> Parsed<()> {
         self.text.room(at)?;
         if depth >= MAX_DEPTH {
@@ -52,7 +52,7 @@ impl<'s> Writer<'s, '_, '_, '_> {
                 write::key(&field.name, self.text.out);
                 self.number(compile::default(*number, field), field.default_int as u64, *enumeration);
             }
-            // A vector of unions, and what this version does not know.
+            // A vector of unions, and types unknown to this version.
             (Kind::Other, _) | (_, None) => {}
             (Kind::Union(union), Some(at)) => {
                 let name = format!("{}_type", field.name);

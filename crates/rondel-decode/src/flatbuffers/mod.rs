@@ -1,8 +1,8 @@
-//! FlatBuffers: messages that are read in their place, by their types.
+//! FlatBuffers: messages read in place, by their types.
 //!
 //! [`BinarySchema`] reads message types from a binary schema (`.bfbs`), and a [`FlatbuffersDecoder`] compiles a plan
-//! from one of them and the fields that a program reads. It follows offsets to these fields only, and checks every
-//! offset and length on the way; what is not read is not looked at. Schemas as text (`.fbs`) are compiled first.
+//! from one of them and the fields that a program reads. It only follows offsets to these fields, and checks every
+//! offset and length on the way; other parts are not accessed. Schemas as text (`.fbs`) are compiled first.
 //!
 //! | field | read as |
 //! |---|---|
@@ -14,9 +14,10 @@
 //! | `string` | its length in characters |
 //! | union `u` | its members as `u.Case.member`; `u_type` as an enumeration |
 //!
-//! A number that is missing is its default value, unless the schema says `= null`; other fields that are missing
-//! are unknown, and so are what is in them and the elements of a shorter vector. Vectors of unions are not read. A schema with a `file_identifier` demands it of messages of its
-//! root type. A size before the message is part of a stream, not of the message, and not expected.
+//! A missing number has its default value, unless the schema states `= null`; other missing fields are unknown, and so
+//! are their members and the elements beyond a vector. Vectors of unions are not read. If a schema has a
+//! `file_identifier`, messages of its root type must have it. A size before the message is part of a stream, not of the
+//! message, and not expected.
 
 mod buffer;
 mod compile;
@@ -48,7 +49,7 @@ use walk::Walk;
 pub struct FlatbuffersDecoder {
     topic: TopicId,
     plan: Arc<TablePlan>,
-    /// The slots that a message may leave out: they have no default in the outermost table.
+    /// Slots that a message may omit: they have no default in the outermost table.
     optional: Arc<[Slot]>,
     identifier: Option<[u8; 4]>,
     time_unit: TimeUnit,
@@ -56,13 +57,13 @@ pub struct FlatbuffersDecoder {
 }
 
 impl FlatbuffersDecoder {
-    /// A decoder for messages of this type on `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for messages of this type on `topic` that reads the fields of `projection`.
     ///
-    /// `time` names the field that holds the time of the event; without it the time is the one given to
+    /// `time` is the path of the event time; without it the event has the time passed to
     /// [`FlatbuffersDecoder::decode`]. Times that are plain numbers count in `time_unit`.
     ///
     /// # Errors
-    /// All fields that the type does not have, or that have another type.
+    /// All fields that the type does not have, or has with another type.
     pub fn new(
         topic: TopicId,
         message_type: &FlatbuffersType,
@@ -83,12 +84,11 @@ impl FlatbuffersDecoder {
         Ok(FlatbuffersDecoder { topic, plan, optional, identifier, time_unit, refused: Refused::default() })
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
-    /// payload holds one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
+    /// payload contains one.
     ///
     /// # Errors
-    /// [`MessageError`] when what is read of the payload is not where it should be, or its time is none; the block
-    /// is as it was then.
+    /// [`MessageError`] if a part of the payload that is read is invalid, or its time is; the block is then unchanged.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let root = root(payload, self.identifier).map_err(|fault| fault.into_error())?;
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
@@ -99,17 +99,17 @@ impl FlatbuffersDecoder {
         Ok(())
     }
 
-    /// Returns how many values so far had no meaning in their type, or were out of the range of their column.
+    /// Returns the number of values so far that are undefined in their type, or out of the range of their column.
     pub fn mistyped(&self) -> u64 {
         self.refused.count
     }
 
-    /// Returns how many numbers so far were NaN.
+    /// Returns the number of NaN values so far.
     pub fn not_numbers(&self) -> u64 {
         self.refused.not_numbers
     }
 
-    /// Returns how many elements of arrays so far were NaN, and were left out.
+    /// Returns the number of array elements omitted so far because they were NaN.
     pub fn left_out(&self) -> u64 {
         self.refused.left_out
     }
@@ -119,13 +119,13 @@ impl FlatbuffersDecoder {
         self.refused.too_large()
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         self.refused.no_number
     }
 }
 
-/// The place of the root, of a message with the right identifier.
+/// Returns the position of the root of a message, which must have the identifier.
 #[inline(always)]
 fn root(payload: &[u8], identifier: Option<[u8; 4]>) -> Parsed<usize> {
     let buffer = Buffer(payload);

@@ -10,7 +10,7 @@ impl FlatbuffersType {
         self.object(self.root, &mut Vec::new(), outliner)
     }
 
-    /// The fields of a table or structure; `open` are those around it.
+    /// Returns the fields of a table or structure; `open` are the enclosing ones.
     fn object(
         &self,
         at: usize,

@@ -1,4 +1,4 @@
-//! A plan: what to read at which place of a message.
+//! Plan of a decoder: the reads of each part of a message.
 
 use rondel_event::{Quantifier, Slot};
 
@@ -6,13 +6,13 @@ use super::schema::Number;
 use crate::fields::Alternatives;
 use crate::sink::{Scalar, Target};
 
-/// What is read at a place.
+/// Reads of a value.
 #[derive(Debug)]
 pub(super) enum Value {
     Number(Number, Box<[Target]>),
     /// An offset to a text.
     Text(Box<[Target]>),
-    /// A structure in its place.
+    /// A structure in place.
     Struct(Box<StructPlan>),
     /// An offset to a structure, in a union.
     FarStruct(Box<StructPlan>),
@@ -20,14 +20,14 @@ pub(super) enum Value {
     Table(Box<TablePlan>),
     /// An offset to elements.
     Vector(Box<VectorPlan>),
-    /// Elements in their place, of this number.
+    /// This number of elements in place.
     Array(Box<VectorPlan>, usize),
 }
 
 #[derive(Debug)]
 pub(super) struct StructPlan {
     pub(super) size: usize,
-    /// Targets for the structure as a whole: that it is there.
+    /// Targets for the presence of the structure.
     pub(super) present: Box<[Target]>,
     pub(super) time: Option<TimePlan>,
     pub(super) members: Box<[(usize, Box<str>, Value)]>,
@@ -41,25 +41,25 @@ pub(super) struct TablePlan {
     pub(super) parallel: Box<[Parallel]>,
 }
 
-/// The element of a vector at the position at which its name stands in another vector.
+/// Element of a vector at the position of its name in another vector.
 #[derive(Debug)]
 pub(super) struct Parallel {
-    /// The entries of both vectors in the table, and the sizes of their elements.
+    /// Entries of both vectors in the table, each with the size of an element.
     pub(super) names: (u16, usize),
     pub(super) array: (u16, usize),
-    /// The name of the second one, for errors.
+    /// Name of the second vector, for errors.
     pub(super) member: Box<str>,
     pub(super) element: NamedElement,
 }
 
-/// The element with a name.
+/// Element with a name.
 #[derive(Debug)]
 pub(super) struct NamedElement {
-    /// The condition that the name of an element is this one.
+    /// Condition that an element has the name.
     pub(super) alternatives: Alternatives,
     pub(super) name: Value,
     pub(super) value: Value,
-    /// The slots of its fields, which are unknown where the element lacks them.
+    /// Slots of its fields, which are unknown if the element lacks them.
     pub(super) slots: Box<[Slot]>,
 }
 
@@ -73,9 +73,9 @@ pub(super) struct FieldPlan {
 #[derive(Debug)]
 pub(super) enum Action {
     Value(Value),
-    /// A number, and what it is if it is missing; `None` if it is absent then.
+    /// A number, and its default; without one, it is absent if it is missing.
     Number(Number, Box<[Target]>, Option<Scalar<'static>>),
-    /// One of several, by the number at another entry; and that one is there.
+    /// One of several types, by the number at another entry; with targets for its presence.
     Union {
         case: u16,
         present: Box<[Target]>,
@@ -85,15 +85,15 @@ pub(super) enum Action {
 
 #[derive(Debug)]
 pub(super) struct VectorPlan {
-    /// The size of an element in its place.
+    /// Size of an element in place.
     pub(super) size: usize,
-    /// For the vector as a whole: its length, and that it is there.
+    /// Targets for the vector as a whole: its length, and its presence.
     pub(super) whole: Box<[Target]>,
     pub(super) picks: Box<[(u32, Value)]>,
     /// Single elements by their positions from the end, from 1.
     pub(super) ends: Box<[(u32, Value)]>,
     pub(super) tests: Box<[ElementTest]>,
-    /// Elements by the names that they hold.
+    /// Elements identified by a name that they contain.
     pub(super) named: Box<[NamedElement]>,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
-    /// The paths that are tested, where the element that decides is wanted.
+    /// Paths of the tested values, if the deciding element is read.
     pub(super) names: Box<[Box<str>]>,
     pub(super) element: Value,
 }
@@ -110,7 +110,7 @@ pub(super) struct ElementTest {
 /// Seconds and nanoseconds.
 #[derive(Debug)]
 pub(super) struct TimePlan {
-    /// The place (or the entry, in a table), the type, and what it is if it is missing.
+    /// Offset (or entry, in a table), type and default.
     pub(super) seconds: (u16, Number, i64),
     pub(super) nanos: (u16, Number, i64),
     pub(super) targets: Box<[Target]>,

@@ -13,7 +13,7 @@ pub struct BinarySchema {
     types: Arc<Types>,
 }
 
-/// The type of the messages of a topic, with all types that it is made of.
+/// Type of the messages of a topic, with all types that it consists of.
 #[derive(Clone, Debug)]
 pub struct FlatbuffersType {
     pub(super) types: Arc<Types>,
@@ -26,7 +26,7 @@ pub(super) struct Types {
     source: Vec<u8>,
     pub(super) objects: Vec<Object>,
     pub(super) enums: Vec<Enum>,
-    /// The four letters that mark messages, and the type of these.
+    /// The four letters that identify messages, and their type.
     pub(super) identifier: Option<[u8; 4]>,
     pub(super) root: Option<usize>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Types {
 pub(super) struct Object {
     pub(super) name: Box<str>,
     pub(super) is_struct: bool,
-    /// The size of a structure.
+    /// Size of a structure.
     pub(super) size: usize,
     pub(super) fields: Vec<Field>,
 }
@@ -44,17 +44,17 @@ pub(super) struct Object {
 pub(super) struct Field {
     pub(super) name: Box<str>,
     pub(super) kind: Kind,
-    /// In a table the place of its entry, in a structure its own.
+    /// Offset of the entry in a table, or of the field in a structure.
     pub(super) offset: u16,
     pub(super) default_int: i64,
     pub(super) default_float: f64,
     pub(super) is_optional: bool,
 }
 
-/// The type of a field or element. Objects and enumerations are places in their lists.
+/// Type of a field or element. Objects and enumerations are indices in their lists.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// A number, and the enumeration that it is of.
+    /// A number, and its enumeration if it has one.
     Number(Number, Option<usize>),
     Text,
     Object(usize),
@@ -62,7 +62,7 @@ pub(super) enum Kind {
     /// A fixed number of elements.
     Array(Box<Kind>, u32),
     Union(usize),
-    /// Not known here.
+    /// Unknown to this version.
     Other,
 }
 
@@ -84,11 +84,11 @@ pub(super) enum Number {
 #[derive(Debug, Default)]
 pub(super) struct Enum {
     pub(super) name: Box<str>,
-    /// In ascending order, one name for each value.
+    /// Names by value in ascending order, one for each value.
     pub(super) labels: Vec<(i64, Box<str>)>,
-    /// Also further names.
+    /// All names, including further ones of a value.
     pub(super) values: Vec<(Box<str>, i64)>,
-    /// Of a union: the cases by number.
+    /// For a union, its cases by number.
     pub(super) cases: Vec<(Box<str>, u8, Kind)>,
 }
 
@@ -111,7 +111,7 @@ impl Number {
     }
 }
 
-/// The entry of a field with this id.
+/// Returns the offset of the entry of the field with this id.
 const fn entry(id: u16) -> u16 {
     4 + 2 * id
 }
@@ -120,7 +120,7 @@ impl BinarySchema {
     /// Reads a binary schema, as `flatc --binary --schema` writes it.
     ///
     /// # Errors
-    /// Bytes that are none.
+    /// The bytes are no binary schema.
     pub fn from_bytes(bytes: &[u8]) -> Result<BinarySchema, SchemaError> {
         if bytes.get(4..8) != Some(b"BFBS") {
             return Err(SchemaError::new("not a binary schema of FlatBuffers (`flatc --binary --schema`)"));
@@ -136,7 +136,7 @@ impl BinarySchema {
         Ok(BinarySchema { types: Arc::new(types) })
     }
 
-    /// All that has an effect, to compare.
+    /// Returns everything that affects messages, for comparisons.
     #[cfg(test)]
     pub(super) fn content(&self) -> String {
         let Types { source: _, objects, enums, identifier, root } = &*self.types;
@@ -145,7 +145,7 @@ impl BinarySchema {
             text += &format!("{} {} {}\n", object.name, object.is_struct, object.size);
             for field in &object.fields {
                 let Field { name, kind, offset, default_int, default_float, is_optional } = field;
-                // A member of a structure is always there.
+                // A member of a structure is always present.
                 let is_optional = *is_optional && !object.is_struct;
                 text += &format!("  {name} {kind:?} {offset} {default_int} {default_float} {is_optional}\n");
             }
@@ -153,8 +153,8 @@ impl BinarySchema {
         text
     }
 
-    /// Reads a schema as text (`.fbs`), of any size up to 16 MiB with what it includes. `include` returns the text of a
-    /// file, by its name as seen from the folder of this one.
+    /// Reads a schema as text (`.fbs`), at most 16 MiB with its includes. `include` returns the text of a file by its
+    /// name relative to the folder of this one.
     ///
     /// # Errors
     /// The first mistake, with its place.
@@ -170,7 +170,7 @@ impl BinarySchema {
         self.types.objects.iter().filter(|object| !object.is_struct).map(|object| &*object.name)
     }
 
-    /// Returns the type of the messages that the schema names as its root.
+    /// Returns the type of messages that the schema declares as its root.
     pub fn root(&self) -> Option<FlatbuffersType> {
         let root = self.types.root?;
         Some(FlatbuffersType { types: Arc::clone(&self.types), root })
@@ -198,19 +198,19 @@ impl FlatbuffersType {
         &self.types.objects[self.root].name
     }
 
-    /// Returns the binary schema that it was read from.
+    /// Returns its binary schema.
     pub fn source(&self) -> &[u8] {
         &self.types.source
     }
 
-    /// The four letters that mark its messages: only those of the root of a schema have any.
+    /// Returns the four letters that identify its messages: only the root of a schema has any.
     pub(super) fn identifier(&self) -> Option<[u8; 4]> {
         self.types.identifier.filter(|_| self.types.root == Some(self.root))
     }
 }
 
 impl Types {
-    /// That all places of objects and enumerations are there, and all sizes.
+    /// Checks that all indices of objects and enumerations, and all sizes, are valid.
     fn check(&self) -> Result<(), String> {
         if let Some(empty) = self.objects.iter().find(|object| object.is_struct && object.size == 0) {
             return Err(format!("structure `{}` has no size", empty.name));
@@ -234,9 +234,9 @@ impl Types {
         self.no_cycles()
     }
 
-    /// That no structure contains itself.
+    /// Checks that no structure contains itself.
     fn no_cycles(&self) -> Result<(), String> {
-        // Each round removes the structures that are made of removed ones: a few rounds suffice for real types.
+        // Each round removes the structures that consist of removed ones: a few rounds suffice for real types.
         let mut is_plain: Vec<bool> = self.objects.iter().map(|object| !object.is_struct).collect();
         for _ in 0..64 {
             let mut is_done = true;
@@ -267,7 +267,7 @@ impl Types {
 /// Reads the tables of a binary schema, by the ids of their fields.
 struct Reader<'m> {
     buffer: Buffer<'m>,
-    /// How much may still be read: a schema could lead to the same tables again and again.
+    /// Remaining number of reads: a schema could lead to the same tables again and again.
     left: Cell<usize>,
 }
 
@@ -381,7 +381,7 @@ impl<'m> Reader<'m> {
     }
 }
 
-/// A type that is no vector, by its number in binary schemas.
+/// Returns a type other than a vector, by its number in binary schemas.
 fn simple(base: u8, index: Option<usize>) -> Kind {
     let number = match base {
         2 => Number::Bool,

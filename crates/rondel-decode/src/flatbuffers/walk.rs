@@ -1,6 +1,6 @@
-//! Runs a plan over the bytes of a message, along what is read.
+//! Walk of a plan over the parts of a message that are read.
 //!
-//! Offsets lead forward only, and the plan is as deep as its paths are long: nothing is recursive beyond it.
+//! Offsets only lead forward, and the recursion is as deep as the paths of the plan.
 
 use super::buffer::{Buffer, Table};
 use super::plan::{
@@ -12,7 +12,7 @@ use crate::elements::{Measurand, Measured, Tested};
 use crate::error::{Fault, MessageErrorKind, Parsed};
 use crate::sink::{Scalar, Sink, Target, sum};
 
-/// A message while it is read.
+/// State of a walk over a message.
 pub(super) struct Walk<'m, 'w> {
     pub(super) buffer: Buffer<'m>,
     pub(super) sink: Sink<'w>,
@@ -178,7 +178,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Tests every element. Returns how many were left out.
+    /// Tests every element. Returns the number of omitted ones.
     fn test(&mut self, test: &ElementTest, size: usize, start: usize, count: usize) -> Parsed<u64> {
         let (is_measure, mut measured) = (test.quantifier.is_measure(), Measured::NOTHING);
         let (single, mut tested) = (test.alternatives.single(), Tested::default());
@@ -204,7 +204,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The time of seconds and nanoseconds.
+/// Returns a time of seconds and nanoseconds.
 fn time_of(seconds: Scalar<'_>, nanos: Scalar<'_>) -> Scalar<'static> {
     match (seconds, nanos) {
         (Scalar::Int(seconds), Scalar::Int(nanos)) => match sum(seconds, nanos) {

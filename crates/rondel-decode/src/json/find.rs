@@ -1,10 +1,10 @@
-//! Values in well-formed JSON: at a path, and compared with a constant.
+//! Search for values in well-formed JSON by path, and comparison with constants.
 
 use rondel_event::{FROM_END, Named, Segment, Test, Value};
 
 use super::scan::{Kind, Scanner, float, integer, unescape};
 
-/// Where the last elements of an array begin.
+/// Positions of the last elements of an array.
 #[derive(Default)]
 pub(super) struct Last {
     starts: [usize; FROM_END as usize],
@@ -18,14 +18,14 @@ impl Last {
         self.count += 1;
     }
 
-    /// Where the element at this position from the end begins, if there is one.
+    /// Returns the position of the element counted from the end, if there is one.
     pub(super) fn get(&self, from_end: u32) -> Option<usize> {
         let index = self.count.checked_sub(from_end as usize)?;
         (1..=FROM_END).contains(&from_end).then(|| self.starts[index % FROM_END as usize])
     }
 }
 
-/// The position at which a name stands in the array of names of a well-formed object; the last one if there are several.
+/// Returns the position of a name in the array of names of a well-formed object; of the last one if it is repeated.
 pub(super) fn position(object: &[u8], named: &Named) -> Option<u32> {
     let mut found = None;
     let mut names = Scanner::with_nan(find(object, &named.key().0)?);
@@ -43,7 +43,7 @@ pub(super) fn position(object: &[u8], named: &Named) -> Option<u32> {
     scanned.ok().and(found)
 }
 
-/// The text of the value at `path` in a well-formed value; the last one where a key is repeated.
+/// Returns the text of the value at `path` in a well-formed value; the last one if a key is repeated.
 pub(super) fn find<'t>(value: &'t [u8], path: &[Segment]) -> Option<&'t [u8]> {
     let Some((first, rest)) = path.split_first() else { return Some(value) };
     if let (Segment::Key(_), Some((Segment::Named(named), rest))) = (first, rest.split_first())

@@ -1,8 +1,8 @@
-//! JSON payloads, decoded straight into the slots that a program reads.
+//! Decodes JSON payloads into the slots that a program reads.
 //!
-//! The long way ([`scan`], [`plan`]) accepts any well-formed JSON and checks all of it. The short way
-//! ([`shape`]) follows what earlier messages of the topic looked like, and
-//! [`trace`] does so where messages of many topics alternate.
+//! The slow path ([`scan`], [`plan`]) accepts any well-formed JSON and checks all of it. The fast path ([`shape`]) uses
+//! the layouts of earlier messages of the topic; [`trace`] does so for lines in which messages of many topics
+//! alternate.
 
 mod find;
 mod plan;
@@ -25,15 +25,15 @@ pub(crate) use time::{Meaning, text as text_time};
 pub(crate) use trace::{Named, TraceShapes};
 pub use write::JsonForm;
 
-/// Text as JSON, in its quotation marks.
+/// Returns text as JSON, in quotation marks.
 pub fn quoted(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
     write::quoted(text, &mut out);
-    // What is written of a text is one.
+    // A `str` is always valid.
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// That a payload is JSON.
+/// Checks that a payload is JSON.
 pub(crate) fn check(payload: &[u8]) -> Result<(), JsonError> {
     let mut scanner = Scanner::new(payload);
     scanner.skip_space();
@@ -41,8 +41,8 @@ pub(crate) fn check(payload: &[u8]) -> Result<(), JsonError> {
     scanner.end()
 }
 
-/// Payloads longer than this are decoded the long way only, and teach nothing: what is gained is
-/// little beside what Zenoh or DDS need for them.
+/// Maximum size of payloads that use shapes, in bytes: for larger ones the gain is small compared with the cost of
+/// Zenoh or DDS.
 pub(crate) const SHORT: usize = 4096;
 
 /// Decodes the JSON payloads of one topic.
@@ -52,23 +52,23 @@ pub struct JsonDecoder {
     root: Node,
     time_unit: TimeUnit,
     shapes: Shapes,
-    /// Whether these are rows of tables, in which a number may be `NaN`.
+    /// Whether payloads are rows of tables, in which a number may be `NaN`.
     takes_nan: bool,
     mistyped: u64,
     not_numbers: u64,
     left_out: u64,
-    /// The column of an integer beyond the signed 64-bit range.
+    /// Column of an integer beyond the signed 64-bit range.
     large: Option<Slot>,
     no_number: Option<NoNumber>,
 }
 
 impl JsonDecoder {
-    /// A decoder for the messages of `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for the messages of `topic` that reads the fields of `projection`.
     ///
-    /// `time` names the field that holds the time of the event, and its unit; without it the time
-    /// is the one given to [`JsonDecoder::decode`]. The unit is also that of fields of type time and
-    /// duration. It counts for plain numbers; a time may also be an object `{sec, nanosec}`, a number with
-    /// a unit in a string (`"12.5 s"`), or a date and time by ISO 8601.
+    /// `time` is the path of the event time, with its unit; without it the event has the time passed to
+    /// [`JsonDecoder::decode`]. The unit also applies to fields of type time and duration. It applies to plain numbers;
+    /// a time may also be an object `{sec, nanosec}`, a number with a unit in a string (`"12.5 s"`), or a date and time
+    /// by ISO 8601.
     pub fn new(
         topic: TopicId,
         projection: &Projection,
@@ -78,7 +78,7 @@ impl JsonDecoder {
         JsonDecoder::of(Node::new(projection), topic, time, time_unit)
     }
 
-    /// A decoder as [`JsonDecoder::new`] makes it, for rows of tables: a number may be `NaN`.
+    /// Like [`JsonDecoder::new`], for rows of tables: a number may be `NaN`.
     pub fn of_rows(
         topic: TopicId,
         projection: &Projection,
@@ -107,13 +107,12 @@ impl JsonDecoder {
         }
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time
-    /// unless the payload holds one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the payload contains
+    /// one.
     ///
     /// # Errors
-    /// [`JsonError`] when the payload is not JSON or its time is none; the block is as it was then. A field that is
-    /// missing is no error, and one of another type is written as invalid (see
-    /// [`JsonDecoder::mistyped`]).
+    /// [`JsonError`] if the payload is not JSON or its time is invalid; the block is then unchanged. A missing field is
+    /// no error; a field of another type is written as invalid (see [`JsonDecoder::mistyped`]).
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), JsonError> {
         if payload.len() <= SHORT && self.shapes.any() {
             let run = self.shapes.run(payload, &[0, payload.len()], block, time);
@@ -142,21 +141,21 @@ impl JsonDecoder {
         if let Some(time) = own_time {
             block.set_time(row, time);
         }
-        self.shapes.learn(payload, &self.root, self.topic, self.time_unit);
+        self.shapes.record(payload, &self.root, self.topic, self.time_unit);
         Ok(())
     }
 
-    /// How many values so far had another type than the program reads.
+    /// Returns the number of values so far of another type than the program reads.
     pub fn mistyped(&self) -> u64 {
         self.mistyped
     }
 
-    /// Returns how many numbers so far were NaN.
+    /// Returns the number of NaN values so far.
     pub fn not_numbers(&self) -> u64 {
         self.not_numbers
     }
 
-    /// Returns how many elements of arrays so far were null or NaN, and were left out of conditions and measures.
+    /// Returns the number of array elements omitted so far from conditions and measures because they were null or NaN.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -166,13 +165,13 @@ impl JsonDecoder {
         self.large
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         self.no_number
     }
 }
 
-/// The shapes that were learnt from the messages of one topic.
+/// Shapes recorded from the messages of a topic.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes {
     shapes: Vec<Shape>,
@@ -180,26 +179,26 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// A source that writes its messages in more layouts than this gains little from shapes, and
-    /// each one more costs all others a comparison.
+    /// Maximum number of shapes. A source that writes its messages in more layouts gains little from shapes, and each
+    /// further one costs all others a comparison.
     const MOST: usize = 32;
 
     pub(crate) fn any(&self) -> bool {
         !self.shapes.is_empty()
     }
 
-    pub(crate) fn learn(&mut self, text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) {
+    pub(crate) fn record(&mut self, text: &[u8], root: &Node, topic: TopicId, time_unit: TimeUnit) {
         if text.len() <= SHORT
             && self.shapes.len() < Shapes::MOST
-            && let Some(shape) = Shape::learn(text, root, Some(topic), time_unit)
+            && let Some(shape) = Shape::record(text, root, Some(topic), time_unit)
         {
             self.shapes.push(shape);
             self.follow(self.shapes.len() - 1);
         }
     }
 
-    /// Reads messages by the shape that fits the first one, if any does; message `i` is
-    /// `text[starts[i]..starts[i + 1]]`.
+    /// Reads messages by the shape that fits the first one, if any does; message `i` is `text[starts[i]..starts[i +
+    /// 1]]`.
     #[inline]
     pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
         let guess = self.shapes.get(self.last).map_or(usize::MAX, |shape| shape.successor);

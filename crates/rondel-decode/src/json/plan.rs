@@ -1,4 +1,4 @@
-//! What to do with which part of a message: a projection turned into a tree once, at start.
+//! Plan for the parts of a message: a projection converted once to a tree.
 
 use rondel_event::{
     Block, Condition, Named, Path, Projection, Quantifier, Read, Segment, Slot, Test, TimeUnit,
@@ -14,54 +14,54 @@ use crate::fields::{Fields, Want};
 use crate::plain::PlainPlan;
 use crate::sink::{NoNumber, Scalar, Sink, Target, is_integer, is_of_number};
 
-/// A place in a message and what lies below it.
+/// A value of a message and the values in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     keys: Vec<(Box<str>, Node)>,
     indices: Vec<(u32, Node)>,
     /// Elements by their positions from the end, from 1.
     ends: Vec<(u32, Node)>,
-    /// Elements by the names that they hold.
+    /// Elements identified by a name that they contain.
     named: Vec<(Named, Node)>,
-    /// Elements of an array among the members, by the names in another array among them.
+    /// Elements of a member array, identified by the names in another member array.
     parallel: Vec<((Box<str>, Named), Node)>,
     pub(crate) actions: Vec<Action>,
 }
 
-/// What to do with the value at a place.
+/// Read of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// Write it into the slot.
+    /// Writes it to the slot.
     Value(ValueType, Slot),
-    /// Write it into the slot of floats, unless it is an integer that would be rounded.
+    /// Writes it to the slot of floats, unless it is an integer that would be rounded.
     Exact(Slot),
-    /// Write the number that it is, or that its text is.
+    /// Writes the number that it is, or that its text contains.
     Decimal(Target),
-    /// Note that it is there.
+    /// Writes its presence.
     Presence(Slot),
-    /// Note whether it is NaN, in rows of tables.
+    /// Writes whether it is NaN, in rows of tables.
     IsNan(Slot),
-    /// Test the elements of the array that it is.
+    /// Tests the elements of the array.
     Elements(Quantifier, Vec<Condition>, Slot),
-    /// Write the element that decides such conditions.
+    /// Writes the element that decides such conditions.
     Witness(Quantifier, Vec<Condition>, Slot),
-    /// Write the length of the array or text that it is.
+    /// Writes the length of the array or text.
     Length(Slot),
-    /// It is the message: write the elements of an array in it as a table.
+    /// The message: writes the elements of an array in it as a table.
     Table(Box<TableNode>),
-    /// It is a plain value, or a text that holds one.
+    /// A plain value, or a text that contains one.
     Plain(PlainPlan),
-    /// It is the time of the event, in this unit where it is a plain number.
+    /// The event time, in this unit if it is a plain number.
     Time(TimeUnit),
-    /// It is the time that was recorded with the event, or null; in this unit where it is a plain number.
+    /// The recorded time, or null; in this unit if it is a plain number.
     Recorded(TimeUnit),
-    /// It is the time of arrival, in this unit where it is a plain number.
+    /// The time of arrival, in this unit if it is a plain number.
     Arrival(TimeUnit),
-    /// It is the id of the publisher.
+    /// The id of the publisher.
     Publisher,
-    /// It is the sequence number that the publisher gave the message.
+    /// The sequence number of the message.
     Number,
-    /// It is the name of the topic.
+    /// The name of the topic.
     Topic,
 }
 
@@ -70,7 +70,7 @@ impl Node {
         Node::of(projection, false)
     }
 
-    /// The same for rows of tables.
+    /// Like [`Node::new`], for rows of tables.
     pub(super) fn of_rows(projection: &Projection) -> Node {
         Node::of(projection, true)
     }
@@ -107,12 +107,12 @@ impl Node {
         root
     }
 
-    /// A node with one thing to do and nothing below.
+    /// Returns a node with one action and nothing below.
     pub(crate) fn leaf(action: Action) -> Node {
         Node { actions: vec![action], ..Node::default() }
     }
 
-    /// The node at a path, made where it is missing.
+    /// Returns the node at a path, adding it if it is missing.
     pub(crate) fn at(&mut self, path: &Path) -> &mut Node {
         let mut node = self;
         let mut segments = path.0.iter().peekable();
@@ -131,7 +131,7 @@ impl Node {
         node
     }
 
-    /// Puts `node` in the place of the member `key`.
+    /// Replaces the member `key` by `node`.
     pub(crate) fn replace(&mut self, key: &str, node: Node) {
         *child(&mut self.keys, key.into()) = node;
     }
@@ -144,8 +144,8 @@ impl Node {
         self.indices.iter().find(|(i, _)| *i as usize == index).map(|(_, node)| node)
     }
 
-    /// Calls `each` with every action on an element that an array of this length does not have, or below one. The time
-    /// of the event is not among them.
+    /// Calls `each` with every action on an element beyond an array of this length, or below one, except that of the
+    /// event time.
     fn short<E>(&self, length: usize, each: &mut impl FnMut(&Action) -> Result<(), E>) -> Result<(), E> {
         let indices = self.indices.iter().filter(|(index, _)| *index as usize >= length);
         let ends = self.ends.iter().filter(|(from_end, _)| *from_end as usize > length);
@@ -175,8 +175,8 @@ impl Node {
         !self.indices.is_empty() || !self.ends.is_empty() || !self.named.is_empty()
     }
 
-    /// Calls `each` with every action below that a value of this kind has no place for: members of what is no
-    /// object, elements of what is no array.
+    /// Calls `each` with every action below that a value of this kind cannot have: members of a value that is no
+    /// object, elements of one that is no array.
     fn unreachable<E>(&self, kind: Kind, each: &mut impl FnMut(&Action) -> Result<(), E>) -> Result<(), E> {
         let keys = if kind == Kind::Object { &[][..] } else { &self.keys };
         let (indices, ends) =
@@ -188,7 +188,7 @@ impl Node {
         let below = keys.iter().map(|(_, node)| node).chain(elements).chain(named);
         for node in below {
             node.actions.iter().try_for_each(&mut *each)?;
-            // Whatever is below has no place either: null is neither object nor array.
+            // Values further below cannot exist either: null is neither object nor array.
             node.unreachable(Kind::Null, each)?;
         }
         Ok(())
@@ -203,9 +203,9 @@ fn child<K: PartialEq>(children: &mut Vec<(K, Node)>, key: K) -> &mut Node {
     &mut children[found].1
 }
 
-/// Sees the values of a message in order, containers after what is in them.
+/// Visitor of the values of a message in order, containers after their contents.
 pub(crate) trait Visitor {
-    /// Whether values without a node are to be seen too.
+    /// Whether values without a node are visited too.
     const EVERYTHING: bool;
 
     fn value(
@@ -216,18 +216,18 @@ pub(crate) trait Visitor {
         scanner: &Scanner<'_>,
     ) -> Result<(), JsonError>;
 
-    /// Passes the array that begins here, if all that is wanted of it can be seen on the way; then [`Visitor::value`]
-    /// does not see it. Says whether it did.
+    /// Skips the array that begins here, if all its reads are possible on the way; then [`Visitor::value`] is not
+    /// called for it. Returns whether it was skipped.
     fn array(&mut self, _: &Node, _: &mut Scanner<'_>, _: u32) -> Result<bool, JsonError> {
         Ok(false)
     }
 
-    /// Sees an action on a part that the value of this kind which begins at `start` cannot have, as it is null or
-    /// of another type than the object or array that the part is read from.
+    /// Visits an action on a part that the value of this kind at `start` cannot have, since it is null or of another
+    /// type than the object or array that contains the part.
     fn unreachable(&mut self, action: &Action, kind: Kind, start: usize) -> Result<(), JsonError>;
 }
 
-/// Passes the value that begins at the scanner and shows it to the visitor.
+/// Skips the value that begins at the scanner, and shows it to the visitor.
 pub(crate) fn walk<V: Visitor>(
     scanner: &mut Scanner<'_>,
     node: Option<&Node>,
@@ -259,7 +259,7 @@ pub(crate) fn walk<V: Visitor>(
     visitor.value(node, kind, start, scanner)
 }
 
-/// Reads elements of arrays in the object that begins at `start` and ends at the scanner, by the names in other arrays.
+/// Reads elements of arrays in the object between `start` and the scanner, identified by the names in other arrays.
 fn walk_parallel<V: Visitor>(
     scanner: &Scanner<'_>,
     node: &Node,
@@ -319,7 +319,7 @@ fn walk_array<V: Visitor>(
         }
         Ok(())
     })?;
-    // A message that is an array itself leaves out fields, as one that is an object does.
+    // A message that is itself an array omits fields, like one that is an object.
     if depth > 0 {
         node.short(last.count, &mut |action| visitor.unreachable(action, Kind::Null, start))?;
     }
@@ -331,24 +331,24 @@ fn walk_array<V: Visitor>(
     Ok(())
 }
 
-/// Writes the values of one message into a row of a block.
+/// Writer of the values of a message to a row of a block.
 pub(crate) struct Writer<'b> {
     pub(crate) block: &'b mut Block,
     pub(crate) row: usize,
     pub(crate) time_unit: TimeUnit,
-    /// The time that the message carried, if it did.
+    /// Time in the message, if there is one.
     pub(crate) time: Option<Timestamp>,
-    /// The publisher and the sequence number, as far as they were read.
+    /// Publisher and sequence number, as far as they were read.
     pub(crate) origin: (Option<u64>, Option<u64>),
-    /// Values that had another type than the program reads.
+    /// Number of values of another type than the program reads.
     pub(crate) mistyped: u64,
-    /// Numbers that are read and are NaN.
+    /// Number of NaN values that are read.
     pub(crate) not_numbers: u64,
-    /// Elements of arrays that are null or NaN, and were left out.
+    /// Number of array elements omitted because they are null or NaN.
     pub(crate) left_out: u64,
-    /// The field of the first of them.
+    /// Field of the first mistyped value.
     pub(crate) first_mistyped: Option<Slot>,
-    /// A text that should be a number and is none.
+    /// A text that is not a number although one is read.
     pub(crate) no_number: Option<NoNumber>,
     /// The column of an integer beyond the signed 64-bit range, or of one that a double rounds.
     pub(crate) large: Option<Slot>,
@@ -357,7 +357,7 @@ pub(crate) struct Writer<'b> {
 impl Visitor for Writer<'_> {
     const EVERYTHING: bool = false;
 
-    /// Tests numbers while the array is passed for the first time.
+    /// Tests numbers in the first pass over the array.
     fn array(&mut self, node: &Node, scanner: &mut Scanner<'_>, depth: u32) -> Result<bool, JsonError> {
         if let Some(Action::Elements(quantifier, ..)) = node.actions.first()
             && quantifier.is_measure()
@@ -368,7 +368,7 @@ impl Visitor for Writer<'_> {
         let tests = &tests[..count];
         let has_types = tests.iter().any(|(alternatives, ..)| alternatives.conditions().any(is_of_integer));
         let (mut met, mut total, mut left_out, mut has_nan) = ([0; TESTS], 0, 0, false);
-        // Whether there is something else than numbers, or than integers.
+        // Whether there is another value than numbers, or than integers.
         let (mut has_other, mut has_fraction) = (false, false);
         scanner.elements(depth, |scanner, _| {
             total += 1;
@@ -434,7 +434,7 @@ impl Visitor for Writer<'_> {
                 Action::Presence(slot) => self.write_bool(*slot, true),
                 Action::IsNan(slot) => match kind {
                     Kind::Number | Kind::Nan => self.write_bool(*slot, kind == Kind::Nan),
-                    // The value itself is read besides, and counted.
+                    // The value itself is read too, and counted.
                     _ => self.block.set_invalid(*slot, self.row),
                 },
                 Action::Table(table) => table.write(text, self),
@@ -495,7 +495,7 @@ impl Visitor for Writer<'_> {
                 let kind = if kind == Kind::Null { Kind::Null } else { Kind::Object };
                 self.write_decimal(target, kind, b"");
             }
-            // As where the time itself is null.
+            // As if the time itself were null.
             Action::Time(unit) => self.time = Some(time(Kind::Null, b"null", start, *unit)?),
             Action::Presence(_) | Action::Topic | Action::Publisher | Action::Number => {}
             Action::Recorded(_) | Action::Arrival(_) | Action::Plain(_) | Action::Table(_) => {}
@@ -505,7 +505,7 @@ impl Visitor for Writer<'_> {
 }
 
 impl<'b> Writer<'b> {
-    /// A writer of the fields of one message, of which nothing is read yet.
+    /// Creates a writer of the fields of a message, none of which is read yet.
     pub(crate) fn new(block: &'b mut Block, row: usize, time_unit: TimeUnit) -> Writer<'b> {
         Writer {
             block,
@@ -522,7 +522,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Measures the elements while the array is passed for the first time, if nothing else is wanted of it.
+    /// Measures the elements in the first pass over the array, if nothing else is read of it.
     fn measured(&mut self, node: &Node, scanner: &mut Scanner<'_>, depth: u32) -> Result<bool, JsonError> {
         let is_measure =
             |action: &Action| matches!(action, Action::Elements(quantifier, ..) if quantifier.is_measure());
@@ -543,7 +543,7 @@ impl<'b> Writer<'b> {
         Ok(true)
     }
 
-    /// Writes a plain value, which is JSON or a text of JSON.
+    /// Writes a plain value, which is JSON or a text with JSON.
     fn write_plain(
         &mut self,
         plan: &PlainPlan,
@@ -582,7 +582,7 @@ impl<'b> Writer<'b> {
         let mut sink = Sink::at(self.block, self.row, self.time_unit);
         // Only texts and times can be refused.
         _ = sink.write(target, value);
-        // A text cannot say that a number is NaN.
+        // A text cannot be NaN as a number.
         let of_nan = if kind == Kind::Nan { sink.not_numbers } else { 0 };
         let (mistyped, large) = (sink.mistyped + sink.not_numbers - of_nan, sink.large);
         self.not_numbers += of_nan;
@@ -593,7 +593,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Writes that a field has no value, and counts the value there unless it is null.
+    /// Marks a field as invalid, and counts its value unless it is null.
     fn refuse(&mut self, slot: Slot, kind: Kind) {
         self.block.set_invalid(slot, self.row);
         match kind {
@@ -603,7 +603,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Counts values of a field that have another type than the program reads.
+    /// Counts values of a field with another type than the program reads.
     pub(super) fn count_mistyped(&mut self, slot: Slot, count: u64) {
         self.mistyped += count;
         if count > 0 {
@@ -617,7 +617,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Writes a time or a duration if the value is one; says whether it did.
+    /// Writes a time or a duration if the value is one; returns whether it is.
     fn write_time(&mut self, column: u32, kind: Kind, text: &[u8], meaning: Meaning) -> bool {
         let value = time::read(kind, text, self.time_unit, meaning);
         if let Ok(value) = value {
@@ -626,7 +626,7 @@ impl<'b> Writer<'b> {
         value.is_ok()
     }
 
-    /// Writes the value if it has the type; says whether it did.
+    /// Writes the value if it has the type; returns whether it has.
     fn write(&mut self, value_type: ValueType, slot: Slot, kind: Kind, text: &[u8]) -> bool {
         match (value_type, slot, kind) {
             (ValueType::Bool, Slot::Bool(column), Kind::True | Kind::False) => {
@@ -638,7 +638,7 @@ impl<'b> Writer<'b> {
             (ValueType::Int, Slot::Int(column), Kind::Number) => match integer(text) {
                 Some(value) => self.block.set_int(column, self.row, value),
                 None => {
-                    // Nothing but digits: an integer, and a large one.
+                    // Only digits: an integer, and a large one.
                     if text.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9')) {
                         self.large = Some(slot);
                     }
@@ -667,13 +667,13 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// Whether a text is a number of JSON and nothing else.
+/// Whether a text is exactly a number of JSON.
 pub(super) fn is_number(text: &[u8]) -> bool {
     let mut scanner = Scanner::new(text);
     scanner.kind() == Ok(Kind::Number) && scanner.number_value().is_ok() && scanner.at == text.len()
 }
 
-/// A number of JSON for a target, as it is read where no text may stand.
+/// Returns a number of JSON as read for a target that accepts no text.
 fn number(target: &Target, text: &[u8]) -> Scalar<'static> {
     let Target::Decimal(of) = target else { return Scalar::Float(float(text)) };
     let is_whole = || text.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
@@ -686,12 +686,12 @@ fn number(target: &Target, text: &[u8]) -> Scalar<'static> {
     }
 }
 
-/// The number, if it is one without sign, fraction and exponent that 64 bits hold.
+/// Returns the number, if it has no sign, fraction and exponent and fits in 64 bits.
 fn unsigned(kind: Kind, text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok().filter(|_| kind == Kind::Number)?.parse().ok()
 }
 
-/// The number of elements of the well-formed array, or of characters of the string.
+/// Returns the number of elements of the well-formed array, or of characters of the string.
 fn length(kind: Kind, text: &[u8]) -> Option<i64> {
     let count = match kind {
         Kind::Array => {
@@ -712,14 +712,13 @@ fn length(kind: Kind, text: &[u8]) -> Option<i64> {
     i64::try_from(count).ok()
 }
 
-/// The number of characters of a text in UTF-8.
+/// Returns the number of characters of a text in UTF-8.
 pub(crate) fn characters(text: &[u8]) -> usize {
-    // Every byte but those that continue a character begins one.
+    // Every byte begins a character except continuation bytes.
     text.iter().filter(|byte| (**byte as i8) >= -0x40).count()
 }
 
-/// The time that stands in a message.
-/// The time of a value that begins at this offset.
+/// Returns the time in a value that begins at this offset.
 pub(crate) fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Result<Timestamp, JsonError> {
     time::read(kind, text, unit, Meaning::Time).map_err(|what| {
         let is_range = time::is_range(what);
@@ -728,7 +727,7 @@ pub(crate) fn time(kind: Kind, text: &[u8], offset: usize, unit: TimeUnit) -> Re
     })
 }
 
-/// The most tests of one array that are made on the first pass.
+/// Maximum number of tests of an array in the first pass.
 const TESTS: usize = 4;
 
 /// Conditions on an element: those of the first alternative, and those of the others.
@@ -762,10 +761,10 @@ impl<'a> Alternatives<'a> {
     }
 }
 
-/// Conditions on elements, how many must meet them, and where the result goes.
+/// Conditions on elements, their quantifier, and the slot of the result.
 type NumberTest<'a> = (Alternatives<'a>, Quantifier, Slot);
 
-/// What is wanted of an array, if it is nothing but how its elements compare with numbers.
+/// Returns the tests of an array, if it is only read by comparisons of its elements with numbers.
 fn number_tests(actions: &[Action]) -> Option<([NumberTest<'_>; TESTS], usize)> {
     let nothing = (Alternatives(&[], &[]), Quantifier::Any, Slot::Bool(0));
     let mut tests: [NumberTest<'_>; TESTS] = [nothing; TESTS];
@@ -785,7 +784,7 @@ fn number_tests(actions: &[Action]) -> Option<([NumberTest<'_>; TESTS], usize)> 
     (!actions.is_empty()).then_some((tests, actions.len()))
 }
 
-/// Passes an array and measures its elements.
+/// Skips an array and measures its elements.
 fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError> {
     let mut measured = Measured::NOTHING;
     scanner.elements(depth, |scanner, _| {
@@ -806,7 +805,7 @@ fn measured(scanner: &mut Scanner<'_>, depth: u32) -> Result<Measured, JsonError
     Ok(measured)
 }
 
-/// The element of a well-formed array that decides a quantifier, or is the least or the greatest.
+/// Returns the element of a well-formed array that decides a quantifier, or is the minimum or maximum.
 fn witness(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> Option<String> {
     let (alternatives, slot) = (Alternatives::of(conditions), Slot::String(0));
     let names = Fields::names(conditions, slot);
@@ -840,7 +839,7 @@ fn witness(quantifier: Quantifier, conditions: &[Condition], array: &[u8]) -> Op
     found
 }
 
-/// A value of an element for people.
+/// Returns a value of an element as text for users.
 fn shown(json: &[u8]) -> String {
     match json {
         [b'"', inner @ .., b'"'] => Witness::quoted(&unescape(inner).unwrap_or_default()),
@@ -857,26 +856,26 @@ fn shown(json: &[u8]) -> String {
     }
 }
 
-/// Whether a condition is about a field that is declared as an integer.
+/// Whether a condition concerns a field declared as an integer.
 fn is_of_integer(condition: &Condition) -> bool {
     matches!(condition.test, Test::Integer(..))
 }
 
-/// Whether a value is null or NaN, so that a condition on a number leaves its element out.
+/// Whether a value is null or NaN, so that a condition on a number omits its element.
 fn is_left_out(text: &[u8]) -> bool {
     matches!(text, b"null" | NAN)
 }
 
-/// A number that is none, as rows of tables have it.
+/// Not a number, in rows of tables.
 const NAN: &[u8] = b"NaN";
 
-/// The elements of an array that were tested.
+/// Results of testing the elements of an array.
 #[derive(Default)]
 struct Counted {
     tested: Tested,
-    /// Whether a number of one has another type.
+    /// Whether a compared number of an element has another type.
     has_other: bool,
-    /// Whether a number of one is NaN.
+    /// Whether a compared number of an element is NaN.
     has_nan: bool,
 }
 
@@ -898,7 +897,7 @@ fn count_elements(conditions: &[Condition], array: &[u8]) -> Counted {
             tested.met += 1;
             return Ok(());
         }
-        // Why not: few elements of a sound array do not meet what is expected of all.
+        // Null or NaN is only looked for in elements that do not meet the conditions, which are usually few.
         let mut has_null = false;
         for condition in conditions.iter().filter(|condition| is_of_number(&condition.test)) {
             let found = find(element, &condition.path.0);

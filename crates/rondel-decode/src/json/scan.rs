@@ -1,22 +1,22 @@
-//! A strict scanner over JSON text (RFC 8259): finds where values begin and end and whether they
-//! are well formed, and builds nothing.
+//! A strict scanner of JSON text (RFC 8259): finds the bounds of values and checks that they are well formed, without
+//! building anything.
 
 use std::fmt;
 
-/// How deep arrays and objects may nest. Deeper text is refused: it costs stack, and no message of
-/// a working system needs it.
+/// Maximum nesting of arrays and objects. Deeper text is refused: it costs stack, and no message of a real system needs
+/// it.
 pub const MAX_DEPTH: u32 = 128;
 
-/// Why a text is not a JSON message that can be decoded.
+/// Error in a JSON message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
     /// Byte position in the text, from 0.
     pub offset: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub kind: JsonErrorKind,
 }
 
-/// What is wrong in a JSON text.
+/// Kind of an error in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
@@ -24,7 +24,7 @@ pub enum JsonErrorKind {
     UnexpectedEnd,
     /// Something else was expected here.
     Expected(&'static str),
-    /// A number that is not written as JSON wants it.
+    /// A number is not in the syntax of JSON.
     BadNumber,
     /// NaN or an infinity, which JSON does not have.
     NotFinite,
@@ -38,9 +38,9 @@ pub enum JsonErrorKind {
     TooDeep,
     /// Text after the value.
     TrailingText,
-    /// JSON without a time where this was expected.
+    /// The value is not a time, although one was expected.
     NotATime(&'static str),
-    /// JSON with a time that 64 bits of nanoseconds cannot hold.
+    /// The time is beyond 64 bits of nanoseconds.
     TimeOutOfRange(&'static str),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// What kind of value begins somewhere.
+/// Kind of a value, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -86,7 +86,7 @@ pub(crate) enum Kind {
     True,
     False,
     Null,
-    /// A number that is none, where it may stand.
+    /// Not a number, where it is allowed.
     Nan,
 }
 
@@ -106,7 +106,7 @@ impl<'t> Scanner<'t> {
         Scanner { text, at: 0, takes_nan: false }
     }
 
-    /// A scanner of the row of a table, or of a part of a text that was scanned before.
+    /// Creates a scanner of the row of a table, or of a part of a text that was already scanned.
     pub(crate) fn with_nan(text: &'t [u8]) -> Scanner<'t> {
         Scanner { text, at: 0, takes_nan: true }
     }
@@ -133,14 +133,14 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Passes `byte` if it is next.
+    /// Skips `byte` if it is next.
     pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let next = self.peek() == Some(byte);
         self.at += usize::from(next);
         next
     }
 
-    /// The kind of the value that begins here.
+    /// Returns the kind of the value that begins here.
     pub(crate) fn kind(&self) -> Scanned<Kind> {
         match self.peek() {
             Some(b'{') => Ok(Kind::Object),
@@ -157,7 +157,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Passes the scalar of this kind that begins here.
+    /// Skips the scalar of this kind that begins here.
     pub(crate) fn scalar(&mut self, kind: Kind) -> Scanned<()> {
         match kind {
             Kind::True => self.word(b"true"),
@@ -213,7 +213,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Passes the number that begins here, and returns it; see [`float`].
+    /// Skips the number that begins here, and returns it; see [`float`].
     pub(crate) fn number_value(&mut self) -> Scanned<f64> {
         let start = self.at;
         let negative = self.eat(b'-');
@@ -244,7 +244,7 @@ impl<'t> Scanner<'t> {
         Ok(float(&self.text[start..self.at]))
     }
 
-    /// Passes the string that begins here; tells whether it has escapes.
+    /// Skips the string that begins here; returns whether it has escapes.
     pub(crate) fn string(&mut self) -> Scanned<bool> {
         if !self.eat(b'"') {
             return self.expected("a string");
@@ -273,7 +273,7 @@ impl<'t> Scanner<'t> {
         Ok(escapes)
     }
 
-    /// Passes what follows a backslash and returns the character that it stands for.
+    /// Skips an escape after the backslash, and returns its character.
     fn escape(&mut self) -> Scanned<char> {
         let bad = JsonError { offset: self.at - 1, kind: JsonErrorKind::BadEscape };
         let byte = self.peek().ok_or(JsonError { offset: self.at, kind: JsonErrorKind::UnexpectedEnd })?;
@@ -307,7 +307,7 @@ impl<'t> Scanner<'t> {
         Some(code)
     }
 
-    /// Passes the value that begins here, checking it to the end.
+    /// Skips the value that begins here, and checks all of it.
     pub(crate) fn skip(&mut self, depth: u32) -> Scanned<()> {
         match self.kind()? {
             Kind::Object => self.members(depth, |scanner, _| scanner.skip(depth + 1)),
@@ -316,8 +316,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Passes the object that begins here; `value` is called at the beginning of every member's
-    /// value, with the key as it is written (between its quotes), and has to pass it.
+    /// Skips the object that begins here; `value` is called at the beginning of every member's value, with the key as
+    /// written (between its quotes), and must skip it.
     pub(crate) fn members(
         &mut self,
         depth: u32,
@@ -357,8 +357,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Passes the array that begins here; `value` is called at the beginning of every element, with
-    /// its index, and has to pass it.
+    /// Skips the array that begins here; `value` is called at the beginning of every element, with its index, and must
+    /// skip it.
     pub(crate) fn elements(
         &mut self,
         depth: u32,
@@ -386,14 +386,14 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// That nothing but space follows.
+    /// Checks that only space follows.
     pub(crate) fn end(&mut self) -> Scanned<()> {
         self.skip_space();
         if self.at < self.text.len() { self.error(JsonErrorKind::TrailingText) } else { Ok(()) }
     }
 }
 
-/// The key of a member, as it is written between its quotes.
+/// Key of a member, as written between its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key<'t> {
     raw: &'t [u8],
@@ -401,7 +401,7 @@ pub(crate) struct Key<'t> {
 }
 
 impl<'t> Key<'t> {
-    /// The text between its quotes, with its escapes.
+    /// Returns the text between its quotes, with its escapes.
     pub(crate) fn raw(&self) -> &'t [u8] {
         self.raw
     }
@@ -415,7 +415,7 @@ impl<'t> Key<'t> {
     }
 }
 
-/// The text of a string that [`Scanner::string`] has accepted, given between its quotes.
+/// Returns the text of a string accepted by [`Scanner::string`], given between its quotes.
 pub(crate) fn unescape(raw: &[u8]) -> Option<String> {
     let mut text = Vec::with_capacity(raw.len());
     let mut scanner = Scanner::new(raw);
@@ -437,11 +437,11 @@ const POWERS: [f64; 23] = [
     1e19, 1e20, 1e21, 1e22,
 ];
 
-/// The number that [`Scanner`] has accepted, as a double. Beyond the range of doubles it is an
-/// infinity, as IEEE 754 rounds.
+/// Returns a number accepted by [`Scanner`] as a double. Beyond the range of doubles it is an infinity, by the rounding
+/// of IEEE 754.
 pub(crate) fn float(text: &[u8]) -> f64 {
-    // Up to 19 digits and a power of ten that a double holds exactly: one correctly rounded
-    // division (Clinger 1990). Everything else goes the long way.
+    // Up to 19 digits and a power of ten that a double holds exactly: one correctly rounded division (Clinger 1990).
+    // All others take the slow path.
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),
@@ -469,21 +469,21 @@ pub(crate) fn float(text: &[u8]) -> f64 {
     std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// The number that [`Scanner`] has accepted, if it is an integer that fits; `2.0` and `1e3` are
-/// integers, as JSON does not tell the difference.
+/// Returns a number accepted by [`Scanner`] if it is an integer that fits; `2.0` and `1e3` are integers, since JSON
+/// does not distinguish them.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     text.parse().ok().or_else(|| {
         let value: f64 = text.parse().ok()?;
-        // Doubles beyond 2^53 are no longer exact: not taken for an integer.
+        // Doubles beyond 2^53 are not exact, and so do not count as integers.
         (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64)
     })
 }
 
-/// Whether a well-formed number is an integer that no double is equal to.
+/// Whether a well-formed number is an integer without an equal double.
 #[inline]
 pub(crate) fn is_rounded(text: &[u8]) -> bool {
-    // Up to fifteen digits are below 2^53.
+    // Integers of up to fifteen digits are below 2^53.
     text.len() > 15 && is_rounded_long(text)
 }
 
@@ -495,7 +495,7 @@ fn is_rounded_long(text: &[u8]) -> bool {
     }
     match (text.parse::<i128>(), text.parse::<f64>()) {
         (Ok(exact), Ok(double)) => double as i128 != exact,
-        // So many digits are seldom exact.
+        // Numbers with that many digits are rarely exact.
         _ => true,
     }
 }
@@ -516,7 +516,7 @@ mod tests {
         }
 
         #[test]
-        fn a_number_is_refused_where_it_is_passed_over(text in "[-+]?[0-9.eE+-]{0,6}[ ,x]?") {
+        fn a_number_is_refused_where_skipping_refuses_it(text in "[-+]?[0-9.eE+-]{0,6}[ ,x]?") {
             let (mut passed, mut read) = (Scanner::new(text.as_bytes()), Scanner::new(text.as_bytes()));
             prop_assert_eq!(read.number_value().map(|_| ()), passed.number());
         }
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_place() {
+    fn errors_have_the_position() {
         use JsonErrorKind::*;
         let nested = "[".repeat(200);
         for (text, offset, kind) in [
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_numbers_read_right() {
+    fn strings_and_numbers_are_read_exactly() {
         assert_eq!(unescape(br#"a\n\u00e9\ud83d\ude00\/"#).as_deref(), Some("a\n\u{e9}\u{1f600}/"));
         for text in ["0", "-0.0", "12.5", "9007199254740993", "1e400", "123456789012345678", "0.1", "-3.3e-7"]
         {

@@ -1,8 +1,8 @@
-//! Shapes: messages of one topic are nearly always written by one program and differ only in their
-//! values. A shape is learnt from one message that was decoded the long way: the text between the
-//! values, which the next message must repeat byte for byte, and what to do with each value. Where
-//! the text agrees, the message is as well formed as the one before it, and only values are left to
-//! read. Where it does not, the long way decides: a shape can refuse, but never misread.
+//! Shapes: the messages of a topic are nearly always written by one program and differ only in their values. A shape is
+//! recorded from a message that was decoded by the slow path: the text between the values, which the next message must
+//! repeat byte for byte, and the target of each value. If the text is equal, the message is as well formed as the
+//! recorded one, and only its values must be read. If it is not, the slow path decides: a shape can refuse a message,
+//! but never misread it.
 
 use rondel_event::{Block, Rows, Slot, TimeUnit, Timestamp, TopicId, ValueType};
 
@@ -12,43 +12,43 @@ use super::time::{self, Meaning, Part, Parts};
 use super::words::{Words, decimal, string};
 use crate::sink::Target as SinkTarget;
 
-/// The layout of a message, learnt from one.
+/// Layout of a message, recorded from one.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// `None` if messages of this shape are read but are no events.
     topic: Option<TopicId>,
-    /// Where the message that taught the shape names its topic, if it does.
+    /// Position of the topic's name in the recorded message, if it has one.
     pub(crate) topic_at: Option<usize>,
-    /// Whether the messages carry their time.
+    /// Whether the messages have a time.
     timed: bool,
     steps: Vec<Step>,
-    /// Slots that are written alike for every message of the shape.
+    /// Slots with the same value for every message of the shape.
     constants: Vec<Constant>,
     mistyped_per_row: u64,
     time_unit: TimeUnit,
-    /// One of the unit in nanoseconds.
+    /// Length of the time unit in nanoseconds.
     time_scale: i64,
-    /// The shape that followed this one the last time, as a guess for the next time.
+    /// Index of the shape of the message after the last one of this shape, as a prediction.
     pub(crate) successor: usize,
 }
 
-/// Some text, then a value.
+/// A literal text followed by a value.
 #[derive(Clone, Debug)]
 struct Step {
-    /// The first eight bytes of the text, and a mask of those that count.
+    /// First eight bytes of the text, and a mask of the significant ones.
     head: u64,
     mask: u64,
-    /// The last eight bytes, of a text that is longer than eight.
+    /// Last eight bytes, if the text is longer than eight.
     last: u64,
     len: usize,
-    /// What is between them, of a text that is longer than sixteen; the end may overlap with `last`.
+    /// Bytes between them, if the text is longer than sixteen; the end may overlap with `last`.
     middle: Box<[u64]>,
     value: Expected,
-    /// The booleans of the rows of one run.
+    /// Booleans of the rows of a run.
     bools: Rows,
 }
 
-/// The value expected after the text of a step, and where it goes.
+/// Expected value after the text of a step, and its target.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     Bool(Option<u32>),
@@ -56,11 +56,11 @@ enum Expected {
     String(Option<u32>),
     /// A time that is no plain number.
     Time(TimeForm, TimeTarget),
-    /// No value: the message ends.
+    /// No value: the end of the message.
     End,
 }
 
-/// How a time is written.
+/// Form of a time.
 #[derive(Clone, Copy, Debug)]
 enum TimeForm {
     /// One of the numbers of an object `{sec, nanosec}`.
@@ -69,7 +69,7 @@ enum TimeForm {
     Text(Meaning),
 }
 
-/// Where a time that is no plain number goes.
+/// Target of a time that is no plain number.
 #[derive(Clone, Copy, Debug)]
 enum TimeTarget {
     Event,
@@ -95,21 +95,21 @@ enum Constant {
     Present(Slot),
 }
 
-/// What [`Shape::run`] has read.
+/// Result of [`Shape::run`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
-    /// How many messages.
+    /// Number of messages.
     pub(crate) rows: usize,
-    /// How many values had another type than the program reads.
+    /// Number of values of another type than the program reads.
     pub(crate) mistyped: u64,
 }
 
 impl Shape {
-    /// Learns the shape of a message that was decoded before. `None` if it is not one that can be
-    /// followed: it has tests over array elements, reads elements by their positions from the end or by name, or writes a slot twice.
+    /// Records the shape of a message that was decoded before. `None` if it cannot have one: it has tests of array
+    /// elements, reads elements by their positions from the end or by name, or writes a slot twice.
     ///
-    /// `text` goes on to the end of what separates messages (a line break, or nothing).
-    pub(crate) fn learn(
+    /// `text` includes the separator after the message (a line break, or nothing).
+    pub(crate) fn record(
         text: &[u8],
         root: &Node,
         topic: Option<TopicId>,
@@ -118,7 +118,7 @@ impl Shape {
         if root.searches_elements() {
             return None;
         }
-        let mut learner = Learner {
+        let mut recorder = ShapeRecorder {
             shape: Shape {
                 topic,
                 topic_at: None,
@@ -137,17 +137,16 @@ impl Shape {
         };
         let mut scanner = Scanner::new(text);
         scanner.skip_space();
-        walk(&mut scanner, Some(root), 0, &mut learner).ok()?;
-        learner.step(text, text.len(), text.len(), Expected::End);
-        learner.possible.then_some(learner.shape)
+        walk(&mut scanner, Some(root), 0, &mut recorder).ok()?;
+        recorder.step(text, text.len(), text.len(), Expected::End);
+        recorder.possible.then_some(recorder.shape)
     }
 
-    /// Reads messages of this shape, message `i` being `text[starts[i]..starts[i + 1]]`, into the
-    /// block: until it is full or a message differs. An event whose message carries no time gets
-    /// `time`.
+    /// Reads messages of this shape into the block, message `i` being `text[starts[i]..starts[i + 1]]`, until the block
+    /// is full or a message differs. An event whose message has no time gets `time`.
     ///
-    /// Works step by step over all messages instead of message by message: what a step needs stays
-    /// in registers, and where one message ends has not to be known to begin with the next.
+    /// Runs each step over all messages, not each message through all steps: the data of a step stay in registers, and
+    /// the next message can begin before the end of the previous one is known.
     pub(crate) fn run(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Run {
         let Some(words) = Words::new(text).filter(|_| self.topic.is_some()) else { return Run::default() };
         let (first, text_before) = (block.len(), block.text_len());
@@ -158,7 +157,7 @@ impl Shape {
             }
         }
         let rows = match starts {
-            // A network often hands over one message at a time.
+            // A network often delivers one message at a time.
             [start, end] if count == 1 => {
                 usize::from(self.run_one(words, *start, first, block) == Some(*end))
             }
@@ -179,8 +178,8 @@ impl Shape {
         Run { rows, mistyped: self.mistyped_per_row * rows as u64 }
     }
 
-    /// Reads one message into a row; returns where it ends, if it has this shape. Not inlined: the loops over many
-    /// messages then keep more in registers.
+    /// Reads one message into a row; returns its end, if it has this shape. Not inlined, so that the loops over many
+    /// messages keep more in registers.
     #[inline(never)]
     fn run_one(&mut self, words: Words<'_>, start: usize, row: usize, block: &mut Block) -> Option<usize> {
         let mut message = Single { place: Some(start), row };
@@ -188,8 +187,8 @@ impl Shape {
         message.place
     }
 
-    /// Reads messages of this shape that go to rows of their own each, wherever they stand in the
-    /// text; says which of them have it. They are no events of the block before [`Shape::settle`].
+    /// Reads messages of this shape at any positions in the text into separate rows; returns which of them have it.
+    /// They become events of the block only by [`Shape::settle`].
     pub(crate) fn gather<'p>(
         &mut self,
         words: Words<'_>,
@@ -218,12 +217,12 @@ impl Shape {
         self.timed
     }
 
-    /// The topic of its messages; none if it is not read.
+    /// Returns the topic of its messages; none if it is not read.
     pub(crate) fn topic(&self) -> Option<TopicId> {
         self.topic
     }
 
-    /// How many values of a message have another type than the program reads.
+    /// Returns the number of values of a message of another type than the program reads.
     pub(crate) fn mistyped_per_row(&self) -> u64 {
         self.mistyped_per_row
     }
@@ -266,7 +265,7 @@ impl Shape {
     }
 }
 
-/// What all steps of a run share.
+/// Data shared by all steps of a run.
 #[derive(Clone, Copy)]
 struct Context<'t> {
     words: Words<'t>,
@@ -274,24 +273,25 @@ struct Context<'t> {
     time_scale: i64,
 }
 
-/// Of a message among others its line, and the row that it goes to.
+/// Line and row of a message among others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Goal {
     pub(crate) row: u8,
     pub(crate) line: u8,
 }
 
-/// The messages that steps are taken in together.
+/// Messages over which steps run together.
 trait Messages {
-    /// Moves the messages on: given the row and the place, `passed` says the next place. Those for
-    /// which it is `None` are read no further.
+    /// Advances the messages: given the row and the position, `passed` returns the next position, or `None` to drop the
+    /// message.
     fn each(&mut self, passed: impl FnMut(usize, usize) -> Option<usize>);
 
-    /// Keeps those where these words stand, each so far behind the place.
+    /// Keeps the messages with these words, each at an offset from the position.
     fn keep(&mut self, words: Words<'_>, wanted: impl Iterator<Item = (usize, u64)> + Clone);
 }
 
-/// Zero if these words stand in the text, each so far behind the place. Without a branch for each: nearly always they do.
+/// Returns zero if the text has these words, each at an offset from the position. Without a branch for each, since
+/// nearly always all are equal.
 #[inline(always)]
 fn differ(words: Words<'_>, at: usize, wanted: impl Iterator<Item = (usize, u64)>) -> u64 {
     wanted.fold(0, |differs, (offset, word)| differs | words.at(at + offset) ^ word)
@@ -299,9 +299,9 @@ fn differ(words: Words<'_>, at: usize, wanted: impl Iterator<Item = (usize, u64)
 
 /// One message.
 struct Single {
-    /// Where it is read next; none if it has failed.
+    /// Current position; `None` if the message differs.
     place: Option<usize>,
-    /// The row of the block that it goes to.
+    /// Row of the block.
     row: usize,
 }
 
@@ -317,12 +317,12 @@ impl Messages for Single {
     }
 }
 
-/// Messages that follow each other, in rows that do: the first that fails is the end of them.
+/// Successive messages in successive rows, up to the first that differs.
 struct Consecutive<'p> {
     places: &'p mut [usize],
-    /// How many have not failed.
+    /// Number of messages that have not differed.
     count: usize,
-    /// The row of the block that the first message goes to.
+    /// Row of the first message.
     first: usize,
 }
 
@@ -348,9 +348,9 @@ impl Messages for Consecutive<'_> {
     }
 }
 
-/// Messages with others between them: each that fails is taken out.
+/// Messages with others between them: each that differs is removed.
 struct Group<'p> {
-    /// Where each is read next.
+    /// Current position of each.
     places: &'p mut [usize],
     goals: &'p mut [Goal],
 }
@@ -395,14 +395,14 @@ impl Messages for Group<'_> {
 }
 
 impl Step {
-    /// Takes this step in the messages. What was written of those that fail is without effect: the
-    /// masks of the block do not have them.
+    /// Runs this step over the messages. Values written for messages that differ have no effect: the masks of the block
+    /// exclude their rows.
     #[inline(always)]
     fn run(&mut self, context: Context<'_>, messages: &mut impl Messages, block: &mut Block) {
         let Context { words, time_unit, time_scale } = context;
         if self.len > 8 {
             let last = (self.len - 8, self.last);
-            // With their number known to the compiler: nearly all texts between two values have up to 32 bytes.
+            // With a length known to the compiler: nearly all texts between two values have up to 32 bytes.
             match self.middle[..] {
                 [] => messages.keep(words, [last].into_iter()),
                 [a] => messages.keep(words, [last, (8, a)].into_iter()),
@@ -419,7 +419,7 @@ impl Step {
             Expected::Bool(_) => {
                 let mut values: Rows = 0;
                 messages.each(|row, at| {
-                    // Without a branch on the value: a field that changes at random costs no wrong guess.
+                    // Without a branch on the value, so that a field that changes at random causes no misprediction.
                     let value_at = at + literal.len;
                     let value = words.at(value_at);
                     let is_true = value as u32 == u32::from_le_bytes(*b"true");
@@ -467,7 +467,7 @@ impl Step {
     }
 }
 
-/// Takes a step to a time that is no plain number. By itself, so that it costs the other steps nothing.
+/// Runs a step with a time that is no plain number. A separate function, so that it does not slow down the other steps.
 #[inline(never)]
 fn time_step(
     form: TimeForm,
@@ -503,7 +503,7 @@ fn time_step(
     });
 }
 
-/// The text before a value, as far as it is in its first eight bytes.
+/// The text before a value, up to its first eight bytes.
 #[derive(Clone, Copy)]
 struct Literal {
     head: u64,
@@ -512,7 +512,7 @@ struct Literal {
 }
 
 impl Literal {
-    /// Zero if the text is there.
+    /// Returns zero if the text is there.
     #[inline(always)]
     fn difference(self, words: Words<'_>, at: usize) -> u64 {
         (words.at(at) ^ self.head) & self.mask
@@ -524,18 +524,18 @@ impl Literal {
     }
 }
 
-/// Records the shape of a message while it is walked.
-struct Learner {
+/// Visitor that records the shape of a message.
+struct ShapeRecorder {
     shape: Shape,
     literal_from: usize,
-    /// Where the value of each step begins.
+    /// Position of the value of each step.
     value_starts: Vec<usize>,
     slots: Vec<Slot>,
     possible: bool,
 }
 
-impl Learner {
-    /// The text since the last value, up to `start`, then the value, which ends at `end`.
+impl ShapeRecorder {
+    /// Adds a step: the text from the last value to `start`, then the value, which ends at `end`.
     fn step(&mut self, text: &[u8], start: usize, end: usize, value: Expected) {
         let literal = &text[self.literal_from..start];
         let (mut head, mut mask) = ([0; 8], [0; 8]);
@@ -562,15 +562,15 @@ impl Learner {
         self.literal_from = end;
     }
 
-    /// Makes the steps of an object `{sec, nanosec}`, which were taken for plain numbers, those of a time;
-    /// says whether they can be.
+    /// Converts the steps of an object `{sec, nanosec}`, recorded as plain numbers, to those of a time; returns whether
+    /// that is possible.
     fn object(&mut self, text: &[u8], start: usize, target: TimeTarget) -> bool {
         let first = self.value_starts.partition_point(|at| *at < start);
         let (Some(parts), [one, two]) = (Parts::find(text), &mut self.shape.steps[first..]) else {
             return false;
         };
         if parts.is_signed {
-            // What is allowed differs between times and durations.
+            // Times and durations allow different values.
             return false;
         }
         let mut sum = Some(0);
@@ -583,7 +583,7 @@ impl Learner {
     }
 }
 
-impl Visitor for Learner {
+impl Visitor for ShapeRecorder {
     const EVERYTHING: bool = true;
 
     fn value(
@@ -594,7 +594,7 @@ impl Visitor for Learner {
         scanner: &Scanner<'_>,
     ) -> Result<(), JsonError> {
         let mut target = None;
-        // A time that is no plain number, and what it is.
+        // Target of a time that is no plain number.
         let mut time_target = None;
         let (mut literal, mut is_number_text) = (false, false);
         let is_written_out = matches!(kind, Kind::Object | Kind::String);
@@ -626,7 +626,7 @@ impl Visitor for Learner {
                                 Target::TimeField(column)
                             }
                             (_, Slot::Float(column)) => Target::Float(column),
-                            // What kind of column it is follows from the kind of value below.
+                            // The kind of the column follows from the kind of the value below.
                             (_, Slot::Bool(column) | Slot::Int(column) | Slot::String(column)) => {
                                 Target::Int(column)
                             }
@@ -687,7 +687,7 @@ impl Visitor for Learner {
                 Action::Time(unit) | Action::Recorded(unit) => {
                     self.possible &=
                         target.is_none() && time_target.is_none() && *unit == self.shape.time_unit;
-                    // Of several times the last one counts, as it is written last.
+                    // Of several times the last one counts, which is written last.
                     self.shape.timed = true;
                     if is_written_out {
                         time_target = Some((TimeTarget::Event, Meaning::Time));
@@ -710,7 +710,7 @@ impl Visitor for Learner {
             self.step(scanner.text, start, end, Expected::Number(target.unwrap_or(Target::Skip)));
             return Ok(());
         }
-        // What a run would refuse is not worth a step: it would be learnt again with every message.
+        // A value that a run would refuse would cause the shape to be recorded again with every message.
         let text = &scanner.text[start..scanner.at];
         self.possible &= match (kind, target) {
             (Kind::String, _) => !text.contains(&b'\\'),
@@ -722,7 +722,7 @@ impl Visitor for Learner {
             _ => true,
         };
         if let Some((time_target, meaning)) = time_target {
-            // Whether another text or object is a time cannot be seen from its layout.
+            // The layout of another text or object does not show whether it is a time.
             self.possible &= target.is_none();
             if kind == Kind::Object {
                 self.possible &= self.object(text, start, time_target);
@@ -735,8 +735,8 @@ impl Visitor for Learner {
         }
         let column = target.and_then(|t| if let Target::Int(column) = t { Some(column) } else { None });
         let expected = match kind {
-            // A key may come and go in a container that is only noted; its text is not the same then.
-            // Rows with NaN are not learnt.
+            // A key may come and go in a container that is only checked for presence; its text is then different. Rows
+            // with NaN have no shape.
             Kind::Object | Kind::Array | Kind::Null | Kind::Nan => return Ok(()),
             Kind::True | Kind::False => Expected::Bool(column),
             Kind::String => Expected::String(column),
@@ -748,7 +748,7 @@ impl Visitor for Learner {
         Ok(())
     }
 
-    /// A shape repeats the kinds of all values, so that what this message lacks, others of the shape lack too.
+    /// A shape repeats the kinds of all values, so parts missing in this message are missing in all of the shape.
     fn unreachable(&mut self, action: &Action, kind: Kind, _: usize) -> Result<(), JsonError> {
         match action {
             Action::Value(_, slot)
@@ -784,11 +784,11 @@ mod tests {
     use super::*;
     use rondel_event::{Layout, Path, Projection};
 
-    /// Reads the second message by the shape of the first, if it has one: the time of the event.
+    /// Reads the second message by the shape of the first, if it has one; returns the event time.
     fn by_shape(first: &str, second: &str) -> Option<Option<i64>> {
         let mut root = Node::new(&Projection::default());
         root.at(&Path::keys(["t"])).actions.push(Action::Time(TimeUnit::Seconds));
-        let mut shape = Shape::learn(first.as_bytes(), &root, Some(TopicId(0)), TimeUnit::Seconds)?;
+        let mut shape = Shape::record(first.as_bytes(), &root, Some(TopicId(0)), TimeUnit::Seconds)?;
         let mut block = Block::new(Layout { topics: 1, ..Layout::default() });
         let run = shape.run(second.as_bytes(), &[0, second.len()], &mut block, Timestamp::ZERO);
         Some((run.rows == 1).then(|| block.time(0).as_nanos()))
@@ -811,7 +811,7 @@ mod tests {
             let message = |time: &str| format!("{{\"t\":{time},\"x\":1}}");
             assert_eq!(by_shape(&message(first), &message(second)), Some(Some(ns)), "{second}");
         }
-        // What is no time is left to the long way.
+        // Other values are left to the slow path.
         for (first, second) in [
             (r#"{"sec":1,"nanosec":2}"#, r#"{"sec":1,"nanosec":1000000000}"#),
             (r#"{"sec":1,"nanosec":2}"#, r#"{"sec":1.5,"nanosec":2}"#),

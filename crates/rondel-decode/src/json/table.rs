@@ -10,21 +10,21 @@ use super::plan::{Node, Writer, walk};
 use super::scan::{Kind, Scanner};
 use crate::tables::Slots;
 
-/// A table to write.
+/// Plan for writing a table.
 #[derive(Clone, Debug)]
 pub(crate) struct TableNode {
-    /// The arrays of which elements are read, those of the names first.
+    /// Arrays whose elements are read, those of the names first.
     arrays: Vec<Array>,
-    /// The fields outside of the arrays, and the columns of those and of elements, in the order of the table.
+    /// Fields outside of the arrays, and the columns of those and of elements, in the order of the table.
     message: Node,
     of_message: Vec<Slot>,
     of_element: Vec<Slot>,
     layout: Layout,
-    /// The column that the table goes to.
+    /// Column of the block for the table.
     column: u32,
 }
 
-/// An array of which elements are read.
+/// An array whose elements are read.
 #[derive(Clone, Debug)]
 struct Array {
     path: Path,
@@ -39,16 +39,16 @@ enum Found {
     Absent,
     /// Null, or another type.
     Invalid,
-    /// Elements: the place of the first among those of all arrays, and their number.
+    /// Index of the first element among those of all arrays, and number of elements.
     Elements(usize, usize),
 }
 
-/// Room for one message.
+/// Buffers for a message.
 #[derive(Debug)]
 struct Room {
     /// One row of a table.
     row: Block,
-    /// Where the elements of all arrays begin and end.
+    /// Bounds of the elements of all arrays.
     elements: Vec<(usize, usize)>,
     found: Vec<Found>,
     table: TableWriter,
@@ -64,7 +64,7 @@ thread_local! {
 }
 
 impl TableNode {
-    /// The plan for a table; none if it does not go to a column of texts.
+    /// Returns the plan for a table; `None` if its column is not one of texts.
     pub(super) fn new(table: &Table, slot: Slot) -> Option<TableNode> {
         let Slot::String(column) = slot else { return None };
         let mut slots = Slots::default();
@@ -161,13 +161,14 @@ impl TableNode {
     }
 }
 
-/// Makes a block one event without fields.
+/// Initialises a block with one event without fields.
 fn begin(row: &mut Block) {
     row.clear();
     row.push(TopicId(0), Timestamp::ZERO);
 }
 
-/// Appends where the elements of an array in a well-formed message stand; says also whether it is neither array nor null.
+/// Appends the bounds of the elements of an array in a well-formed message; returns also whether the value is neither
+/// array nor null.
 fn find_elements(message: &[u8], path: &[Segment], elements: &mut Vec<(usize, usize)>) -> (Found, bool) {
     let Some(array) = find(message, path) else { return (Found::Absent, false) };
     let offset = array.as_ptr() as usize - message.as_ptr() as usize;

@@ -1,4 +1,4 @@
-//! The shapes of the lines of a trace, in which messages of many topics may alternate.
+//! Shapes of the lines of a trace, in which messages of many topics may alternate.
 
 use std::sync::Arc;
 
@@ -11,49 +11,47 @@ use super::shape::{Goal, Shape};
 use super::words::Words;
 use crate::Parameters;
 
-/// No shape, where a number of one may stand.
+/// Index of no shape.
 const NONE: u8 = u8::MAX;
-/// How many shapes are learnt: those of a trace of many topics.
+/// Maximum number of shapes: enough for a trace of many topics.
 const MOST: usize = NONE as usize;
-/// How many of them may share a key. A line that has none of them is compared with all.
+/// Maximum number of shapes with the same key. A line with none of them is compared with all.
 const MOST_ALIKE: usize = 32;
-/// Bits of the number of a slot; most slots are empty.
+/// Number of bits of a slot's index; most slots are empty.
 const SLOT_BITS: u32 = 10;
-/// The key of lines that do not name their topic where others do.
+/// Key of lines that do not name their topic where others do.
 const UNNAMED: u64 = 0;
-/// As many lines of one shape in a row are a reason to expect more of them.
+/// Number of successive lines of one shape after which more of them are expected.
 const MANY: usize = 32;
 
-/// The shapes that were learnt from the lines of a trace.
+/// Shapes recorded from the lines of a trace.
 ///
-/// Where a line is expected to have the shape of the one before it, a [run](Shape::run) is tried.
-/// Where topics alternate, lines are first sorted: a cheap look at the name of the topic, which need
-/// not be right, says the shape that a line probably has, and then each shape reads its lines into
-/// the rows that they belong to.
+/// If a line is expected to have the shape of the previous one, a [run](Shape::run) is attempted. If topics alternate,
+/// lines are first sorted: a cheap hash of the topic's name, which may be wrong, predicts the shape of a line, and then
+/// each shape reads its lines into their rows.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceShapes {
     shapes: Vec<Shape>,
-    /// The next shape of the same key, for each shape.
+    /// Next shape with the same key, for each shape.
     next: Vec<u8>,
-    /// The key of each shape.
+    /// Key of each shape.
     keys: Vec<u64>,
-    /// Of a shape on a topic that is not read, the number of that topic.
+    /// Number of the topic, for each shape on a topic that is not read.
     others: Vec<Option<u32>>,
-    /// Of a shape whose topic has an address with parameters, what its name gives to them.
+    /// Fields from the topic's name, for each shape on a topic whose address has parameters.
     named: Vec<Option<Named>>,
-    /// How many lines there were on each topic that is not read.
+    /// Number of lines on each topic that is not read.
     other_counts: Vec<u64>,
-    /// How many values on each topic had another type than the program reads.
+    /// Number of values on each topic of another type than the program reads.
     mistyped: Vec<u64>,
-    /// The lines that probably have each shape, while they are sorted.
+    /// Lines predicted to have each shape, while they are sorted.
     lines: Vec<Rows>,
-    /// The first shape of a key, in the slot of the key or, if that is taken, behind it.
+    /// First shape of a key, in the slot of the key or, if that is occupied, in a later one.
     first: Box<[u8; 1 << SLOT_BITS]>,
     look: Option<Look>,
-    /// The shape that many lines had lately.
+    /// The shape of many recent lines.
     usual: Option<u8>,
-    /// How many lines to sort together: few after one that has no shape known, as what comes after
-    /// it is then read again.
+    /// Number of lines to sort together: few after a line without a known shape, since later ones are then read again.
     reach: usize,
 }
 
@@ -76,11 +74,11 @@ impl Default for TraceShapes {
     }
 }
 
-/// The fields that the name of a topic gives.
+/// Fields given by the name of a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) parameters: Arc<Parameters>,
-    /// The texts of the parameters.
+    /// Texts of the parameters.
     pub(crate) texts: Box<[Box<str>]>,
 }
 
@@ -93,36 +91,36 @@ impl Named {
     }
 }
 
-/// What [`TraceShapes::read`] has read.
+/// Result of [`TraceShapes::read`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Read {
-    /// How many lines.
+    /// Number of lines.
     pub(crate) lines: usize,
-    /// Whether the line after them has no shape known.
+    /// Whether the next line has no known shape.
     pub(crate) refused: bool,
-    /// The rows whose lines carry no time.
+    /// Rows whose lines have no time.
     pub(crate) untimed: Rows,
 }
 
-/// Where lines name their topic.
+/// Position of the topic's name in lines.
 #[derive(Clone, Copy, Debug)]
 struct Look {
-    /// Where the name was last seen to open: nearly always the next one does there too.
+    /// Last position at which the name began: nearly always the next one begins there too.
     open: usize,
-    /// How many quotes stand before the one that opens the name.
+    /// Number of quotes before the one that begins the name.
     quotes: u32,
     /// The eight bytes before it.
     before: u64,
 }
 
 impl Look {
-    fn learn(text: &[u8], topic_at: usize) -> Option<Look> {
+    fn record(text: &[u8], topic_at: usize) -> Option<Look> {
         let (before, _) = text.split_at_checked(topic_at)?;
         let quotes = before.iter().filter(|b| **b == b'"').count() as u32;
         Some(Look { open: topic_at, quotes, before: u64::from_le_bytes(*before.last_chunk()?) })
     }
 
-    /// The key of the line `text[at..end]`: of the name of its topic, if that is near its beginning.
+    /// Returns the key of the line `text[at..end]`: a hash of its topic's name, if that is near its beginning.
     #[inline(always)]
     fn key(self, words: Words<'_>, at: usize, end: usize) -> u64 {
         let open = if words.at(at + self.open - 8) == self.before {
@@ -136,7 +134,7 @@ impl Look {
         }
     }
 
-    /// Where the name opens in the line `text[at..end]`, if that is near its beginning.
+    /// Returns the position of the name in the line `text[at..end]`, if that is near its beginning.
     #[inline(never)]
     fn find(self, words: Words<'_>, at: usize, end: usize) -> Option<usize> {
         let mut quotes = match words.text[at..].first_chunk() {
@@ -158,7 +156,7 @@ impl Look {
     }
 }
 
-/// The key of the name at a place: of its bytes up to the quote after it, or of as many as count.
+/// Returns the key of the name at a position: a hash of its bytes up to the next quote, or of the significant ones.
 #[inline(always)]
 fn hash_name(words: Words<'_>, mut at: usize) -> u64 {
     let mut hash = 0_u64;
@@ -178,7 +176,7 @@ fn hash_name(words: Words<'_>, mut at: usize) -> u64 {
     hash
 }
 
-/// Where the quotes are in a piece: bit `i` for byte `i`.
+/// Returns the positions of the quotes in a chunk: bit `i` for byte `i`.
 #[inline(always)]
 fn quotes(chunk: &[u8; 64]) -> u64 {
     let mut bits = 0;
@@ -190,9 +188,9 @@ fn quotes(chunk: &[u8; 64]) -> u64 {
 }
 
 impl TraceShapes {
-    /// Learns the shape of a line that was decoded the long way: of a topic, or of another topic, which has
+    /// Records the shape of a line that was decoded by the slow path: on a topic that is read, or on another one with
     /// this number.
-    pub(crate) fn learn(
+    pub(crate) fn record(
         &mut self,
         line: &[u8],
         root: &Node,
@@ -203,14 +201,14 @@ impl TraceShapes {
         if line.len() > SHORT || self.shapes.len() == MOST {
             return;
         }
-        let Some(shape) = Shape::learn(line, root, topic.ok(), time_unit) else { return };
+        let Some(shape) = Shape::record(line, root, topic.ok(), time_unit) else { return };
         if self.look.is_none()
             && let Some(topic_at) = shape.topic_at
         {
-            // Those learnt before have keys that lines like them no longer have.
+            // The keys of shapes recorded earlier no longer match their lines.
             let other_counts = std::mem::take(&mut self.other_counts);
             let mistyped = std::mem::take(&mut self.mistyped);
-            let look = Look::learn(line, topic_at);
+            let look = Look::record(line, topic_at);
             *self = TraceShapes { look, other_counts, mistyped, ..TraceShapes::default() };
         }
         let Some(words) = Words::new(line) else { return };
@@ -235,15 +233,15 @@ impl TraceShapes {
 
     #[inline(always)]
     fn key(&self, words: Words<'_>, at: usize, end: usize) -> u64 {
-        // A `map_or` here was called and not inlined: 50 instructions for each line.
+        // With `map_or` the call was not inlined: 50 instructions for each line.
         match self.look {
             Some(look) => look.key(words, at, end),
             None => UNNAMED,
         }
     }
 
-    /// Where the first shape of a key stands, or would stand. There is always room, as there are
-    /// more slots than shapes.
+    /// Returns the slot of the first shape of a key, or the free one for it. There always is one, since there are more
+    /// slots than shapes.
     #[inline(always)]
     fn slot(&self, key: u64) -> usize {
         let mut slot = (key >> (64 - SLOT_BITS)) as usize;
@@ -253,9 +251,9 @@ impl TraceShapes {
         slot
     }
 
-    /// Reads lines, line `i` being `text[starts[i]..starts[i + 1]]`, into the block, which has room
-    /// for them: up to the first that has no shape known, or fewer. An event whose line carries no
-    /// time gets that of the one before it, the first one `time`.
+    /// Reads lines into the block, line `i` being `text[starts[i]..starts[i + 1]]`: up to the first without a known
+    /// shape, or fewer. The block must have room for them. An event whose line has no time gets that of the previous
+    /// one, the first one `time`.
     #[inline]
     pub(crate) fn read(&mut self, text: &[u8], starts: &[usize], block: &mut Block, time: Timestamp) -> Read {
         let usual = self.usual.map(usize::from);
@@ -292,9 +290,9 @@ impl TraceShapes {
     ) -> Read {
         let (first, text_before) = (block.len(), block.text_len());
         let wanted = (starts.len() - 1).min(self.reach).min(Block::CAPACITY - first);
-        // The shapes that lines probably have, in the order of their first lines.
+        // Predicted shapes of the lines, in the order of their first lines.
         let (mut heads, mut head_count) = ([NONE; Block::CAPACITY], 0);
-        // The row of each line, or the next row for a line that is no event.
+        // Row of each line, or the next row for a line that is no event.
         let mut rows = [0_u8; Block::CAPACITY + 1];
         let (mut lines, mut events) = (0, first as u8);
         while lines < wanted {
@@ -313,7 +311,7 @@ impl TraceShapes {
         rows[lines] = events;
         let looked_at = lines;
 
-        // What each shape has read: rows of events, lines of others.
+        // Results of each shape: rows of events, lines of others.
         let (mut parts, mut part_count) = ([(NONE, 0); Block::CAPACITY], 0);
         let (mut places, mut goals) = ([0; Block::CAPACITY], [Goal::default(); Block::CAPACITY]);
         for head in &heads[..head_count] {
@@ -324,7 +322,7 @@ impl TraceShapes {
                 let Some(shape) =
                     self.shapes.get_mut(usize::from(index)).filter(|s| s.is_event() == is_event)
                 else {
-                    // Nothing from here on can count.
+                    // Later lines cannot count.
                     lines = left.trailing_zeros() as usize;
                     break;
                 };
@@ -353,7 +351,7 @@ impl TraceShapes {
                 index = self.next[usize::from(tried)];
                 idle |= tried == *head && passed_lines == 0;
             }
-            // Only now, as it changes the order that was gone through.
+            // Only now, since it changes the order used above.
             if idle {
                 self.postpone(*head);
             }
@@ -408,7 +406,7 @@ impl TraceShapes {
         self.other_counts[topic] += lines;
     }
 
-    /// Adds values on a topic that have another type than the program reads.
+    /// Adds values on a topic of another type than the program reads.
     #[cold]
     pub(crate) fn add_mistyped(&mut self, topic: Option<TopicId>, count: u64) {
         let Some(topic) = topic.filter(|_| count > 0).map(TopicId::index) else { return };
@@ -418,22 +416,23 @@ impl TraceShapes {
         self.mistyped[topic] += count;
     }
 
-    /// How many values on each topic had another type than the program reads; topics beyond the end had none.
+    /// Returns the number of values on each topic of another type than the program reads; topics beyond the end have
+    /// none.
     pub(crate) fn mistyped(&self) -> &[u64] {
         &self.mistyped
     }
 
-    /// How many lines there were on each topic that is not read.
+    /// Returns the number of lines on each topic that is not read.
     pub(crate) fn other_counts(&self) -> &[u64] {
         &self.other_counts
     }
 
-    /// The same, to be set.
+    /// Returns the same counts for changes.
     pub(crate) fn other_counts_mut(&mut self) -> &mut Vec<u64> {
         &mut self.other_counts
     }
 
-    /// Puts the first shape of a key, which no line had lately, behind the next one.
+    /// Moves the first shape of a key, which no recent line had, after the next one.
     fn postpone(&mut self, index: u8) {
         let next = self.next[usize::from(index)];
         let slot = self.slot(self.keys[usize::from(index)]);
@@ -444,7 +443,7 @@ impl TraceShapes {
     }
 }
 
-/// The bits below `end`.
+/// Returns the mask of the bits below `end`.
 #[inline(always)]
 fn below(end: usize) -> Rows {
     Rows::MAX.checked_shr((Block::CAPACITY - end) as u32).unwrap_or(0)

@@ -1,15 +1,15 @@
-//! Numbers and strings read from a text eight bytes at a time, as far as that is easy.
+//! Reads numbers and strings from a text eight bytes at a time, in the common cases.
 
 use rondel_event::{Block, TimeUnit, Timestamp};
 
 use super::scan::{Kind, Scanner, float, integer, is_rounded};
 use super::time::whole;
 
-/// A text that is read eight bytes at a time, wherever they begin.
+/// A text that is read eight bytes at a time, at any position.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'t> {
     pub(crate) text: &'t [u8],
-    /// The last place where eight bytes begin.
+    /// Last position of eight bytes.
     last: usize,
 }
 
@@ -18,7 +18,7 @@ impl<'t> Words<'t> {
         Some(Words { text, last: text.len().checked_sub(8)? })
     }
 
-    /// The bytes at a place; beyond the end there are zeros.
+    /// Returns eight bytes at a position; zeros beyond the end.
     #[inline(always)]
     pub(crate) fn at(self, at: usize) -> u64 {
         if at > self.last {
@@ -42,7 +42,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// The value of up to eight ASCII digits at the beginning of `word`, and how many there are.
+/// Returns the value of up to eight ASCII digits at the beginning of `word`, and their number.
 #[inline(always)]
 fn digits(word: u64) -> (u64, usize) {
     let values = word ^ 0x3030_3030_3030_3030;
@@ -52,7 +52,7 @@ fn digits(word: u64) -> (u64, usize) {
     if count == 0 {
         return (0, 0);
     }
-    // Move the digits to the end, zeros before them, then add neighbours up: pairs, fours, eight.
+    // Moves the digits to the end, with zeros before them, then adds neighbours: pairs, fours, eight.
     let v = values << (64 - 8 * count);
     let v = (v & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(2561) >> 8;
     let v = (v & 0x00ff_00ff_00ff_00ff).wrapping_mul(6_553_601) >> 16;
@@ -62,24 +62,24 @@ fn digits(word: u64) -> (u64, usize) {
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// A number in a text, read as far as the short way goes.
+/// A number in a text, parsed as far as the fast path supports.
 #[derive(Clone, Copy)]
 pub(crate) struct Decimal {
-    /// The digits without the point, and how many stand after it; `None` on the long way.
+    /// Digits without the point, and the number of decimal places; `None` on the slow path.
     short: Option<(u64, usize)>,
-    /// Where the number begins and ends.
+    /// Bounds of the number.
     start: usize,
     pub(crate) end: usize,
 }
 
-/// Finds the number at `start`: integers up to fifteen digits, and others up to seven digits and seven decimal
-/// places on the short way.
+/// Finds the number at `start`. The fast path supports integers up to fifteen digits, and others with up to seven
+/// digits and seven decimal places.
 #[inline(always)]
 pub(crate) fn decimal(words: Words<'_>, start: usize) -> Option<Decimal> {
     let first = words.at(start);
     let (whole, count) = digits(first);
     let (mut mantissa, mut decimals, mut end) = (whole, 0, start + count);
-    // The byte after the digits is in the same word, if there are less than eight.
+    // The byte after the digits is in the same word, if there are fewer than eight.
     let mut next = (first >> ((8 * count) & 63)) as u8;
     let leading_zero = count > 1 && first as u8 == b'0';
     let mut short = count > 0 && count < 8 && !leading_zero;
@@ -118,7 +118,7 @@ fn long_number(text: &[u8], start: usize) -> Option<Decimal> {
 }
 
 impl Decimal {
-    /// The number as a double.
+    /// Returns the number as a double.
     #[inline(always)]
     pub(crate) fn float(self, text: &[u8]) -> f64 {
         match self.short {
@@ -129,7 +129,7 @@ impl Decimal {
         }
     }
 
-    /// The number as a double, unless it is an integer that would be rounded.
+    /// Returns the number as a double, unless it is an integer that would be rounded.
     #[inline(always)]
     pub(crate) fn exact(self, text: &[u8]) -> Option<f64> {
         match self.short {
@@ -138,7 +138,7 @@ impl Decimal {
         }
     }
 
-    /// The number, if it is an integer.
+    /// Returns the number, if it is an integer.
     #[inline(always)]
     pub(crate) fn integer(self, text: &[u8]) -> Option<i64> {
         match self.short {
@@ -147,7 +147,7 @@ impl Decimal {
         }
     }
 
-    /// The number, if it is written without point and exponent.
+    /// Returns the number, if it has no point and exponent.
     #[inline(always)]
     pub(crate) fn whole(self, text: &[u8]) -> Option<i64> {
         match self.short {
@@ -156,12 +156,12 @@ impl Decimal {
         }
     }
 
-    /// The number as a time in this unit, in nanoseconds; `scale` is the unit's length.
+    /// Returns the number as a time in this unit, in nanoseconds; `scale` is the unit's length.
     #[inline(always)]
     pub(crate) fn nanos(self, text: &[u8], scale: i64, unit: TimeUnit) -> Option<i64> {
         match self.short {
             Some((mantissa, 0)) => (mantissa as i64).checked_mul(scale),
-            // A whole number of nanoseconds, with at most seven digits before the point: below 2^63.
+            // An integer number of nanoseconds, with at most seven digits before the point: below 2^63.
             Some((mantissa, decimals)) if decimals <= usize::from(unit.nanos_exponent()) => {
                 Some((mantissa * POWERS[usize::from(unit.nanos_exponent()) - decimals]) as i64)
             }
@@ -170,8 +170,8 @@ impl Decimal {
     }
 }
 
-/// Where the bytes are with which a string ends, or no longer is ASCII without escapes: their highest bits.
-/// Above the first of them there may be others set.
+/// Marks the bytes that end a string, or that are not ASCII without escapes, by their highest bits. Above the first of
+/// them, other bits may be set.
 #[inline(always)]
 fn ends_plain(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -194,7 +194,7 @@ pub(crate) fn string(
         return None;
     }
     let mut end = start + 1;
-    // Beyond the text there are zeros, which no string has.
+    // Beyond the text there are zeros, which no string contains.
     let stop = loop {
         let word = words.at(end);
         let ends = ends_plain(word);
@@ -217,7 +217,7 @@ pub(crate) fn string(
     Some(end + 1)
 }
 
-/// Reads one that may go beyond ASCII.
+/// Reads a string that may contain other characters than ASCII.
 #[cold]
 fn longer_string(
     text: &[u8],

@@ -2,27 +2,27 @@
 
 use std::io::Write as _;
 
-/// What the JSON of a message in another encoding says where JSON has no form of its own.
+/// Options of the JSON of messages in another encoding, for values that JSON cannot represent.
 ///
 /// Integers are numbers with all their digits, bytes an array of numbers, points in time objects of seconds and
-/// nanoseconds, and a number that is not one (NaN) is null.
+/// nanoseconds, and NaN is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonForm {
     /// Whether a value of an enumeration is the name of its constant, and a character a text; otherwise both are
-    /// numbers, as a specification reads them by their definition.
+    /// numbers, which a specification converts by their definition.
     pub names: bool,
     /// Whether an infinite number is `1e999`, which readers take for infinite; otherwise it is null.
     pub infinite: bool,
 }
 
 impl JsonForm {
-    /// For people, and for programs that know nothing of the type.
+    /// For users, and for programs without knowledge of the type.
     pub const READABLE: JsonForm = JsonForm { names: true, infinite: false };
-    /// For recordings: a property has the verdicts that it has on the message itself.
+    /// For recordings: a property has the same verdicts as on the message itself.
     pub const EXACT: JsonForm = JsonForm { names: false, infinite: true };
 }
 
-/// Appends a text in quotes. What could control a terminal is escaped.
+/// Appends a text in quotes. Characters that could control a terminal are escaped.
 pub(crate) fn quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
@@ -40,7 +40,7 @@ pub(crate) fn quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a number: the shortest digits that name it.
+/// Appends a number with the fewest digits that determine it.
 pub(crate) fn float(value: f64, form: JsonForm, out: &mut Vec<u8>) {
     if value.is_finite() {
         _ = write!(out, "{value:?}");
@@ -56,7 +56,7 @@ pub(crate) fn integer(value: i128, out: &mut Vec<u8>) {
     _ = write!(out, "{value}");
 }
 
-/// Appends bytes: an array of numbers, which has their length.
+/// Appends bytes as an array of numbers.
 pub(crate) fn bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'[');
     for (i, byte) in bytes.iter().enumerate() {
@@ -66,14 +66,14 @@ pub(crate) fn bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Appends the name of a member after those before it in the object that is open.
+/// Appends the name of a member after the previous ones in the open object.
 pub(crate) fn key(name: &str, out: &mut Vec<u8>) {
     separate(out);
     quoted(name, out);
     out.push(b':');
 }
 
-/// Appends the comma before a further element or member, unless it is the first one.
+/// Appends the comma before an element or member, unless it is the first one.
 pub(crate) fn separate(out: &mut Vec<u8>) {
     if !matches!(out.last(), Some(b'{' | b'[')) {
         out.push(b',');

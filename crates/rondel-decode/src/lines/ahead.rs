@@ -1,45 +1,45 @@
-//! Lines that are decoded ahead of their turn, by decoders of their own, and taken over in their order.
+//! Lines decoded ahead of their turn, by separate decoders, and adopted in order.
 //!
-//! Whoever decodes ahead does not know what came before: the time of lines without one, the number of the line, which
-//! other topics were named. [`Lines::take`] fills that in. Lines that are in any way unusual are left to it whole, so that
-//! whatever is said about them is said in one place.
+//! A decoder that works ahead does not know the earlier lines: the time of lines without one, the number of the line,
+//! and the other topics named before. [`Lines::take`] fills these in. All unusual lines are left to it undecoded, so
+//! that there is one place for everything reported about them.
 
 use rondel_event::{Block, Layout, Origin, Rows, Timestamp, TopicId};
 
 use super::{Lines, Mistyped, OTHERS};
 
-/// The most memory in bytes for the blocks of one piece; what is beyond stays undecoded.
+/// Maximum memory for the blocks of a piece, in bytes; further lines stay undecoded.
 const MEMORY: usize = 4 << 20;
 
-/// A decoder that works ahead of another.
+/// A decoder that works ahead of another one.
 #[derive(Debug)]
 pub struct Ahead {
     lines: Lines,
     layout: Layout,
-    /// How many parts of a piece are decoded at most.
+    /// Maximum number of parts of a piece that are decoded.
     most: usize,
-    /// How many lines there were on each topic that is not read, before the last call.
+    /// Number of lines on each topic that is not read, before the last call.
     counts: Vec<u64>,
 }
 
-/// Up to 64 events of a piece, or some lines that were not decoded.
+/// Up to 64 events of a piece, or some undecoded lines.
 #[derive(Debug)]
 pub struct Part {
-    /// Where its lines end in the text.
+    /// Offset of the end of its lines in the text.
     end: usize,
     is_decoded: bool,
     block: Block,
     untimed: Rows,
     origins: Vec<(usize, Origin)>,
     lines: u64,
-    /// Messages without a payload.
+    /// Number of messages without a payload.
     empty: u64,
-    /// Values of another type than is read, by topic.
+    /// Number of values of another type than is read, by topic.
     mistyped: Vec<u64>,
-    /// The first of them that the decoder has met, by topic: row and field.
+    /// The first of them, by topic: row and field.
     first_mistyped: Vec<Mistyped>,
     left_out: Vec<(TopicId, u64)>,
-    /// Whether its first rows, if they have no time of their own, have that of a line before the piece.
+    /// Whether its first rows, if their lines have no time, get that of a line before the piece.
     inherits: bool,
 }
 
@@ -49,23 +49,23 @@ impl Part {
         self.is_decoded
     }
 
-    /// Where its lines end in the text of the piece.
+    /// Returns the offset of the end of its lines in the text of the piece.
     pub fn end(&self) -> usize {
         self.end
     }
 }
 
-/// A piece of a trace, decoded. It is used again for others, so that decoding stops allocating.
+/// A decoded piece of a trace. It is reused, so that decoding stops allocating.
 #[derive(Debug, Default)]
 pub struct Decoded {
     parts: Vec<Part>,
     used: usize,
-    /// The topics that are not read, with the numbers of their lines in the decoded parts.
+    /// Topics that are not read, with the numbers of their lines in the decoded parts.
     others: Vec<(String, u64)>,
 }
 
 impl Decoded {
-    /// The parts, in order. They are all lines of the piece.
+    /// Returns the parts in order, which contain all lines of the piece.
     pub fn parts(&mut self) -> &mut [Part] {
         &mut self.parts[..self.used]
     }
@@ -75,7 +75,7 @@ impl Decoded {
         self.others.clear();
     }
 
-    /// The next part, empty.
+    /// Returns the next part, empty.
     fn next(&mut self, layout: Layout) -> &mut Part {
         if self.used == self.parts.len() {
             self.parts.push(Part {
@@ -99,14 +99,14 @@ impl Decoded {
         part
     }
 
-    /// Leaves lines undecoded, up to `end`.
+    /// Adds undecoded lines up to `end`.
     fn leave(&mut self, end: usize, layout: Layout) {
         self.next(layout).end = end;
     }
 }
 
 impl Ahead {
-    /// A decoder for what `lines`, which has read nothing yet, decodes into blocks with this layout.
+    /// Creates a decoder that works ahead of `lines`, which has read nothing yet, with blocks of this layout.
     pub fn new(lines: Lines, layout: Layout) -> Ahead {
         let columns = layout.ints + layout.floats + layout.strings;
         let bytes = size_of::<Part>() + 8 * Block::CAPACITY * columns + 8 * layout.topics + 24 * layout.bools;
@@ -143,7 +143,7 @@ impl Ahead {
             inherits &= part.block.rows() & !part.untimed == 0;
             part.is_decoded = decoded.is_ok() && self.lines.unseen.is_empty();
             if !part.is_decoded {
-                // They are decoded and counted again, by the one who takes them.
+                // The adopting decoder decodes and counts them again.
                 let counts = self.lines.shapes.other_counts_mut();
                 counts.fill(0);
                 counts[..self.counts.len()].copy_from_slice(&self.counts);
@@ -152,7 +152,7 @@ impl Ahead {
             at = part.end;
         }
         if self.lines.others.len() >= OTHERS {
-            // Who names them all in the order of the trace knows which of them come first.
+            // Only the adopting decoder knows which of the topics are named first in the trace.
             into.clear();
             into.leave(end, layout);
             return;
@@ -165,9 +165,9 @@ impl Ahead {
 }
 
 impl Lines {
-    /// Counts the topics of a piece that are not read, and returns whether its decoded parts can be taken over: not where
-    /// there are more topics than are named, of which the first ones count. Otherwise nothing happens, and the text is to be
-    /// decoded from its beginning.
+    /// Counts the topics of a piece that are not read. Returns whether its decoded parts can be adopted: not if there
+    /// are more topics than are named, of which the first ones count. In that case nothing is changed, and the text
+    /// must be decoded from its beginning.
     pub fn admit(&mut self, piece: &mut Decoded) -> bool {
         let is_new = |(name, _): &&(String, u64)| !self.others.contains(name);
         if self.others.len() + piece.others.iter().filter(is_new).count() >= OTHERS {
@@ -180,7 +180,7 @@ impl Lines {
         true
     }
 
-    /// Takes over what was decoded ahead, in exchange for a block whose events were used.
+    /// Adopts a part decoded ahead, in exchange for a block whose events were used.
     pub(super) fn adopt(&mut self, part: &mut Part, block: &mut Block) -> usize {
         self.unseen.clear();
         std::mem::swap(block, &mut part.block);

@@ -1,4 +1,4 @@
-//! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`. Those of one instance
+//! Lines that are events of topics: `{"topic": "gear", "time": 12.5, "event": "missed_deadline"}`. Those of an instance
 //! may have its key: `{"topic": "track", "time": 13, "event": "disposed", "key": {"id": 7}}`.
 
 use rondel_event::{Block, Projection, Rows, Segment, TopicEvent};
@@ -13,14 +13,14 @@ pub(super) fn reads_field(projection: &Projection) -> bool {
 }
 
 impl Members {
-    /// Whether the line has the members of an event. The value of one of them decides, so that the shape of such a line
-    /// must not be learnt.
+    /// Whether the line has the members of an event. As the value of one of them decides, such lines must not have a
+    /// shape.
     pub(super) fn may_be_event(&self) -> bool {
         let is_message = self.data.or(self.message).or(self.payload).is_some();
         self.event.is_some() && !is_message && !self.has_others
     }
 
-    /// The event that a line is, and whether it holds; none if it is a message.
+    /// Returns the event of a line, and its value; `None` if the line is a message.
     pub(super) fn event(&self, line: &[u8], roots: &Roots) -> Option<(TopicEvent, bool)> {
         let event = self.event.filter(|event| event.kind == Kind::String && self.may_be_event())?;
         if roots.reads_event && self.arrival.is_none() {
@@ -31,7 +31,7 @@ impl Members {
 }
 
 impl Lines {
-    /// Whether a line is an event of a topic, whichever.
+    /// Whether a line is an event of any topic.
     pub fn is_event(&self, line: &[u8]) -> bool {
         let mut scanner = Scanner::new(line);
         scanner.skip_space();
@@ -40,8 +40,8 @@ impl Lines {
         members.ok().zip(roots).is_some_and(|(members, roots)| members.event(line, roots).is_some())
     }
 
-    /// Decodes a line that is an event of a topic, by the position of the topic. Where no event of it is read, the line
-    /// is counted like one on a topic that is not read.
+    /// Decodes a line that is an event of a topic, by the position of the topic. If no event of it is read, the line is
+    /// counted like one on a topic that is not read.
     pub(super) fn event(
         &mut self,
         line: &[u8],
@@ -65,7 +65,7 @@ impl Lines {
                 framed.push(b',');
             }
         }
-        // The others are events of the whole topic, whatever key stands beside them.
+        // The other events concern the whole topic, whichever key is given.
         let key = members
             .key
             .filter(|_| event.has_key())

@@ -1,12 +1,12 @@
-//! Names of topics as recordings have them, found among the names and patterns that are read.
+//! Search for the names of topics in recordings among the names and patterns that are read.
 
 use rondel_event::AddressPattern;
 
-/// The networks that may stand before a name, as `rondel tap` writes them.
+/// Networks that may precede a name, as written by `rondel tap`.
 const NETWORKS: [&str; 4] = ["zenoh", "dds", "mqtt", "ros2"];
 
-/// The position of the topic with this name. A name as it is goes before one without its network, an exact
-/// name before a pattern, an earlier topic before a later one.
+/// Returns the position of the topic with this name. A full name takes precedence over one without its network, an
+/// exact name over a pattern, an earlier topic over a later one.
 pub fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &str) -> Option<usize> {
     let position = |matches: &dyn Fn(&str, &str) -> bool| {
         let names = std::iter::once(recorded).chain(without_network(recorded));
@@ -17,19 +17,19 @@ pub fn find<'n>(topics: impl Iterator<Item = &'n [String]> + Clone, recorded: &s
     position(&|own, name| own == name)
         .or_else(|| position(&|own, name| without_slash(own) == without_slash(name)))
         .or_else(|| position(&is_matched))
-        // A name may be an address as well.
+        // A name may also be an address.
         .or_else(|| {
             position(&|own, name| {
                 without_network(own).is_some_and(|own| without_slash(own) == without_slash(name))
             })
         })
         .or_else(|| position(&|own, name| without_network(own).is_some_and(|own| is_matched(own, name))))
-        // Recordings of ROS 2 have topics by their names there.
+        // Recordings of ROS 2 have topics by their names in ROS 2.
         .or_else(|| position(&|own, name| ros2_on_dds(own).is_some_and(|own| own == name)))
         .or_else(|| position(&|own, name| ros2_on_dds(own).is_some_and(|own| is_matched(own, name))))
 }
 
-/// The name in ROS 2 of a topic of DDS, which may have its network before it: `/odom` for `rt/odom`.
+/// Returns the name in ROS 2 of a topic of DDS, which may include its network: `/odom` for `rt/odom`.
 fn ros2_on_dds(name: &str) -> Option<&str> {
     let name = match name.split_once(':') {
         Some(("dds", name)) => name,
@@ -39,7 +39,7 @@ fn ros2_on_dds(name: &str) -> Option<&str> {
     name.strip_prefix("rt").filter(|name| name.starts_with('/'))
 }
 
-/// The name without the network before it, if one is: `zenoh:NAME` or `zenoh+ENCODING:NAME`.
+/// Returns the name without its network, if it has one: `zenoh:NAME` or `zenoh+ENCODING:NAME`.
 pub fn without_network(name: &str) -> Option<&str> {
     let (address, name) = name.split_once(':')?;
     let network = address.split_once('+').map_or(address, |(network, _)| network);
@@ -50,7 +50,7 @@ fn without_slash(name: &str) -> &str {
     name.strip_prefix('/').unwrap_or(name)
 }
 
-/// Whether a name stands for many topics: a key expression of Zenoh or a filter of MQTT with wildcards, or an address
+/// Whether a name may match several topics: a key expression of Zenoh or a filter of MQTT with wildcards, or an address
 /// with parameters.
 pub fn is_pattern(name: &str) -> bool {
     is_key_expression(name) || is_filter(name) || has_parameters(name).is_some()
@@ -60,7 +60,7 @@ fn has_parameters(name: &str) -> Option<AddressPattern> {
     AddressPattern::parse(name).ok().flatten()
 }
 
-/// Whether a pattern matches a name; no leading slash of either counts, except that it is a level of MQTT.
+/// Whether a pattern matches a name; leading slashes are ignored, except that they are a level of MQTT.
 pub fn is_matched(pattern: &str, name: &str) -> bool {
     if let Some(address) = has_parameters(pattern) {
         return address.without_slash().captures(without_slash(name)).is_some();
@@ -75,7 +75,7 @@ pub fn is_matched(pattern: &str, name: &str) -> bool {
     matches(pattern, name) || matches(without_slash(pattern), without_slash(name))
 }
 
-/// Whether it has wildcards of Zenoh. `*` in a filter of MQTT would be a plain letter, which nobody uses.
+/// Whether it has wildcards of Zenoh. A literal `*` in a filter of MQTT is not expected.
 fn is_key_expression(name: &str) -> bool {
     name.split('/').any(|chunk| chunk == "*" || chunk == "**" || chunk.contains("$*"))
 }
@@ -85,7 +85,7 @@ fn is_filter(name: &str) -> bool {
     name.split('/').any(|level| level == "+") || name.split('/').next_back() == Some("#")
 }
 
-/// Whether MQTT delivers a topic to who subscribes to the filter (MQTT 5.0, 4.7).
+/// Whether MQTT delivers a topic to subscriptions with this filter (MQTT 5.0, 4.7).
 fn passes(filter: &str, topic: &str) -> bool {
     // Topics of the broker itself are not delivered to filters that begin with a wildcard.
     if topic.starts_with('$') && filter.starts_with(['+', '#']) {
@@ -93,7 +93,7 @@ fn passes(filter: &str, topic: &str) -> bool {
     }
     let (mut levels, mut names) = (filter.split('/').peekable(), topic.split('/'));
     while let Some(level) = levels.next() {
-        // It stands for any number of levels, none among them, so that the parent matches too.
+        // Matches any number of levels, including none, so that the parent matches too.
         if level == "#" && levels.peek().is_none() {
             return true;
         }
@@ -105,7 +105,7 @@ fn passes(filter: &str, topic: &str) -> bool {
     names.next().is_none()
 }
 
-/// Whether Zenoh delivers a key to who subscribes to the key expression.
+/// Whether Zenoh delivers a key to subscriptions to this key expression.
 fn intersects(expression: &str, key: &str) -> bool {
     let chunks: Vec<&str> = key.split('/').collect();
     // Whether the expression so far matches the first `i` chunks of the key.
@@ -126,7 +126,7 @@ fn intersects(expression: &str, key: &str) -> bool {
     matched[chunks.len()]
 }
 
-/// Whether a chunk of a key expression matches one of a key. One with an `@` before it matches itself alone.
+/// Whether a chunk of a key expression matches one of a key. A chunk that begins with `@` only matches itself.
 fn is_chunk(pattern: &str, chunk: &str) -> bool {
     if pattern == chunk {
         return true;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_of_ros2_on_dds_are_found_by_their_names_in_ros2() {
+    fn topics_on_dds_are_found_by_their_names_in_ros2() {
         for (own, recorded, is_found) in [
             ("dds:rt/rover/odom", "/rover/odom", true),
             ("rt/rover/odom", "/rover/odom", true),

@@ -1,4 +1,4 @@
-//! What was published by the lines of a trace, without decoding it: for who sends the messages once more.
+//! Undecoded messages in the lines of a trace, to publish them again.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use rondel_event::{TimeUnit, Timestamp, TopicEvent};
 use super::{Form, LineErrorKind, Member, Members};
 use crate::json::{JsonError, Kind, Scanner, time_at, unescape};
 
-/// What a line says.
+/// Contents of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishedLine<'l> {
-    /// Nothing: it is empty.
+    /// An empty line.
     Empty,
-    /// That a topic had an [event](TopicEvent), which is no message.
+    /// An [event](TopicEvent) of a topic, which is no message.
     Event,
-    /// That a message was published.
+    /// A published message.
     Message(Published<'l>),
 }
 
@@ -23,19 +23,17 @@ pub enum PublishedLine<'l> {
 pub struct Published<'l> {
     /// The topic, if the line names one.
     pub topic: Option<String>,
-    /// When it arrived, or the recorded time where the line has no time of arrival; `None` without either.
+    /// Time of arrival, or the recorded time if the line has none; `None` without either.
     pub time: Option<Timestamp>,
-    /// The payload as it was published. `None` where the line has it with escapes only, which may stand for other
-    /// bytes.
+    /// The original payload. `None` if the line has it only with escapes, which may represent other bytes.
     pub payload: Option<Cow<'l, [u8]>>,
 }
 
-/// Takes a line apart, given with or without its line break, in the forms that the [module](super) lists. Times that are
-/// plain numbers count in this unit. `keep_time` says whether the `time` of a line whose other members are the payload is
-/// also one of the payload: whoever reads the payload may look for it there.
+/// Parses a line, given with or without its line break, in the forms of the [module](super). Times that are plain
+/// numbers count in `unit`. `keep_time` keeps the `time` of a flat line in the payload, where the receiver may read it.
 ///
 /// # Errors
-/// The byte in the line, from 0, and what is wrong there.
+/// The offset in the line, from 0, and the error there.
 pub fn published(
     line: &[u8],
     unit: TimeUnit,
@@ -61,7 +59,7 @@ pub fn published(
     let text = |member: &Member| unescape(&line[member.start + 1..member.end - 1]).unwrap_or_default();
     let topic = members.topic.as_ref().map(text);
     let is_event = |event: &Member| event.kind == Kind::String && TopicEvent::read(&text(event)).is_some();
-    // Without a time of arrival it may be the message of a topic with a field of this name.
+    // Without a time of arrival, it may be the message of a topic with a field of this name.
     if members.arrival.is_some() && members.may_be_event() && members.event.as_ref().is_some_and(is_event) {
         return Ok(PublishedLine::Event);
     }
@@ -99,7 +97,7 @@ pub fn published(
     Ok(PublishedLine::Message(Published { topic, time: recorded, payload }))
 }
 
-/// The object of a flat line without the members that stand for the topic and, unless it is kept, the time.
+/// Returns the object of a flat line without the members for the topic and, unless it is kept, the time.
 fn without_frame(line: &[u8], start: usize, keep_time: bool) -> Result<Vec<u8>, JsonError> {
     let mut object = b"{".to_vec();
     let mut scanner = Scanner::new(line);
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_line_is_taken_apart() {
+    fn every_form_of_a_line_is_parsed() {
         for (line, topic, time, payload) in [
             (r#"{"topic":"a","time":1,"data":{"v": 2}}"#, "a", 1.0, r#"{"v": 2}"#),
             (
@@ -209,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_survived(line in r#"[\[\]{}",:\\ a-z0-9]{0,60}"#, topic in ".{0,9}", payload in ".{0,9}") {
+        fn no_line_panics(line in r#"[\[\]{}",:\\ a-z0-9]{0,60}"#, topic in ".{0,9}", payload in ".{0,9}") {
             _ = published(line.as_bytes(), TimeUnit::Seconds, false);
             let line = serde_json::json!({"tst": 1, "topic": topic, "payload": payload}).to_string();
             let expected = (Some(topic), Some(1.0), Some(payload));

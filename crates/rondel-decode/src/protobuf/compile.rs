@@ -1,4 +1,4 @@
-//! From a message type and the fields that are read to a plan.
+//! Compiles a message type and the fields that are read to a plan.
 
 use rondel_event::{Condition, Quantifier, Slot, Test};
 
@@ -17,7 +17,7 @@ use crate::typed::{Class, Report, is_for_all};
 pub(super) struct Compiler<'d> {
     descriptors: &'d Descriptors,
     pub(super) report: Report,
-    /// How many words of state the plan needs so far.
+    /// Number of words of state that the plan needs so far.
     pub(super) words: usize,
 }
 
@@ -26,7 +26,7 @@ impl<'d> Compiler<'d> {
         Compiler { descriptors, report: Report::default(), words: 0 }
     }
 
-    /// Does something one step further down the path.
+    /// Calls `work` with the path extended by a segment.
     fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.report.enter(segment);
         let result = work(self);
@@ -54,7 +54,7 @@ impl<'d> Compiler<'d> {
                 }
             }
         }
-        // What else may come in place of a field that is read.
+        // Other fields that may replace a field that is read.
         let oneofs: Vec<usize> =
             wanted.iter().filter_map(|(found, _)| message.fields[*found].oneof).collect();
         let (mut plans, mut defaults) = (Vec::new(), Vec::new());
@@ -83,7 +83,7 @@ impl<'d> Compiler<'d> {
                 *at = place;
             }
         }
-        // Only what must be remembered gets a word: they are cleared with every message.
+        // Only state that must be remembered has a word: all words are cleared with every message.
         let first_word = self.words;
         let mut next = first_word..;
         let mut of_oneofs: Vec<(usize, usize)> = Vec::new();
@@ -111,7 +111,7 @@ impl<'d> Compiler<'d> {
         MessagePlan { present, time, fields, places, defaults: defaults.into(), first_word, words }
     }
 
-    /// What is wanted of a message as a whole.
+    /// Returns the targets for a message as a whole.
     fn whole(&mut self, at: usize, fields: &Fields<'_>, word: usize) -> (Box<[Target]>, Option<TimePlan>) {
         let (mut present, mut times) = (Vec::new(), Vec::new());
         let message = &self.descriptors.messages[at];
@@ -166,7 +166,7 @@ impl<'d> Compiler<'d> {
                 (&value, field.is_optional, self.class(field.kind))
             {
                 let default = class.default();
-                // An empty text is no time: none is there then.
+                // An empty text is no time: the default is then missing.
                 let has_default = |target: &&Target| field.kind != Kind::String || !target.is_time();
                 let targets = targets.iter().filter(has_default);
                 defaults.extend(targets.map(|target| (target.clone(), default)));
@@ -196,7 +196,7 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    /// The type of a value without parts; otherwise the place of the message, if it is one that can be read.
+    /// Returns the type of a value without parts; otherwise the index of its message, if that can be read.
     fn class(&self, kind: Kind) -> Result<Class<'d>, Option<usize>> {
         Ok(match kind {
             Kind::Message(at) => return Err(Some(at)),
@@ -273,7 +273,8 @@ impl<'d> Compiler<'d> {
         }))
     }
 
-    /// The targets for the number of elements. A repeated field is always there: without elements it is empty.
+    /// Returns the targets for the number of elements. A repeated field is always present: without elements it is
+    /// empty.
     fn lengths(
         &mut self,
         fields: &Fields<'_>,
@@ -316,7 +317,7 @@ impl<'d> Compiler<'d> {
         for (name, below) in &fields.keys {
             let number = match key {
                 Kind::Bool => ["false", "true"].iter().position(|known| known == name).map(|at| at as i64),
-                // Numbers beyond the signed range are kept in it, as they are read.
+                // Numbers beyond the signed range wrap around, as when they are read.
                 _ => name.parse().ok().or_else(|| name.parse().ok().map(|number: u64| number as i64)),
             };
             if number.is_none() && key != Kind::String {

@@ -7,7 +7,7 @@ use super::wire::{FIXED32, FIXED64, LENGTH, Reader, VARINT};
 use crate::error::Parsed;
 use crate::schema::SchemaError;
 
-/// Message types may be nested this deep in each other.
+/// Maximum nesting of message types.
 const MAX_DEPTH: usize = 32;
 
 /// The message types of a descriptor set.
@@ -15,15 +15,15 @@ const MAX_DEPTH: usize = 32;
 pub struct Descriptors {
     pub(super) messages: Vec<Message>,
     pub(super) enums: Vec<Enum>,
-    /// Places in both lists, by full name.
+    /// Indices in both lists, by full name.
     names: BTreeMap<Box<str>, Named>,
-    /// The names of the files.
+    /// Names of the files.
     files: Vec<Box<str>>,
     /// The descriptor set itself.
     source: Arc<[u8]>,
 }
 
-/// The type of the messages of a topic, with all types that it is made of.
+/// Type of the messages of a topic, with all types that it consists of.
 #[derive(Clone, Debug)]
 pub struct ProtobufType {
     pub(super) descriptors: Arc<Descriptors>,
@@ -40,9 +40,9 @@ enum Named {
 pub(super) struct Message {
     pub(super) name: Box<str>,
     pub(super) fields: Vec<Field>,
-    /// Whether it is the key and value of an entry of a map.
+    /// Whether it is the entry of a map: a key and a value.
     pub(super) is_entry: bool,
-    /// The place of its file among the files.
+    /// Index of its file.
     file: usize,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Field {
     pub(super) name: Box<str>,
     pub(super) number: u32,
     pub(super) is_repeated: bool,
-    /// Whether it can be absent: otherwise it is its default value.
+    /// Whether it can be absent; otherwise a missing field has its default value.
     pub(super) is_optional: bool,
     pub(super) kind: Kind,
     pub(super) oneof: Option<usize>,
@@ -60,13 +60,13 @@ pub(super) struct Field {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Enum {
     pub(super) name: Box<str>,
-    /// In ascending order, one name for each value.
+    /// Names by value in ascending order, one for each value.
     pub(super) labels: Vec<(i64, Box<str>)>,
-    /// Also further names.
+    /// All names, including further ones of a value.
     pub(super) values: Vec<(Box<str>, i64)>,
 }
 
-/// The type of a field. Messages and enumerations are places in their lists.
+/// Type of a field. Messages and enumerations are indices in their lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Double,
@@ -90,7 +90,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// How one value is written.
+    /// Returns the wire type of a single value.
     pub(super) fn wire(self) -> u8 {
         match self {
             Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => FIXED64,
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    /// Whether repeated values may be written one after another, as one field.
+    /// Whether repeated values may be packed.
     pub(super) fn is_packable(self) -> bool {
         matches!(self.wire(), VARINT | FIXED32 | FIXED64)
     }
@@ -119,15 +119,15 @@ impl Kind {
     }
 }
 
-/// Settings that messages inherit from their file or message, and fields from these.
+/// Settings inherited by messages from their file or message, and by fields from these.
 #[derive(Clone, Copy)]
 struct Features {
-    /// Whether fields have presence of their own.
+    /// Whether fields have explicit presence.
     is_explicit: bool,
     is_delimited: bool,
 }
 
-/// A type name that is resolved when all are known: the field, by its places, and the name.
+/// A type name to resolve once all types are known: the field, by its indices, and the name.
 struct Unresolved {
     message: usize,
     field: usize,
@@ -140,10 +140,10 @@ struct Builder {
 }
 
 impl Descriptors {
-    /// Reads a `FileDescriptorSet`, as `protoc --include_imports --descriptor_set_out` and `buf build` write.
+    /// Reads a `FileDescriptorSet`, as written by `protoc --include_imports --descriptor_set_out` and `buf build`.
     ///
     /// # Errors
-    /// Bytes that are none, or a type that is missing because its file was left out.
+    /// The bytes are no descriptor set, or lack the file of a type.
     pub fn from_bytes(bytes: &[u8]) -> Result<Descriptors, SchemaError> {
         let mut builder = Builder { found: Descriptors::default(), unresolved: Vec::new() };
         builder.set(Reader { bytes, at: 0 }).map_err(|fault| {
@@ -193,13 +193,13 @@ impl ProtobufType {
         &self.descriptors.messages[self.root].name
     }
 
-    /// Returns the descriptor set that it was read from.
+    /// Returns its descriptor set.
     pub fn source(&self) -> &[u8] {
         &self.descriptors.source
     }
 }
 
-/// The fields of a message of descriptors: the number, the value of a varint, and the bytes of a part.
+/// Returns the fields of a message of descriptors: the number, the value of a varint, and the bytes of a part.
 fn fields<'m>(
     mut reader: Reader<'m>,
     mut each: impl FnMut(u32, u64, Reader<'m>) -> Parsed<()>,
@@ -222,7 +222,7 @@ fn text(part: Reader<'_>) -> Box<str> {
 }
 
 impl Features {
-    /// These with the changes of a `FeatureSet` among options, where it has this number.
+    /// Returns these settings with the changes of a `FeatureSet` among options, in the field with this number.
     fn with(self, options: Reader<'_>, of_features: u32) -> Parsed<Features> {
         let mut features = self;
         fields(options, |number, _, part| {
@@ -347,7 +347,7 @@ impl Builder {
         if matches!(kind, Kind::Message(_) | Kind::Enum(_)) {
             self.unresolved.push(Unresolved { message, field: fields.len(), name: type_name });
         }
-        // An optional field of proto3 is written as a oneof of its own.
+        // An optional field of proto3 is described as a separate oneof.
         let oneof = oneof.filter(|_| !is_marked);
         let is_repeated = label == 3;
         let is_message = matches!(kind, Kind::Message(_) | Kind::Group);
@@ -379,7 +379,7 @@ impl Builder {
         })?;
         let mut labels: Vec<(i64, Box<str>)> =
             values.iter().map(|(label, value)| (*value, label.clone())).collect();
-        // Of several names of a value, the first one counts.
+        // If a value has several names, the first one counts.
         labels.sort_by_key(|(value, _)| *value);
         labels.dedup_by_key(|(value, _)| *value);
         self.found.names.insert(name.as_str().into(), Named::Enum(self.found.enums.len()));

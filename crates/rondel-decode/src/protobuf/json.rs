@@ -1,4 +1,5 @@
-//! Whole messages as JSON. Fields come in any order and in several parts: they are sorted by their places in the type.
+//! Converts messages to JSON. Fields come in any order and in several parts: they are sorted by their index in the
+//! type.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ struct Writer<'d, 't, 'o> {
     text: &'t mut Text<'o>,
 }
 
-/// Where a field of a message comes: its place in the type, the part of the message, and where its value begins in it.
+/// Occurrence of a field in a message: its index in the type, the part of the message, and the position of its value in
+/// it.
 #[derive(Clone, Copy)]
 struct Occurrence {
     field: u32,
@@ -30,18 +32,18 @@ struct Occurrence {
     wire: u8,
 }
 
-/// A number that must fit 32 bits.
+/// Returns a number that must fit in 32 bits.
 fn short(number: usize) -> Parsed<u32> {
     u32::try_from(number).map_err(|_| Fault::new(0, MessageErrorKind::TooLarge(0)))
 }
 
-/// The value of a field in a part.
+/// Returns a reader of the value of a field in a part.
 fn reader<'m>(parts: &[Reader<'m>], at: &Occurrence) -> Reader<'m> {
     Reader { bytes: parts[at.part as usize].bytes, at: at.value as usize }
 }
 
 impl Writer<'_, '_, '_> {
-    /// Writes a message, of all its parts together.
+    /// Writes a message composed of all its parts.
     fn message(&mut self, of: usize, parts: &[Reader<'_>], depth: u32) -> Parsed<()> {
         let begin = parts.first().map_or(0, |part| part.at);
         if depth >= MAX_DEPTH {
@@ -86,7 +88,7 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Writes what a field is that does not come.
+    /// Writes the default of a missing field.
     fn default(&mut self, kind: Kind) -> Parsed<()> {
         match kind {
             Kind::Bool => self.text.out.extend_from_slice(b"false"),
@@ -122,7 +124,7 @@ impl Writer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Writes a map as an object. Of a key that is repeated, the last entry counts.
+    /// Writes a map as an object. If a key is repeated, the last entry counts.
     fn map(&mut self, of: usize, found: &[Occurrence], parts: &[Reader<'_>], depth: u32) -> Parsed<()> {
         let descriptors = self.descriptors;
         let field = |number| descriptors.messages[of].fields.iter().find(|field| field.number == number);
@@ -145,7 +147,7 @@ impl Writer<'_, '_, '_> {
                     self.text.out.extend_from_slice(b"null");
                     Ok(())
                 }
-                // The parts of a message are merged, which `field` does.
+                // The parts of a message are merged, as by `field`.
                 _ => self.field(value, &values, &inner, depth + 1),
             };
             written.map_err(|fault| fault.in_member(&name))?;
@@ -190,11 +192,11 @@ impl Writer<'_, '_, '_> {
     }
 }
 
-/// Where the fields come, sorted by their places in the type, and without those that a later field of the same oneof
-/// replaces. Unknown fields, and fields written in another way than their type, are passed.
+/// Returns the occurrences of fields, sorted by their index in the type, without those that a later field of the same
+/// oneof replaces. Unknown fields, and fields with another wire type than their type, are skipped.
 fn occurrences(fields: &[Field], parts: &[Reader<'_>]) -> Parsed<Vec<Occurrence>> {
     let mut found = Vec::new();
-    // Which field of a oneof came last, and from which occurrence on.
+    // Last field of each oneof, and the occurrence from which on it is set.
     let mut oneofs = BTreeMap::new();
     for (part, reader) in parts.iter().enumerate() {
         let mut reader = *reader;
@@ -228,7 +230,7 @@ fn occurrences(fields: &[Field], parts: &[Reader<'_>]) -> Parsed<Vec<Occurrence>
     Ok(found)
 }
 
-/// The key of an entry as the name of a member.
+/// Returns the key of an entry as the name of a member.
 fn entry_key(kind: Kind, entry: Reader<'_>) -> Parsed<String> {
     let mut reader = entry;
     let mut key = match kind {

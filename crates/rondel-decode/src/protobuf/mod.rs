@@ -1,9 +1,8 @@
 //! Protocol Buffers: messages of numbered fields, read by their types.
 //!
-//! [`Descriptors`] reads message types from a `FileDescriptorSet` (with the feature `proto` also from `.proto`
-//! files), and a [`ProtobufDecoder`] compiles a plan from
-//! one of them and the fields that a program reads. A message is walked once: fields that are not read are
-//! passed by their length, and only messages that lead to a field are entered.
+//! [`Descriptors`] reads message types from a `FileDescriptorSet` (with the feature `proto` also from `.proto` files),
+//! and a [`ProtobufDecoder`] compiles a plan from one of them and the fields that a program reads. A message is walked
+//! once: fields that are not read are skipped by their length, and only messages that lead to a field are entered.
 //!
 //! | field | read as |
 //! |---|---|
@@ -16,11 +15,10 @@
 //! | `map` | its values by key, integers and booleans as text; its length |
 //! | `string`, `bytes` | its length in characters, or bytes |
 //!
-//! A field without presence (proto3 without `optional`) that does not come is its default value: 0, false, an
-//! empty text. A field with presence that does not come is unknown, also with a default value in proto2, and so are
-//! what is in it, elements of a shorter `repeated` and entries that a `map` does not have. Of a
-//! field or oneof that comes several times, the last one counts; messages are merged. A field written in another
-//! way than its type is an unknown one. Groups are passed.
+//! A missing field without presence (proto3 without `optional`) has its default value: 0, false, an empty text. A
+//! missing field with presence is unknown, also if it has a default value in proto2, and so are its members, elements
+//! beyond a `repeated` field and missing entries of a `map`. If a field or oneof is repeated, the last occurrence
+//! counts; messages are merged. A field with another wire type than its type counts as unknown. Groups are skipped.
 
 mod compile;
 mod descriptor;
@@ -52,7 +50,7 @@ use wire::Reader;
 pub struct ProtobufDecoder {
     topic: TopicId,
     plan: Arc<MessagePlan>,
-    /// The slots that a message may leave out: they have no default in the outermost message.
+    /// Slots that a message may omit: they have no default in the outermost message.
     optional: Arc<[Slot]>,
     time_unit: TimeUnit,
     refused: Refused,
@@ -60,13 +58,13 @@ pub struct ProtobufDecoder {
 }
 
 impl ProtobufDecoder {
-    /// A decoder for messages of this type on `topic`, of which the fields of `projection` are read.
+    /// Creates a decoder for messages of this type on `topic` that reads the fields of `projection`.
     ///
-    /// `time` names the field that holds the time of the event; without it the time is the one given to
-    /// [`ProtobufDecoder::decode`]. Times that are plain numbers count in `time_unit`.
+    /// `time` is the path of the event time; without it the event has the time passed to [`ProtobufDecoder::decode`].
+    /// Times that are plain numbers count in `time_unit`.
     ///
     /// # Errors
-    /// All fields that the type does not have, or that have another type.
+    /// All fields that the type does not have, or has with another type.
     pub fn new(
         topic: TopicId,
         message_type: &ProtobufType,
@@ -93,11 +91,11 @@ impl ProtobufDecoder {
         })
     }
 
-    /// Adds the event that `payload` holds to the block, which must not be full. `time` is its time unless the
-    /// payload holds one.
+    /// Adds the event in `payload` to the block, which must not be full. `time` is its time unless the
+    /// payload contains one.
     ///
     /// # Errors
-    /// [`MessageError`] when the payload is no message, or its time is none; the block is as it was then.
+    /// [`MessageError`] if the payload is no message, or its time is invalid; the block is then unchanged.
     pub fn decode(&mut self, payload: &[u8], time: Timestamp, block: &mut Block) -> Result<(), MessageError> {
         let sink = Sink::begin(block, self.topic, time, self.time_unit);
         let mut walk = Walk { sink, words: &mut self.words };
@@ -107,17 +105,17 @@ impl ProtobufDecoder {
         Ok(())
     }
 
-    /// Returns how many values so far had no meaning in their type, or were out of the range of their column.
+    /// Returns the number of values so far that are undefined in their type, or out of the range of their column.
     pub fn mistyped(&self) -> u64 {
         self.refused.count
     }
 
-    /// Returns how many numbers so far were NaN.
+    /// Returns the number of NaN values so far.
     pub fn not_numbers(&self) -> u64 {
         self.refused.not_numbers
     }
 
-    /// Returns how many elements of arrays so far were NaN, and were left out.
+    /// Returns the number of array elements omitted so far because they were NaN.
     pub fn left_out(&self) -> u64 {
         self.refused.left_out
     }
@@ -127,7 +125,7 @@ impl ProtobufDecoder {
         self.refused.too_large()
     }
 
-    /// Returns the first text so far that should be a number and is none.
+    /// Returns the first text so far that is not a number although one is read.
     pub fn no_number(&self) -> Option<NoNumber> {
         self.refused.no_number
     }

@@ -10,7 +10,7 @@ impl ProtobufType {
         self.message(self.root, &mut Vec::new(), outliner)
     }
 
-    /// The fields of a message; `open` are those around it.
+    /// Returns the fields of a message; `open` are the enclosing ones.
     fn message(
         &self,
         at: usize,

@@ -1,4 +1,4 @@
-//! A plan: what to do with which field of a message.
+//! Plan of a decoder: the reads of each field of a message.
 
 use rondel_event::{Quantifier, Slot};
 
@@ -6,20 +6,20 @@ use super::descriptor::Kind;
 use crate::fields::Alternatives;
 use crate::sink::{Scalar, Target};
 
-/// What is read of a message.
+/// Reads of a message.
 ///
-/// What must be remembered of the message while it is read is kept in a range of words: of an inner message that it
-/// was begun, of a repeated field how many elements came, of a oneof the field that came last; and two for a time.
+/// State of the message while it is read is kept in a range of words: for an inner message, that it was begun; for a
+/// repeated field, the number of elements; for a oneof, the last field; and two words for a time.
 #[derive(Debug, Default)]
 pub(super) struct MessagePlan {
-    /// Targets for the message as a whole: that it is there.
+    /// Targets for the presence of the message.
     pub(super) present: Box<[Target]>,
     pub(super) time: Option<TimePlan>,
-    /// By number, in ascending order.
+    /// Fields by number, in ascending order.
     pub(super) fields: Box<[FieldPlan]>,
-    /// The place of a field in the list by its number, from 1; 0 for others.
+    /// Index of a field in the list by its number, from 1; 0 for others.
     pub(super) places: [u8; 32],
-    /// What the fields are that do not come.
+    /// Defaults of missing fields.
     pub(super) defaults: Box<[(Target, Scalar<'static>)]>,
     pub(super) first_word: usize,
     pub(super) words: usize,
@@ -30,26 +30,26 @@ pub(super) struct FieldPlan {
     pub(super) number: u32,
     pub(super) name: Box<str>,
     pub(super) kind: Kind,
-    /// How a value is written.
+    /// Wire type of a value.
     pub(super) wire: u8,
-    /// The word of its oneof.
+    /// Word of its oneof.
     pub(super) oneof: Option<usize>,
-    /// Its own word, unless it is one value without parts.
+    /// Word of the field, unless it is a single value without parts.
     pub(super) word: usize,
     pub(super) action: Action,
 }
 
 #[derive(Debug)]
 pub(super) enum Action {
-    /// One value, the last one; messages are merged.
+    /// A single value, of which the last occurrence counts; messages are merged.
     One(ValuePlan),
     Repeated(Box<Repeated>),
     Map(Box<MapPlan>),
-    /// Nothing, but another field of its oneof is read.
+    /// No read, but another field of its oneof is read.
     Replace,
 }
 
-/// What is read of a value.
+/// Reads of a value.
 #[derive(Debug)]
 pub(super) enum ValuePlan {
     Scalar(Box<[Target]>),
@@ -60,10 +60,10 @@ pub(super) enum ValuePlan {
 pub(super) struct Repeated {
     /// Single elements, by index in ascending order.
     pub(super) picks: Box<[(u64, ValuePlan)]>,
-    /// The last element: each one that comes replaces the one before.
+    /// The last element: each one replaces the previous one.
     pub(super) last: Option<ValuePlan>,
     pub(super) tests: Box<[ElementTest]>,
-    /// Elements by the names that they hold.
+    /// Elements identified by a name that they contain.
     pub(super) named: Box<[NamedElement]>,
     pub(super) lengths: Box<[Target]>,
 }
@@ -73,17 +73,17 @@ pub(super) struct ElementTest {
     pub(super) quantifier: Quantifier,
     pub(super) slot: Slot,
     pub(super) alternatives: Alternatives,
-    /// The paths that are tested, where the element that decides is wanted.
+    /// Paths of the tested values, if the deciding element is read.
     pub(super) names: Box<[Box<str>]>,
     pub(super) element: ValuePlan,
-    /// The first of its words, `elements::WORDS`.
+    /// First of its words, of which there are `elements::WORDS`.
     pub(super) word: usize,
 }
 
-/// The element with a name.
+/// Element with a name.
 #[derive(Debug)]
 pub(super) struct NamedElement {
-    /// The condition that the name of an element is this one.
+    /// Condition that an element has the name.
     pub(super) alternatives: Alternatives,
     pub(super) name: ValuePlan,
     pub(super) value: ValuePlan,
@@ -101,10 +101,10 @@ pub(super) struct MapPlan {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Box<str>,
-    /// The name as the number that a key of integers is.
+    /// The name as a number, for keys of integers.
     pub(super) number: Option<i64>,
     pub(super) value: ValuePlan,
-    /// What the value is if the entry has none.
+    /// Value of an entry without one.
     pub(super) default: Scalar<'static>,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct TimePlan {
     pub(super) nanos: (u32, Kind),
     pub(super) form: TimeForm,
     pub(super) targets: Box<[Target]>,
-    /// The first of its two words.
+    /// First of its two words.
     pub(super) word: usize,
 }
 

@@ -1,11 +1,11 @@
-//! Message types from `.proto` files, by way of a compiler.
+//! Message types from `.proto` files, compiled by protox.
 
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
 use super::Descriptors;
 use crate::schema::SchemaError;
 
-/// Files that the caller hands out by name.
+/// Files provided by the caller, by name.
 struct Files<F>(F);
 
 impl<F: Fn(&str) -> Option<String> + Send + Sync> FileResolver for Files<F> {
@@ -18,8 +18,8 @@ impl<F: Fn(&str) -> Option<String> + Send + Sync> FileResolver for Files<F> {
 }
 
 impl Descriptors {
-    /// Compiles `.proto` files and what they import. `file` returns the text of a file by the name with which it is
-    /// imported; those of Google need not be there. Names have `/` between their parts.
+    /// Compiles `.proto` files and their imports. `file` returns the text of a file by the name in its import; those of
+    /// Google are built in. Names have `/` between their parts.
     ///
     /// # Errors
     /// The first error in the files, with file and line, or a file that is missing.
@@ -39,12 +39,12 @@ impl Descriptors {
     }
 }
 
-/// An error in one line, with file and line.
+/// Returns an error in one line, with file and line.
 fn said(error: &protox::Error) -> String {
-    // Its other form has no place.
+    // The display form has no position.
     let text = format!("{error:?}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
     match error.file() {
-        // At the end of a file there is no place either.
+        // At the end of a file there is no position either.
         Some(file) if !text.contains(file) => format!("{file}: {text}"),
         _ => text,
     }

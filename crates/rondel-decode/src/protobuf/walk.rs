@@ -1,7 +1,7 @@
-//! Runs a plan over the bytes of a message.
+//! Walk of a plan over the bytes of a message.
 //!
-//! Every length is compared with the bytes that are there before it is used. Only messages that lead to a
-//! field are entered; the plan is as deep as its paths are long.
+//! Every length is compared with the remaining bytes before it is used. Only messages that lead to a field are entered;
+//! the recursion is as deep as the paths of the plan.
 
 use rondel_event::{Quantifier, Slot};
 
@@ -16,21 +16,21 @@ use crate::sink::{Scalar, Sink, Target, sum};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// A message while it is read.
+/// State of a walk over a message.
 pub(super) struct Walk<'w> {
     pub(super) sink: Sink<'w>,
-    /// What is known of the messages in it, see [`MessagePlan`].
+    /// State of the message and its inner messages, see [`MessagePlan`].
     pub(super) words: &'w mut [u64],
 }
 
 impl Walk<'_> {
-    /// Reads a message that does not continue an earlier one.
+    /// Reads a message that does not continue an earlier part.
     pub(super) fn whole(&mut self, plan: &MessagePlan, reader: Reader<'_>) -> Parsed<()> {
         self.begin(plan, reader.at)?;
         self.message(plan, reader)
     }
 
-    /// Begins a message: its fields are their defaults until they come.
+    /// Begins a message: its fields have their defaults until they occur.
     #[inline(always)]
     fn begin(&mut self, plan: &MessagePlan, at: usize) -> Parsed<()> {
         if plan.words > 0
@@ -87,7 +87,7 @@ impl Walk<'_> {
             return self.packed(field, repeated, reader.part()?);
         }
         if wire != field.wire {
-            // A field of another type is an unknown one.
+            // A field of another type counts as unknown.
             return reader.skip(wire, field.number, start);
         }
         if let Some(oneof) = field.oneof {
@@ -131,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes back what an earlier field of the same oneof wrote.
+    /// Clears the values written by an earlier field of the same oneof.
     fn replace(&mut self, plan: &MessagePlan, field: &FieldPlan, oneof: usize) {
         let before = std::mem::replace(&mut self.words[oneof], field.number.into());
         if before == 0 || before == u64::from(field.number) {
@@ -146,7 +146,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes back what was written of a value.
+    /// Clears the written values of a field.
     fn clear(&mut self, value: &ValuePlan) {
         match value {
             ValuePlan::Scalar(targets) => targets.iter().for_each(|target| self.sink.clear(target)),
@@ -159,7 +159,7 @@ impl Walk<'_> {
                 for field in &message.fields {
                     match &field.action {
                         Action::One(value) => self.clear(value),
-                        // What is there without elements is among the defaults.
+                        // Targets for the presence without elements are among the defaults.
                         Action::Repeated(repeated) => {
                             repeated.picks.iter().for_each(|(_, value)| self.clear(value));
                             repeated.last.iter().for_each(|value| self.clear(value));
@@ -173,7 +173,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads an element by the plans for its index and for all.
+    /// Reads an element by the plans for its index and for all elements.
     fn element(
         &mut self,
         plan: &Repeated,
@@ -183,7 +183,7 @@ impl Walk<'_> {
     ) -> Parsed<()> {
         let FieldPlan { kind, number, .. } = *field;
         let start = reader.at;
-        // Every plan reads the element from its beginning; one at least passes it.
+        // Every plan reads the element from its beginning; at least one skips it.
         let pick = plan.picks.binary_search_by_key(&index, |(index, _)| *index).ok();
         if let Some(pick) = pick {
             let mut again = *reader;
@@ -219,8 +219,8 @@ impl Walk<'_> {
         reader.skip(kind.wire(), number, start)
     }
 
-    /// Adds the current element to a test, and writes the value so far: nobody knows which element is the last one.
-    /// Returns whether the element is left out.
+    /// Adds the current element to a test, and writes the result so far, since any element may be the last one. Returns
+    /// whether the element is omitted.
     fn test(&mut self, test: &ElementTest) -> bool {
         let Walk { sink, words } = self;
         let words = words.get_mut(test.word..).and_then(<[u64]>::split_first_chunk_mut);
@@ -270,7 +270,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads numbers one after another, which may be a part of all.
+    /// Reads packed numbers, which may be a part of all elements.
     fn packed(&mut self, field: &FieldPlan, plan: &Repeated, mut part: Reader<'_>) -> Parsed<()> {
         let before = self.words[field.word];
         let size = match field.kind {
@@ -334,7 +334,7 @@ impl Walk<'_> {
                     Scalar::Int(key) => number = key,
                     Scalar::Bool(key) => number = key.into(),
                     Scalar::Large(_) => {
-                        // The bits of an unsigned number.
+                        // The bits are those of an unsigned number.
                         let mut again = Reader { at: start, ..reader };
                         again.tag()?;
                         number = match map.key {
@@ -385,7 +385,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Writes the time of seconds and nanoseconds, in this part of the message or an earlier one.
+    /// Writes the time of seconds and nanoseconds, which may be in this part of the message or in an earlier one.
     fn time(&mut self, plan: &TimePlan, mut reader: Reader<'_>) -> Parsed<()> {
         let begin = reader.at;
         while !reader.is_at_end() {
@@ -423,7 +423,7 @@ impl Walk<'_> {
     }
 }
 
-/// Reads a value that has no parts.
+/// Reads a value without parts.
 #[inline(always)]
 pub(super) fn scalar<'m>(kind: Kind, reader: &mut Reader<'m>) -> Parsed<Scalar<'m>> {
     let unsigned = |value: u64| match i64::try_from(value) {
@@ -433,7 +433,7 @@ pub(super) fn scalar<'m>(kind: Kind, reader: &mut Reader<'m>) -> Parsed<Scalar<'
     Ok(match kind {
         Kind::Double => Scalar::Float(f64::from_le_bytes(reader.array()?)),
         Kind::Float => Scalar::Float(f32::from_le_bytes(reader.array()?).into()),
-        // A negative number has ten bytes; of longer ones the lower bits count.
+        // A negative number has ten bytes; of longer ones, the lower bits count.
         Kind::Int32 | Kind::Enum(_) => Scalar::Int((reader.varint()? as i32).into()),
         Kind::Int64 => Scalar::Int(reader.varint()? as i64),
         Kind::Uint32 => Scalar::Int((reader.varint()? as u32).into()),

@@ -1,11 +1,11 @@
-//! The parts of a message: numbers, lengths and what is passed.
+//! Wire format of a message: numbers, lengths and skipped fields.
 
 use crate::error::{Fault, MessageErrorKind, Parsed};
 
-/// Groups may be nested this deep.
+/// Maximum nesting of groups.
 const MAX_GROUPS: u32 = 64;
 
-// How a field is written: the lower three bits before it.
+// Wire types, in the lower three bits of the tag of a field.
 pub(crate) const VARINT: u8 = 0;
 pub(crate) const FIXED64: u8 = 1;
 pub(crate) const LENGTH: u8 = 2;
@@ -13,7 +13,7 @@ const GROUP: u8 = 3;
 const GROUP_END: u8 = 4;
 pub(crate) const FIXED32: u8 = 5;
 
-/// A position in a message, or in a part of it that ends before its end.
+/// A position in a message, or in a part of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'m> {
     /// All bytes up to the end of the part.
@@ -31,7 +31,7 @@ impl<'m> Reader<'m> {
         Fault::new(self.bytes.len(), MessageErrorKind::Truncated)
     }
 
-    /// Reads a number of one to ten bytes, of seven bits each.
+    /// Reads a varint of one to ten bytes, with seven bits each.
     #[inline(always)]
     pub(crate) fn varint(&mut self) -> Parsed<u64> {
         match self.bytes.get(self.at) {
@@ -65,7 +65,7 @@ impl<'m> Reader<'m> {
         Ok(bytes)
     }
 
-    /// Takes a length and the part of this length.
+    /// Reads a length and the part of this length.
     #[inline(always)]
     pub(crate) fn part(&mut self) -> Parsed<Reader<'m>> {
         let start = self.at;
@@ -79,7 +79,7 @@ impl<'m> Reader<'m> {
         Ok(part)
     }
 
-    /// Takes what stands before a field: its number, and how it is written.
+    /// Reads the tag of a field: its number and its wire type.
     #[inline(always)]
     pub(crate) fn tag(&mut self) -> Parsed<(u32, u8)> {
         if let Some(&tag @ 8..0x80) = self.bytes.get(self.at) {
@@ -103,7 +103,7 @@ impl<'m> Reader<'m> {
         Ok(())
     }
 
-    /// Passes the value of a field that is written so. `start` is where the field begins.
+    /// Skips the value of a field of this wire type. `start` is the position of the field.
     #[inline(always)]
     pub(crate) fn skip(&mut self, wire: u8, number: u32, start: usize) -> Parsed<()> {
         match wire {

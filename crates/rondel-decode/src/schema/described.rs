@@ -1,15 +1,15 @@
-//! Descriptions of types, as nodes of ROS 2 give them: the answer of the service `get_type_description`
+//! Descriptions of types by nodes of ROS 2: the answer of the service `get_type_description`
 //! (`type_description_interfaces/srv/GetTypeDescription`), in CDR.
 
 use super::library::filed_name;
 use super::{Definition, Library, MAX_TYPES, Member, Primitive, SchemaError, Struct, Type};
 
-/// What is added to the number of an element's type: for arrays, bounded sequences, and sequences.
+/// Offsets of the number of an element's type for arrays, bounded sequences, and sequences.
 const ARRAY: u8 = 48;
 const BOUNDED: u8 = 96;
 const SEQUENCE: u8 = 144;
 
-/// Adds the types of an answer to a library; returns the name of the one that was asked for.
+/// Adds the types of an answer to a library; returns the name of the requested type.
 pub(super) fn parse(library: &mut Library, answer: &[u8]) -> Result<String, SchemaError> {
     let mut reader = Reader::new(answer)?;
     let (is_successful, reason) = (reader.bytes::<1>()? != [0], reader.text()?);
@@ -89,9 +89,9 @@ fn element(library: &mut Library, number: u8, string: u64, nested: &str) -> Opti
     }))
 }
 
-/// Reads CDR from front to back. Nothing is reserved by lengths that are not checked.
+/// Sequential reader of CDR. Memory is not reserved for unchecked lengths.
 struct Reader<'a> {
-    /// What follows the header.
+    /// Bytes after the header.
     rest: &'a [u8],
     at: usize,
     is_little: bool,
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A value of so many bytes, at a multiple of their number.
+    /// Reads a value of `N` bytes, aligned to `N`.
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], SchemaError> {
         self.take(self.at.next_multiple_of(N) - self.at)?;
         let mut bytes = [0; N];

@@ -1,4 +1,4 @@
-//! Two types of one name, compared: the one that is declared here, and the one that a publisher describes.
+//! Comparison of two types of one name: the declared one, and the one described by a publisher.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,15 +8,15 @@ use super::{
     Bitmask, Case, Definition, Enum, Extensibility, Member, Primitive, Schema, Struct, Type, TypeId, Union,
 };
 
-/// The first difference between a declared type and a described one, because of which messages of one are not read as
-/// those of the other.
+/// The first difference between a declared type and a described one by which messages of one cannot be read as those of
+/// the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The field, with those around it; empty for the message itself.
+    /// Path of the field; empty for the message itself.
     pub path: String,
-    /// What is declared there; `None` if nothing is.
+    /// The declaration there; `None` if there is none.
     pub declared: Option<String>,
-    /// What is described there; `None` if nothing is.
+    /// The description there; `None` if there is none.
     pub described: Option<String>,
 }
 
@@ -38,19 +38,19 @@ impl fmt::Display for Difference {
 }
 
 impl Schema {
-    /// Returns the first difference to the type that a publisher describes: in names, order, types, bounds and keys of
-    /// fields, in the values of constants, and in how the type may change. The names of types are not compared.
+    /// Returns the first difference to the type described by a publisher: in names, order, types, bounds and keys of
+    /// fields, in the values of constants, and in extensibility. The names of types are not compared.
     ///
-    /// Types may have what the rules of DDS-XTypes allow: appendable ones further members at the end, mutable ones other
-    /// members with ids of their own, enumerations and bit masks further constants. Types of ROS 2 state no keys, and
-    /// whatever is not stated does not differ.
+    /// Types may have the additions that DDS-XTypes allows: appendable ones further members at the end, mutable ones
+    /// other members with other ids, enumerations and bit masks further constants. Types of ROS 2 state no keys;
+    /// anything that is not stated does not differ.
     pub fn difference(&self, described: &Schema) -> Option<Difference> {
         let has_keys = !self.name().contains('/');
         let mut comparison = Comparison { ours: self, theirs: described, has_keys, equal: BTreeSet::new() };
         comparison.structures(self.root(), described.root(), "").err()
     }
 
-    /// Returns a type in words, such as `sequence<float64, 3>`.
+    /// Returns a type as text, such as `sequence<float64, 3>`.
     fn shown(&self, found: &Type) -> String {
         match found {
             Type::Primitive(primitive) => primitive.name().to_owned(),
@@ -85,7 +85,7 @@ struct Comparison<'s> {
     theirs: &'s Schema,
     /// Whether keys are declared.
     has_keys: bool,
-    /// Pairs of types that were found equal. Types may be used many times.
+    /// Pairs of types found equal, since types may be used many times.
     equal: BTreeSet<(TypeId, TypeId)>,
 }
 
@@ -251,7 +251,7 @@ fn bitmasks(ours: &Bitmask, theirs: &Bitmask, path: &str) -> Result<(), Differen
     constants(path, (same, ours.bits, theirs.bits), &ours.flags, &theirs.flags)
 }
 
-/// Compares names and values of constants; those that are described may be more.
+/// Compares names and values of constants; the described type may have more.
 fn constants<V: Copy + PartialEq + fmt::Display>(
     path: &str,
     (same_size, bits, other_bits): (bool, u8, u8),
@@ -274,8 +274,8 @@ fn constants<V: Copy + PartialEq + fmt::Display>(
     Ok(())
 }
 
-/// Whether two types may change in the same way, as far as both say so. What is not stated is decided by each message,
-/// and mutable messages by their ids.
+/// Whether two types have the same extensibility, as far as both state it. If it is not stated, the encapsulation of
+/// each message decides, and mutable messages have ids.
 fn is_same_extensibility(ours: Option<Extensibility>, theirs: Option<Extensibility>) -> bool {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) => ours == theirs,
@@ -284,7 +284,7 @@ fn is_same_extensibility(ours: Option<Extensibility>, theirs: Option<Extensibili
     }
 }
 
-/// The members without the one that ROS 2 adds to a structure without members.
+/// Returns the members without the one that ROS 2 adds to an empty structure.
 fn without_filler(members: &[Member]) -> &[Member] {
     match members {
         [only] if &*only.name == FILLER => &[],
@@ -292,7 +292,7 @@ fn without_filler(members: &[Member]) -> &[Member] {
     }
 }
 
-/// The elements of an array, of several dimensions or of arrays, and their number.
+/// Returns the type of the elements of an array, of several dimensions or of arrays, and their number.
 fn flat(array: &Type) -> (&Type, u64) {
     let Type::Array { element, dimensions } = array else { return (array, 1) };
     let (element, inner) = flat(element);
@@ -300,7 +300,8 @@ fn flat(array: &Type) -> (&Type, u64) {
     (element, count)
 }
 
-/// A byte has several names, which programs use one for another: `byte` and `char` of ROS 2 are uint8 elsewhere.
+/// Whether a type is a byte, which has several names that programs interchange: `byte` and `char` of ROS 2 are uint8
+/// elsewhere.
 fn is_byte(primitive: Primitive) -> bool {
     matches!(primitive, Primitive::Octet | Primitive::Uint8 | Primitive::Char)
 }
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_named() {
+    fn the_first_difference_is_reported() {
         for (ours, theirs, expected) in [
             (
                 "struct T { float a; double b; };",
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_is_no_difference() {
+    fn allowed_changes_are_no_difference() {
         for (ours, theirs) in [
             ("@appendable struct T { long a; };", "@appendable struct T { long a; long b; };"),
             ("@appendable struct T { long a; long b; };", "@appendable struct T { long a; };"),
@@ -428,7 +429,7 @@ mod tests {
         }
     }
 
-    /// Comparing shared types once keeps deep ones fast.
+    /// Shared types are compared only once, so that deep ones are fast.
     #[test]
     fn shared_types_are_compared_once() {
         let mut text = String::from("struct T0 { long x; };");

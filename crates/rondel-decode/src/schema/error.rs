@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A place in a text; both numbers count from 1, columns in characters.
+/// Position in a text; both numbers count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The line.
@@ -11,12 +11,12 @@ pub struct Place {
     pub column: u32,
 }
 
-/// Why a definition is refused.
+/// Error in a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
-    /// The text with the error, if there are several: the name of an included file or message.
+    /// Name of the included file or message with the error, if there are several texts.
     pub text: Option<Box<str>>,
-    /// The place, unless the error concerns definitions as a whole.
+    /// Position, unless the error concerns definitions as a whole.
     pub place: Option<Place>,
     /// The reason.
     pub message: Box<str>,

@@ -1,4 +1,4 @@
-//! One type of a library with all types that it is made of.
+//! Extracts a type of a library, with all types that it consists of.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) fn schema(library: &Library, name: &str) -> Result<Schema, SchemaErro
         sizes: Vec::new(),
         open: Vec::new(),
     };
-    // The message itself may be known by another name.
+    // The name of the message may be an alias.
     let (Type::Named(root), _) = extraction.resolve(&Type::Named(id))? else {
         return Err(SchemaError::new(format!("`{name}` is not a structure")));
     };
@@ -31,7 +31,7 @@ pub(super) fn schema(library: &Library, name: &str) -> Result<Schema, SchemaErro
     Ok(Schema { name: shown_name(library.name(id)), definitions: extraction.definitions, root })
 }
 
-/// The name as its users write it.
+/// Returns the name as written by users.
 fn shown_name(filed: &str) -> Box<str> {
     match filed.split("::").collect::<Vec<_>>()[..] {
         [_, "msg" | "srv" | "action", _] => filed.replace("::", "/").into(),
@@ -41,24 +41,24 @@ fn shown_name(filed: &str) -> Box<str> {
 
 struct Extraction<'l> {
     library: &'l Library,
-    /// Where the types of the library are among those extracted.
+    /// Ids among the extracted types, by ids of the library.
     ids: BTreeMap<TypeId, TypeId>,
     definitions: Vec<(Box<str>, Definition)>,
-    /// The bytes of each, without strings and sequences, at most.
+    /// Maximum size of each in bytes, without strings and sequences.
     sizes: Vec<u64>,
-    /// The types around the current one.
+    /// The enclosing types of the current one.
     open: Vec<TypeId>,
 }
 
 impl Extraction<'_> {
-    /// The type without aliases, and its size without strings and sequences, at most.
+    /// Returns the type without aliases, and its maximum size without strings and sequences.
     fn resolve(&mut self, found: &Type) -> Result<(Type, u64), SchemaError> {
         match found {
             Type::Primitive(primitive) => Ok((found.clone(), u64::from(primitive.size()))),
             Type::String { .. } => Ok((found.clone(), 4)),
             Type::Array { element, dimensions } => {
                 let (element, size) = self.nested(element)?;
-                // Padding at most doubles an element, and eight bytes more may stand before it.
+                // Padding at most doubles an element, and another eight bytes may precede it.
                 let count =
                     dimensions.iter().fold(1, |count: u64, size| count.saturating_mul((*size).into()));
                 let size = size.saturating_add(8).saturating_mul(count);
@@ -75,7 +75,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// Resolves the type of elements; arrays of arrays have no names that could be counted.
+    /// Resolves the type of elements; arrays of arrays have no names that limit their nesting.
     fn nested(&mut self, element: &Type) -> Result<(Type, u64), SchemaError> {
         let mut depth = self.open.len();
         let mut inner = element;
@@ -155,7 +155,7 @@ impl Extraction<'_> {
         Ok((Type::Named(done), total))
     }
 
-    /// An error in the type that is being extracted.
+    /// Returns an error in the type that is being extracted.
     fn refused(&self, reason: &str) -> SchemaError {
         match self.open.last() {
             Some(id) => SchemaError::new(format!("`{}`: {reason}", shown_name(self.library.name(*id)))),

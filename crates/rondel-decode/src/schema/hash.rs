@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 use super::{Definition, Primitive, Schema, Struct, Type};
 
 impl Schema {
-    /// Returns the hash by which ROS 2 tells versions of a type apart, such as `RIHS01_d501…`; `None` if the
-    /// type has parts that ROS 2 does not know.
+    /// Returns the hash by which ROS 2 distinguishes versions of a type, such as `RIHS01_d501…`; `None` if the type has
+    /// parts that ROS 2 does not have.
     pub fn rihs01(&self) -> Option<String> {
         let mut others = BTreeMap::new();
         for (name, definition) in &self.definitions {
@@ -57,7 +57,7 @@ impl Schema {
         Some(())
     }
 
-    /// The number of a type, the bound of a string, the name of a structure.
+    /// Returns the number of a type, the bound of a string, and the name of a structure.
     fn kind(&self, element: &Type) -> Option<(u32, u32, String)> {
         let id = match element {
             Type::Named(id) => {

@@ -9,13 +9,13 @@ use super::{
     Definition, Extensibility, MAX_MEMBERS, Schema, SchemaError, TypeId, described, extract, idl, msg, xtypes,
 };
 
-/// A collection of type definitions, in the order in which they were added.
+/// Type definitions by name, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     ids: BTreeMap<Box<str>, TypeId>,
     entries: Vec<Entry>,
     constants: BTreeMap<Box<str>, Value>,
-    /// Whether the definitions that are added may be replaced later.
+    /// Whether added definitions may be replaced later.
     adds_known: bool,
     /// Whether its types are those of ROS 1.
     pub(super) is_ros1: bool,
@@ -24,9 +24,9 @@ pub struct Library {
 #[derive(Clone, Debug)]
 struct Entry {
     name: Box<str>,
-    /// `None` as long as the type is only mentioned.
+    /// `None` until the type is defined.
     definition: Option<Definition>,
-    /// Whether another definition may take its place.
+    /// Whether another definition may replace it.
     is_known: bool,
 }
 
@@ -36,9 +36,9 @@ impl Library {
         Library::default()
     }
 
-    /// Adds the message type `name` (`package/msg/Type`), defined by the text of a ROS 2 `.msg` file.
-    /// Further definitions may follow in the same text, as recordings carry them: each after a line of
-    /// `=` and a line `MSG: package/Type`.
+    /// Adds the message type `name` (`package/msg/Type`), defined by the text of a ROS 2 `.msg` file. Further
+    /// definitions may follow in the same text, as in recordings: each after a line of `=` and a line `MSG:
+    /// package/Type`.
     ///
     /// # Errors
     /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
@@ -46,9 +46,10 @@ impl Library {
         self.add(|library| msg::parse(library, name, text))
     }
 
-    /// Adds the message type `name` (`package/Type`), defined by the text that ROS 1 records: that of its `.msg` file, and
-    /// of all types that it is made of behind it, each after a line of `=` and a line `MSG: package/Type`. A `time` and a
-    /// `duration` are structures of `sec` and `nanosec`, as in ROS 2. A library has either such types or others.
+    /// Adds the message type `name` (`package/Type`), defined by the text in recordings of ROS 1: that of its `.msg`
+    /// file, followed by those of all types that it consists of, each after a line of `=` and a line `MSG:
+    /// package/Type`. A `time` and a `duration` are structures of `sec` and `nanosec`, as in ROS 2. A library has
+    /// either such types or others.
     ///
     /// # Errors
     /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
@@ -62,8 +63,8 @@ impl Library {
         })
     }
 
-    /// Adds all types of a text in OMG IDL 4.2. `include` returns the text of an included file; a file
-    /// for which it returns `None` is skipped, as its types may be known already.
+    /// Adds all types of a text in OMG IDL 4.2. `include` returns the text of an included file; if it returns `None`,
+    /// the file is skipped, since its types may already be known.
     ///
     /// # Errors
     /// [`SchemaError`], with line and column, if the text is not well formed; nothing is added then.
@@ -75,21 +76,20 @@ impl Library {
         self.add(|library| idl::parse(library, text, include))
     }
 
-    /// Adds all types of a type mapping of DDS-XTypes, as participants of DDS describe their types: serialised in
+    /// Adds all types of a type mapping of DDS-XTypes, by which participants of DDS describe their types: serialised in
     /// little-endian XCDR2, without the four bytes of the encoding.
     ///
     /// # Errors
-    /// [`SchemaError`], with the offset, if the types are not complete or of a kind that is not read; nothing is added
-    /// then.
+    /// [`SchemaError`], with the offset, if the types are incomplete or of an unsupported kind; nothing is added then.
     pub fn add_xtypes(&mut self, mapping: &[u8]) -> Result<(), SchemaError> {
         self.add(|library| xtypes::parse(library, mapping))
     }
 
-    /// Adds the types that a node of ROS 2 describes: the answer of its service `get_type_description`, in CDR. Returns
-    /// the name of the type that it was asked for.
+    /// Adds the types described by a node of ROS 2: the answer of its service `get_type_description`, in CDR. Returns
+    /// the name of the requested type.
     ///
     /// # Errors
-    /// [`SchemaError`] if the node refuses, or the answer is cut or has types of a kind that is not read; nothing is
+    /// [`SchemaError`] if the node refuses, or the answer is truncated or has types of an unsupported kind; nothing is
     /// added then.
     pub fn add_description(&mut self, answer: &[u8]) -> Result<String, SchemaError> {
         let mut name = String::new();
@@ -100,7 +100,7 @@ impl Library {
         Ok(name)
     }
 
-    /// Adds definitions, each after its name, that later ones may replace.
+    /// Adds definitions, each after its name, which later ones may replace.
     pub(super) fn add_known(&mut self, text: &str) -> Result<(), SchemaError> {
         self.adds_known = true;
         let result = msg::parse_sections(self, text);
@@ -124,12 +124,12 @@ impl Library {
         self.ids.iter().filter(move |(_, id)| defined(id)).map(|(name, _)| &**name)
     }
 
-    /// Returns a message type with all types that it is made of. ROS 2 types are known as
-    /// `package/msg/Type`, as `package/Type`, and by their name in DDS.
+    /// Returns a message type with all types that it consists of. ROS 2 types have the names `package/msg/Type`,
+    /// `package/Type`, and their name in DDS.
     ///
     /// # Errors
-    /// [`SchemaError`] if the type or one that it is made of is not defined, is not a structure, contains
-    /// itself, or exceeds a limit of this module.
+    /// [`SchemaError`] if the type or one that it consists of is not defined, is not a structure, contains itself, or
+    /// exceeds a limit of this module.
     pub fn schema(&self, name: &str) -> Result<Schema, SchemaError> {
         extract::schema(self, name)
     }
@@ -138,7 +138,7 @@ impl Library {
         self.ids.get(name).copied()
     }
 
-    /// The id of a type that may be defined later.
+    /// Returns the id of a type that may be defined later.
     pub(super) fn mention(&mut self, name: &str) -> TypeId {
         self.find(name).unwrap_or_else(|| {
             let id = TypeId(self.entries.len() as u32);
@@ -187,7 +187,7 @@ impl Library {
         }
     }
 
-    /// The constants in a module.
+    /// Returns the constants in a module.
     pub(super) fn constants_in(&self, module: &str) -> impl Iterator<Item = (&str, &Value)> {
         let prefix = format!("{module}::");
         let from = self.constants.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
@@ -200,7 +200,7 @@ impl Library {
     }
 }
 
-/// Refuses two members of one name or id, and too many of them.
+/// Refuses two members with the same name or id, and too many of them.
 fn check_names(definition: &Definition) -> Result<(), Box<str>> {
     let mut names: Vec<&str> = Vec::new();
     match definition {
@@ -247,8 +247,8 @@ fn check_names(definition: &Definition) -> Result<(), Box<str>> {
     }
 }
 
-/// The name under which a type is filed: `package/msg/Type`, `package/Type` and the name in DDS of a ROS 2
-/// type are one.
+/// Returns the canonical name of a type: `package/msg/Type`, `package/Type` and the name in DDS of a ROS 2 type are
+/// equal.
 pub(super) fn filed_name(name: &str) -> String {
     let name = name.replace('/', "::");
     let parts: Vec<&str> = name.split("::").collect();

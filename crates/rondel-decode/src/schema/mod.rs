@@ -1,10 +1,10 @@
 //! Message types: one model for all languages that define them.
 //!
-//! A [`Library`] collects definitions, from ROS 2 `.msg` files ([`Library::add_msg`]), OMG IDL
-//! ([`Library::add_idl`]), type objects of DDS ([`Library::add_xtypes`]) and descriptions of ROS 2
-//! ([`Library::add_description`]); [`Library::ros`] knows common interfaces. [`Library::schema`] takes one type out of it, with all types that it is
-//! made of: a [`Schema`], checked, without aliases, names or recursion. Decoders compile their plans
-//! from a schema and know nothing of the languages.
+//! A [`Library`] collects definitions, from ROS 2 `.msg` files ([`Library::add_msg`]), OMG IDL ([`Library::add_idl`]),
+//! type objects of DDS ([`Library::add_xtypes`]) and descriptions of ROS 2 ([`Library::add_description`]);
+//! [`Library::ros`] has common interfaces. [`Library::schema`] extracts a type with all types that it consists of: a
+//! [`Schema`], checked, without aliases, names or recursion. Decoders compile their plans from a schema, independently
+//! of the languages.
 //!
 //! ```
 //! use rondel_decode::schema::Library;
@@ -36,15 +36,15 @@ pub use difference::Difference;
 pub use error::{Place, SchemaError};
 pub use library::Library;
 
-/// Types may be nested this deep: more is a mistake, and plans are walked recursively.
+/// Maximum nesting of types: deeper ones are a mistake, and plans are walked recursively.
 pub const MAX_DEPTH: usize = 32;
-/// The name under which the discriminator of a union is read.
+/// Name of the field with the discriminator of a union.
 pub const DISCRIMINATOR: &str = "discriminator";
-/// Types that one message may be made of.
+/// Maximum number of types that a message consists of.
 pub const MAX_TYPES: usize = 2048;
-/// Members of one structure or union, constants of one enumeration.
+/// Maximum number of members of a structure or union, and of constants of an enumeration.
 pub const MAX_MEMBERS: usize = 4096;
-/// Bytes of a message without its strings and sequences.
+/// Maximum size of a message without its strings and sequences, in bytes.
 pub const MAX_FIXED_SIZE: u64 = 1 << 30;
 
 /// A number, boolean or character.
@@ -81,7 +81,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// Returns its name, in the words of ROS 2 where IDL has others.
+    /// Returns its name in ROS 2, or in IDL if ROS 2 has none.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Primitive::Bool => "bool",
@@ -111,7 +111,7 @@ impl Primitive {
         }
     }
 
-    /// Returns the least and the greatest value of an integer type.
+    /// Returns the minimum and maximum of an integer type.
     pub fn range(self) -> Option<(i128, i128)> {
         Some(match self {
             Primitive::Int8 => (i128::from(i8::MIN), i128::from(i8::MAX)),
@@ -134,7 +134,7 @@ pub enum Type {
     Primitive(Primitive),
     /// Text: UTF-8, or UTF-16 if `wide`.
     String {
-        /// The greatest length, if there is one.
+        /// Maximum length, if there is one.
         bound: Option<u32>,
         /// Whether it is a `wstring`.
         wide: bool,
@@ -146,18 +146,18 @@ pub enum Type {
         /// The sizes, none of them zero; the last one varies fastest.
         dimensions: Box<[u32]>,
     },
-    /// A number of elements that each message states.
+    /// A number of elements stated in each message.
     Sequence {
         /// The type of the elements.
         element: Box<Type>,
-        /// The greatest number of elements, if there is one.
+        /// Maximum number of elements, if there is one.
         bound: Option<u32>,
     },
     /// A structure, union, enumeration or bit mask.
     Named(TypeId),
 }
 
-/// Place of a definition in its [`Schema`] or [`Library`].
+/// Index of a definition in its [`Schema`] or [`Library`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub(crate) u32);
 
@@ -176,10 +176,10 @@ pub enum Definition {
     Alias(Type),
 }
 
-/// How a type may change between versions, which determines its encoding in DDS.
+/// Allowed changes of a type between versions, which determine its encoding in DDS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extensibility {
-    /// Not at all.
+    /// No changes.
     Final,
     /// Members may be added at the end.
     Appendable,
@@ -190,7 +190,7 @@ pub enum Extensibility {
 /// A structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Struct {
-    /// How the type may change; `None` where its definition does not state it.
+    /// Extensibility of the type; `None` if its definition does not state it.
     pub extensibility: Option<Extensibility>,
     /// The members, in order, those of base types first.
     pub members: Vec<Member>,
@@ -198,23 +198,24 @@ pub struct Struct {
     pub constants: Vec<Constant>,
 }
 
-/// Whether a member with this name holds the seconds of a time.
+/// Whether a member with this name is the seconds of a time.
 pub(crate) fn is_seconds(name: &str) -> bool {
     matches!(name, "sec" | "secs" | "seconds")
 }
 
-/// Whether a member with this name holds the nanoseconds of a time.
+/// Whether a member with this name is the nanoseconds of a time.
 pub(crate) fn is_nanos(name: &str) -> bool {
     matches!(name, "nanosec" | "nanosecs" | "nsec" | "nsecs" | "nanos" | "nanoseconds")
 }
 
 impl Struct {
-    /// Returns whether some members are its key.
+    /// Whether some members are its key.
     pub(crate) fn has_key(&self) -> bool {
         self.members.iter().any(|member| member.key)
     }
 
-    /// Returns the positions of the seconds and the nanoseconds, if the structure is a time: two integers named so.
+    /// Returns the positions of the seconds and the nanoseconds, if the structure is a time: two integers with such
+    /// names.
     pub fn stamp(&self) -> Option<(usize, usize)> {
         let position = |is_named: fn(&str) -> bool| {
             let is = |member: &Member| {
@@ -235,11 +236,11 @@ pub struct Member {
     pub name: Box<str>,
     /// The type.
     pub member_type: Type,
-    /// The id, by which mutable types find it.
+    /// Id of the member in mutable types.
     pub id: u32,
     /// Whether it is part of the key.
     pub key: bool,
-    /// Whether a message may leave it out.
+    /// Whether a message may omit it.
     pub optional: bool,
 }
 
@@ -255,7 +256,7 @@ pub struct Constant {
 /// A union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Union {
-    /// How the type may change; `None` where its definition does not state it.
+    /// Extensibility of the type; `None` if its definition does not state it.
     pub extensibility: Option<Extensibility>,
     /// The type of the discriminator: an integer, boolean, character or enumeration.
     pub discriminator: Type,
@@ -270,7 +271,7 @@ pub struct Case {
     pub name: Box<str>,
     /// The type of the member.
     pub member_type: Type,
-    /// The id, by which mutable unions find it; 0 is the discriminator's.
+    /// Id of the member in mutable unions; 0 is the discriminator's.
     pub id: u32,
     /// The values of the discriminator that select it.
     pub labels: Vec<i64>,
@@ -281,7 +282,7 @@ pub struct Case {
 /// An enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enum {
-    /// The bits of a value: 8, 16 or 32 of them are written.
+    /// Number of bits of a value, serialised in 8, 16 or 32.
     pub bits: u8,
     /// The names and values, in order.
     pub constants: Vec<(Box<str>, i32)>,
@@ -290,14 +291,14 @@ pub struct Enum {
 /// A bit mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmask {
-    /// The bits of a value: 8, 16, 32 or 64 of them are written.
+    /// Number of bits of a value, serialised in 8, 16, 32 or 64.
     pub bits: u8,
     /// The names and positions of the bits.
     pub flags: Vec<(Box<str>, u8)>,
 }
 
 impl Enum {
-    /// Returns the integer type that is written.
+    /// Returns the integer type that is serialised.
     pub fn holder(&self) -> Primitive {
         match self.bits {
             ..=8 => Primitive::Int8,
@@ -308,7 +309,7 @@ impl Enum {
 }
 
 impl Bitmask {
-    /// Returns the integer type that is written.
+    /// Returns the integer type that is serialised.
     pub fn holder(&self) -> Primitive {
         match self.bits {
             ..=8 => Primitive::Uint8,
@@ -319,11 +320,11 @@ impl Bitmask {
     }
 }
 
-/// A message type with all types that it is made of: checked, and without aliases and recursion.
+/// A message type with all types that it consists of: checked, and without aliases and recursion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
     name: Box<str>,
-    /// Each after the types that it is made of.
+    /// Each definition after the types that it consists of.
     definitions: Vec<(Box<str>, Definition)>,
     root: Struct,
 }
@@ -334,13 +335,13 @@ impl Schema {
         &self.name
     }
 
-    /// Returns the structure that a message is.
+    /// Returns the structure of a message.
     pub fn root(&self) -> &Struct {
         &self.root
     }
 
-    /// Returns the type of the keys of its messages: the members that are part of the key, in structures within the key
-    /// as well. A structure without such members is part of the key as a whole. `None` if the message type has no key.
+    /// Returns the type of the keys of its messages: the key members, recursively in key structures. A structure
+    /// without key members belongs to the key as a whole. `None` if the message type has no key.
     pub fn key(&self) -> Option<Schema> {
         if !self.root.has_key() {
             return None;

@@ -1,18 +1,18 @@
 //! ROS 2 message definitions (`.msg`).
 //!
-//! One line is a member (`float64[36] covariance`, with an optional default value) or a constant
-//! (`uint8 DRIVE=2`). Types of other packages are `package/Type`. A default value is checked but not
-//! kept: messages carry all values.
+//! One line is a member (`float64[36] covariance`, with an optional default value) or a constant (`uint8 DRIVE=2`).
+//! Types of other packages are `package/Type`. A default value is checked but not kept, since messages contain all
+//! values.
 
 use rondel_event::Value;
 
 use super::library::filed_name;
 use super::{Constant, Definition, Library, Member, Place, Primitive, SchemaError, Struct, Type};
 
-/// ROS 2 gives this member to messages without any, as DDS has no empty structures.
+/// Member that ROS 2 adds to messages without members, since DDS has no empty structures.
 pub(crate) const FILLER: &str = "structure_needs_at_least_one_member";
 
-/// The types of a `time` and a `duration` of ROS 1.
+/// Types of a `time` and a `duration` of ROS 1.
 pub(super) const TIME: &str = "===\nMSG: builtin_interfaces/Time\nuint32 sec\nuint32 nanosec\n";
 pub(super) const DURATION: &str = "===\nMSG: builtin_interfaces/Duration\nint32 sec\nint32 nanosec\n";
 
@@ -20,7 +20,7 @@ pub(super) fn parse(library: &mut Library, name: &str, text: &str) -> Result<(),
     sections(library, Some(name), text)
 }
 
-/// Reads a text in which every definition has its name before it.
+/// Reads a text in which each definition follows its name.
 pub(super) fn parse_sections(library: &mut Library, text: &str) -> Result<(), SchemaError> {
     sections(library, None, text)
 }
@@ -49,12 +49,12 @@ fn sections(library: &mut Library, first: Option<&str>, text: &str) -> Result<()
     section.finish(library).map_err(|error| named(error, name, &own_name))
 }
 
-/// Only the first definition needs no name in an error: its user gave it.
+/// Errors in the first definition need no name: the caller has it.
 fn named(error: SchemaError, given: &str, own: &str) -> SchemaError {
     if given == own { error } else { error.in_text(own) }
 }
 
-/// `package/Type` and `package/msg/Type` as they are filed.
+/// Returns `package/Type` and `package/msg/Type` as a canonical name.
 fn filed(name: &str) -> String {
     match name.split('/').collect::<Vec<_>>()[..] {
         [package, own] => format!("{package}::msg::{own}"),
@@ -88,7 +88,7 @@ impl Section {
 
     fn line(&mut self, library: &mut Library, number: u32, line: &str) -> Result<(), SchemaError> {
         let text = without_comment(line);
-        // What is left says how far the line was read.
+        // The length of the rest gives the column.
         let error = |rest: &str, message: &str| {
             let column = text[..text.len() - rest.len()].chars().count() as u32 + 1;
             Err(SchemaError::at(Place { line: number, column }, message))
@@ -138,7 +138,7 @@ impl Section {
         Ok(())
     }
 
-    /// The type that a text names: `uint8`, `string<=5`, `Point[]`, `geometry_msgs/Point[<=3]`.
+    /// Returns the type with this name: `uint8`, `string<=5`, `Point[]`, `geometry_msgs/Point[<=3]`.
     fn member_type(&self, library: &mut Library, text: &str) -> Result<Type, Box<str>> {
         let (base, array) = match text.split_once('[') {
             Some((base, array)) => (base, Some(array.strip_suffix(']').ok_or("expected `]`")?)),
@@ -165,7 +165,7 @@ impl Section {
             match name {
                 "time" => return Ok(Type::Named(library.mention("builtin_interfaces::msg::Time"))),
                 "duration" => return Ok(Type::Named(library.mention("builtin_interfaces::msg::Duration"))),
-                // Of whatever package the message is.
+                // In messages of any package.
                 "Header" => return Ok(Type::Named(library.mention("std_msgs::msg::Header"))),
                 "byte" => return Ok(Type::Primitive(Primitive::Int8)),
                 _ => {}
@@ -206,7 +206,7 @@ fn primitive(name: &str) -> Option<Primitive> {
     Some(match name {
         "bool" => Primitive::Bool,
         "byte" => Primitive::Octet,
-        // ROS 2 keeps the name of ROS 1 for a number of one byte.
+        // ROS 2 keeps this name of ROS 1 for an unsigned byte.
         "char" | "uint8" => Primitive::Uint8,
         "int8" => Primitive::Int8,
         "int16" => Primitive::Int16,
@@ -226,7 +226,7 @@ fn positive(text: &str) -> Result<u32, Box<str>> {
     number.ok_or_else(|| format!("`{text}` is not a size: expected a number above 0").into())
 }
 
-/// The line up to a `#` that is not in quotation marks behind a value.
+/// Returns the line up to a `#` that is not in quotation marks after a value.
 fn without_comment(line: &str) -> &str {
     let mut quote = None;
     let mut before = ' ';
@@ -241,13 +241,13 @@ fn without_comment(line: &str) -> &str {
         before = if before == '\\' && c == '\\' { ' ' } else { c };
     }
     match (quote, line.find('#')) {
-        // Not a quotation but an apostrophe.
+        // An apostrophe, not a quotation mark.
         (Some(_), Some(comment)) => &line[..comment],
         _ => line,
     }
 }
 
-/// The value of a constant.
+/// Parses the value of a constant.
 fn constant(constant_type: &Type, text: &str) -> Result<Value, Box<str>> {
     match constant_type {
         Type::Primitive(primitive) => number(*primitive, text),
@@ -294,12 +294,12 @@ fn number(primitive: Primitive, text: &str) -> Result<Value, Box<str>> {
     Ok(integer(value))
 }
 
-/// The value of an integer; beyond 64 bits with a sign it is the nearest double.
+/// Returns the value of an integer; beyond the signed 64-bit range it is the nearest double.
 pub(super) fn integer(value: i128) -> Value {
     i64::try_from(value).map_or(Value::Float(value as f64), Value::Int)
 }
 
-/// Text without the quotation marks around it.
+/// Returns the text without its quotation marks.
 fn unquoted(text: &str) -> String {
     for quote in ['"', '\''] {
         let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));

@@ -71,7 +71,7 @@ fn definitions_of_a_recording() {
 }
 
 #[test]
-fn a_message_without_members_has_the_one_of_ros() {
+fn a_message_without_members_has_the_filler_of_ros() {
     let schema = library("std_msgs/msg/Empty", "").schema("std_msgs/msg/Empty").unwrap();
     assert_eq!(&*schema.root().members[0].name, FILLER);
 }
@@ -101,7 +101,7 @@ fn errors_name_line_and_column() {
 }
 
 #[test]
-fn types_that_are_not_there_or_contain_themselves() {
+fn missing_and_recursive_types_are_refused() {
     let missing = library("a/msg/B", "c/D d").schema("a/msg/B").unwrap_err().to_string();
     assert_eq!(missing, "`a/msg/B`: the type `c::msg::D` is not defined");
     let recursive = library("a/msg/B", "B[] b").schema("a/B").unwrap_err().to_string();

@@ -1,7 +1,7 @@
-//! The interfaces of ROS 2 (Jazzy) and Autoware that are known without their files.
+//! Built-in interfaces of ROS 2 (Jazzy) and Autoware.
 //!
-//! Fields and constants only. The definitions are given as recordings carry them; a definition that is added
-//! to a library takes the place of one of these.
+//! Only fields and constants. The definitions are in the form of recordings; a definition added to a library replaces
+//! the built-in one.
 
 use super::{Library, SchemaError};
 
@@ -20,9 +20,9 @@ const PACKAGES: [&str; 11] = [
 ];
 
 impl Library {
-    /// Creates a library with the interfaces of ROS 2 and Autoware that are known without their files:
-    /// `builtin_interfaces`, `std_msgs`, `geometry_msgs`, `sensor_msgs`, `nav_msgs`, `diagnostic_msgs`,
-    /// `tf2_msgs`, `rosgraph_msgs/Clock`, `unique_identifier_msgs`, `rondel_msgs`, and Autoware's reports, states and commands.
+    /// Creates a library with the built-in interfaces of ROS 2 and Autoware: `builtin_interfaces`, `std_msgs`,
+    /// `geometry_msgs`, `sensor_msgs`, `nav_msgs`, `diagnostic_msgs`, `tf2_msgs`, `rosgraph_msgs/Clock`,
+    /// `unique_identifier_msgs`, `rondel_msgs`, and Autoware's reports, states and commands.
     ///
     /// # Errors
     /// None: a test parses all of them.
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_definition_takes_the_place_of_a_known_one() {
+    fn an_added_definition_replaces_a_built_in_one() {
         let mut library = Library::ros().unwrap();
         library.add_msg("std_msgs/msg/Bool", "uint8 data").unwrap();
         let schema = library.schema("std_msgs/msg/Bool").unwrap();

@@ -1,8 +1,8 @@
-//! What the languages of definitions have in common below their tokens: places, blank space and comments.
+//! Common lexical parts of the languages of definitions: positions, blank space and comments.
 
 use super::{Place, SchemaError};
 
-/// The part of a text that is still to be read.
+/// The unread part of a text.
 pub(crate) struct Cursor<'t> {
     pub(crate) rest: &'t str,
     pub(crate) place: Place,

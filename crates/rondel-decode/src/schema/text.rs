@@ -1,4 +1,4 @@
-//! The definition of a type as text: in the language of ROS 2 messages, as recordings have it, or in OMG IDL.
+//! Definitions of types as text: in the language of ROS 2 messages, as in recordings, or in OMG IDL.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,18 +7,18 @@ use rondel_event::Value;
 
 use super::{Bitmask, Definition, Enum, Extensibility, Primitive, Schema, Struct, Type, TypeId, Union};
 
-/// The line between the definitions of two types in a text of ROS 2.
+/// Line between the definitions of two types in a text of ROS 2.
 const RULE: &str = "================================================================================\n";
 
 impl Schema {
-    /// Returns the name as ROS 2 writes it, such as `nav_msgs/msg/Odometry`, if it is one of ROS 2.
+    /// Returns the name in the form of ROS 2, such as `nav_msgs/msg/Odometry`, if it is one of ROS 2.
     pub fn ros_name(&self) -> Option<String> {
         ros_name(self.name())
     }
 
-    /// Returns the definition with those of all types that it is made of, in the language of ROS 2 messages: the
-    /// message, then each type after a line of `=` and a line `MSG: package/Type`. `None` if that language cannot say
-    /// it. Keys and defaults are left out.
+    /// Returns the definition with those of all types that it consists of, in the language of ROS 2 messages: the
+    /// message, then each type after a line of `=` and a line `MSG: package/Type`. `None` if that language cannot
+    /// express it. Keys and defaults are omitted.
     pub fn to_msg(&self) -> Option<String> {
         self.ros_name()?;
         let mut text = String::new();
@@ -40,7 +40,7 @@ impl Schema {
             let _ = match &constant.value {
                 Value::Bool(value) => writeln!(text, "bool {name}={value}"),
                 Value::Int(value) => writeln!(text, "int64 {name}={value}"),
-                // Only integers beyond the signed range are whole and so large.
+                // Only integers beyond the signed range are stored as such large doubles.
                 Value::Float(value) if *value >= 9.2e18 => writeln!(text, "uint64 {name}={value:.0}"),
                 Value::Float(value) => writeln!(text, "float64 {name}={value:?}"),
                 Value::String(value) if !value.contains(['"', '\\', '\n']) => {
@@ -69,7 +69,7 @@ impl Schema {
         Some(())
     }
 
-    /// The name of a type that is no array or sequence.
+    /// Returns the name of a type other than an array or sequence.
     fn msg_type(&self, of: &Type) -> Option<String> {
         Some(match of {
             Type::Primitive(primitive) => match primitive {
@@ -87,8 +87,8 @@ impl Schema {
         })
     }
 
-    /// Returns the definition with those of all types that it is made of, in OMG IDL: each type after those that it
-    /// refers to. `None` if it has an array of arrays that only an alias can say.
+    /// Returns the definition with those of all types that it consists of, in OMG IDL: each type after those that it
+    /// refers to. `None` if it has an array of arrays, which IDL can only express with an alias.
     pub fn to_idl(&self) -> Option<String> {
         let (mut text, mut seen) = (String::new(), BTreeSet::new());
         for (name, definition) in &self.definitions {
@@ -144,7 +144,7 @@ impl Schema {
                 Definition::Enum(of) => {
                     let (own, _) = of.constants.iter().find(|(_, constant)| i64::from(*constant) == value)?;
                     let enumeration = self.type_name(*id).replace('/', "::");
-                    // The constants of an enumeration are in the scope around it.
+                    // The constants of an enumeration are in its enclosing scope.
                     Some(match enumeration.rsplit_once("::") {
                         Some((scope, _)) => format!("{scope}::{own}"),
                         None => own.to_string(),
@@ -175,7 +175,7 @@ impl Schema {
         Some(())
     }
 
-    /// What stands before the name of a member, and what behind it.
+    /// Returns the text before and after the name of a member.
     fn idl_member(&self, of: &Type) -> Option<(String, String)> {
         let dimensions = match of {
             Type::Array { dimensions, .. } => dimensions.iter().map(|size| format!("[{size}]")).collect(),
@@ -232,7 +232,7 @@ fn extensibility(of: Option<Extensibility>) -> &'static str {
     }
 }
 
-/// The name of a type of ROS 2 as `package/msg/Type`, from any of its forms.
+/// Returns the name of a type of ROS 2 as `package/msg/Type`, from any of its forms.
 fn ros_name(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split("::").flat_map(|part| part.split('/')).collect();
     let (package, own) = match parts[..] {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn idl_is_read_as_it_was() {
+    fn written_idl_is_read_back() {
         let text = "module a { @bit_bound(8) enum Mode { @value(1) OFF, @value(4) ON };
             @bit_bound(16) bitmask Bits { @position(0) FIRST, @position(9) LAST };
             @appendable union Choice switch (Mode) { case ON: float x; case OFF: string<5> s; };

@@ -1,8 +1,8 @@
-//! Type objects of DDS-XTypes: definitions of types as participants of DDS send them.
+//! Type objects of DDS-XTypes: definitions of types sent by participants of DDS.
 //!
-//! They come as a type mapping: pairs of an identifier, which is a hash, and the object that it stands for,
-//! first of the minimal kind, which has no names, then of the complete kind. All of it is in the second version of
-//! CDR, little-endian, without the four bytes of the encoding. Types refer to each other by their hashes.
+//! They come as a type mapping: pairs of an identifier, which is a hash, and its object, first of the minimal kind,
+//! which has no names, then of the complete kind. All of it is in the second version of CDR, little-endian, without the
+//! four bytes of the encoding. Types refer to each other by their hashes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{
 
 type Hash = [u8; 14];
 
-/// Kinds of types and of identifiers, as the standard numbers them.
+/// Kinds of types and of identifiers, by their numbers in the standard.
 mod kind {
     pub(super) const NONE: u8 = 0x00;
     pub(super) const ALIAS: u8 = 0x30;
@@ -77,7 +77,7 @@ pub(super) fn parse(library: &mut Library, mapping: &[u8]) -> Result<(), SchemaE
 struct Parser<'l, 'm> {
     library: &'l mut Library,
     names: BTreeMap<Hash, String>,
-    /// Where each type is read from.
+    /// Reader of each type.
     objects: BTreeMap<Hash, Reader<'m>>,
 }
 
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The members of the type that a structure extends.
+    /// Returns the members of the base type of a structure.
     fn base(&mut self, from: &mut Reader<'_>, depth: usize) -> Result<Vec<Member>, SchemaError> {
         let at = from.at;
         if from.u8()? == kind::NONE {
@@ -204,14 +204,14 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The type of the elements of a type that has a name.
+    /// Returns the type of the elements of a type with a name.
     fn element(&mut self, from: &mut Reader<'_>) -> Result<Type, SchemaError> {
         from.delimited()?;
         from.u16()?;
         self.identifier(from, 0)
     }
 
-    /// The type that an identifier stands for.
+    /// Returns the type of an identifier.
     fn identifier(&mut self, from: &mut Reader<'_>, depth: usize) -> Result<Type, SchemaError> {
         if depth > MAX_DEPTH {
             return from.refuse("types are nested too deeply");
@@ -284,7 +284,7 @@ fn extensibility(flags: u16) -> Extensibility {
     }
 }
 
-/// Reads values of the second version of CDR, in which nothing is aligned to more than four bytes.
+/// Reader of values in the second version of CDR, with alignment to at most four bytes.
 #[derive(Clone)]
 struct Reader<'m> {
     bytes: &'m [u8],
@@ -323,7 +323,7 @@ impl Reader<'_> {
         self.take(1)
     }
 
-    /// Returns where something with a length before it ends; what follows is its beginning.
+    /// Reads the length of a part, and returns the position of its end.
     fn delimited(&mut self) -> Result<usize, SchemaError> {
         let length = self.u32()? as usize;
         match self.at.checked_add(length).filter(|end| *end <= self.bytes.len()) {
@@ -337,7 +337,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a number of elements. Each takes at least a byte.
+    /// Reads a number of elements, each of at least one byte.
     fn count(&mut self, most: usize) -> Result<usize, SchemaError> {
         let count = self.u32()? as usize;
         if count > most || count > self.bytes.len() - self.at {
@@ -346,7 +346,7 @@ impl Reader<'_> {
         Ok(count)
     }
 
-    /// Reads a sequence whose elements have their lengths before them.
+    /// Reads a sequence whose elements follow their lengths.
     fn each<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, SchemaError>,
@@ -394,7 +394,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads past what may be there of annotations, then the name of a type.
+    /// Skips optional annotations, then reads the name of a type.
     fn detail(&mut self) -> Result<String, SchemaError> {
         for _ in 0..2 {
             if self.u8()? != 0 {
@@ -404,7 +404,7 @@ impl Reader<'_> {
         self.string()
     }
 
-    /// The name of the type of an object, after its kind.
+    /// Returns the name of the type of an object, after its kind.
     fn type_name(mut self, hash: &Hash) -> Result<String, SchemaError> {
         let kind = self.u8()?;
         if kind == kind::BITMASK || kind == kind::ARRAY {
@@ -414,7 +414,7 @@ impl Reader<'_> {
         self.delimited()?;
         let has_name = match kind {
             kind::STRUCTURE => {
-                // The type that it extends.
+                // The base type.
                 match self.u8()? {
                     kind::NONE => {}
                     kind::COMPLETE => _ = self.hash()?,
@@ -436,7 +436,7 @@ impl Reader<'_> {
             }
             _ => true,
         };
-        // Names need not be there for types that others only use.
+        // Types that others only use may have no name.
         let named = if has_name { self.detail().ok() } else { None };
         Ok(match named {
             Some(name) => filed_name(&name),

@@ -1,4 +1,4 @@
-//! Type objects as CycloneDDS sends them.
+//! Type objects sent by CycloneDDS.
 
 use super::{Definition, Library, Type};
 
@@ -42,7 +42,7 @@ fn damaged_types_are_refused() {
     for mapping in [EXTENDED, NESTED] {
         for length in 0..mapping.len() {
             let mut library = Library::new();
-            // What follows the complete types is not read.
+            // Bytes after the complete types are not read.
             if library.add_xtypes(&mapping[..length]).is_err() {
                 assert_eq!(library.names().count(), 0);
             }

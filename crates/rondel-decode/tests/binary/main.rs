@@ -1,5 +1,5 @@
-//! CBOR and MessagePack: random values by other writers are read as their JSON is, and single bytes as the
-//! standards say.
+//! CBOR and MessagePack: random values written by other libraries are read like their JSON, and single bytes by the
+//! standards.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -7,7 +7,7 @@
 mod common;
 mod wire;
 
-use common::conditions::{Tally, alternatives, meets_number, number_test};
+use common::conditions::{Coverage, alternatives, meets_number, number_test};
 use common::measures::MEASURES;
 use common::{
     Found, Random, assert_unchanged, cases, found, found_as_json, measure, path, projection, quantified,
@@ -30,7 +30,7 @@ fn value(random: &mut Random, depth: usize) -> Json {
         1 => random.one_in(2).into(),
         2 => (random.next() as i64 >> random.below(64)).into(),
         3 => random.pick(&[0, 1, u64::MAX, 1 << 63, i64::MAX as u64, 255, 65_536]).to_owned().into(),
-        // Below a nanosecond, a time in JSON is cut off and one as a double is rounded: the same for these.
+        // Below a nanosecond, a time in JSON is truncated and one from a double is rounded: equal for these values.
         4 => random
             .pick(&[0.0, -1.25, 3.0, 0.1, 65_504.0, 1e30, -2.5e-7, 1.001, 16_777_217.0])
             .to_owned()
@@ -62,7 +62,7 @@ fn object(random: &mut Random, depth: usize) -> Json {
     Json::Object((0..6).map(member).collect())
 }
 
-/// A path that is likely to lead somewhere.
+/// Returns a path that probably leads to a value.
 fn some_path(random: &mut Random, json: &Json) -> Path {
     let (mut path, mut at) = (Vec::new(), json);
     loop {
@@ -136,7 +136,7 @@ fn meets(condition: &Condition, element: &Json) -> Option<bool> {
     })
 }
 
-/// A number of an array; null stands for NaN.
+/// Returns a number of an array; null represents NaN.
 fn number(element: &Json) -> Option<f64> {
     if element.is_null() { Some(f64::NAN) } else { element.as_f64() }
 }
@@ -168,9 +168,9 @@ fn written(json: &Json) -> [(BinaryFormat, Vec<u8>); 2] {
     [(BinaryFormat::Cbor, cbor), (BinaryFormat::Msgpack, rmp_serde::to_vec(json).unwrap())]
 }
 
-/// The value of a field by the language reference: absent where a message does not carry it, invalid where it or an object
-/// or array around it is null or of another type, or an array is too short. `None` for times.
-fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Found> {
+/// Returns the value of a field by the language reference: absent if the message does not have it, invalid if the value
+/// or an enclosing object or array is null or of another type, or an array is too short. `None` for times.
+fn definition(json: &Json, path: &Path, read: &Read, coverage: &Coverage) -> Option<Found> {
     let mut at = json;
     for segment in &path.0 {
         let part = match (segment, at) {
@@ -181,7 +181,7 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
             _ => return Some(Found::Invalid),
         };
         let Some(part) = part else {
-            // An array that is too short does not have the element; a message that is an array leaves it out.
+            // An array that is too short lacks the element; a message that is itself an array omits it.
             let is_short = at.is_array() && !std::ptr::eq(at, json) && *read != Read::Presence;
             return Some(if is_short { Found::Invalid } else { Found::Absent });
         };
@@ -201,7 +201,7 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
     let found = match as_number.as_ref().unwrap_or(read) {
         Read::Number(_) => None,
         Read::Presence => Some(Found::Bool(true)),
-        // JSON has no NaN, and `some_read` chooses neither it nor the element that decides nor tables.
+        // JSON has no NaN, and `some_read` chooses neither that nor the deciding element nor tables.
         Read::IsNan | Read::Witness(..) | Read::Table(_) => return None,
         Read::Value(ValueType::Bool) => at.as_bool().map(Found::Bool),
         Read::Value(ValueType::Float) => at.as_f64().map(Found::Float),
@@ -217,7 +217,7 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
             at.as_array().map(|elements| measure(*quantifier, elements.iter().map(number)))
         }
         Read::Elements(quantifier, conditions) => {
-            at.as_array().map(|elements| quantified(*quantifier, &tally.met(conditions, elements, meets)))
+            at.as_array().map(|elements| quantified(*quantifier, &coverage.met(conditions, elements, meets)))
         }
         Read::Value(ValueType::Time | ValueType::Duration) => return None,
     };
@@ -225,8 +225,8 @@ fn definition(json: &Json, path: &Path, read: &Read, tally: &Tally) -> Option<Fo
 }
 
 #[test]
-fn values_of_other_writers_are_read_as_their_json_is() {
-    let (mut compared, tally) = (0, Tally::default());
+fn values_of_other_writers_are_read_like_their_json() {
+    let (mut compared, coverage) = (0, Coverage::default());
     for seed in 0..cases() {
         let mut random = Random(seed);
         let json = if random.one_in(8) { value(&mut random, 0) } else { object(&mut random, 0) };
@@ -268,7 +268,7 @@ fn values_of_other_writers_are_read_as_their_json_is() {
             let (first, repeated) = (found(&projection, &expected, 0), found(&projection, &expected, 1));
             assert_eq!(first, repeated, "by its shape, {context}");
             for (field, found) in projection.fields.iter().zip(&first) {
-                if let Some(defined) = definition(&json, &field.path, &field.read, &tally) {
+                if let Some(defined) = definition(&json, &field.path, &field.read, &coverage) {
                     assert_eq!(*found, defined, "{field:?}, {context}");
                     compared += 1;
                 }
@@ -282,7 +282,7 @@ fn values_of_other_writers_are_read_as_their_json_is() {
     assert!(compared >= cases(), "only {compared} fields were compared");
 }
 
-/// An element that conditions are likely to suit.
+/// Returns an element that conditions probably fit.
 fn element(random: &mut Random) -> Json {
     let plain = |random: &mut Random| match random.below(6) {
         0 => Json::Null,
@@ -299,11 +299,11 @@ fn element(random: &mut Random) -> Json {
 
 #[test]
 fn conditions_on_elements_hold_as_defined() {
-    let tally = Tally::default();
+    let coverage = Coverage::default();
     for seed in 0..cases() {
         let mut random = Random(seed ^ 0x4321);
         let json = Json::Array((0..random.below(8)).map(|_| element(&mut random)).collect());
-        // JSON tests plain numbers on the first pass over an array, if there is nothing else to read.
+        // JSON tests plain numbers in the first pass over an array, if nothing else is read.
         let only_numbers = random.one_in(3);
         let read = |_| {
             let quantifier = *random.pick(&[Quantifier::Any, Quantifier::All, Quantifier::Count]);
@@ -322,7 +322,7 @@ fn conditions_on_elements_hold_as_defined() {
         let expected: Vec<Found> = projection
             .fields
             .iter()
-            .map(|field| definition(&json, &field.path, &field.read, &tally).unwrap())
+            .map(|field| definition(&json, &field.path, &field.read, &coverage).unwrap())
             .collect();
         let mut decoder = JsonDecoder::new(TopicId(0), &projection, None, TimeUnit::Seconds);
         let mut block = Block::new(layout);
@@ -339,7 +339,7 @@ fn conditions_on_elements_hold_as_defined() {
             assert_eq!(found(&projection, &block, 0), expected, "{context}");
         }
     }
-    tally.assert(cases() / 4);
+    coverage.assert(cases() / 4);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn damaged_messages_leave_the_block_unchanged() {
     }
 }
 
-/// Reads fields of one message: each by its path and what to read.
+/// Reads fields of one message, each by its path and read.
 fn read(
     format: BinaryFormat,
     message: &[u8],

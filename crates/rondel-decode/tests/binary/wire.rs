@@ -14,7 +14,7 @@ const STRING: Read = Read::Value(ValueType::String);
 const TIME: Read = Read::Value(ValueType::Time);
 const DURATION: Read = Read::Value(ValueType::Duration);
 
-/// That a value alone is read so.
+/// Asserts the reads of a single value.
 fn is(format: BinaryFormat, hex: &str, cases: &[(Read, Found)]) {
     let message = bytes(hex);
     for (what, expected) in cases {
@@ -129,12 +129,12 @@ fn keys_are_texts_or_integers() {
     let (found, _) =
         keyed(Msgpack, "84 010a ff0b a1610c cd01000d", &[("1", INT), ("-1", INT), ("a", INT), ("256", INT)]);
     assert_eq!(found, [Int(10), Int(11), Int(12), Int(13)]);
-    // The last value of a key that is repeated counts.
+    // If a key is repeated, the last value counts.
     let (found, _) = keyed(Cbor, "a3 616101 616202 616103", &[("a", INT), ("b", INT)]);
     assert_eq!(found, [Int(3), Int(2)]);
 }
 
-/// The same with names only, also such of digits.
+/// Like [`read`], with fields of the message by name, including names of digits.
 fn keyed(format: BinaryFormat, hex: &str, reads: &[(&str, Read)]) -> (Vec<Found>, u64) {
     let paths = reads.iter().map(|(name, read)| (Path::keys([*name]), read.clone()));
     let (projection, layout) = crate::projection(paths);
@@ -239,12 +239,12 @@ fn errors_name_place_and_field() {
     fails(Cbor, "a1 6161 82 00 a1 6162 61ff", &deep, 8, NotText);
     let error = read(Cbor, &bytes("a1 6161 82 00 a1 6162 61ff"), &deep).unwrap_err();
     assert_eq!(error.to_string(), "field `a[1].b`, byte 8: a text that is not UTF-8");
-    // What is passed is not read.
+    // Skipped values are not decoded.
     assert_eq!(read(Cbor, &bytes("a1 6162 61ff"), &deep).unwrap().0, [Absent]);
 }
 
 #[test]
-fn depth_has_a_limit_and_lengths_cost_nothing() {
+fn depth_is_limited_and_lengths_cost_nothing() {
     let open = [vec![0x9f; 200_000], vec![0xff; 200_000]].concat();
     let error = read(Cbor, &open, &[("a", INT)]).unwrap_err();
     assert_eq!(error.kind, TooDeep);

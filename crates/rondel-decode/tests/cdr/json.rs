@@ -37,7 +37,7 @@ fn nested(schema: &Schema, element: &Type, dimensions: &[u32], all: &[Tree]) -> 
     }
 }
 
-/// What a value is in JSON.
+/// Returns the JSON of a value.
 fn expected(schema: &Schema, value_type: &Type, tree: &Tree) -> Value {
     match (value_type, tree) {
         (Type::Primitive(Primitive::Char | Primitive::WChar), Tree::Int(code)) => {
@@ -72,7 +72,7 @@ fn expected(schema: &Schema, value_type: &Type, tree: &Tree) -> Value {
     }
 }
 
-/// Whether wide strings of a message are taken for another form.
+/// Whether the wide strings of a message are taken for another form.
 fn is_mistaken(schema: &Schema, encoding: Encoding, message: &[u8]) -> bool {
     let (fields, unit) = (Projection::default(), TimeUnit::Seconds);
     let mut decoder = CdrDecoder::new(TopicId(0), schema, &fields, None, unit, Check::Whole).unwrap();
@@ -83,7 +83,7 @@ fn is_mistaken(schema: &Schema, encoding: Encoding, message: &[u8]) -> bool {
 }
 
 #[test]
-fn json_says_what_the_standard_writes() {
+fn json_equals_the_values_written_by_the_standard() {
     for seed in 0..cases() {
         let mut random = Random(seed ^ 0x77);
         let idl = random::idl(&mut random);
@@ -103,10 +103,10 @@ fn json_says_what_the_standard_writes() {
             let at = format!("seed {seed}, {encoding:?}\n{idl}\n{message:02x?}");
             let json = text(&schema, &message, 1 << 20).unwrap_or_else(|error| panic!("{error}, {at}"));
             let found: Value = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
-            // Written and read like the other, since reading may round large numbers.
+            // Converted to text and back like the other one, since parsing may round large numbers.
             let expected = members(&schema, schema.root(), &all).to_string();
             assert_eq!(found, serde_json::from_str::<Value>(&expected).unwrap(), "{at}");
-            // Names of members count before it is known that these are missing.
+            // The names of missing members count before it is known that they are missing.
             assert_eq!(text(&schema, &message, json.len() + 1000).as_ref(), Ok(&json));
             let short = text(&schema, &message, json.len() - 1).unwrap_err();
             assert_eq!(short.kind, CdrErrorKind::TooLarge(json.len() - 1));
@@ -152,7 +152,7 @@ fn damaged_messages_have_json_only_if_every_byte_is_right() {
 }
 
 #[test]
-fn errors_name_the_field_and_large_lengths_are_not_believed() {
+fn errors_name_the_field_and_large_lengths_are_refused() {
     let mut library = Library::new();
     library.add_msg("t/msg/Part", "bool on").unwrap();
     library.add_msg("t/msg/Whole", "uint8 gear\nPart[] parts\nstring name").unwrap();

@@ -1,4 +1,4 @@
-//! Plans against a naive writer of the standard, on random types, values and encodings; and on messages of
+//! Plans against a naive writer by the standard, with random types, values and encodings; and with messages of
 //! independent writers.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
@@ -17,7 +17,7 @@ mod unions;
 mod wide;
 mod wire;
 
-use conditions::Tally;
+use conditions::Coverage;
 use random::{Random, Tree};
 use reads::Reads;
 use rondel_decode::cdr::{Check, WideForm};
@@ -39,7 +39,7 @@ fn encodings(schema: &Schema) -> Vec<Encoding> {
     for (is_big, wide) in [false, true].into_iter().flat_map(|big| forms.iter().map(move |form| (big, *form)))
     {
         encodings.push(Encoding { version: 1, is_big, unstated: Extensibility::Final, wide });
-        // An encapsulation says what types without a statement are.
+        // The encapsulation determines the extensibility of types that do not state it.
         if schema.root().extensibility.is_none_or(|e| e == Extensibility::Final) {
             encodings.push(Encoding { version: 2, is_big, unstated: Extensibility::Final, wide });
         }
@@ -55,8 +55,8 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn plans_read_what_the_standard_writes() {
-    let tally = Tally::default();
+fn plans_read_messages_written_by_the_standard() {
+    let coverage = Coverage::default();
     let (mut messages, mut mistaken) = (0, 0);
     for seed in 0..cases() {
         let mut random = Random(seed);
@@ -69,7 +69,7 @@ fn plans_read_what_the_standard_writes() {
             let is_appendable =
                 schema.root().extensibility.unwrap_or(encoding.unstated) == Extensibility::Appendable;
             if encoding.version == 2 && is_appendable && random.one_in(3) {
-                // An older writer, which knows less members.
+                // An older writer, which knows fewer members.
                 let known = 1 + random.below(members.len());
                 members[known..].fill(None);
             }
@@ -81,7 +81,8 @@ fn plans_read_what_the_standard_writes() {
                 let result = decoder.decode(&message, rondel_event::Timestamp::ZERO, &mut block);
                 messages += 1;
                 if decoder.wide_form().is_some_and(|form| form != encoding.wide) {
-                    // Only a message that fits several forms may be taken for another one, and it is counted or refused.
+                    // Only a message that fits several forms may be taken for another one, and then it is counted or
+                    // refused.
                     let is_known = result.is_err() || decoder.guessed_wide().is_some();
                     assert!(is_known, "seed {seed}, {encoding:?}\n{idl}\n{message:02x?}");
                     mistaken += 1;
@@ -91,10 +92,10 @@ fn plans_read_what_the_standard_writes() {
                 assert_eq!(reads.found(&block), expected, "seed {seed}, {encoding:?}\n{idl}\n{message:02x?}");
             }
         }
-        tally.add(&reads.tally);
+        coverage.add(&reads.coverage);
     }
     assert!(mistaken * 100 < messages, "{mistaken} of {messages}");
-    tally.assert(cases() / 8);
+    coverage.assert(cases() / 8);
 }
 
 #[test]
@@ -132,7 +133,8 @@ fn damaged_messages_leave_the_block_unchanged() {
                     forms.push(decoder.wide_form());
                     results.push(result.ok().map(|()| reads.found_in(&block, 1)));
                 }
-                // A message that is well formed as a whole is read from its prefix with the same result, in the same form.
+                // A message that is entirely well formed is read from its prefix with the same result, in the same
+                // form.
                 if forms[0] == forms[1]
                     && let [prefix, Some(whole)] = &results[..]
                 {

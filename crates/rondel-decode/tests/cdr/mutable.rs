@@ -6,7 +6,7 @@ use rondel_event::{
     Block, Field, Layout, Path, Projection, Read, Slot, TimeUnit, Timestamp, TopicId, Value, ValueType,
 };
 
-/// The member `a`, or why the message is refused: by the plans, which all say the same, and as JSON.
+/// Returns the member `a`, or the reason why the message is refused: by the plans, which must agree, and as JSON.
 fn read(message: &[u8]) -> [Result<i64, CdrErrorKind>; 2] {
     let schema = super::schema("@mutable struct Root { @id(1) short a; @id(2) short b; };");
     let field = Field {
@@ -41,13 +41,13 @@ fn first(members: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn a_member_that_must_be_understood_and_is_not_known_is_an_error() {
+fn an_unknown_member_that_must_be_understood_is_an_error() {
     const MUST: CdrErrorKind = CdrErrorKind::MustUnderstand(50);
     let (a, b) = (&[1, 0, 0, 0x10, 44, 1, 0, 0], &[2, 0, 0, 0x90, 5, 0, 0, 0]);
     let (may, must) = (&[50, 0, 0, 0x10, 7, 0, 0, 0], &[50, 0, 0, 0x90, 7, 0, 0, 0]);
     assert_eq!(read(&second(&[may, b, a])), [Ok(300), Ok(0)]);
     assert_eq!(read(&second(&[must, b, a])), [Err(MUST); 2]);
-    // Behind the last member that is read nothing is looked at.
+    // Bytes after the last member that is read are not accessed.
     assert_eq!(read(&second(&[b, a, must])), [Ok(300), Err(MUST)]);
 
     let (a, b) = (&[1, 0, 4, 0, 44, 1, 0, 0], &[2, 0x40, 4, 0, 5, 0, 0, 0]);

@@ -11,8 +11,8 @@ use rondel_event::{
 };
 use serde_json::Value;
 
-/// The Python of RONDEL_TEST_PYTHON, or else of `.venv`, if it has these packages. Otherwise the test is skipped,
-/// loudly; where a Python is named, or on CI, it fails.
+/// Returns the Python of RONDEL_TEST_PYTHON, or of `.venv`, if it has these packages. Otherwise the test is skipped
+/// with a message; if a Python is configured, or on CI, it fails.
 fn python(test: &str) -> Option<PathBuf> {
     let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let candidate = std::env::var_os("RONDEL_TEST_PYTHON").map(PathBuf::from);
@@ -28,12 +28,12 @@ fn python(test: &str) -> Option<PathBuf> {
         "{test}: SKIPPED, NOT TESTED: no Python with cyclonedds and rosbags; `make .venv/ready` installs them"
     );
     assert!(["CI", "RONDEL_TEST_PYTHON"].iter().all(|name| std::env::var_os(name).is_none()), "{message}");
-    // Past the capture of the test's output.
+    // Bypasses the capture of the test's output.
     let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &message]).status();
     None
 }
 
-/// The lines that a script writes.
+/// Returns the lines that a script prints.
 fn lines(python: &FilePath, script: &str, arguments: &[&str]) -> Vec<Value> {
     let path = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("tests/independent").join(script);
     let output = Command::new(python).arg("-B").arg(path).args(arguments).output().unwrap();
@@ -47,7 +47,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// Reads all leaves of a line, and compares them with what its writer says.
+/// Reads all leaves of a line, and compares them with the values from its writer.
 fn compare(schema: &Schema, line: &Value, is_packed: bool) {
     let mut layout = Layout { topics: 1, ..Layout::default() };
     let mut fields = Vec::new();
@@ -124,12 +124,12 @@ fn messages_of_rosbags() {
         let mut library = Library::new();
         library.add_msg(name, line["definition"].as_str().unwrap()).unwrap();
         let schema = library.schema(name).unwrap();
-        // In ROS 2 a `char` is an unsigned byte; rosbags takes it for a character in its hashes.
+        // In ROS 2 a `char` is an unsigned byte; rosbags hashes it as a character.
         if !line["definition"].as_str().unwrap().contains("char") {
             assert_eq!(schema.rihs01().as_deref(), line["hash"].as_str(), "{name}");
         }
         compare(&schema, &line, false);
-        // What is known without definitions is the same.
+        // Built-in types are equal to the recorded definitions.
         if let Ok(known) = known.schema(name) {
             assert_eq!(known.rihs01(), schema.rihs01(), "{name}");
             assert_eq!(known.root(), schema.root(), "{name}");
@@ -150,7 +150,7 @@ fn messages_of_ros1() {
         let schema = library.schema(name).unwrap();
         compare(&schema, &line, true);
         compared += 1;
-        // Every message ends where its type does, whatever is cut off.
+        // Every message ends where its type ends, wherever it is truncated.
         let message = bytes(line["message"].as_str().unwrap());
         let mut json = Vec::new();
         write_packed_json(&schema, &message, JsonForm::EXACT, 1 << 20, &mut json).unwrap();

@@ -2,7 +2,7 @@
 
 use rondel_decode::schema::{Definition, Primitive, Schema, Type};
 
-/// A small generator of numbers, the same for every run.
+/// A small pseudorandom generator, equal in every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -44,7 +44,7 @@ const NUMBERS: [&str; 14] = [
     "double",
 ];
 
-/// A text with some types; the last one, `Root`, is a structure.
+/// Returns a text with some types; the last one, `Root`, is a structure.
 pub(crate) fn idl(random: &mut Random) -> String {
     let mut text = String::new();
     let mut names: Vec<String> = Vec::new();
@@ -120,15 +120,15 @@ fn type_name(random: &mut Random, names: &[String], depth: usize) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
     Bool(bool),
-    /// Also of an enumeration, a bit mask or a character.
+    /// Also a value of an enumeration, a bit mask or a character.
     Int(i128),
     Float(f64),
     Text(String),
     /// The elements of an array or a sequence.
     List(Vec<Tree>),
-    /// The members that are there, by their positions.
+    /// The present members, by their positions.
     Struct(Vec<Option<Tree>>),
-    /// A discriminator, and the case that it selects.
+    /// A discriminator, and the selected case.
     Union(i128, Option<(usize, Box<Tree>)>),
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn value(random: &mut Random, schema: &Schema, value_type: &Type) -> 
         Type::Primitive(primitive) => number(random, *primitive),
         Type::String { bound, .. } => {
             let length = random.below(bound.unwrap_or(12) as usize + 1).min(12);
-            // Some letters are longer in UTF-8: only where nothing bounds their bytes.
+            // Some letters are longer in UTF-8: only in texts without a bound.
             let letters = if bound.is_some() { "abc xyz" } else { "abcäß€😀 xyz" };
             let letters: Vec<char> = letters.chars().collect();
             Tree::Text((0..length).map(|_| letters[random.below(letters.len())]).collect())

@@ -1,4 +1,4 @@
-//! What is read from random messages, and what should be found.
+//! Reads of random messages, and their expected values.
 
 use rondel_decode::cdr::{CdrDecoder, CdrErrorKind, Check};
 use rondel_decode::schema::{Definition, Library, Primitive, Schema, Type};
@@ -7,11 +7,11 @@ use rondel_event::{
     TimeUnit, Timestamp, TopicId, Value, ValueType,
 };
 
-use crate::conditions::{Tally, alternatives, meets_number, number_test};
+use crate::conditions::{Coverage, alternatives, meets_number, number_test};
 use crate::measures::{MEASURES, measured};
 use crate::random::{Random, Tree};
 
-/// What a row says of a field.
+/// Value of a field in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Found {
     Absent,
@@ -26,9 +26,9 @@ pub(crate) enum Found {
 pub(crate) struct Reads {
     projection: Projection,
     layout: Layout,
-    /// The type at each path.
+    /// Type at each path.
     types: Vec<Type>,
-    pub(crate) tally: Tally,
+    pub(crate) coverage: Coverage,
 }
 
 impl Reads {
@@ -37,7 +37,7 @@ impl Reads {
             projection: Projection::default(),
             layout: Layout { topics: 1, ..Layout::default() },
             types: Vec::new(),
-            tally: Tally::default(),
+            coverage: Coverage::default(),
         };
         for _ in 0..random.below(8) {
             let mut path = Vec::new();
@@ -136,18 +136,18 @@ impl Reads {
         self.projection.fields.iter().map(found).collect()
     }
 
-    /// The rows with any field.
+    /// Returns the mask of the rows with any field.
     pub(crate) fn all(&self, block: &Block) -> u64 {
         self.projection.fields.iter().fold(0, |rows, field| rows | block.present(field.slot))
     }
 
     pub(crate) fn expected(&self, schema: &Schema, tree: &Tree) -> Vec<Found> {
         let fields = self.projection.fields.iter().zip(&self.types);
-        fields.map(|(field, found)| expected(field, schema, found, tree, &self.tally)).collect()
+        fields.map(|(field, found)| expected(field, schema, found, tree, &self.coverage)).collect()
     }
 }
 
-fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &Tally) -> Found {
+fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, coverage: &Coverage) -> Found {
     let left_out = if field.read == Read::Presence { Found::Absent } else { Found::Invalid };
     let Some(value) = find(&field.path.0, schema, None, tree) else { return left_out };
     match (&field.read, value) {
@@ -170,7 +170,7 @@ fn expected(field: &Field, schema: &Schema, found: &Type, tree: &Tree, tally: &T
             let (Type::Array { element, .. } | Type::Sequence { element, .. }) = found else {
                 panic!("{found:?}");
             };
-            let met = tally.met(conditions, values, |condition, value| {
+            let met = coverage.met(conditions, values, |condition, value| {
                 let found = find(&condition.path.0, schema, Some(element), value);
                 found.map_or(Some(false), |found| meets(condition, schema, element, found))
             });
@@ -230,7 +230,7 @@ fn meets(condition: &Condition, schema: &Schema, element: &Type, value: &Tree) -
     })
 }
 
-/// A test of an element of this type, or of a member of it; none if it has nothing to test.
+/// Returns a test of an element of this type, or of a member of it; `None` if it has nothing to test.
 fn test(random: &mut Random, schema: &Schema, element: &Type) -> Option<(Path, Test)> {
     let (mut path, mut at) = (Vec::new(), element.clone());
     loop {
@@ -261,7 +261,7 @@ fn test(random: &mut Random, schema: &Schema, element: &Type) -> Option<(Path, T
     }
 }
 
-/// The value at a path; `None` for the type means the root.
+/// Returns the value at a path; `None` as the type is the root.
 fn find<'t>(
     path: &[Segment],
     schema: &Schema,
@@ -281,7 +281,7 @@ fn find<'t>(
         }
         (Segment::Key(key), Tree::Union(label, case), Some(Definition::Union(union))) => {
             if &**key == "discriminator" {
-                // A place for the value, which the tree has not as such.
+                // A separate value, which the tree does not contain.
                 return Some(&*Box::leak(Box::new(Tree::Int(*label))));
             }
             let (at, value) = case.as_ref()?;
@@ -315,7 +315,7 @@ fn find<'t>(
     }
 }
 
-/// A random path into a type, and the type there.
+/// Returns a random path into a type, and the type there.
 fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option<Type> {
     let mut at = {
         let members = &schema.root().members;
@@ -370,7 +370,7 @@ fn walk(random: &mut Random, schema: &Schema, path: &mut Vec<Segment>) -> Option
     }
 }
 
-/// Until some messages have ended where their type ends, one of a longer type is refused and not read as this one.
+/// Until some messages have ended where their type ends, a message of a longer type is refused and not misread.
 #[test]
 fn messages_of_a_longer_type_are_refused() {
     let mut library = Library::new();
@@ -399,7 +399,7 @@ fn messages_of_a_longer_type_are_refused() {
         assert_eq!(decode(&mut decoder, &long), Err(CdrErrorKind::TrailingBytes));
         assert_eq!(decode(&mut decoder, short), Err(CdrErrorKind::Truncated));
     }
-    // What lies behind the last field is not looked at any more when the type has proved right.
+    // Bytes after the last field are not accessed any more once the type was confirmed.
     for _ in 0..16 {
         assert_eq!(decode(&mut decoder, &good), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! How long a message takes: run alone, optimised, with `--ignored --nocapture`.
+//! Time to decode a message: run alone, optimised, with `--ignored --nocapture`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -46,7 +46,7 @@ const JOINTS: [&str; 12] = [
     "rear_right_calf_joint",
 ];
 
-/// A path, in which a number is an index, and `name~a` the element whose name in the array `name` is `a`.
+/// Parses a path, in which a number is an index, and `name~a` the element whose name in the array `name` is `a`.
 fn path_of(text: &str) -> Path {
     let segment = |part: &str| match (part.parse(), part.split_once('~')) {
         (Ok(index), _) => Segment::Index(index),
@@ -74,7 +74,7 @@ fn measure(name: &str, type_name: &str, paths: &[&str], time: Option<&str>) -> S
             *member = Some(Tree::List((0..12).map(|joint| Tree::Float(f64::from(joint) / 8.0)).collect()));
         }
     }
-    // A time that is one.
+    // A valid time.
     if let Some(Tree::Struct(header)) = &mut members[0] {
         header[0] = Some(Tree::Struct(vec![Some(Tree::Int(1_700_000_000)), Some(Tree::Int(5))]));
         header[1] = Some(Tree::Text("base_link".into()));

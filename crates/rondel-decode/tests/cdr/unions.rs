@@ -1,4 +1,4 @@
-//! Mutable unions, byte by byte: what is read, and what is refused.
+//! Mutable unions, byte by byte: values that are read, and messages that are refused.
 
 use rondel_decode::cdr::{CdrDecoder, CdrErrorKind, Check, write_json};
 use rondel_decode::json::JsonForm;
@@ -11,7 +11,8 @@ const TYPE: &str = "enum Mode { OFF, SLOW, FAST };
     @mutable union Choice switch (Mode) { case SLOW: short a; case FAST: @id(9) string b; };
     @final struct Root { octet before; Choice choice; octet after; };";
 
-/// The case `a`, and the member behind the union; or why the message is refused, by the plan and as JSON.
+/// Returns the case `a`, and the member after the union; or the reason why the message is refused, by the plan and as
+/// JSON.
 fn read(message: &[u8]) -> Result<(Option<i64>, i64), CdrErrorKind> {
     let mut library = Library::new();
     library.add_idl(TYPE, &|_| None).unwrap();
@@ -43,7 +44,7 @@ fn read(message: &[u8]) -> Result<(Option<i64>, i64), CdrErrorKind> {
     results[0]
 }
 
-/// A message of the second version, with these members in the union.
+/// Returns a message of the second version, with these members in the union.
 fn second(members: &[&[u8]]) -> Vec<u8> {
     let members = members.concat();
     let mut message = vec![0, 7, 0, 0, 1, 0, 0, 0, members.len() as u8, 0, 0, 0];
@@ -52,7 +53,7 @@ fn second(members: &[&[u8]]) -> Vec<u8> {
     message
 }
 
-/// A message of the first version.
+/// Returns a message of the first version.
 fn first(members: &[&[u8]]) -> Vec<u8> {
     let mut message = vec![0, 1, 0, 0, 1, 0, 0, 0];
     message.extend(members.concat());
@@ -72,11 +73,11 @@ const END_1: &[u8] = &[2, 0x3f, 0, 0];
 #[test]
 fn the_second_version_has_a_length_and_headers() {
     assert_eq!(read(&second(&[SLOW_2, A_2])), Ok((Some(300), 5)));
-    // No case of this value.
+    // No case has this value.
     assert_eq!(read(&second(&[OFF_2])), Ok((None, 5)));
     // A text, whose length is also that of the member.
     assert_eq!(read(&second(&[FAST_2, &[9, 0, 0, 0x50, 2, 0, 0, 0, b'x', 0]])), Ok((None, 5)));
-    // A case that a newer writer knows.
+    // A case unknown to this reader.
     assert_eq!(read(&second(&[OFF_2, &[50, 0, 0, 0, 1]])), Ok((None, 5)));
     assert_eq!(read(&second(&[SLOW_2, A_2, &[0, 0], &[50, 0, 0, 0, 1]])), Ok((Some(300), 5)));
 }

@@ -10,7 +10,7 @@ use rondel_event::{
 
 const FORMS: [WideForm; 3] = [WideForm::Bytes, WideForm::Units, WideForm::Words];
 
-/// A message of CDR in the making.
+/// A message of CDR under construction.
 struct Message {
     bytes: Vec<u8>,
     is_big: bool,
@@ -57,7 +57,7 @@ impl Message {
         }
     }
 
-    /// The message with as many bytes as a multiple of four, stated in the header or not.
+    /// Returns the message padded to a multiple of four bytes, with the padding stated in the header or not.
     fn padded(mut self, is_stated: bool) -> Vec<u8> {
         let padding = self.bytes.len().wrapping_neg() % 4;
         self.bytes.resize(self.bytes.len() + padding, 0);
@@ -87,7 +87,7 @@ fn decoder(schema: &Schema, fields: Vec<Field>) -> CdrDecoder {
     CdrDecoder::new(TopicId(0), schema, &projection, None, TimeUnit::Seconds, Check::Trusted).unwrap()
 }
 
-/// The values of these slots in a message.
+/// Reads the values of these slots from a message.
 fn read(
     decoder: &mut CdrDecoder,
     message: &[u8],
@@ -150,7 +150,7 @@ fn a_word_can_be_a_character() {
     assert_eq!(found, Ok(vec![Value::String("😀!".into())]));
 }
 
-/// The text of a message that ends with it is not confused with padding.
+/// A text at the end of a message is not confused with padding.
 #[test]
 fn the_last_text_is_read_in_every_form() {
     let schema = schema("wstring name");
@@ -229,7 +229,7 @@ fn no_cut_message_panics_or_is_read() {
     for form in FORMS {
         for message in messages(form) {
             let whole = message.wide("grün 😀").float(1.5).bytes;
-            // A decoder that knows nothing, and one that knows the form.
+            // A new decoder, and one that knows the form.
             let mut known = decoder.clone();
             read(&mut known, &whole, &[TEXT, SPEED]).unwrap();
             for length in 0..whole.len() {
@@ -265,13 +265,13 @@ fn a_guess_is_counted_and_ends_with_the_first_proof() {
         let count = decoder.guessed_wide().map_or(0, |(count, _)| count);
         (name.to_string(), count, decoder.wide_form().unwrap())
     };
-    // With the length in bytes it is "a", two bytes of padding and no data, with the number of units "ab" and no data.
+    // With the length in bytes it is "a", two bytes of padding and no data; with the number of units "ab" and no data.
     let ambiguous = [0, 1, 0, 0, 2, 0, 0, 0, b'a', 0, b'b', 0, 0, 0, 0, 0];
     assert_eq!(name(&ambiguous), ("a".to_owned(), 1, WideForm::Bytes));
     let units = Message::new(false, WideForm::Units).wide("abc").int(0).bytes;
     assert_eq!(name(&units), ("abc".to_owned(), 1, WideForm::Units));
     assert_eq!(name(&ambiguous), ("ab".to_owned(), 1, WideForm::Units));
-    // After messages of two forms none is taken for granted.
+    // After messages of two forms, none is assumed.
     let words = Message::new(false, WideForm::Words).wide("abc").int(0).bytes;
     assert_eq!(name(&words), ("abc".to_owned(), 1, WideForm::Words));
     assert_eq!(name(&ambiguous), ("a".to_owned(), 2, WideForm::Bytes));

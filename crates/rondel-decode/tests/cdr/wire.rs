@@ -1,4 +1,4 @@
-//! A writer of all encodings, straight from DDS-XTypes 1.3, section 7.4, without any thought of speed.
+//! A naive writer of all encodings by DDS-XTypes 1.3, section 7.4.
 
 use rondel_decode::cdr::WideForm;
 use rondel_decode::schema::{Definition, Extensibility, Primitive, Schema, Type};
@@ -10,7 +10,7 @@ use crate::random::{Random, Tree};
 pub(crate) struct Encoding {
     pub(crate) version: u8,
     pub(crate) is_big: bool,
-    /// What types are that do not state it.
+    /// Extensibility of types that do not state it.
     pub(crate) unstated: Extensibility,
     /// The form of wide strings.
     pub(crate) wide: WideForm,
@@ -25,7 +25,7 @@ pub(crate) struct Wire<'s> {
 }
 
 impl<'s> Wire<'s> {
-    /// The message that a value of the root type is, with its encapsulation; `None` if the type does not have
+    /// Returns the message with a value of the root type, including its encapsulation; `None` if the type does not have
     /// this encoding.
     pub(crate) fn message(
         schema: &'s Schema,
@@ -68,7 +68,7 @@ impl<'s> Wire<'s> {
         self.bytes(u32::try_from(value).unwrap().to_be_bytes());
     }
 
-    /// Writes something after its length in bytes, which has four bytes.
+    /// Writes a part after its length in bytes, which has four bytes.
     fn delimited(&mut self, write: impl FnOnce(&mut Self)) {
         self.u32(0);
         let start = self.body.len();
@@ -160,7 +160,7 @@ impl<'s> Wire<'s> {
         }
     }
 
-    /// Elements have their size before them in the second version, unless they are primitive.
+    /// Writes elements, which follow their size in the second version unless they are primitive.
     fn collection(&mut self, element: &Type, write: impl FnOnce(&mut Self)) {
         if self.encoding.version == 2 && !matches!(element, Type::Primitive(_)) {
             self.delimited(write);
@@ -230,7 +230,7 @@ impl<'s> Wire<'s> {
         }
     }
 
-    /// A mutable union: the discriminator has the id 0, and each case its own.
+    /// Writes a mutable union: the discriminator has the id 0, and each case its own.
     fn mutable_union(
         &mut self,
         union: &rondel_decode::schema::Union,
@@ -266,7 +266,7 @@ impl<'s> Wire<'s> {
         self.bytes(0_u16.to_be_bytes());
     }
 
-    /// A member with its id and length, in the first version.
+    /// Writes a member with its id and length, in the first version.
     fn parameter(&mut self, id: u32, must: bool, value: Option<(&Type, &Tree)>) {
         self.align(4);
         let is_long = id > 0x3f00 || self.random.one_in(2);
@@ -301,12 +301,12 @@ impl<'s> Wire<'s> {
         }
     }
 
-    /// The same in the second version: the kind of length is one of those that fit.
+    /// Writes a member in the second version, with one of the possible kinds of length.
     fn mutable_member(&mut self, id: u32, must: bool, value_type: &Type, value: &Tree) {
         self.align(4);
         let flags = if must { 0x8000_0000 } else { 0 } | id as usize;
         let at = self.body.len();
-        // Written apart, to know the size; every member begins at a multiple of four.
+        // Written separately to determine its size; every member begins at a multiple of four.
         let mut apart = Wire {
             schema: self.schema,
             encoding: self.encoding,

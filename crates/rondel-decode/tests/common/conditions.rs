@@ -14,12 +14,12 @@ const COMPARISONS: [Comparison; 6] = [
     Comparison::GreaterOrEqual,
 ];
 
-/// A test of a number.
+/// Returns a test of a number.
 pub(crate) fn number_test(mut below: impl FnMut(usize) -> usize) -> Test {
     Test::Number(COMPARISONS[below(6)], [0.5, 0.0, 1.0, 3.0, -1.25][below(5)])
 }
 
-/// Some alternatives of some of these tests, of which several may share one.
+/// Returns some alternatives of some of these tests; several alternatives may share a test.
 pub(crate) fn alternatives(mut below: impl FnMut(usize) -> usize, tests: &[(Path, Test)]) -> Vec<Condition> {
     let mut conditions = Vec::new();
     for alternative in 0..1 + below(3) as u32 {
@@ -37,24 +37,24 @@ pub(crate) fn meets_number(test: &Test, number: f64) -> Option<bool> {
     (!number.is_nan()).then(|| comparison.holds(number, *bound))
 }
 
-/// How many elements of an array meet conditions, of how many.
+/// Number of elements of an array that meet conditions, and total number.
 #[derive(Debug, Default)]
 pub(crate) struct Met {
     pub(crate) met: usize,
-    /// The elements of which that is unknown, as they have NaN.
+    /// Number of elements for which that is unknown, since they have NaN.
     pub(crate) unknown: usize,
     pub(crate) total: usize,
 }
 
 impl Met {
-    /// The elements whose conditions are decided, or `None` if these are none of several.
+    /// Returns the number of elements whose conditions are decided, or `None` if none of several are.
     pub(crate) fn decided(&self) -> Option<usize> {
         let decided = self.total - self.unknown;
         (self.total == 0 || decided > 0).then_some(decided)
     }
 }
 
-/// The conjunction of truths of which some are unknown.
+/// Returns the conjunction of truth values, some of them unknown.
 fn all(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let truths: Vec<_> = truths.collect();
     match truths.contains(&Some(false)) {
@@ -63,17 +63,17 @@ fn all(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     }
 }
 
-/// What was compared.
+/// Counts of compared cases.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Coverage {
     /// Lists with elements, under conditions of several alternatives.
     pub(crate) lists: Cell<u64>,
     /// Elements that meet another alternative and not the first.
     pub(crate) others: Cell<u64>,
 }
 
-impl Tally {
-    /// How many elements meet the conditions, by their definition.
+impl Coverage {
+    /// Counts the elements that meet the conditions, by their definition.
     pub(crate) fn met<T>(
         &self,
         conditions: &[Condition],
@@ -103,8 +103,8 @@ impl Tally {
         result
     }
 
-    /// Adds those of another one.
-    pub(crate) fn add(&self, other: &Tally) {
+    /// Adds the counts of another one.
+    pub(crate) fn add(&self, other: &Coverage) {
         self.lists.set(self.lists.get() + other.lists.get());
         self.others.set(self.others.get() + other.others.get());
     }

@@ -6,7 +6,7 @@ use rondel_event::Quantifier;
 pub(crate) const MEASURES: [Quantifier; 4] =
     [Quantifier::Min, Quantifier::Max, Quantifier::Sum, Quantifier::Mean];
 
-/// A measure of numbers without NaN; `None` if there is no other number. A sum is not one without NaN.
+/// Returns a measure of the numbers except NaN; `None` if there is no other number. A sum with NaN is unknown.
 pub(crate) fn measured(quantifier: Quantifier, numbers: &[f64]) -> Option<f64> {
     let is_whole = !numbers.iter().any(|x| x.is_nan());
     let numbers: Vec<f64> = numbers.iter().copied().filter(|x| !x.is_nan()).collect();

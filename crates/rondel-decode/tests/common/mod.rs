@@ -1,4 +1,4 @@
-//! What several tests share: random numbers, and what a row says of the fields of a projection.
+//! Common parts of several tests: random numbers, and the values of the fields of a projection in a row.
 
 #![allow(dead_code)] // each test uses a part of it
 
@@ -17,7 +17,7 @@ use rondel_event::{
 use conditions::Met;
 use measures::measured;
 
-/// A small generator of numbers, the same for every run.
+/// A small pseudorandom generator, equal in every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -42,12 +42,12 @@ impl Random {
     }
 }
 
-/// How many random cases: `RONDEL_CASES` multiplies them.
+/// Returns the number of random cases, which `RONDEL_CASES` multiplies.
 pub(crate) fn cases() -> u64 {
     std::env::var("RONDEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1) * 500
 }
 
-/// What a row says of a field.
+/// Value of a field in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Found {
     Absent,
@@ -58,8 +58,8 @@ pub(crate) enum Found {
     Text(String),
 }
 
-/// A path, in which numbers are indices, negative ones from the end, `id=a` is the element whose `id` is `a`, and `id~a`
-/// the one whose name in the array `id` is `a`.
+/// Parses a path, in which numbers are indices, negative ones from the end, `id=a` is the element whose `id` is `a`,
+/// and `id~a` the one whose name in the array `id` is `a`.
 pub(crate) fn path(text: &str) -> Path {
     let named = |part: &str| {
         let (key, name) = part.split_once(['=', '~'])?;
@@ -74,7 +74,7 @@ pub(crate) fn path(text: &str) -> Path {
     Path(text.split('.').filter(|part| !part.is_empty()).map(segment).collect())
 }
 
-/// A projection of these fields, each with a column of its own.
+/// Returns a projection of these fields, each with its own column.
 pub(crate) fn projection(reads: impl IntoIterator<Item = (Path, Read)>) -> (Projection, Layout) {
     let mut layout = Layout { topics: 1, ..Layout::default() };
     let next = |count: &mut usize| {
@@ -117,26 +117,26 @@ pub(crate) fn found(projection: &Projection, block: &Block, row: usize) -> Vec<F
     projection.fields.iter().map(found).collect()
 }
 
-/// A measure by its definition, of elements that are numbers; none for others.
+/// Returns a measure by its definition, of elements that are numbers; `None` for others.
 pub(crate) fn measure(quantifier: Quantifier, elements: impl Iterator<Item = Option<f64>>) -> Found {
     let numbers = elements.collect::<Option<Vec<f64>>>();
     numbers.and_then(|numbers| measured(quantifier, &numbers)).map_or(Found::Invalid, Found::Float)
 }
 
-/// What a typed message says of a field that it leaves out.
+/// Returns the value of a field that a typed message omits.
 #[allow(dead_code)] // not of encodings without types
 pub(crate) fn left_out(read: &Read) -> Found {
     if *read == Read::Presence { Found::Absent } else { Found::Invalid }
 }
 
-/// Whether JSON says the same of a field as the typed message that it was written from: members that are left out there
-/// are left out in JSON, too, where fields keep their values.
+/// Whether JSON gives the same value of a field as the typed message that it was written from: members omitted there
+/// are omitted in JSON, too, where fields keep their values.
 #[allow(dead_code)] // not of encodings without types
 pub(crate) fn is_same_in_json(as_json: &Found, typed: &Found) -> bool {
     as_json == typed || (as_json, typed) == (&Found::Absent, &Found::Invalid)
 }
 
-/// What a quantifier says if of `total` elements this many meet the conditions.
+/// Returns the value of a quantifier if `met` of `total` elements meet the conditions.
 pub(crate) fn quantified(quantifier: Quantifier, of: &Met) -> Found {
     let Some(decided) = of.decided() else { return Found::Invalid };
     match quantifier {
@@ -146,14 +146,14 @@ pub(crate) fn quantified(quantifier: Quantifier, of: &Met) -> Found {
     }
 }
 
-/// That a refused message left nothing behind in the second row.
+/// Asserts that a refused message left nothing in the second row.
 pub(crate) fn assert_unchanged(projection: &Projection, block: &Block) {
     assert_eq!((block.len(), block.text_len()), (1, 0));
     assert!(projection.fields.iter().all(|field| block.present(field.slot) == 0));
 }
 
-/// What the JSON of a message says of each field. Texts are read where enumerations are names, all others where they are
-/// numbers.
+/// Reads each field from the JSON of a message. Texts are read from JSON with names of enumerations, all others from
+/// JSON with numbers.
 pub(crate) fn found_as_json(
     (encoding, message_type): (Encoding, Option<&MessageType>),
     (projection, layout): (&Projection, Layout),

@@ -146,7 +146,7 @@ fn the_message_of_the_compiler_is_read() {
 }
 
 #[test]
-fn the_door_reads_it_with_a_time() {
+fn the_common_decoder_reads_it_with_a_time() {
     let message_type = MessageType::Flatbuffers(root());
     assert_eq!((message_type.name(), message_type.encoding()), ("demo.Root", Encoding::Flatbuffers));
     let (projection, layout) = projection([(path("d"), FLOAT)]);
@@ -237,12 +237,12 @@ fn errors_name_place_and_field() {
     let error = read(&long, &[("s", STRING)]).unwrap_err();
     assert_eq!((error.offset, &*error.path), (at, "s"));
     assert_eq!(error.kind, MessageErrorKind::LengthBeyondEnd(0xffff_ffff));
-    // What is not read is not looked at.
+    // Fields that are not read are not checked.
     assert_eq!(read(&long, &[("d", FLOAT)]).unwrap().0, [Found::Float(-1.5)]);
 }
 
 #[test]
-fn damaged_messages_and_schemas_do_no_harm() {
+fn damaged_messages_and_schemas_do_not_panic() {
     let names = ["m.inner.x", "s", "p.turn.3", "rm.1.name", "rs.2", "u.Number.value", "t", "rd"];
     let kinds = [FLOAT, STRING, FLOAT, STRING, STRING, FLOAT, TIME, Read::Length];
     let (projection, layout) = projection(names.iter().map(|name| path(name)).zip(kinds));

@@ -5,30 +5,30 @@ use rondel_decode::flatbuffers::FlatbuffersDecoder;
 use rondel_decode::{Encoding, MessageType};
 use rondel_event::{Condition, Path, Quantifier, Read, Test, TimeUnit, Timestamp, TopicId, Value};
 
-use crate::common::conditions::{Tally, alternatives, meets_number, number_test};
+use crate::common::conditions::{Coverage, alternatives, meets_number, number_test};
 use crate::common::{
     Found, Random, cases, found, found_as_json, is_same_in_json, path, projection, quantified,
 };
 use crate::{BOOL, FLOAT, INT, STRING};
 
-/// The entry of the field with this id.
+/// Returns the offset of the entry of the field with this id.
 const fn entry(id: u16) -> u16 {
     4 + 2 * id
 }
 
 type Table = WIPOffset<TableFinishedWIPOffset>;
 
-/// What a message should be read as: a field, how, and the value.
+/// Expected reads of a message: field, read and value.
 type Expected = Vec<(String, Read, Found)>;
 
-/// The values of a point, those that are missing included.
+/// The values of a point, including missing ones.
 struct Values {
     x: f64,
     gear: Option<&'static str>,
     text: Option<String>,
 }
 
-/// A point, and what it is read as below `name`.
+/// Returns a point, and adds its expected reads below `name`.
 fn point(
     random: &mut Random,
     out: &mut FlatBufferBuilder<'_>,
@@ -64,7 +64,7 @@ fn point(
     (out.end_table(start), values)
 }
 
-/// A test of a point.
+/// Returns a test of a point.
 fn test(random: &mut Random) -> (Path, Test) {
     let is = |text: &str| Test::Equals(Value::String(text.into()));
     let other = |text: &str| Test::OtherText(text.into());
@@ -93,7 +93,7 @@ fn meets(condition: &Condition, values: &Values) -> Option<bool> {
     }))
 }
 
-fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u8> {
+fn message(random: &mut Random, expected: &mut Expected, coverage: &Coverage) -> Vec<u8> {
     let out = &mut FlatBufferBuilder::new();
     let text = random.one_in(2).then(|| out.create_string("text"));
     expected.push(("s".into(), STRING, text.map_or(Found::Invalid, |_| Found::Text("text".into()))));
@@ -102,7 +102,7 @@ fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u
     for quantifier in [Quantifier::Any, Quantifier::All, Quantifier::Count] {
         let tests: Vec<_> = (0..1 + random.below(4)).map(|_| test(random)).collect();
         let conditions = alternatives(|end| random.below(end), &tests);
-        let met = tally.met(&conditions, &values, meets);
+        let met = coverage.met(&conditions, &values, meets);
         let result = quantified(quantifier, &met);
         expected.push(("rm".into(), Read::Elements(quantifier, conditions), result));
     }
@@ -121,7 +121,7 @@ fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u
     expected.push(("rd".into(), Read::Length, there(Found::Int(numbers.len() as i64))));
     let tests: Vec<_> = (0..3).map(|_| (Path::default(), number_test(|end| random.below(end)))).collect();
     let conditions = alternatives(|end| random.below(end), &tests);
-    let met = tally.met(&conditions, &numbers, |condition, number| meets_number(&condition.test, *number));
+    let met = coverage.met(&conditions, &numbers, |condition, number| meets_number(&condition.test, *number));
     let result = quantified(Quantifier::Count, &met);
     expected.push(("rd".into(), Read::Elements(Quantifier::Count, conditions), there(result)));
     let float = |value: &f64| if value.is_nan() { Found::Invalid } else { Found::Float(*value) };
@@ -189,11 +189,11 @@ fn message(random: &mut Random, expected: &mut Expected, tally: &Tally) -> Vec<u
 
 #[test]
 fn messages_of_another_library_are_read() {
-    let tally = Tally::default();
+    let coverage = Coverage::default();
     for seed in 0..cases() {
         let mut random = Random(seed);
         let mut expected = Vec::new();
-        let message = message(&mut random, &mut expected, &tally);
+        let message = message(&mut random, &mut expected, &coverage);
         let reads = expected.iter().map(|(name, read, _)| (path(name), read.clone()));
         let (projection, layout) = projection(reads);
         let mut decoder =
@@ -215,5 +215,5 @@ fn messages_of_another_library_are_read() {
             assert!(is_same_in_json(&found, expected), "{found:?} {expected:?} {context}");
         }
     }
-    tally.assert(cases() / 4);
+    coverage.assert(cases() / 4);
 }

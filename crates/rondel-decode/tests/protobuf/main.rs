@@ -1,4 +1,4 @@
-//! Protobuf against another library: what it writes, and what it reads of messages that come in parts.
+//! Protobuf against another library: messages written by it, and its reading of messages in several parts.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -7,7 +7,7 @@ mod common;
 mod types;
 mod wire;
 
-use common::conditions::{Tally, alternatives, meets_number, number_test};
+use common::conditions::{Coverage, alternatives, meets_number, number_test};
 use common::measures::MEASURES;
 use common::{
     Found, Random, assert_unchanged, cases, found, found_as_json, is_same_in_json, left_out, measure,
@@ -89,7 +89,7 @@ fn message(random: &mut Random, descriptor: &MessageDescriptor, depth: usize) ->
     message
 }
 
-/// What stands at a path of a type.
+/// Kind of the value at a path of a type.
 #[derive(Clone)]
 enum Place {
     One(Kind),
@@ -97,7 +97,7 @@ enum Place {
     Map(Kind),
 }
 
-/// A random path, and what stands there.
+/// Returns a random path, and the kind of its value.
 fn walk(random: &mut Random, root: &MessageDescriptor) -> (Path, Place) {
     let (mut path, mut at) = (Vec::new(), Place::One(Kind::Message(root.clone())));
     loop {
@@ -143,7 +143,7 @@ fn named(key: &MapKey) -> String {
     }
 }
 
-/// A test of an element.
+/// Returns a test of an element.
 fn test(random: &mut Random, kind: &Kind) -> (Path, Test) {
     let is = |text: &str| Test::Equals(Value::String(text.into()));
     let other = |text: &str| Test::OtherText(text.into());
@@ -208,7 +208,7 @@ fn some_read(random: &mut Random, place: &Place) -> Read {
     }
 }
 
-/// The value at a path, as the other library has it, and the enumeration that it is of.
+/// Returns the value at a path in the other library, and its kind.
 fn look_up(path: &[Segment], value: &Proto, kind: &Kind) -> Option<(Proto, Kind)> {
     let Some((first, rest)) = path.split_first() else { return Some((value.clone(), kind.clone())) };
     match (first, value) {
@@ -248,7 +248,7 @@ fn float(value: &Proto) -> f64 {
     }
 }
 
-fn expected(read: &Read, path: &Path, root: &DynamicMessage, tally: &Tally) -> Found {
+fn expected(read: &Read, path: &Path, root: &DynamicMessage, coverage: &Coverage) -> Found {
     let kind = Kind::Message(root.descriptor());
     let Some((value, kind)) = look_up(&path.0, &Proto::Message(root.clone()), &kind) else {
         return left_out(read);
@@ -266,7 +266,7 @@ fn expected(read: &Read, path: &Path, root: &DynamicMessage, tally: &Tally) -> F
             measure(*quantifier, values.iter().map(|value| Some(float(value))))
         }
         (Read::Elements(quantifier, conditions), Proto::List(values)) => {
-            let met = tally.met(conditions, values, |condition, value| meets(condition, value, &kind));
+            let met = coverage.met(conditions, values, |condition, value| meets(condition, value, &kind));
             quantified(*quantifier, &met)
         }
         (Read::Value(ValueType::Bool), Proto::Bool(value)) => Found::Bool(*value),
@@ -277,7 +277,7 @@ fn expected(read: &Read, path: &Path, root: &DynamicMessage, tally: &Tally) -> F
         (Read::Value(ValueType::String), Proto::String(text)) => Found::Text(text.clone()),
         (Read::Value(ValueType::String), Proto::EnumNumber(value)) => {
             let Kind::Enum(enumeration) = kind else { panic!() };
-            // Of several names the first one.
+            // If a value has several names, the first one counts.
             let label = enumeration.values().find(|label| label.number() == *value && label.name() != "ZERO");
             label.map_or(Found::Invalid, |label| Found::Text(label.name().to_owned()))
         }
@@ -327,7 +327,7 @@ struct Case {
     message: Vec<u8>,
 }
 
-/// A message of one to three parts, which are merged, and what is read of it.
+/// Returns a message of one to three parts, which are merged, and the reads of it.
 fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
     let mut bytes = Vec::new();
     for _ in 0..1 + random.below(3) {
@@ -340,7 +340,7 @@ fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
     let reads = (0..random.below(10)).map(|_| {
         let (path, place) = walk(random, root);
         let read = some_read(random, &place);
-        // Of a map whose keys come twice, the entries on the wire are counted.
+        // If a map repeats keys, the entries on the wire are counted.
         let read = if matches!(place, Place::Map(_)) { Read::Presence } else { read };
         (path, read)
     });
@@ -348,9 +348,9 @@ fn case(random: &mut Random, root: &MessageDescriptor) -> Case {
 }
 
 #[test]
-fn messages_are_read_as_another_library_reads_them() {
+fn messages_are_read_as_by_another_library() {
     let (root, other) = (types::root(), types::pool().get_message_by_name("demo.v1.Root").unwrap());
-    let tally = Tally::default();
+    let coverage = Coverage::default();
     for seed in 0..cases() * 4 {
         let mut random = Random(seed);
         let Case { reads, message } = case(&mut random, &other);
@@ -361,8 +361,8 @@ fn messages_are_read_as_another_library_reads_them() {
         let of = MessageType::Protobuf(root.clone());
         let as_json = found_as_json((Encoding::Protobuf, Some(&of)), (&projection, layout), unit, &message);
         for ((path, read), found) in reads.iter().zip(as_json) {
-            let expected = expected(read, path, &reference, &tally);
-            // JSON says the first of several names, and has no NaN.
+            let expected = expected(read, path, &reference, &coverage);
+            // JSON has the first of several names, and no NaN.
             if format!("{read:?}").contains("ZERO") || *read == Read::IsNan {
                 continue;
             }
@@ -375,11 +375,11 @@ fn messages_are_read_as_another_library_reads_them() {
             let context = format!("seed {seed} {reference}\n{message:02x?}");
             decoder.decode(&message, Timestamp::ZERO, &mut block).unwrap_or_else(|e| panic!("{e} {context}"));
             for ((path, read), found) in reads.iter().zip(found(&projection, &block, row)) {
-                assert_eq!(found, expected(read, path, &reference, &tally), "{path} {read:?} {context}");
+                assert_eq!(found, expected(read, path, &reference, &coverage), "{path} {read:?} {context}");
             }
         }
     }
-    tally.assert(cases() / 4);
+    coverage.assert(cases() / 4);
 }
 
 #[test]

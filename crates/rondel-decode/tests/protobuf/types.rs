@@ -57,7 +57,7 @@ impl FileResolver for Files {
     }
 }
 
-/// The descriptor set, as other programs write it.
+/// Returns the descriptor set as written by other programs.
 pub(crate) fn set(has_imports: bool) -> Vec<u8> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(Files);
@@ -77,7 +77,7 @@ pub(crate) fn pool() -> DescriptorPool {
 
 #[cfg(feature = "proto")]
 #[test]
-fn files_are_compiled_and_their_errors_named() {
+fn files_are_compiled_and_their_errors_are_reported() {
     let file = |name: &str| match name {
         "new.proto" => Some(NEW.to_owned()),
         "old.proto" => Some(OLD.to_owned()),

@@ -71,9 +71,9 @@ fn packed_and_single_elements_are_one_list() {
     let message = [0x82, 0x03, 8, 1, 0, 0, 0, 2, 0, 0, 0, 0x85, 0x03, 3, 0, 0, 0];
     let reads = [("rf", Read::Length), ("rf.1", INT), ("rf.2", INT)];
     assert_eq!(read(&message, &reads).unwrap(), [int(3), int(2), int(3)]);
-    // A field in another way than its type, here of 32 bits, is an unknown one.
+    // A field of another wire type than its type, here of 32 bits, counts as unknown.
     assert_eq!(read(&[0x0d, 1, 2, 3, 4], &[("d", FLOAT)]).unwrap(), [Found::Float(0.0)]);
-    // Two entries with one key.
+    // Two entries with the same key.
     let message = [0xea, 0x03, 5, 0x0a, 1, b'a', 0x10, 1, 0xea, 0x03, 3, 0x0a, 1, b'a'];
     let reads = [("ms", Read::Length), ("ms.a", INT)];
     assert_eq!(read(&message, &reads).unwrap(), [int(2), int(0)]);
@@ -139,7 +139,7 @@ fn errors_name_place_and_field() {
         let error = read(message, &deep).unwrap_err();
         assert_eq!((error.offset, error.kind, &*error.path), (offset, kind, field), "{message:02x?}");
     }
-    // Groups nest with a limit.
+    // Nesting of groups is limited.
     let error = read(&[0x0b; 100_000], &deep).unwrap_err();
     assert_eq!(error.kind, MessageErrorKind::TooDeep);
     let claims: Vec<u8> = [0xd2, 0x02, 0xff, 0xff, 0xff, 0xff, 0x0f].repeat(1000);

@@ -135,7 +135,7 @@ impl TopicDecoder {
 
     /// Sets the first type, if it is not known yet.
     pub(super) fn learn(&mut self, message_type: &MessageType) -> Result<(), DecoderError> {
-        self.first.decoder.learn(message_type)
+        self.first.decoder.resolve(message_type)
     }
 
     fn all(&self) -> impl Iterator<Item = &TypeDecoder> {

@@ -84,8 +84,8 @@ impl Rule {
 
     fn unheard_until(&mut self, now: Timestamp) {
         match self {
-            Rule::Order(order) => order.unheard_until(now),
-            Rule::Sets(sets) => sets.unheard_until(now),
+            Rule::Order(order) => order.advance_after_gap(now),
+            Rule::Sets(sets) => sets.advance_after_gap(now),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Steps in the making: what is known of the position, and the run that is open.
+//! Steps under construction: possible positions, and the open run.
 
 use super::super::plan::{Load, Number, Place, Run, Step, Target};
 
-/// The position where a body begins.
+/// Set of the position at which a body begins.
 pub(super) const START: u8 = 1;
-/// Any position.
+/// Set of all positions.
 pub(super) const EVERYWHERE: u8 = 0xff;
 
-/// The steps of a part, up to a position.
+/// Steps of a part, up to a position.
 pub(super) struct Block {
     steps: Vec<Step>,
     run: Option<OpenRun>,
-    /// The positions modulo 8 that are possible here: bit `i` stands for `i`.
+    /// Possible positions modulo 8: bit `i` is set for `i`.
     pub(super) phases: u8,
 }
 
@@ -23,7 +23,7 @@ struct OpenRun {
     members: Vec<(u32, Place)>,
 }
 
-/// The greatest size of a run: offsets in it have 32 bits.
+/// Maximum size of a run: offsets in it have 32 bits.
 const MAX_RUN: u32 = 1 << 30;
 
 impl Block {
@@ -56,7 +56,7 @@ impl Block {
         }
     }
 
-    /// The open run, into which this many bytes more fit.
+    /// Returns the open run, with space for another `size` bytes.
     fn open(&mut self, size: u32) -> &mut OpenRun {
         if self.run.as_ref().is_some_and(|run| run.size.saturating_add(size) > MAX_RUN) {
             self.close();
@@ -89,7 +89,7 @@ impl Block {
         offset
     }
 
-    /// Adds a member of which only the reach is known, if it reaches equally far from all possible positions.
+    /// Adds an unread member with this reach, if it reaches equally far from all possible positions.
     pub(super) fn known(&mut self, reach: &[u32; 8], place: Place) -> bool {
         let mut sizes = phases(self.phases).map(|phase| reach[phase as usize]);
         let first = sizes.next().unwrap_or(0);
@@ -109,7 +109,7 @@ impl Block {
         }
     }
 
-    /// Notes that the next member is there.
+    /// Adds the presence of the next member.
     pub(super) fn look(&mut self, to: Target, place: Place) {
         let run = self.open(8);
         let offset = run.size;
@@ -118,7 +118,7 @@ impl Block {
     }
 }
 
-/// The positions in a set.
+/// Returns the positions in a set.
 pub(super) fn phases(set: u8) -> impl Iterator<Item = u32> {
     (0..8).filter(move |phase| set >> phase & 1 == 1)
 }

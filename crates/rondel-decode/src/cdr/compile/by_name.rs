@@ -1,4 +1,4 @@
-//! Elements that are found by their names: in themselves, or in another member.
+//! Elements identified by names: in themselves, or in another member.
 
 use rondel_event::Quantifier;
 
@@ -8,7 +8,7 @@ use crate::cdr::plan::{ElementTest, FoundElement};
 use crate::fields::Fields;
 use crate::schema::{Extensibility, Member, Struct, Type};
 
-/// Elements that are found by the names in another member.
+/// Elements identified by the names in another member.
 #[derive(Default)]
 pub(super) struct ByName {
     pub(super) finds: Vec<(ElementTest, usize)>,
@@ -16,7 +16,7 @@ pub(super) struct ByName {
 }
 
 impl Compiler<'_> {
-    /// Checks that elements by names in another member can be read: both are arrays, and the names come first.
+    /// Checks that elements with names in another member can be read: both are arrays, and the names come first.
     pub(super) fn check_parallel(&mut self, structure: &Struct, fields: &Fields<'_>) {
         let extensibility = self.extensibility(structure.extensibility);
         for ((array, named), _) in &fields.parallel {
@@ -48,8 +48,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Notes what names in a member lead to, and which elements of it are found by names. `first` is the first of the
-    /// positions of the structure.
+    /// Records the searches for names in a member, and its elements with names in an earlier one. `first` is the index
+    /// of the first position of the structure.
     pub(super) fn parallel_of(&mut self, member: &Member, fields: &Fields<'_>, first: usize) {
         let element = match &member.member_type {
             Type::Sequence { element, .. } | Type::Array { element, .. } => element,
@@ -71,7 +71,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles the fields of an element that was found.
+    /// Compiles the fields of a found element.
     pub(super) fn found(&mut self, element: &Type, written: &str, below: &Fields<'_>) -> FoundElement {
         let work = |this: &mut Self| this.part(EVERYWHERE, |this| this.value(element, Some(below)));
         let steps = self.below(written, work).into();

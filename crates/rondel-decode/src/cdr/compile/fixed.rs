@@ -1,4 +1,4 @@
-//! Types of fixed size: how far a value reaches from each position modulo 8.
+//! Types of fixed size: the reach of a value from each position modulo 8.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::super::plan::Version;
 use super::block::phases;
 use crate::schema::{Definition, Extensibility, Schema, Type, TypeId};
 
-/// What is known of the types of a schema in one encoding.
+/// Reaches of the types of a schema in one encoding, computed once.
 #[derive(Default)]
 pub(super) struct Reaches {
     known: BTreeMap<TypeId, Option<[u32; 8]>>,
 }
 
-/// The size of a number, boolean, character, enumeration or bit mask.
+/// Returns the size of a number, boolean, character, enumeration or bit mask.
 pub(super) fn scalar(schema: &Schema, value_type: &Type) -> Option<u32> {
     match value_type {
         Type::Primitive(primitive) => Some(primitive.size()),
@@ -25,13 +25,13 @@ pub(super) fn scalar(schema: &Schema, value_type: &Type) -> Option<u32> {
     }
 }
 
-/// The positions that are possible after a value.
+/// Returns the set of possible positions after a value.
 pub(super) fn after(reach: &[u32; 8], before: u8) -> u8 {
     phases(before).fold(0, |set, phase| set | 1 << ((phase + reach[phase as usize]) % 8))
 }
 
 impl Reaches {
-    /// How far a value reaches, padding before it included; `None` if that depends on the value.
+    /// Returns the reach of a value including padding before it; `None` if it depends on the value.
     pub(super) fn of(
         &mut self,
         schema: &Schema,
@@ -96,8 +96,7 @@ impl Reaches {
     }
 }
 
-/// How far `count` values reach that begin at a position. After at most eight of them their positions modulo
-/// 8 repeat.
+/// Returns the reach of `count` values from a position. After at most eight of them, their positions modulo 8 repeat.
 #[inline]
 pub(in crate::cdr) fn advance(reach: &[u32; 8], start: usize, count: u64) -> u64 {
     let mut at = start as u64;
@@ -110,7 +109,7 @@ pub(in crate::cdr) fn advance(reach: &[u32; 8], start: usize, count: u64) -> u64
             let rounds = (count - done) / round;
             at = at.saturating_add(rounds.saturating_mul(length));
             done += rounds * round;
-            // Less than a round is left.
+            // Less than a period remains.
             while done < count {
                 at = at.saturating_add(u64::from(reach[(at % 8) as usize]));
                 done += 1;

@@ -1,4 +1,4 @@
-//! What to do with a value of each type.
+//! Targets for a value of each type.
 
 use rondel_event::{Comparison, Slot, Test, Value, ValueType};
 
@@ -8,7 +8,7 @@ use super::{Compiler, Extent};
 use crate::fields::Want;
 use crate::schema::{Enum, Extensibility, Primitive, Struct};
 
-/// What is wanted at one place.
+/// Reads of one value.
 pub(super) type Wanted<'p> = Vec<Want<'p>>;
 
 pub(super) fn number(primitive: Primitive) -> Number {
@@ -37,7 +37,7 @@ fn name(primitive: Primitive) -> &'static str {
     }
 }
 
-/// That something is there, if that is what is wanted.
+/// Returns the target for the presence of a value, if that is read.
 pub(super) fn presence(want: &Want<'_>) -> Option<Target> {
     match want {
         Want::Presence(Slot::Bool(column)) => Some(Target::Present(*column)),
@@ -46,7 +46,7 @@ pub(super) fn presence(want: &Want<'_>) -> Option<Target> {
     }
 }
 
-/// The column of a time or duration, or the time of the event.
+/// Returns the column of a time or duration, or the target of the event time.
 fn time_target(want: &Want<'_>) -> Option<TimeTarget> {
     match want {
         Want::EventTime => Some(TimeTarget::Event),
@@ -63,7 +63,7 @@ impl Compiler<'_> {
         self.tables.tests.len() as u32 - 1
     }
 
-    /// Reports what does not fit the type.
+    /// Reports a read that does not fit the type.
     pub(super) fn other_type(&mut self, want: &Want<'_>, found: &str) {
         self.error(match want {
             Want::Value(wanted, _) | Want::Number(wanted, ..) => {
@@ -169,7 +169,7 @@ impl Compiler<'_> {
                         self.error(PlanErrorKind::NoConstant(label.clone()));
                         continue;
                     };
-                    // The value is a constant, as it is checked before.
+                    // The value is one of the constants, since it is checked before.
                     let test = self.test(&Test::Number(Comparison::NotEqual, f64::from(*value)));
                     Target::Test(*bit, test)
                 }
@@ -208,7 +208,7 @@ impl Compiler<'_> {
         targets
     }
 
-    /// What the members of a time do, by their positions: a structure of seconds and nanoseconds is one.
+    /// Returns the targets of the members of a time, by their positions: a structure of seconds and nanoseconds is one.
     pub(super) fn time_parts(
         &mut self,
         structure: &Struct,

@@ -1,4 +1,4 @@
-//! Declarations to types: what names mean, where fields lie.
+//! Resolves declarations to types: meanings of names, and layouts of fields.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use super::{LAST_ID, MAX_PARTS, Texts};
 use crate::flatbuffers::schema::Number;
 use crate::schema::{MAX_DEPTH, SchemaError};
 
-/// What names mean. Objects and enumerations have places in the order of their names.
+/// Meanings of names. Objects and enumerations are numbered in the order of their names.
 pub(super) struct Names<'d> {
     pub(super) objects: Vec<Found<'d>>,
     pub(super) enums: Vec<Found<'d>>,
     by_name: BTreeMap<&'d str, Meaning>,
-    /// Of each object: its size and alignment, where it is a structure whose layout is known.
+    /// For each object, its size and alignment, if it is a structure whose layout is known.
     sizes: Vec<Option<(u64, u64)>>,
 }
 
-/// A declaration, and the name of the text that it stands in.
+/// A declaration, and the name of its text.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'d> {
     pub(super) declaration: &'d Declaration,
@@ -31,7 +31,7 @@ pub(super) enum Meaning {
     Union(usize),
 }
 
-/// A type that is no vector and no array.
+/// A type other than a vector and an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Number(Number, Option<usize>),
@@ -41,7 +41,7 @@ pub(super) enum Scalar {
     Union(usize),
 }
 
-/// A field of a table or structure in its place.
+/// A field of a table or structure with its position.
 pub(super) struct Placed<'d> {
     pub(super) field: &'d Field,
     pub(super) of: Scalar,
@@ -52,7 +52,7 @@ pub(super) struct Placed<'d> {
     pub(super) is_optional: bool,
 }
 
-/// The layout of an object: its fields, alignment and size. A table has no size.
+/// Layout of an object: its fields, alignment and size. A table has no size.
 pub(super) struct Object<'d> {
     pub(super) fields: Vec<Placed<'d>>,
     pub(super) align: u64,
@@ -60,7 +60,7 @@ pub(super) struct Object<'d> {
 }
 
 impl<'d> Found<'d> {
-    /// Says in which text a mistake is.
+    /// Returns an error with the name of its text.
     fn error(&self, error: SchemaError) -> SchemaError {
         match self.text {
             Some(text) => error.in_text(text),
@@ -122,7 +122,7 @@ impl<'d> Names<'d> {
         Ok(names)
     }
 
-    /// What a name means, looked for from its namespace outwards.
+    /// Returns the meaning of a name, resolved from its namespace outwards.
     pub(super) fn meaning(&self, named: &Named) -> Result<Meaning, SchemaError> {
         let mut namespace = &*named.namespace;
         while !namespace.is_empty() {
@@ -155,7 +155,7 @@ impl<'d> Names<'d> {
         }
     }
 
-    /// The size and alignment of what lies in a structure.
+    /// Returns the size and alignment of a member of a structure.
     fn size(&mut self, of: Scalar, depth: usize) -> Result<Option<(u64, u64)>, SchemaError> {
         Ok(match of {
             Scalar::Number(number, _) => Some((number.size() as u64, number.size() as u64)),
@@ -164,7 +164,7 @@ impl<'d> Names<'d> {
         })
     }
 
-    /// The size and alignment of an object, if it is a structure.
+    /// Returns the size and alignment of an object, if it is a structure.
     fn structure_size(&mut self, at: usize, depth: usize) -> Result<Option<(u64, u64)>, SchemaError> {
         let declaration = self.objects[at].declaration;
         let Body::Structure(fields, force) = &declaration.body else { return Ok(None) };
@@ -196,7 +196,7 @@ impl<'d> Names<'d> {
         Ok(self.sizes[at])
     }
 
-    /// The size and alignment of an element of a structure's field, and how many elements it has.
+    /// Returns the size and alignment of an element of a structure's field, and the number of elements.
     fn member(&mut self, field: &Field, depth: usize) -> Result<((u64, u64), u64), SchemaError> {
         let (of, count) = match &field.kind {
             Kind::Simple(of) => (self.scalar(of)?, 1),
@@ -218,7 +218,7 @@ impl<'d> Names<'d> {
         SchemaError::at(field.place, message)
     }
 
-    /// The layout of an object.
+    /// Returns the layout of an object.
     pub(super) fn object(&mut self, at: usize) -> Result<Object<'d>, SchemaError> {
         let found = self.objects[at];
         let object = match &found.declaration.body {
@@ -306,13 +306,13 @@ impl<'d> Names<'d> {
         Ok(Object { fields: placed, align: 4, size: 0 })
     }
 
-    /// The default of a field, and whether it is optional.
+    /// Returns the default of a field, and whether it is optional.
     fn default(&self, field: &Field, of: Scalar) -> Result<(i64, f64, bool), SchemaError> {
         let is_plain = matches!(field.kind, Kind::Simple(_));
         let (number, enumeration) = match of {
             Scalar::Number(number, enumeration) if is_plain => (number, enumeration),
             _ => {
-                // Of text and vectors: what is missing may be read as empty, or as missing.
+                // A missing text or vector may be read as empty or as missing.
                 return match &field.default {
                     None | Some((_, Default::Null)) => Ok((0, 0.0, !field.is_required)),
                     Some((_, Default::Empty | Default::Names(_))) => Ok((0, 0.0, false)),
@@ -338,11 +338,11 @@ impl<'d> Names<'d> {
         if !range(number).contains(&value) {
             return Err(SchemaError::at(*place, format!("{value} is not in the range of this field")));
         }
-        // The bits of an unsigned number beyond the signed range.
+        // The bits are those of an unsigned number beyond the signed range.
         Ok((value as i64, 0.0, false))
     }
 
-    /// The value of one constant of an enumeration, or of several flags with spaces between them.
+    /// Returns the value of a constant of an enumeration, or of several flags separated by spaces.
     fn value(&self, enumeration: usize, names: &str) -> Option<i128> {
         let Body::Enumeration { values, is_flags, .. } = &self.enums[enumeration].declaration.body else {
             return None;
@@ -356,7 +356,7 @@ impl<'d> Names<'d> {
         parts.try_fold(first, |all, name| is_flags.then(|| one(name)).flatten().map(|value| all | value))
     }
 
-    /// The cases of a union with their numbers.
+    /// Returns the cases of a union with their numbers.
     pub(super) fn cases(
         &self,
         union: Found<'d>,
@@ -384,7 +384,7 @@ impl<'d> Names<'d> {
         Ok(found)
     }
 
-    /// The values of an enumeration, in their order.
+    /// Returns the values of an enumeration, in their order.
     pub(super) fn values(&self, at: usize) -> Result<Vec<(&'d str, i64)>, SchemaError> {
         let found = self.enums[at];
         let Body::Enumeration { values, .. } = &found.declaration.body else { return Ok(Vec::new()) };
@@ -396,7 +396,7 @@ impl<'d> Names<'d> {
             None => {
                 let mut values: Vec<&(Box<str>, i128)> = values.iter().collect();
                 values.sort_by_key(|(_, value)| *value);
-                // The bits of an unsigned number beyond the signed range.
+                // The bits are those of an unsigned number beyond the signed range.
                 return Ok(values.into_iter().map(|(name, value)| (&**name, *value as i64)).collect());
             }
         };

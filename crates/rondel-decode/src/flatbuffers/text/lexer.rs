@@ -1,4 +1,4 @@
-//! Text to tokens.
+//! Splits text into tokens.
 
 use crate::schema::scan::Cursor;
 use crate::schema::{Place, SchemaError};
@@ -13,7 +13,7 @@ pub(super) enum Token {
     Sign(char),
 }
 
-/// The tokens of a text with their places, and its end.
+/// Returns the tokens of a text with their positions, and the position of its end.
 pub(super) fn tokens(text: &str) -> Result<(Vec<(Place, Token)>, Place), SchemaError> {
     let mut cursor = Cursor::new(text.strip_prefix('\u{feff}').unwrap_or(text));
     let mut tokens = Vec::new();
@@ -73,8 +73,8 @@ fn number(cursor: &mut Cursor<'_>) -> Result<Token, &'static str> {
     text.parse().map(Token::Integer).map_err(|_| "this number is too large")
 }
 
-/// The rest of a text in quotation marks. Only defaults of text and values of attributes have escapes, and neither is
-/// read: they stay as they are written.
+/// Reads the rest of a text in quotation marks. Only defaults of text and values of attributes have escapes, and
+/// neither is used: they are kept as written.
 fn text(cursor: &mut Cursor<'_>) -> Result<Token, &'static str> {
     let mut text = String::new();
     loop {

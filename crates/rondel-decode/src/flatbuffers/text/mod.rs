@@ -1,6 +1,6 @@
-//! Schemas as text (`.fbs`), compiled to the binary schema that `flatc --binary --schema` writes of them, which is then
-//! read like any other: there is one way from a schema to its types. What has no effect on messages is read over
-//! (services, further attributes, documentation); not all that `flatc` refuses is refused.
+//! Schemas as text (`.fbs`), compiled to the binary schema of `flatc --binary --schema`, which is then read like any
+//! other: there is one path from a schema to its types. Parts without effect on messages (services, further attributes,
+//! documentation) are skipped; not every mistake that `flatc` refuses is refused.
 
 mod layout;
 mod lexer;
@@ -12,26 +12,26 @@ use std::collections::BTreeSet;
 use crate::schema::SchemaError;
 use parser::{Declaration, File, Parser};
 
-/// Texts may include each other this deep.
+/// Maximum nesting of includes.
 const MAX_INCLUDES: usize = 32;
-/// Bytes of all texts together.
+/// Maximum size of all texts, in bytes.
 const MAX_TEXT: usize = 16 << 20;
-/// Declarations, fields, values and cases of all texts together.
+/// Maximum number of declarations, fields, values and cases of all texts.
 const MAX_PARTS: usize = 1 << 20;
-/// The last id that a field may have: the entries of a table are addressed with 16 bits.
+/// Maximum id of a field: the entries of a table have 16-bit offsets.
 const LAST_ID: u16 = 32_764;
 
-/// Compiles a schema. `include` returns the text of a file, by its name as seen from the folder of `text`.
+/// Compiles a schema. `include` returns the text of a file by its name relative to the folder of `text`.
 ///
 /// # Errors
-/// The first mistake, with its place and, in an included file, the name of this.
+/// The first mistake, with its position and, in an included file, the name of that.
 pub(super) fn compile(text: &str, include: &dyn Fn(&str) -> Option<String>) -> Result<Vec<u8>, SchemaError> {
     let mut reader = Reader { include, seen: BTreeSet::new(), left: MAX_TEXT, declarations: Vec::new() };
     let root = reader.file(text, None, 0)?;
     write::write(&reader.declarations, &root)
 }
 
-/// Declarations, and the name of the included text that has them.
+/// Declarations, and the name of the included text with them.
 struct Texts {
     name: Option<Box<str>>,
     declarations: Vec<Declaration>,
@@ -45,7 +45,7 @@ struct Reader<'i> {
 }
 
 impl Reader<'_> {
-    /// Reads a text after those that it includes, each of them once.
+    /// Reads a text after its includes, each of them once.
     fn file(&mut self, text: &str, name: Option<&str>, depth: usize) -> Result<File, SchemaError> {
         let left = self.left.checked_sub(text.len());
         self.left = left.ok_or_else(|| SchemaError::new("the texts have more than 16 MiB together"))?;
@@ -54,7 +54,7 @@ impl Reader<'_> {
             if depth >= MAX_INCLUDES {
                 return Err(SchemaError::at(*place, "files include each other too deeply"));
             }
-            // A file is looked for beside the one that includes it, then beside the first one.
+            // A file is searched beside the one that includes it, then beside the first one.
             let folder = name.and_then(|name| name.rsplit_once('/'));
             let beside = folder.map(|(folder, _)| format!("{folder}/{included}"));
             let names = beside.into_iter().chain([included.to_string()]);
@@ -80,7 +80,7 @@ impl Reader<'_> {
     }
 }
 
-/// A path without `.` and, where that is possible, `..`.
+/// Returns a path without `.` and, if possible, without `..`.
 fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -1,10 +1,10 @@
-//! Tokens to declarations, whose types are still names.
+//! Parses tokens to declarations, whose types are still names.
 
 use super::lexer::{Token, tokens};
 use crate::flatbuffers::schema::Number;
 use crate::schema::{Place, SchemaError};
 
-/// What one text says.
+/// Contents of a text.
 #[derive(Default)]
 pub(super) struct File {
     pub(super) includes: Vec<(Place, Box<str>)>,
@@ -16,14 +16,14 @@ pub(super) struct File {
 
 pub(super) struct Declaration {
     pub(super) place: Place,
-    /// With its namespace.
+    /// Name with its namespace.
     pub(super) name: Box<str>,
     pub(super) body: Body,
 }
 
 pub(super) enum Body {
     Table(Vec<Field>),
-    /// With the alignment that it demands.
+    /// Fields, and the required alignment.
     Structure(Vec<Field>, Option<u64>),
     Enumeration {
         number: Number,
@@ -42,15 +42,15 @@ pub(super) struct Field {
     pub(super) is_deprecated: bool,
     pub(super) is_required: bool,
     pub(super) is_key: bool,
-    /// Whether offsets of 64 bits lead to it, or count its elements.
+    /// Whether it is addressed by 64-bit offsets, or has a 64-bit number of elements.
     pub(super) is_far: bool,
 }
 
-/// A default as it is written.
+/// A default as written.
 pub(super) enum Default {
     Integer(i128),
     Float(f64),
-    /// A name, or several between quotation marks.
+    /// A name, or several in quotation marks.
     Names(Box<str>),
     Null,
     /// `[]`
@@ -69,7 +69,7 @@ pub(super) enum Simple {
     Named(Named),
 }
 
-/// A name as it is written, and the namespace in which that is.
+/// A name as written, and its enclosing namespace.
 #[derive(Clone)]
 pub(super) struct Named {
     pub(super) place: Place,
@@ -83,7 +83,7 @@ pub(super) struct Case {
     pub(super) number: Option<i128>,
 }
 
-/// A name and its namespaces may have this many characters: many long names would make a schema of gigabytes.
+/// Maximum number of characters of a name with its namespaces: many long names would make a schema of gigabytes.
 const LONGEST: usize = 256;
 
 pub(super) struct Parser {
@@ -93,7 +93,7 @@ pub(super) struct Parser {
     namespace: Box<str>,
 }
 
-/// An attribute in parentheses, and its value.
+/// An attribute in parentheses, with its value.
 struct Attribute {
     place: Place,
     name: Box<str>,
@@ -151,7 +151,7 @@ impl Parser {
         }
     }
 
-    /// A name with its namespaces.
+    /// Reads a name with its namespaces.
     fn path(&mut self, expected: &str) -> Result<Box<str>, SchemaError> {
         let place = self.place();
         let mut path = self.word(expected)?.into_string();
@@ -250,7 +250,7 @@ impl Parser {
         }
     }
 
-    /// Services say nothing of messages.
+    /// Services do not affect messages.
     fn skip_service(&mut self) -> Result<(), SchemaError> {
         self.word("a name")?;
         self.sign('{')?;
@@ -470,7 +470,7 @@ impl Parser {
         let mut cases = Vec::new();
         while !self.take_sign('}') {
             let first = self.named("a type, or `}`")?;
-            // The name of a case from another namespace has these before it.
+            // In the name of a case from another namespace, that namespace comes first.
             let name: Box<str> = first.name.replace('.', "_").into();
             let kind = if self.take_sign(':') { self.simple()? } else { Simple::Named(first) };
             let number = if self.take_sign('=') { Some(self.integer()?) } else { None };
@@ -505,7 +505,7 @@ impl Attribute {
     }
 }
 
-/// The type of number with this name.
+/// Returns the type of number with this name.
 fn number(name: &str) -> Option<Number> {
     Some(match name {
         "bool" => Number::Bool,
@@ -523,7 +523,7 @@ fn number(name: &str) -> Option<Number> {
     })
 }
 
-/// The values of a type of integer.
+/// Returns the range of an integer type.
 pub(super) fn range(number: Number) -> std::ops::RangeInclusive<i128> {
     match number {
         Number::Bool => 0..=1,

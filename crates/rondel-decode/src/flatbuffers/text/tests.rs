@@ -1,4 +1,4 @@
-//! Schemas as text against those that the compiler of FlatBuffers made of them, and mistakes in them.
+//! Schemas as text, compared with the output of the compiler of FlatBuffers, and mistakes in them.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test
 
@@ -9,7 +9,7 @@ fn compiled(text: &str) -> Result<BinarySchema, String> {
 }
 
 #[test]
-fn texts_are_read_as_their_compiler_reads_them() {
+fn texts_are_compiled_like_by_flatc() {
     let included = |name: &str| match name {
         "included/kinds.fbs" => {
             Some(include_str!("../../../tests/flatbuffers/included/kinds.fbs").to_owned())
@@ -50,7 +50,7 @@ fn the_root_is_that_of_the_first_text() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn mistakes_are_reported_with_their_position() {
     let cases = [
         ("table A { b: Missing; }", "line 1, column 14: type `Missing` is not declared"),
         ("table A { b: int }", "line 1, column 18: expected `;`"),

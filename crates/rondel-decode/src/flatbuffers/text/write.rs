@@ -1,4 +1,4 @@
-//! Types to a binary schema (`reflection.fbs` of FlatBuffers).
+//! Writes types as a binary schema (`reflection.fbs` of FlatBuffers).
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, VOffsetT, WIPOffset};
 
@@ -10,7 +10,7 @@ use crate::schema::SchemaError;
 
 type Written = WIPOffset<TableFinishedWIPOffset>;
 
-/// The place of a field's entry.
+/// Returns the offset of a field's entry.
 const fn slot(id: VOffsetT) -> VOffsetT {
     4 + 2 * id
 }
@@ -24,7 +24,7 @@ const OBJECT: i8 = 15;
 const UNION: i8 = 16;
 const ARRAY: i8 = 17;
 
-/// Writes all types, and which of them is the root of messages.
+/// Writes all types, and the root type of messages.
 pub(super) fn write(texts: &[Texts], file: &File) -> Result<Vec<u8>, SchemaError> {
     let mut names = Names::new(texts)?;
     let root = match &file.root {
@@ -67,7 +67,7 @@ struct Writer {
     to: FlatBufferBuilder<'static>,
 }
 
-/// A field as binary schemas have it: the case of a union is one of its own.
+/// A field of a binary schema: the case of a union is a separate one.
 struct Row<'n> {
     name: &'n str,
     base: i8,
@@ -93,7 +93,7 @@ impl Writer {
             let written = self.field(placed);
             fields.push((placed.field.name.clone(), written));
         }
-        // Readers look fields up by their names.
+        // Readers search fields by their names.
         fields.sort_by(|left, right| left.0.cmp(&right.0));
         let fields: Vec<Written> = fields.into_iter().map(|(_, written)| written).collect();
         let to = &mut self.to;
@@ -107,7 +107,7 @@ impl Writer {
         to.end_table(start)
     }
 
-    /// The field with the case of a union.
+    /// Writes the field with the case of a union.
     fn case(&mut self, name: &str, placed: &Placed<'_>, union: usize) -> Written {
         let (base, element) = match placed.field.kind {
             Kind::Vector(_) => (VECTOR, CASE),
@@ -121,7 +121,7 @@ impl Writer {
             length: 0,
             id: placed.id - 1,
             offset: placed.offset - 2,
-            // A case that is missing is none; a vector of cases may be missing.
+            // A missing case is none; a vector of cases may be missing.
             is_optional: base == VECTOR && !placed.field.is_required,
             is_case: true,
         };
@@ -136,7 +136,8 @@ impl Writer {
             Scalar::Union(at) => (UNION, Some(at)),
         };
         let (base, element, length) = match placed.field.kind {
-            // Offsets of 64 bits: not known here, so that a specification that reads it is refused.
+            // Offsets of 64 bits are unsupported: marked as unknown, so that a specification that reads the field is
+            // refused.
             _ if placed.field.is_far => (NONE, NONE, 0),
             Kind::Simple(_) => (own, NONE, 0),
             Kind::Vector(_) => (VECTOR, own, 0),
@@ -236,7 +237,7 @@ impl Writer {
     }
 }
 
-/// The type of a number.
+/// Returns the number of a numeric type.
 fn base(number: Number) -> i8 {
     match number {
         Number::Bool => 2,

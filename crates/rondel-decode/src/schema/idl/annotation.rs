@@ -1,9 +1,9 @@
-//! What annotations say.
+//! Annotations of declarations.
 
 use super::lexer::{Token, TokenKind};
 use crate::schema::{Extensibility, Place, SchemaError};
 
-/// The annotations in front of a declaration.
+/// Annotations before a declaration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Annotations {
     pub(super) extensibility: Option<Extensibility>,
@@ -11,9 +11,9 @@ pub(super) struct Annotations {
     pub(super) optional: bool,
     pub(super) default_literal: bool,
     pub(super) id: Option<Vec<Token>>,
-    /// Whether the ids of members are hashes of their names; `None` if it is not stated.
+    /// Whether the ids of members are hashes of their names; `None` if not stated.
     pub(super) autoid_hash: Option<bool>,
-    /// The text whose hash is the id of the member; an empty one stands for its name.
+    /// Text whose hash is the id of the member; if it is empty, the name.
     pub(super) hashid: Option<Box<str>>,
     pub(super) value: Option<Vec<Token>>,
     pub(super) bit_bound: Option<Vec<Token>>,
@@ -21,7 +21,7 @@ pub(super) struct Annotations {
 }
 
 impl Annotations {
-    /// Adds `@name(parameters)`; annotations that do not change the encoding are read over.
+    /// Adds `@name(parameters)`; annotations that do not affect the encoding are ignored.
     pub(super) fn add(
         &mut self,
         place: Place,
@@ -32,7 +32,7 @@ impl Annotations {
             TokenKind::Word(word) => Some(&**word),
             _ => None,
         };
-        // A parameter with its name, as in `@bit_bound(value = 8)`.
+        // A named parameter, as in `@bit_bound(value = 8)`.
         let is_false = matches!(&parameters.last().map(|token| &token.kind), Some(TokenKind::Word(word)) if &**word == "FALSE");
         let number = |parameters: &[Token]| match parameters {
             [_, Token { kind: TokenKind::Sign('='), .. }, rest @ ..] => Some(rest.to_vec()),

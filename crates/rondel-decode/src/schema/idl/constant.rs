@@ -6,7 +6,7 @@ use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::schema::{SchemaError, msg};
 
-/// The value of a constant expression. Booleans and characters count as integers where one is needed.
+/// Value of a constant expression. Booleans and characters count as integers where one is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Number {
     Bool(bool),
@@ -15,7 +15,7 @@ pub(super) enum Number {
     Text(Box<str>),
 }
 
-/// Parentheses and signs may be nested this deep.
+/// Maximum nesting of parentheses and signs.
 const MAX_NESTING: usize = 64;
 
 impl Number {
@@ -40,7 +40,7 @@ impl Number {
     }
 }
 
-/// Operators, from the loosest to the tightest.
+/// Operators, from the lowest to the highest precedence.
 const LEVELS: [&[char]; 6] = [&['|'], &['^'], &['&'], &['l', 'r'], &['+', '-'], &['*', '/', '%']];
 
 impl Parser<'_> {
@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Takes an operator if it is one of these; `l` and `r` are the shifts.
+    /// Reads an operator if it is one of these; `l` and `r` are the shifts.
     fn operator(&mut self, signs: &[char]) -> Option<char> {
         let found = match (self.kind(0)?, self.kind(1)) {
             (TokenKind::ShiftLeft, _) => 'l',

@@ -1,9 +1,9 @@
-//! Text to tokens.
+//! Splits text into tokens.
 
 use crate::schema::scan::Cursor;
 use crate::schema::{Place, SchemaError};
 
-/// A token and where it begins.
+/// A token with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) place: Place,
@@ -18,7 +18,7 @@ pub(super) enum TokenKind {
     Float(f64),
     Character(char),
     Text(Box<str>),
-    /// A sign of one character.
+    /// A single character.
     Sign(char),
     /// `::`
     Scope,
@@ -26,7 +26,7 @@ pub(super) enum TokenKind {
     ShiftLeft,
 }
 
-/// The tokens of a text, the files that it includes, and its end.
+/// Tokens of a text, the files that it includes, and its end.
 pub(super) struct Tokens {
     pub(super) tokens: Vec<Token>,
     pub(super) includes: Vec<(Place, String)>,
@@ -51,7 +51,7 @@ pub(super) fn tokens(text: &str) -> Result<Tokens, SchemaError> {
     Ok(Tokens { tokens, includes, end: cursor.place })
 }
 
-/// The file that a directive includes.
+/// Returns the file that a directive includes.
 fn directive(line: &str) -> Result<Option<String>, &'static str> {
     let line = line[1..].trim();
     let (name, rest) = line.split_at(line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len()));
@@ -76,7 +76,7 @@ fn token(cursor: &mut Cursor<'_>, c: char) -> Result<TokenKind, &'static str> {
         if matches!(word, "L" | "u" | "U") && matches!(cursor.peek(), Some('"' | '\'')) {
             return quoted(cursor);
         }
-        // An underscore before a name says that it is no keyword.
+        // An underscore before a name marks it as no keyword.
         return Ok(TokenKind::Word(word.into()));
     }
     if c.is_ascii_digit() || c == '.' && cursor.rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
@@ -95,7 +95,7 @@ fn token(cursor: &mut Cursor<'_>, c: char) -> Result<TokenKind, &'static str> {
             cursor.bump();
             TokenKind::ShiftLeft
         }
-        // `>>` ends two sequences: the parser tells it from a shift.
+        // `>>` ends two sequences: the parser distinguishes it from a shift.
         _ if "{}()[]<>;:,=@+-*/%|&^~".contains(c) => TokenKind::Sign(c),
         _ => return Err("this character has no meaning in IDL"),
     })

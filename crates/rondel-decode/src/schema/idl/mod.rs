@@ -8,9 +8,8 @@
 //! | `@autoid(HASH)`, `@autoid(SEQUENTIAL)` | the ids of the members of a structure, or of all in a module |
 //! | `@value(N)`, `@bit_bound(N)`, `@position(N)` | of enumerations and bit masks |
 //!
-//! All others are read over; `long double`, `map`, `any`, `fixed`, `bitset`, interfaces and value types are
-//! refused. Directives of the preprocessor are read over,
-//! except `#include` and conditions other than include guards.
+//! All others are ignored; `long double`, `map`, `any`, `fixed`, `bitset`, interfaces and value types are refused.
+//! Directives of the preprocessor are ignored, except `#include` and conditions other than include guards.
 
 mod annotation;
 mod constant;
@@ -21,7 +20,7 @@ use std::collections::BTreeSet;
 
 use super::{Library, SchemaError};
 
-/// Files may include each other this deep.
+/// Maximum nesting of includes.
 const MAX_INCLUDES: usize = 32;
 
 pub(super) fn parse(
@@ -33,7 +32,7 @@ pub(super) fn parse(
     file(library, text, include, &mut seen, 0)
 }
 
-/// Reads a text after the texts that it includes, each of them once.
+/// Reads a text after its includes, each of them once.
 fn file(
     library: &mut Library,
     text: &str,

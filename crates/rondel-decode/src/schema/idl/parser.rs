@@ -1,4 +1,4 @@
-//! Tokens to definitions.
+//! Parses tokens to definitions.
 
 use md5::{Digest as _, Md5};
 
@@ -15,11 +15,11 @@ pub(super) struct Parser<'t> {
     tokens: &'t [Token],
     end: Place,
     at: usize,
-    /// The modules around the current place, with `::` between them.
+    /// Enclosing modules, separated by `::`.
     module: String,
-    /// Whether the ids of members are hashes of their names where a structure does not state it: as the modules around say.
+    /// Whether the ids of members are hashes of their names by default, from the enclosing modules.
     hashed: bool,
-    /// Whether `>` ends a type: then `>>` is no shift.
+    /// Whether `>` ends a type, so that `>>` is no shift.
     pub(super) in_angles: bool,
 }
 
@@ -83,13 +83,13 @@ impl<'t> Parser<'t> {
         Ok(word)
     }
 
-    /// A new name, without the underscore that tells it from a keyword.
+    /// Reads a new name, without the underscore that distinguishes it from a keyword.
     fn name(&mut self) -> Result<&'t str, SchemaError> {
         let name = self.word("a name")?;
         Ok(name.strip_prefix('_').filter(|rest| !rest.is_empty()).unwrap_or(name))
     }
 
-    /// A name with its modules, as it stands; `::` before it means the outermost scope.
+    /// Reads a name with its modules as written; `::` before it is the outermost scope.
     pub(super) fn scoped_name(&mut self) -> Result<String, SchemaError> {
         let mut name = String::new();
         if self.kind(0) == Some(&TokenKind::Scope) {
@@ -105,7 +105,7 @@ impl<'t> Parser<'t> {
         Ok(name)
     }
 
-    /// What a name may mean here, from the innermost scope outwards.
+    /// Returns the possible full names of a name here, from the innermost scope outwards.
     pub(super) fn scopes(&self, name: &str) -> impl Iterator<Item = String> {
         let mut names = Vec::new();
         match name.strip_prefix("::") {
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
         Ok(annotations)
     }
 
-    /// The number that an annotation gives.
+    /// Reads the number in an annotation.
     fn parameter(&mut self, tokens: &[Token], least: i128, greatest: i128) -> Result<i128, SchemaError> {
         let place = tokens.first().map_or(self.place(), |token| token.place);
         let mut inner = Parser {
@@ -267,7 +267,7 @@ impl<'t> Parser<'t> {
         self.define(place, name, Definition::Struct(Struct { extensibility, members, constants: Vec::new() }))
     }
 
-    /// The id that annotations give a member, unless it is the hash of its name.
+    /// Returns the id of a member from annotations, unless it is the hash of its name.
     fn stated_id(&mut self, annotations: &Annotations) -> Result<Option<u32>, SchemaError> {
         Ok(match &annotations.id {
             Some(tokens) => Some(self.parameter(tokens, 0, 0x0fff_ffff)? as u32),
@@ -447,7 +447,7 @@ impl<'t> Parser<'t> {
         self.library.set_constant(&name, value.value()).map_err(|message| SchemaError::at(place, message))
     }
 
-    /// A type, then the names that have it, and `;`.
+    /// Reads a type, the names of that type, and `;`.
     fn declarators(&mut self) -> Result<Vec<(String, Type)>, SchemaError> {
         self.annotations()?;
         let declared = self.type_spec(0)?;
@@ -456,7 +456,7 @@ impl<'t> Parser<'t> {
         Ok(list)
     }
 
-    /// Names, each perhaps with the sizes of an array.
+    /// Reads names, each optionally with the sizes of an array.
     fn declarator_list(&mut self, declared: Type) -> Result<Vec<(String, Type)>, SchemaError> {
         let mut list = Vec::new();
         loop {
@@ -577,7 +577,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The id that a text stands for: the first four bytes of its MD5, without the bits that are flags.
+/// Returns the id of a text: the first four bytes of its MD5, without the bits that are flags.
 fn hash_id(text: &str) -> u32 {
     let hash: [u8; 16] = Md5::digest(text).into();
     u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]) & 0x0fff_ffff

@@ -166,9 +166,9 @@ fn aliases_in_a_circle_and_recursion_are_refused() {
     assert!(library.schema("S").unwrap_err().message.contains("contains itself"));
 }
 
-/// The hash of `color` is the example of the standard; the others are MD5 by another program.
+/// The hash of `color` is the example of the standard; the others are MD5 of another program.
 #[test]
-fn ids_are_hashes_where_that_is_stated() {
+fn ids_are_hashes_if_stated() {
     let ids = |text: &str| -> Vec<u32> {
         let mut library = Library::new();
         library.add_idl(text, &|_| None).unwrap();
@@ -184,8 +184,8 @@ fn ids_are_hashes_where_that_is_stated() {
     );
 }
 
-/// A module gives its structures the way of their ids, and the modules in it; each may state another. A module that is
-/// opened again states it anew.
+/// A module determines the kind of ids of its structures and inner modules; each may state another. A module that is
+/// reopened states it again.
 #[test]
 fn ids_are_those_of_the_module() {
     let mut library = Library::new();
