@@ -325,7 +325,7 @@ impl<T> Order<T> {
         if let Some(first) = self.out.front() {
             complete = complete.min(first.time.as_nanos().saturating_sub(1));
         }
-        // The minimum of `i64` stands for no time.
+        // The minimum of `i64` represents no time.
         (complete > i64::MIN).then_some(Timestamp::from_nanos(complete))
     }
 

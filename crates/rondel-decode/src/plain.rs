@@ -430,7 +430,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_are_what_the_standard_library_reads(value in any::<f64>()) {
+        fn numbers_are_read_as_by_the_standard_library(value in any::<f64>()) {
             let text = value.to_string();
             prop_assert_eq!(number(text.as_bytes()).map(f64::to_bits), Some(value.to_bits()));
         }

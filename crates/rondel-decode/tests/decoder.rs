@@ -56,7 +56,7 @@ fn a_type_must_be_of_the_encoding_and_have_the_fields() {
 }
 
 #[test]
-fn every_encoding_reads_the_same_and_names_what_is_wrong() {
+fn every_encoding_reads_the_same_and_locates_errors() {
     let body = [[3_i64.to_le_bytes(), 1.5_f64.to_le_bytes()].concat(), [7_i64.to_le_bytes(); 2].concat()];
     let encapsulated = |body: &[u8]| [&[0, 1, 0, 0], body].concat();
     let cases = [

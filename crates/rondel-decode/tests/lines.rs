@@ -363,7 +363,7 @@ proptest! {
 }
 
 #[test]
-fn errors_have_line_and_column_and_keep_what_came_before() {
+fn errors_have_line_and_column_and_keep_earlier_lines() {
     let good = "{\"topic\":\"one\",\"time\":1,\"b\":true}\n".repeat(3);
     for (bad, column, kind) in [
         (

@@ -1,6 +1,6 @@
 //! The common interface of all networks: samples arrive on the network's own thread, payloads leave
 //! through publishers. Both directions block instead of losing a message; publishing blocks for a limited
-//! time where a limit is set, and counts what it then drops.
+//! time if a limit is set, and then counts dropped messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -12,7 +12,7 @@ pub struct CutOff {
     pub from: Timestamp,
     /// Time at which messages were received again; `None` if they were not.
     pub until: Option<Timestamp>,
-    /// The recorded topics; none stands for all.
+    /// The recorded topics; all if empty.
     pub topics: Vec<String>,
 }
 

@@ -139,7 +139,7 @@ pub struct RecordedTopic {
     pub schema: Option<Arc<RecordedSchema>>,
     /// Number of its messages, if known before they are read.
     pub messages: Option<u64>,
-    /// Whether its messages are rows of a table: JSON in which `NaN` may stand for a number that is
+    /// Whether its messages are rows of a table: JSON in which a number may be `NaN` if it is
     /// [wanted](Recording::want).
     pub is_rows: bool,
     /// Field whose times are those of the recording, if the reader was configured to use them.

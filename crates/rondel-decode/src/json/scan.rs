@@ -507,7 +507,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_is_what_the_standard_library_reads(
+        fn numbers_are_read_as_by_the_standard_library(
             text in "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?"
         ) {
             let mut scanner = Scanner::new(text.as_bytes());

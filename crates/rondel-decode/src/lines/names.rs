@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_what_mqtt_delivers() {
+    fn patterns_match_the_topics_that_mqtt_delivers() {
         for (filter, topic, matches) in [
             ("fleet/+/pose", "fleet/r1/pose", true),
             ("fleet/+/pose", "fleet//pose", true),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_what_zenoh_delivers() {
+    fn patterns_match_the_keys_that_zenoh_delivers() {
         for (expression, key, matches) in [
             ("fleet/*/pose", "fleet/r1/pose", true),
             ("fleet/*/pose", "fleet/pose", false),

@@ -33,14 +33,14 @@ impl Descriptors {
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
         compiler.include_imports(true);
         for name in names {
-            compiler.open_file(name.as_ref()).map_err(|error| SchemaError::new(said(&error)))?;
+            compiler.open_file(name.as_ref()).map_err(|error| SchemaError::new(message(&error)))?;
         }
         Descriptors::from_bytes(&compiler.encode_file_descriptor_set())
     }
 }
 
 /// Returns an error in one line, with file and line.
-fn said(error: &protox::Error) -> String {
+fn message(error: &protox::Error) -> String {
     // The display form has no position.
     let text = format!("{error:?}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
     match error.file() {

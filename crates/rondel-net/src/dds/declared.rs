@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_compared_where_nothing_is_described() {
+    fn hashes_are_compared_without_a_description() {
         let schema = rondel_decode::schema::Library::ros().unwrap().schema("std_msgs/msg/String").unwrap();
         let own = schema.rihs01();
         let declared = Declared::new(schema);

@@ -151,7 +151,7 @@ impl Descriptor {
         if mapping.data.is_null() {
             return &[];
         }
-        // SAFETY: so many bytes, which live as long as the description.
+        // SAFETY: this number of bytes, which live as long as the description.
         unsafe { std::slice::from_raw_parts(mapping.data, mapping.sz as usize) }
     }
 

@@ -54,7 +54,7 @@ impl Domain {
         let xml = CString::new(settings.xml())
             .map_err(|_| DeclareError::Name(settings.interface.clone().unwrap_or_default()))?;
         ERRORS.set(Some(String::new()));
-        // SAFETY: `xml` is terminated and outlives the call, which copies what it needs. The
+        // SAFETY: `xml` is terminated and outlives the call, which copies it. The
         // environment's CYCLONEDDS_URI is not read when a domain is made with a configuration.
         let domain = unsafe { cyclors::dds_create_domain(id, xml.as_ptr()) };
         let domain = Entity::own(domain, "DDS domain").map_err(explained);

@@ -159,7 +159,7 @@ impl Maker<'_> {
             key_element_type: unset,
         };
         // SAFETY: a live handle; name and bounds outlive the call, which copies them, and takes over the references to
-        // other types. Whether it worked stands in the result.
+        // other types. The result contains the return code.
         let made =
             DynamicType(unsafe { cyclors::dds_dynamic_type_create(self.domain.participant(), descriptor) });
         check(made.0.ret, "a type")?;

@@ -197,7 +197,7 @@ impl Qos {
             .collect::<Result<_, _>>()
             .map_err(no_name)?;
         let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-        // SAFETY: a live object, and so many terminated texts, which the call copies.
+        // SAFETY: a live object, and the stated number of terminated texts, which the call copies.
         unsafe { cyclors::dds_qset_partition(self.0, pointers.len() as u32, pointers.as_mut_ptr()) };
         Ok(self)
     }
@@ -211,7 +211,7 @@ impl Qos {
 
     /// Sets the user data of an entity, which others can read.
     pub(super) fn user_data(self, text: &str) -> Qos {
-        // SAFETY: as above; the library copies so many bytes.
+        // SAFETY: as above; the library copies the stated number of bytes.
         unsafe { cyclors::dds_qset_userdata(self.0, text.as_ptr().cast(), text.len()) };
         self
     }

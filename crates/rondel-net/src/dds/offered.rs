@@ -53,8 +53,8 @@ impl OfferedQos {
             return offered;
         }
         let (mut kind, mut time) = (0, 0);
-        // SAFETY: a QoS by this function's contract, and places for numbers; so with all that follow. What is not set
-        // returns `false` and leaves them.
+        // SAFETY: a QoS by this function's contract, and places for numbers; as for all that follow. For an unset
+        // policy the call returns `false` and does not change them.
         if unsafe { cyclors::dds_qget_reliability(qos, &mut kind, &mut time) }
             && kind == cyclors::dds_reliability_kind_DDS_RELIABILITY_RELIABLE
         {
@@ -99,7 +99,7 @@ impl OfferedQos {
             offered.latency_budget = finite(time).unwrap_or(Duration::MAX);
         }
         let (mut count, mut names): (u32, *mut *mut c_char) = (0, ptr::null_mut());
-        // SAFETY: as above; the library makes an array of so many texts, which is ours.
+        // SAFETY: as above; the library allocates an array of `count` texts, which is ours.
         if unsafe { cyclors::dds_qget_partition(qos, &mut count, &mut names) } && !names.is_null() {
             for i in 0..count as usize {
                 // SAFETY: one of the terminated texts of the array, freed once.

@@ -119,9 +119,8 @@ impl Publisher {
         // cost of publishing.
         if is_registered {
             let (mut instance, no_text) = (0, c"".as_ptr());
-            // SAFETY: a live handle, a place for the number, and a sample as the type describes it: a structure with
-            // one pointer to terminated text. Of other types without a key nothing is read. The call copies what it
-            // needs.
+            // SAFETY: a live handle, a place for the number, and a sample of the type: a structure with one pointer to
+            // terminated text. Samples of other types without a key are not read. The call copies the sample.
             let code = unsafe {
                 cyclors::dds_register_instance(writer.handle(), &mut instance, (&raw const no_text).cast())
             };

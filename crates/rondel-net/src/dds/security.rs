@@ -18,9 +18,9 @@ pub struct Security {
     pub key: PathBuf,
     /// The certificate (PEM) of the authority that signs the two documents.
     pub permissions_ca: PathBuf,
-    /// The document that states what is encrypted, signed (S/MIME).
+    /// The document with the rules of encryption, signed (S/MIME).
     pub governance: PathBuf,
-    /// The document that states who may publish and subscribe to what, signed (S/MIME).
+    /// The document with the rights to publish and subscribe, signed (S/MIME).
     pub permissions: PathBuf,
 }
 
@@ -30,7 +30,7 @@ pub struct Security {
 pub struct SecurityError {
     /// The field of [`Security`], or `security` if it is none of them.
     pub setting: &'static str,
-    /// The file and what is wrong with it.
+    /// The file, and the mistake.
     pub reason: String,
 }
 

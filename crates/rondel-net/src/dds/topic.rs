@@ -18,7 +18,7 @@ pub(super) fn create(domain: &Domain, name: &str, string_type: &StringType) -> R
     let topic_name = c_name(name)?;
     let info = TypeInfo::new(domain, string_type)?;
     let mut descriptor = ptr::null_mut();
-    // SAFETY: `info.info` is what `dds_dynamic_type_register` gave, `descriptor` is a place for a
+    // SAFETY: `info.info` comes from `dds_dynamic_type_register`, `descriptor` is a place for a
     // pointer. The type is known locally, so nothing is waited for.
     let code = unsafe {
         cyclors::dds_create_topic_descriptor(
@@ -139,7 +139,7 @@ fn dynamic_type(domain: &Domain, kind: u32, name: *const c_char) -> dds_dynamic_
         key_element_type: unset,
     };
     // SAFETY: a live handle; `name` is terminated, or null for a type that has none, and is copied;
-    // nothing else is pointed to. Whether it worked stands in the result.
+    // nothing else is pointed to. The result contains the return code.
     unsafe { cyclors::dds_dynamic_type_create(domain.participant(), descriptor) }
 }
 

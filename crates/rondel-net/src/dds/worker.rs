@@ -352,7 +352,7 @@ impl Worker {
         }
         // SAFETY: plain numbers, for which all zero is a value.
         let mut lost: cyclors::dds_sample_lost_status_t = unsafe { std::mem::zeroed() };
-        // SAFETY: a live handle and a place for the status. Reading it resets what woke us.
+        // SAFETY: a live handle and a place for the status. Reading it resets the condition that woke the thread.
         if unsafe { cyclors::dds_get_sample_lost_status(reader, &mut lost) } >= 0 {
             let total = u64::from(lost.total_count);
             if self.base.state.lost.swap(total, Ordering::Relaxed) == 0 && total > 0 {

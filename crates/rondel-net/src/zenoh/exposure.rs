@@ -32,7 +32,7 @@ const CREDENTIALS: [&str; 7] = [
 /// Protocols that other machines cannot read or join without a key.
 const PROTECTED: [&str; 3] = ["tls", "quic", "unixsock-stream"];
 
-/// The part of a configuration that determines who can reach a session.
+/// The part of a configuration that determines which machines can reach a session.
 pub(super) struct Exposure {
     mode: Mode,
     connect: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct Exposure {
     tls: bool,
     credentials: bool,
     /// Whether the configuration sets multicast scouting and the protocols.
-    says_scouting: bool,
+    sets_scouting: bool,
     says_protocols: bool,
 }
 
@@ -63,7 +63,7 @@ impl Exposure {
         };
         let says = |key: &str| config.get_json(key).is_ok_and(|value| value.trim() != "null");
         Exposure {
-            says_scouting: says("scouting/multicast/enabled"),
+            sets_scouting: says("scouting/multicast/enabled"),
             says_protocols: says("transport/link/protocols"),
             by_default: settings.listen.is_empty()
                 && listen == endpoints(&Config::default(), "listen/endpoints", mode),
@@ -97,8 +97,8 @@ impl Exposure {
     }
 
     /// Whether the configuration sets multicast scouting.
-    pub(super) fn says_scouting(&self) -> bool {
-        self.says_scouting
+    pub(super) fn sets_scouting(&self) -> bool {
+        self.sets_scouting
     }
 
     /// Whether only encrypted protocols may be used.

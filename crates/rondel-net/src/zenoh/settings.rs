@@ -186,7 +186,7 @@ impl Settings {
         }
         exposure.check()?;
         let scouting =
-            self.multicast_scouting.or((!exposure.says_scouting()).then(|| exposure.scouts_by_default()));
+            self.multicast_scouting.or((!exposure.sets_scouting()).then(|| exposure.scouts_by_default()));
         if let Some(on) = scouting {
             set("scouting/multicast/enabled", if on { "true" } else { "false" })?;
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(super) const LONG: Duration = Duration::from_secs(1);
 /// Maximum delay until an outage is noticed.
 const NOTICED: Duration = Duration::from_millis(500);
-/// Time in which the first messages after a short break arrive, whose numbers show what is missing.
+/// Time in which the first messages after a short break arrive, whose numbers show the missing ones.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// The last break of all connections of a session.

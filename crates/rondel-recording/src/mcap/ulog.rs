@@ -620,12 +620,12 @@ impl Wanted {
 fn text(kind: u8, body: &[u8], out: &mut Vec<u8>) -> Option<u64> {
     let (tag, at) = if kind == b'L' { (0, 1) } else { (u16_at(body, 1)?, 3) };
     let (level, time) = (*body.first()?, u64_at(body, at)?);
-    let said = String::from_utf8_lossy(body.get(at + 8..)?);
+    let text = String::from_utf8_lossy(body.get(at + 8..)?);
     out.extend_from_slice(&time.to_le_bytes());
     // The levels are those of Linux, as digits.
     out.push(if level.is_ascii_digit() { level - b'0' } else { level });
     out.extend_from_slice(&tag.to_le_bytes());
-    out.extend_from_slice(&(said.len() as u32).to_le_bytes());
-    out.extend_from_slice(said.as_bytes());
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
     Some(nanos(time))
 }

@@ -74,7 +74,7 @@ impl ParquetRows {
         let file = guarded(|| SerializedFileReader::new(chunks)).map_err(|error| {
             refused(format!(
                 "its list of columns and row groups, at its end, cannot be read: {}",
-                said(&error)
+                plain_message(&error)
             ))
         })?;
         has_pages.store(true, Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl ParquetRows {
         let at = self.next_group;
         self.next_group += 1;
         self.readers.clear();
-        let failed = |column: usize, error: ParquetError| (column, said(&error));
+        let failed = |column: usize, error: ParquetError| (column, plain_message(&error));
         let own = self.file.metadata().row_group(at);
         if own.num_columns() != self.columns.len() {
             return Err((0, "it has other columns than the table".to_owned()));
@@ -261,7 +261,7 @@ impl ParquetRows {
             let Some(reader) = reader else { continue };
             self.elements.store(0, Ordering::Relaxed);
             let read = guarded(|| self.cells[i].fill(reader, &self.columns[i], most))
-                .map_err(|error| (i, said(&error)))?;
+                .map_err(|error| (i, plain_message(&error)))?;
             if read != most {
                 let more = self.rows_left - read.min(most);
                 return Err((i, format!("its pages end {more} rows before the end of the row group")));
@@ -314,7 +314,7 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
 }
 
 /// Returns an error without the common prefix.
-fn said(error: &ParquetError) -> String {
+fn plain_message(error: &ParquetError) -> String {
     match error {
         ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::NYI(text) => text.clone(),
         other => other.to_string(),
