@@ -16,12 +16,12 @@ pub struct Parameters {
     /// among the names.
     patterns: Vec<(AddressPattern, Vec<usize>)>,
     /// Index of the parameter, for each field.
-    fields: Vec<(usize, What)>,
+    fields: Vec<(usize, ParameterTarget)>,
 }
 
 /// Form in which a parameter is written.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum ParameterTarget {
     /// Text, in a column of texts.
     Text(u32),
     /// Number in the text, in a column of floats.
@@ -54,10 +54,10 @@ impl Parameters {
             let [Segment::Key(key)] = &field.path.0[..] else { return None };
             let at = place(key)?;
             let what = match (&field.read, field.slot) {
-                (Read::Value(ValueType::String), Slot::String(column)) => What::Text(column),
-                (Read::Number(ValueType::Float), Slot::Float(column)) => What::Number(column),
-                (Read::Length, Slot::Int(column)) => What::Length(column),
-                (Read::Presence, Slot::Bool(column)) => What::Presence(column),
+                (Read::Value(ValueType::String), Slot::String(column)) => ParameterTarget::Text(column),
+                (Read::Number(ValueType::Float), Slot::Float(column)) => ParameterTarget::Number(column),
+                (Read::Length, Slot::Int(column)) => ParameterTarget::Length(column),
+                (Read::Presence, Slot::Bool(column)) => ParameterTarget::Presence(column),
                 // A field of another type stays without a value.
                 _ => return None,
             };
@@ -93,14 +93,14 @@ impl Parameters {
         for (at, what) in &self.fields {
             let Some(text) = texts.get(*at).map(AsRef::as_ref) else { continue };
             match *what {
-                What::Text(column) => block.set_string(column, row, text),
-                What::Number(column) => match decimal(text.as_bytes()) {
+                ParameterTarget::Text(column) => block.set_string(column, row, text),
+                ParameterTarget::Number(column) => match decimal(text.as_bytes()) {
                     Scalar::Int(value) => block.set_float(column, row, value as f64),
                     Scalar::Float(value) | Scalar::Large(value) => block.set_float(column, row, value),
                     _ => block.set_invalid(Slot::Float(column), row),
                 },
-                What::Length(column) => block.set_int(column, row, text.chars().count() as i64),
-                What::Presence(column) => block.set_bool(column, row, true),
+                ParameterTarget::Length(column) => block.set_int(column, row, text.chars().count() as i64),
+                ParameterTarget::Presence(column) => block.set_bool(column, row, true),
             }
         }
     }

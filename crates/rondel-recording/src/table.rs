@@ -26,7 +26,7 @@ use rondel_event::{TimeUnit, Timestamp};
 use crate::recording::{
     Progress, RecordedMessage, RecordedTopic, Recording, RecordingError, Selection, WantedField,
 };
-use columns::{Columns, Shape, TimeColumns, Wrong};
+use columns::{Columns, ColumnsError, Shape, TimeColumns};
 use input::{Rows, Unreadable};
 use layout::{Form, Layout};
 use times::{Times, is_time_of_day};
@@ -103,14 +103,14 @@ impl TableRecording {
             let reason = "its first line must name the columns, and the file ends in a quoted cell of it";
             return Err(refused(reason.to_owned()));
         }
-        let wrong = |wrong: Wrong| match wrong {
-            Wrong::Header(reason) => refused(reason),
-            Wrong::Choice(reason) => RecordingError::Choice { path: path.to_owned(), reason },
+        let wrong = |wrong: ColumnsError| match wrong {
+            ColumnsError::Header(reason) => refused(reason),
+            ColumnsError::Choice(reason) => RecordingError::Choice { path: path.to_owned(), reason },
         };
         let mut columns = Columns::new(&header, separator, options).map_err(wrong)?;
         let timeless = match columns.timeless(options.time) {
-            Some(chosen @ Wrong::Choice(_)) => return Err(wrong(chosen)),
-            Some(Wrong::Header(reason)) => Some((1, reason)),
+            Some(chosen @ ColumnsError::Choice(_)) => return Err(wrong(chosen)),
+            Some(ColumnsError::Header(reason)) => Some((1, reason)),
             None => None,
         };
         columns.take(&mut rows, options);

@@ -45,7 +45,7 @@ enum Found {
 
 /// Buffers for a message.
 #[derive(Debug)]
-struct Room {
+struct Buffers {
     /// One row of a table.
     row: Block,
     /// Bounds of the elements of all arrays.
@@ -55,7 +55,7 @@ struct Room {
 }
 
 thread_local! {
-    static ROOM: RefCell<Room> = RefCell::new(Room {
+    static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers {
         row: Block::new(Layout::default()),
         elements: Vec::new(),
         found: Vec::new(),
@@ -101,12 +101,12 @@ impl TableNode {
 
     /// Writes the table of a well-formed message.
     pub(super) fn write(&self, message: &[u8], writer: &mut Writer<'_>) {
-        ROOM.with_borrow_mut(|room| self.write_in(room, message, writer));
+        BUFFERS.with_borrow_mut(|buffers| self.write_in(buffers, message, writer));
     }
 
-    fn write_in(&self, room: &mut Room, message: &[u8], writer: &mut Writer<'_>) {
+    fn write_in(&self, buffers: &mut Buffers, message: &[u8], writer: &mut Writer<'_>) {
         let slot = Slot::String(self.column);
-        let Room { row, elements, found, table } = room;
+        let Buffers { row, elements, found, table } = buffers;
         if row.layout() != self.layout {
             *row = Block::new(self.layout);
         }

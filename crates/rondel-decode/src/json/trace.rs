@@ -48,7 +48,7 @@ pub(crate) struct TraceShapes {
     lines: Vec<Rows>,
     /// First shape of a key, in the slot of the key or, if that is occupied, in a later one.
     first: Box<[u8; 1 << SLOT_BITS]>,
-    look: Option<Look>,
+    locator: Option<TopicLocator>,
     /// The shape of many recent lines.
     usual: Option<u8>,
     /// Number of lines to sort together: few after a line without a known shape, since later ones are then read again.
@@ -67,7 +67,7 @@ impl Default for TraceShapes {
             mistyped: Vec::new(),
             lines: Vec::new(),
             first: Box::new([NONE; 1 << SLOT_BITS]),
-            look: None,
+            locator: None,
             usual: None,
             reach: Block::CAPACITY,
         }
@@ -104,7 +104,7 @@ pub(crate) struct Read {
 
 /// Position of the topic's name in lines.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct TopicLocator {
     /// Last position at which the name began: nearly always the next one begins there too.
     open: usize,
     /// Number of quotes before the one that begins the name.
@@ -113,11 +113,11 @@ struct Look {
     before: u64,
 }
 
-impl Look {
-    fn record(text: &[u8], topic_at: usize) -> Option<Look> {
+impl TopicLocator {
+    fn record(text: &[u8], topic_at: usize) -> Option<TopicLocator> {
         let (before, _) = text.split_at_checked(topic_at)?;
         let quotes = before.iter().filter(|b| **b == b'"').count() as u32;
-        Some(Look { open: topic_at, quotes, before: u64::from_le_bytes(*before.last_chunk()?) })
+        Some(TopicLocator { open: topic_at, quotes, before: u64::from_le_bytes(*before.last_chunk()?) })
     }
 
     /// Returns the key of the line `text[at..end]`: a hash of its topic's name, if that is near its beginning.
@@ -202,14 +202,14 @@ impl TraceShapes {
             return;
         }
         let Some(shape) = Shape::record(line, root, topic.ok(), time_unit) else { return };
-        if self.look.is_none()
+        if self.locator.is_none()
             && let Some(topic_at) = shape.topic_at
         {
             // The keys of shapes recorded earlier no longer match their lines.
             let other_counts = std::mem::take(&mut self.other_counts);
             let mistyped = std::mem::take(&mut self.mistyped);
-            let look = Look::record(line, topic_at);
-            *self = TraceShapes { look, other_counts, mistyped, ..TraceShapes::default() };
+            let locator = TopicLocator::record(line, topic_at);
+            *self = TraceShapes { locator, other_counts, mistyped, ..TraceShapes::default() };
         }
         let Some(words) = Words::new(line) else { return };
         let key = self.key(words, 0, line.len());
@@ -234,8 +234,8 @@ impl TraceShapes {
     #[inline(always)]
     fn key(&self, words: Words<'_>, at: usize, end: usize) -> u64 {
         // With `map_or` the call was not inlined: 50 instructions for each line.
-        match self.look {
-            Some(look) => look.key(words, at, end),
+        match self.locator {
+            Some(locator) => locator.key(words, at, end),
             None => UNNAMED,
         }
     }

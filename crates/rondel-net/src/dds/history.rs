@@ -16,7 +16,7 @@ use rondel_event::{Timestamp, TypeIndex};
 use super::base::{Opened, XCDR1_AND_2};
 use super::domain::Domain;
 use super::entity::{Entity, Qos};
-use super::taken::Room;
+use super::taken::SampleBuffer;
 use super::{Durability, TopicQos};
 
 /// Time without a sample after which a publisher has sent all its kept samples. A lost request is repeated after 3 s.
@@ -159,7 +159,7 @@ pub(super) fn fetch(
         cyclors::dds_create_reader(domain.participant(), opened.topic.handle(), qos.as_ptr(), ptr::null())
     };
     let Ok(reader) = Entity::own(reader, "DDS reader") else { return fetched };
-    let mut room = Room::new(opened.has_keys, queue);
+    let mut buffer = SampleBuffer::new(opened.has_keys, queue);
     let began = Instant::now();
     let mut last_sample = began;
     let (mut first, mut is_reached) = (None, false);
@@ -167,7 +167,7 @@ pub(super) fn fetch(
         // An earlier sample may have waited in the system since before the loss: the next gap would begin after it.
         first = first.or_else(&came).filter(|_| began.elapsed() >= SETTLED);
         is_reached = first.is_some_and(|first| fetched.last >= first);
-        let taken = if is_reached { None } else { room.take(&reader) };
+        let taken = if is_reached { None } else { buffer.take(&reader) };
         let Some(taken) = taken else {
             is_reached |= last_sample.elapsed() >= QUIET;
             std::thread::sleep(POLL);

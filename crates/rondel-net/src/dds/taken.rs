@@ -14,7 +14,7 @@ const LARGEST: usize = 1 << 18;
 /// A reader keeps the samples of each instance separately and returns them instance by instance. If there may be
 /// several, all samples of the cache are taken at once and sorted by their publication.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct SampleBuffer {
     data: Vec<*mut ddsi_serdata>,
     infos: Vec<dds_sample_info_t>,
     parts: Vec<ddsrt_iovec_t>,
@@ -34,13 +34,13 @@ type Get = unsafe extern "C" fn(
     u32,
 ) -> cyclors::dds_return_t;
 
-impl Room {
+impl SampleBuffer {
     /// Creates a buffer for the samples of a reader with one instance, or for all samples in its cache if it has
     /// several.
-    pub(super) fn new(has_keys: bool, cache: u32) -> Room {
+    pub(super) fn new(has_keys: bool, cache: u32) -> SampleBuffer {
         let size = if has_keys { (cache as usize).clamp(BATCH, LARGEST) } else { BATCH };
         // The system does not back memory that was never written to.
-        Room {
+        SampleBuffer {
             data: Vec::with_capacity(size),
             infos: Vec::with_capacity(size),
             parts: Vec::with_capacity(size),
@@ -55,7 +55,7 @@ impl Room {
         self.get(reader, cyclors::dds_takecdr, cyclors::DDS_ANY_STATE)
     }
 
-    /// Like [`Room::take`], but for samples neither taken nor read before, which can still be taken.
+    /// Like [`SampleBuffer::take`], but for samples neither taken nor read before, which can still be taken.
     pub(super) fn look(&mut self, reader: &Entity) -> Option<TakenSamples<'_>> {
         let states = cyclors::DDS_NOT_READ_SAMPLE_STATE
             | cyclors::DDS_ANY_VIEW_STATE
@@ -94,25 +94,25 @@ impl Room {
             let infos = &self.infos;
             self.order.sort_by_key(|i| infos[*i as usize].source_timestamp);
         }
-        Some(TakenSamples { room: self })
+        Some(TakenSamples { buffer: self })
     }
 }
 
 /// Samples taken from a reader, still serialised; dropping returns them to the library.
 pub(super) struct TakenSamples<'a> {
-    room: &'a mut Room,
+    buffer: &'a mut SampleBuffer,
 }
 
 impl TakenSamples<'_> {
     /// Returns the number of samples, including those without a payload.
     pub(super) fn count(&self) -> usize {
-        self.room.data.len()
+        self.buffer.data.len()
     }
 
     /// Returns the samples of each publisher in the order of publication.
     #[inline]
     pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], &dds_sample_info_t)> {
-        let Room { order, parts, infos, .. } = &*self.room;
+        let SampleBuffer { order, parts, infos, .. } = &*self.buffer;
         (0..parts.len()).map(|i| {
             let i = if order.is_empty() { i } else { order[i] as usize };
             let part = &parts[i];
@@ -130,7 +130,7 @@ impl TakenSamples<'_> {
 
 impl Drop for TakenSamples<'_> {
     fn drop(&mut self) {
-        for (data, part) in self.room.data.iter().zip(&self.room.parts) {
+        for (data, part) in self.buffer.data.iter().zip(&self.buffer.parts) {
             // SAFETY: every reference from `take` is released once: the one to the bytes, if there are any, and the one
             // to the sample.
             unsafe {
@@ -140,9 +140,9 @@ impl Drop for TakenSamples<'_> {
                 cyclors::ddsi_serdata_unref(*data);
             }
         }
-        self.room.data.clear();
-        self.room.infos.clear();
-        self.room.parts.clear();
-        self.room.order.clear();
+        self.buffer.data.clear();
+        self.buffer.infos.clear();
+        self.buffer.parts.clear();
+        self.buffer.order.clear();
     }
 }

@@ -15,7 +15,7 @@ use super::instances::Instances;
 use super::matches::{self, Counted, Matches};
 use super::missed;
 use super::publishers::type_of_match;
-use super::taken::{BATCH, Room};
+use super::taken::{BATCH, SampleBuffer};
 use crate::adapter::{self, Change, Instance, Receiver, Sample};
 
 /// Number of takes without a pause after which the receiver's `idle` is called nevertheless.
@@ -27,7 +27,7 @@ pub(super) struct Worker {
     base: Base,
     matches: Matches,
     sources: Sources,
-    room: Room,
+    buffer: SampleBuffer,
     instances: Instances,
     /// Keys of the instances that have missed a deadline.
     missed: BTreeMap<dds_instance_handle_t, Vec<u8>>,
@@ -53,13 +53,13 @@ struct Returning {
 impl Worker {
     /// Creates a worker whose samples have this type.
     pub(super) fn new(base: Base, opened: Opened, is_raw: bool, of_type: TypeIndex) -> Worker {
-        let room = Room::new(opened.has_keys, base.queue);
+        let buffer = SampleBuffer::new(opened.has_keys, base.queue);
         Worker {
             opened,
             base,
             matches: Matches::default(),
             sources: Sources::new(of_type),
-            room,
+            buffer,
             instances: Instances::default(),
             missed: BTreeMap::new(),
             unregistered: BTreeSet::new(),
@@ -140,14 +140,14 @@ impl Worker {
 
     /// Takes samples and delivers them. Returns their number, including those without a valid payload.
     fn take<R: Receiver + ?Sized>(&mut self, delivery: &Delivery<R>) -> u32 {
-        let mut room = std::mem::take(&mut self.room);
-        let count = self.take_into(&mut room, delivery);
-        self.room = room;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let count = self.take_into(&mut buffer, delivery);
+        self.buffer = buffer;
         count
     }
 
-    fn take_into<R: Receiver + ?Sized>(&mut self, room: &mut Room, delivery: &Delivery<R>) -> u32 {
-        let Some(taken) = room.take(&self.opened.reader) else { return 0 };
+    fn take_into<R: Receiver + ?Sized>(&mut self, buffer: &mut SampleBuffer, delivery: &Delivery<R>) -> u32 {
+        let Some(taken) = buffer.take(&self.opened.reader) else { return 0 };
         // A publisher may have returned after a loss, with its handle or another: missed samples are delivered first.
         let mut is_looked_at = self.opened.has_new_matches();
         if is_looked_at {
@@ -277,9 +277,9 @@ impl Worker {
         // The first sample that the publisher sends to this reader is unknown until it is received. With the former
         // handle, some samples may be from before the loss.
         let came = || {
-            let mut room = Room::new(opened.has_keys, base.queue);
+            let mut buffer = SampleBuffer::new(opened.has_keys, base.queue);
             let mut last = None;
-            while let Some(taken) = room.look(&opened.reader) {
+            while let Some(taken) = buffer.look(&opened.reader) {
                 let own = taken
                     .samples()
                     .filter(|(_, info)| info.valid_data && info.publication_handle == publisher.handle)

@@ -10,8 +10,9 @@ const TEXT: &str = "std_msgs/msg/String";
 /// Its hash.
 const TEXT_HASH: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 
-/// Type of verdicts; the next constant is the number kept for later subscriptions.
+/// Type of verdicts.
 const VERDICT: &str = "rondel_msgs/msg/Verdict";
+/// Number of verdicts kept for later subscriptions.
 const KEPT_VERDICTS: u64 = 100;
 /// Type of topics named `diagnostics`.
 const DIAGNOSTICS: &str = "diagnostic_msgs/msg/DiagnosticArray";

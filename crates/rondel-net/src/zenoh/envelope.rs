@@ -13,7 +13,7 @@ use crate::ros2::{Attachment, keys};
 
 /// Source time, origin and type of a message, where it has them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct Metadata {
     pub(super) source_time: Option<Timestamp>,
     pub(super) origin: Option<Origin>,
     pub(super) of_type: TypeIndex,
@@ -22,7 +22,7 @@ pub(super) struct Marks {
 /// Reader of the metadata of messages.
 pub(super) trait Envelope: Send + Sync + 'static {
     /// Returns the metadata; `None` to drop the message.
-    fn open(&self, sample: &Sample) -> Option<Marks>;
+    fn open(&self, sample: &Sample) -> Option<Metadata>;
 
     /// Returns the name of the topic of a message with this key.
     #[inline]
@@ -36,8 +36,8 @@ pub(super) struct Plain;
 
 impl Envelope for Plain {
     #[inline]
-    fn open(&self, sample: &Sample) -> Option<Marks> {
-        Some(marks(sample))
+    fn open(&self, sample: &Sample) -> Option<Metadata> {
+        Some(metadata(sample))
     }
 }
 
@@ -50,12 +50,12 @@ fn origin_of(info: &SourceInfo) -> Origin {
 
 /// Returns the time of sending, the publisher and the number of a sample, as far as Zenoh itself provides them.
 #[inline]
-pub(super) fn marks(sample: &Sample) -> Marks {
+pub(super) fn metadata(sample: &Sample) -> Metadata {
     let time = sample
         .timestamp()
         .map(|time| Timestamp::from_nanos(i64::try_from(time.get_time().as_nanos()).unwrap_or(i64::MAX)));
     let origin = sample.source_info().map(origin_of);
-    Marks { source_time: time, origin, of_type: TypeIndex::default() }
+    Metadata { source_time: time, origin, of_type: TypeIndex::default() }
 }
 
 /// Returns the hash of a publisher.
@@ -122,7 +122,7 @@ impl Ros2Envelope {
 
 impl Envelope for Arc<Ros2Envelope> {
     #[inline]
-    fn open(&self, sample: &Sample) -> Option<Marks> {
+    fn open(&self, sample: &Sample) -> Option<Metadata> {
         let mut of_type = TypeIndex::default();
         let mut other = None;
         if let Some(hash) = &self.hash
@@ -146,7 +146,7 @@ impl Envelope for Arc<Ros2Envelope> {
             types.note_publisher(origin.publisher, hash);
         }
         let origin = numbered.or(attachment.and_then(|attachment| attachment.origin()));
-        Some(Marks { source_time: attachment.map(|attachment| attachment.source_time), origin, of_type })
+        Some(Metadata { source_time: attachment.map(|attachment| attachment.source_time), origin, of_type })
     }
 
     #[inline]

@@ -21,8 +21,9 @@ use crate::adapter::{self, Receiver, Sample};
 
 /// Parameter that requests messages instead of one answer.
 const PARTS: &str = "rondel_parts";
-/// Attachment of these messages; the next constant is that of the message after the last one.
+/// Attachment of these messages.
 const MARK: &[u8] = b"rondel present";
+/// Attachment of the message after the last one.
 const END: &[u8] = b"rondel present end";
 /// Pauses before a query is repeated if there was no answer.
 const AGAIN: [Duration; 4] = [
@@ -37,8 +38,9 @@ const EARLY: usize = 1000;
 const FOREVER: Duration = Duration::from_secs(3600);
 /// Limit of waiting queries; further ones get no answer.
 const WAITING: usize = 64;
-/// Time for which answers are accepted; the next constant is the time for which a subscriber waits for them.
+/// Time for which answers are accepted.
 const LIMIT: Duration = Duration::from_secs(2);
+/// Time for which a subscriber waits for the answers of its first query.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// The present state of a topic.
@@ -157,7 +159,7 @@ impl StateQuerier {
         session: &::zenoh::Session,
         key: &KeyExpr<'static>,
         topic: TopicId,
-        (receiver, early): (&Arc<R>, Arc<Early>),
+        (receiver, early): (&Arc<R>, Arc<EarlyMessages>),
     ) {
         let (session, key, receiver) = (session.clone(), key.clone(), Arc::downgrade(receiver));
         let request = move |turn: Turn| {
@@ -174,7 +176,7 @@ impl StateQuerier {
 
 /// Hashes of the messages of a topic received while its state is queried.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct EarlyMessages {
     /// Number of queries so far.
     queries: AtomicU64,
     /// Number of the query whose answers are used, from 1; 0 without one. Answers to a repeated query would have the
@@ -186,7 +188,7 @@ pub(super) struct Early {
     seen: Mutex<VecDeque<u64>>,
 }
 
-impl Early {
+impl EarlyMessages {
     fn is_claimed(&self) -> bool {
         self.claimed.load(Ordering::Relaxed) > 0
     }
@@ -225,7 +227,7 @@ impl Early {
 
 /// A query, until all answers are received or its time is over.
 struct PendingQuery {
-    early: Arc<Early>,
+    early: Arc<EarlyMessages>,
     number: u64,
     turn: Turn,
     /// Wakes the waiting thread at the end.
@@ -254,7 +256,7 @@ fn query<R: Receiver + ?Sized>(
     session: &::zenoh::Session,
     key: &KeyExpr<'static>,
     topic: TopicId,
-    (receiver, early): (Arc<R>, Arc<Early>),
+    (receiver, early): (Arc<R>, Arc<EarlyMessages>),
     (turn, wait): (Turn, Duration),
 ) -> bool {
     let (wants_names, known) = (receiver.wants_names(topic), Arc::clone(&early));

@@ -13,7 +13,7 @@ use ::zenoh::session::EntityGlobalId;
 use rondel_event::Timestamp;
 
 use super::backlog::Backlog;
-use super::resend::{Keeping, Shelf};
+use super::resend::{CachedPublisher, ResendCache};
 use super::watch::{Sent, Watch};
 use super::{DeclareError, PublisherSettings};
 use crate::adapter::{self, Drops, PublishError};
@@ -40,24 +40,24 @@ pub struct Publisher {
     /// Whether messages carry their sequence number.
     numbered: bool,
     /// Published messages that subscribers may request.
-    keeping: Option<Keeping>,
+    keeping: Option<CachedPublisher>,
     /// Number of messages not confirmed by a subscription at the end.
     unconfirmed: AtomicU64,
     watch: Weak<Watch>,
     backlog: Arc<Backlog>,
-    ros2: Option<Ros2Marks>,
+    ros2: Option<Ros2Metadata>,
 }
 
 /// Additional data of the messages of a publisher of ROS 2.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ros2Marks {
+pub(super) struct Ros2Metadata {
     /// The id of the publisher.
     pub(super) gid: [u8; 16],
     /// Number of messages that subscriptions may request.
     pub(super) depth: u64,
 }
 
-impl Ros2Marks {
+impl Ros2Metadata {
     /// Returns the attachment of the message with this number, from 0.
     pub(super) fn attachment(&self, number: u64, source_time: Timestamp) -> [u8; attachment::LENGTH] {
         let sequence = i64::try_from(number).map_or(i64::MAX, |number| number.saturating_add(1));
@@ -149,8 +149,8 @@ impl Publisher {
         key: KeyExpr<'static>,
         settings: &PublisherSettings,
         gate: Arc<PublishGate>,
-        (watch, shelf, backlog): (&Arc<Watch>, &Arc<Shelf>, &Arc<Backlog>),
-        ros2: Option<Ros2Marks>,
+        (watch, cache, backlog): (&Arc<Watch>, &Arc<ResendCache>, &Arc<Backlog>),
+        ros2: Option<Ros2Metadata>,
     ) -> Result<Publisher, DeclareError> {
         let name = key.to_string();
         let network = |e: ::zenoh::Error| {
@@ -186,7 +186,7 @@ impl Publisher {
         let sent = Arc::new(sent);
         watch.add(&sent);
         // Before the first message: a subscriber must find the publisher.
-        let keep = || shelf.keep(session, (&key, publisher.id()), (&sent, settings.priority), ros2);
+        let keep = || cache.keep(session, (&key, publisher.id()), (&sent, settings.priority), ros2);
         let keeping = settings.numbered.then(keep).transpose().map_err(network)?;
         Ok(Publisher {
             session: session.clone(),

@@ -38,7 +38,7 @@ pub(super) struct Recoverer {
     session: ::zenoh::Session,
     watch: Weak<Watch>,
     wake: mpsc::Sender<()>,
-    all: Mutex<Vec<Weak<dyn Attended>>>,
+    all: Mutex<Vec<Weak<dyn RecoveredSubscription>>>,
     ended: AtomicBool,
     /// Number of subscriptions so far.
     names: AtomicU64,
@@ -47,7 +47,7 @@ pub(super) struct Recoverer {
 }
 
 /// The numbers of a subscription with any receiver.
-pub(super) trait Attended: Send + Sync + std::fmt::Debug {
+pub(super) trait RecoveredSubscription: Send + Sync + std::fmt::Debug {
     /// Continues with every gap. Returns whether there is one.
     fn attend(&self, recoverer: &Recoverer) -> bool;
 
@@ -133,11 +133,11 @@ impl Recoverer {
 
     /// Requests the messages of a publisher from a number on, for the subscription `by`, which expects the number `at`
     /// next.
-    fn request(&self, places: &Places, (by, at): (&str, u32), from: u32) -> PendingRequest {
+    fn request(&self, keys: &QueryKeys, (by, at): (&str, u32), from: u32) -> PendingRequest {
         let (sender, answers) = mpsc::channel();
-        let waking = Waking(self.wake.clone());
+        let waking = WakeOnDrop(self.wake.clone());
         let replies = advanced::Replies::new(sender.clone());
-        let is_advanced = places.advanced;
+        let is_advanced = keys.advanced;
         let callback = move |reply: ::zenoh::query::Reply| {
             let Ok(sample) = reply.result() else { return };
             if is_advanced {
@@ -148,9 +148,9 @@ impl Recoverer {
             _ = waking.0.send(());
         };
         let selector = if is_advanced {
-            advanced::selector(&places.of_advanced, from)
+            advanced::selector(&keys.of_advanced, from)
         } else {
-            resend::selector(&places.own, (by, at), from)
+            resend::selector(&keys.own, (by, at), from)
         };
         let place = selector.clone();
         let query = self
@@ -176,8 +176,8 @@ impl Recoverer {
     }
 
     /// Reports to a publisher that the subscription `by` expects the number `at` next.
-    fn confirm(&self, places: &Places, (by, at): (&str, u32)) {
-        let place = resend::confirmation(&places.own, (by, at));
+    fn confirm(&self, keys: &QueryKeys, (by, at): (&str, u32)) {
+        let place = resend::confirmation(&keys.own, (by, at));
         let query = self
             .session
             .get(place.clone())
@@ -192,9 +192,9 @@ impl Recoverer {
 }
 
 /// Wakes the thread after the last answer.
-struct Waking(mpsc::Sender<()>);
+struct WakeOnDrop(mpsc::Sender<()>);
 
-impl Drop for Waking {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         _ = self.0.send(());
     }
@@ -221,7 +221,7 @@ impl PendingRequest {
 
 /// Keys of the queries to a publisher.
 #[derive(Clone, Debug)]
-struct Places {
+struct QueryKeys {
     own: String,
     of_advanced: String,
     /// Whether to query it as an advanced publisher of zenoh-ext. Alternates until it has answered.

@@ -26,7 +26,7 @@ use rondel_event::Timestamp;
 
 use super::advanced;
 use super::consumers::{Consumers, Positions};
-use super::publisher::{PublishGate, Ros2Marks};
+use super::publisher::{PublishGate, Ros2Metadata};
 use super::watch::{Sent, Watch};
 use crate::adapter::now;
 
@@ -38,29 +38,30 @@ const REPLY: usize = 1 << 20;
 const HEAD: usize = 8;
 /// Parameter with the first requested number.
 const FROM: &str = "from";
-/// Parameter with the name of the subscription; the next one has the number that it expects next.
+/// Parameter with the name of the subscription.
 const BY: &str = "by";
+/// Parameter with the number that it expects next.
 const AT: &str = "at";
 
 /// Messages kept by the publishers of a session.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct ResendCache {
     limit: usize,
     used: AtomicUsize,
     /// Time of the last tick: reading the clock for every message would cost more than copying it.
     time: AtomicI64,
-    all: Mutex<Vec<Weak<Kept>>>,
-    queries: mpsc::Sender<(Query, Weak<Kept>)>,
+    all: Mutex<Vec<Weak<PublisherCache>>>,
+    queries: mpsc::Sender<(Query, Weak<PublisherCache>)>,
 }
 
 /// Messages kept by a publisher.
 #[derive(Debug)]
-pub(super) struct Kept {
-    shelf: Arc<Shelf>,
+pub(super) struct PublisherCache {
+    cache: Arc<ResendCache>,
     sent: Arc<Sent>,
     /// Key and id of the published messages.
     source: Option<(KeyExpr<'static>, EntityGlobalId)>,
-    ros2: Option<Ros2Marks>,
+    ros2: Option<Ros2Metadata>,
     /// Positions of the subscriptions.
     positions: Arc<Positions>,
     blocks: Mutex<VecDeque<Block>>,
@@ -70,8 +71,8 @@ pub(super) struct Kept {
 
 /// Keeps the messages of a publisher for its subscriptions until it is dropped.
 #[derive(Debug)]
-pub(super) struct Keeping {
-    pub(super) kept: Arc<Kept>,
+pub(super) struct CachedPublisher {
+    pub(super) kept: Arc<PublisherCache>,
     pub(super) consumers: Consumers,
     _queryables: Vec<Queryable<()>>,
 }
@@ -84,14 +85,14 @@ struct Block {
     bytes: Vec<u8>,
 }
 
-impl Shelf {
+impl ResendCache {
     /// Starts to answer for the publishers of a session, which keep up to `limit` bytes together.
     pub(super) fn start(
         limit: usize,
         gate: Arc<PublishGate>,
         watch: Weak<Watch>,
-    ) -> std::io::Result<Arc<Shelf>> {
-        let (queries, requests) = mpsc::channel::<(Query, Weak<Kept>)>();
+    ) -> std::io::Result<Arc<ResendCache>> {
+        let (queries, requests) = mpsc::channel::<(Query, Weak<PublisherCache>)>();
         let answer = move || {
             // Until the session and its queryables are gone.
             for (query, kept) in requests {
@@ -103,7 +104,7 @@ impl Shelf {
         };
         std::thread::Builder::new().name("zenoh resend".to_owned()).spawn(answer)?;
         let (used, all) = (AtomicUsize::new(0), Mutex::default());
-        Ok(Arc::new(Shelf { limit, used, time: AtomicI64::new(now().as_nanos()), all, queries }))
+        Ok(Arc::new(ResendCache { limit, used, time: AtomicI64::new(now().as_nanos()), all, queries }))
     }
 
     /// Updates the time.
@@ -113,18 +114,18 @@ impl Shelf {
 
     /// Keeps the messages of a publisher, and answers for it until the result is dropped.
     pub(super) fn keep(
-        self: &Arc<Shelf>,
+        self: &Arc<ResendCache>,
         session: &::zenoh::Session,
         (key, publisher): (&KeyExpr<'static>, EntityGlobalId),
         (sent, priority): (&Arc<Sent>, Priority),
-        ros2: Option<Ros2Marks>,
-    ) -> Result<Keeping, ::zenoh::Error> {
+        ros2: Option<Ros2Metadata>,
+    ) -> Result<CachedPublisher, ::zenoh::Error> {
         let id = (&publisher.zid(), publisher.eid());
         let counted = Arc::clone(sent);
         let published = move || counted.count.load(Ordering::Relaxed);
         let consumers = Consumers::observe(session, (key, id), priority, published)?;
-        let kept = Kept {
-            shelf: Arc::clone(self),
+        let kept = PublisherCache {
+            cache: Arc::clone(self),
             sent: Arc::clone(sent),
             source: Some((key.clone(), publisher)),
             ros2,
@@ -145,12 +146,12 @@ impl Shelf {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.strong_count() > 0);
         all.push(Arc::downgrade(&kept));
-        Ok(Keeping { kept, consumers, _queryables: queryables })
+        Ok(CachedPublisher { kept, consumers, _queryables: queryables })
     }
 
     /// Drops the oldest messages of the publisher that keeps the most bytes. `own_blocks` are the locked blocks of the
     /// caller.
-    fn make_room(&self, own: &Kept, own_blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
+    fn make_room(&self, own: &PublisherCache, own_blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let most = all.iter().filter_map(Weak::upgrade).max_by_key(|kept| kept.bytes.load(Ordering::Relaxed));
         drop(all);
@@ -170,7 +171,7 @@ pub(super) fn place(key: &str, (session, entity): (&ZenohId, u32)) -> String {
     format!("{key}/@rondel/{session}/{entity}")
 }
 
-impl Kept {
+impl PublisherCache {
     fn blocks(&self) -> MutexGuard<'_, VecDeque<Block>> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,7 +179,7 @@ impl Kept {
     /// Whether messages are kept. A subscriber gets the next number anyway: it shows that the last messages before a
     /// silence are missing.
     pub(super) fn keeps(&self) -> bool {
-        self.shelf.limit > 0
+        self.cache.limit > 0
     }
 
     /// Assigns a number to the next message, and keeps it.
@@ -188,7 +189,7 @@ impl Kept {
             return self.sent.count.fetch_add(1, Ordering::Relaxed);
         }
         let size = HEAD + payload.len();
-        let time = self.shelf.time.load(Ordering::Relaxed);
+        let time = self.cache.time.load(Ordering::Relaxed);
         let mut blocks = self.blocks();
         // Under the lock, so that messages are kept in the order of their numbers.
         let number = self.sent.count.fetch_add(1, Ordering::Relaxed);
@@ -212,12 +213,12 @@ impl Kept {
     #[cold]
     fn begin(&self, blocks: &mut VecDeque<Block>, (first, since): (u64, i64), size: usize) -> bool {
         let wanted = size.max(BLOCK);
-        if wanted > self.shelf.limit || u32::try_from(size).is_err() {
+        if wanted > self.cache.limit || u32::try_from(size).is_err() {
             return false;
         }
         let mut spare = None;
-        while self.shelf.used.load(Ordering::Relaxed) + wanted > self.shelf.limit {
-            match self.shelf.make_room(self, blocks) {
+        while self.cache.used.load(Ordering::Relaxed) + wanted > self.cache.limit {
+            match self.cache.make_room(self, blocks) {
                 Some(bytes) => spare = Some(bytes),
                 None => return false,
             }
@@ -225,7 +226,7 @@ impl Kept {
         let mut bytes = spare.filter(|bytes| bytes.capacity() >= wanted).unwrap_or_default();
         bytes.clear();
         bytes.reserve_exact(wanted);
-        self.shelf.used.fetch_add(wanted, Ordering::Relaxed);
+        self.cache.used.fetch_add(wanted, Ordering::Relaxed);
         self.bytes.fetch_add(wanted, Ordering::Relaxed);
         blocks.push_back(Block { first, count: 0, since, bytes });
         true
@@ -235,7 +236,7 @@ impl Kept {
     fn give_up(&self, blocks: &mut VecDeque<Block>) -> Option<Vec<u8>> {
         let block = blocks.pop_front()?;
         let size = block.bytes.len().max(BLOCK);
-        self.shelf.used.fetch_sub(size, Ordering::Relaxed);
+        self.cache.used.fetch_sub(size, Ordering::Relaxed);
         self.bytes.fetch_sub(size, Ordering::Relaxed);
         Some(block.bytes)
     }
@@ -297,7 +298,7 @@ impl Kept {
     }
 }
 
-impl Kept {
+impl PublisherCache {
     /// Answers an advanced subscriber: each message is a reply.
     fn answer_one_by_one(&self, query: &Query, gate: &PublishGate) {
         let Some((key, id)) = &self.source else { return };
@@ -361,9 +362,9 @@ impl Answer {
     }
 }
 
-impl Drop for Kept {
+impl Drop for PublisherCache {
     fn drop(&mut self) {
-        self.shelf.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.cache.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -420,16 +421,22 @@ mod tests {
     use crate::adapter::Drops;
     use crate::zenoh::publisher::MatchedState;
 
-    fn shelf(limit: usize) -> Arc<Shelf> {
+    fn cache(limit: usize) -> Arc<ResendCache> {
         let (used, all) = (AtomicUsize::new(0), Mutex::default());
-        Arc::new(Shelf { limit, used, time: AtomicI64::new(7_000_000), all, queries: mpsc::channel().0 })
+        Arc::new(ResendCache {
+            limit,
+            used,
+            time: AtomicI64::new(7_000_000),
+            all,
+            queries: mpsc::channel().0,
+        })
     }
 
-    fn kept(shelf: &Arc<Shelf>) -> Arc<Kept> {
+    fn kept(cache: &Arc<ResendCache>) -> Arc<PublisherCache> {
         let (matched, drops) = (Arc::<MatchedState>::default(), Arc::<Drops>::default());
         let sent = Arc::new(Sent { count: AtomicU64::new(0), matched, drops });
-        let kept = Kept {
-            shelf: Arc::clone(shelf),
+        let kept = PublisherCache {
+            cache: Arc::clone(cache),
             sent,
             source: None,
             ros2: None,
@@ -438,12 +445,12 @@ mod tests {
             bytes: AtomicUsize::new(0),
         };
         let kept = Arc::new(kept);
-        kept.shelf.all.lock().unwrap().push(Arc::downgrade(&kept));
+        kept.cache.all.lock().unwrap().push(Arc::downgrade(&kept));
         kept
     }
 
     /// Returns the numbers of an answer, whose messages are their numbers, and the next number.
-    fn numbers_from(kept: &Kept, from: u64) -> (Vec<u64>, u64) {
+    fn numbers_from(kept: &PublisherCache, from: u64) -> (Vec<u64>, u64) {
         let (reply, count) = kept.from(from);
         let mut numbers = Vec::new();
         let next = read(&reply, |number, time, payload| {
@@ -455,7 +462,7 @@ mod tests {
         (numbers, next.unwrap())
     }
 
-    fn push(kept: &Kept, count: usize, size: usize) {
+    fn push(kept: &PublisherCache, count: usize, size: usize) {
         for _ in 0..count {
             let number = kept.sent.count.load(Ordering::Relaxed);
             let mut payload = number.to_le_bytes().to_vec();
@@ -466,7 +473,7 @@ mod tests {
 
     #[test]
     fn messages_are_found_from_any_number_on() {
-        let kept = kept(&shelf(10_000_000));
+        let kept = kept(&cache(10_000_000));
         push(&kept, 5_000, 100);
         assert_eq!(numbers_from(&kept, 0), ((0..5_000).collect(), 5_000));
         assert_eq!(numbers_from(&kept, 4_321), ((4_321..5_000).collect(), 5_000));
@@ -481,8 +488,8 @@ mod tests {
 
     #[test]
     fn the_oldest_are_given_up_of_the_publisher_that_keeps_most() {
-        let shelf = shelf(10 * BLOCK);
-        let (one, other) = (kept(&shelf), kept(&shelf));
+        let cache = cache(10 * BLOCK);
+        let (one, other) = (kept(&cache), kept(&cache));
         push(&one, 5_000, 1_000);
         let (numbers, next) = numbers_from(&one, 0);
         assert_eq!((next, numbers.last()), (5_000, Some(&4_999)));
@@ -499,12 +506,12 @@ mod tests {
         drop(other);
         push(&one, 5_000, 1_000);
         assert!((530..600).contains(&numbers_from(&one, 0).0.len()));
-        assert!(shelf.used.load(Ordering::Relaxed) <= shelf.limit);
+        assert!(cache.used.load(Ordering::Relaxed) <= cache.limit);
     }
 
     #[test]
     fn broken_answers_are_refused() {
-        let kept = kept(&shelf(1_000_000));
+        let kept = kept(&cache(1_000_000));
         push(&kept, 10, 20);
         let (reply, _) = kept.from(0);
         for length in (0..8).chain(9..reply.len()) {

@@ -20,9 +20,9 @@ use rondel_event::TopicId;
 
 use super::backlog::Backlog;
 use super::envelope::Ros2Envelope;
-use super::publisher::{PublishGate, Publisher, Ros2Marks};
+use super::publisher::{PublishGate, Publisher, Ros2Metadata};
 use super::recovery::{Numbers, Recoverer};
-use super::resend::Shelf;
+use super::resend::ResendCache;
 use super::watch::Watch;
 use super::{DeclareError, PublisherSettings, advanced, parse_key};
 use crate::adapter::{self, Drops, PublishError, Receiver};
@@ -43,7 +43,7 @@ pub struct Ros2Node {
     recoverer: Arc<Recoverer>,
     gate: Arc<PublishGate>,
     watch: Arc<Watch>,
-    shelf: Arc<Shelf>,
+    cache: Arc<ResendCache>,
     backlog: Arc<Backlog>,
     /// Number of the next endpoint.
     next: AtomicU64,
@@ -55,7 +55,7 @@ impl Ros2Node {
         session: &::zenoh::Session,
         settings: &Settings,
         (recoverer, gate): (&Arc<Recoverer>, &Arc<PublishGate>),
-        (watch, shelf, backlog): (Arc<Watch>, Arc<Shelf>, Arc<Backlog>),
+        (watch, cache, backlog): (Arc<Watch>, Arc<ResendCache>, Arc<Backlog>),
     ) -> Result<Ros2Node, DeclareError> {
         let (domain, name) = (settings.domain, settings.node.clone());
         let token = token(session, (domain, &name), 0, Entity::Node);
@@ -68,7 +68,7 @@ impl Ros2Node {
             recoverer: Arc::clone(recoverer),
             gate: Arc::clone(gate),
             watch,
-            shelf,
+            cache,
             backlog,
             next: AtomicU64::new(1),
         })
@@ -115,11 +115,12 @@ impl Ros2Node {
         let key = keys::data_key(self.domain, topic, message_type, hash.as_ref());
         let token = self.token(Entity::Publisher(endpoint.clone()));
         let keeps = qos.durability == Durability::TransientLocal;
-        let marks = Ros2Marks { gid: gid(&self.session, token.entity_id), depth: qos.depth };
+        let metadata = Ros2Metadata { gid: gid(&self.session, token.entity_id), depth: qos.depth };
         let settings = PublisherSettings { numbered: keeps, ..PublisherSettings::default() };
-        let kept = (&self.watch, &self.shelf, &self.backlog);
+        let kept = (&self.watch, &self.cache, &self.backlog);
         let gate = Arc::clone(&self.gate);
-        let inner = Publisher::declare(&self.session, parse_key(&key)?, &settings, gate, kept, Some(marks))?;
+        let inner =
+            Publisher::declare(&self.session, parse_key(&key)?, &settings, gate, kept, Some(metadata))?;
         let mut tokens = Vec::new();
         if keeps {
             let id = inner.id();

@@ -13,7 +13,7 @@ use super::envelope::Plain;
 use super::present::{Answering, State, StateQuerier};
 use super::publisher::PublishGate;
 use super::recovery::{Numbers, Recoverer};
-use super::resend::Shelf;
+use super::resend::ResendCache;
 use super::watch::Watch;
 use super::{DeclareError, Mode, Publisher, PublisherSettings, Ros2Node, Settings, Subscription, parse_key};
 use crate::adapter::{Listener, Outage, Receiver, Recovered};
@@ -137,7 +137,7 @@ pub struct Session {
     recoverer: Arc<Recoverer>,
     listeners: Vec<Listener>,
     /// Messages kept by publishers for subscribers that missed them.
-    shelf: Arc<Shelf>,
+    cache: Arc<ResendCache>,
     backlog: Arc<Backlog>,
     querier: StateQuerier,
 }
@@ -185,12 +185,12 @@ impl Session {
         };
         let recoverer = Recoverer::start(session.clone(), Arc::downgrade(&watch)).map_err(thread)?;
         let kept = settings.resend.unwrap_or(super::RESEND);
-        let shelf = Shelf::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)).map_err(thread)?;
-        watch.tick(&shelf);
+        let cache = ResendCache::start(kept, Arc::clone(&gate), Arc::downgrade(&watch)).map_err(thread)?;
+        watch.tick(&cache);
         let backlog = Backlog::start(&session, queue).map_err(|e| OpenError::Network(super::reason(e)))?;
         let listeners = actual(settings.listeners(), &session);
         let (connect, querier) = (settings.connect.clone(), StateQuerier::start().map_err(thread)?);
-        Ok(Session { session, connect, gate, watch, recoverer, listeners, shelf, backlog, querier })
+        Ok(Session { session, connect, gate, watch, recoverer, listeners, cache, backlog, querier })
     }
 
     /// Joins the network and, if there are endpoints to connect to, waits until one is connected.
@@ -312,7 +312,8 @@ impl Session {
     ) -> Result<::zenoh::pubsub::Subscriber<()>, DeclareError> {
         let subscriber = self.session.declare_subscriber(parse_key(key)?).callback(move |sample| {
             if sample.kind() == ::zenoh::sample::SampleKind::Put {
-                let super::envelope::Marks { source_time, origin, .. } = super::envelope::marks(&sample);
+                let super::envelope::Metadata { source_time, origin, .. } =
+                    super::envelope::metadata(&sample);
                 observer(crate::observe::Observed {
                     topic: sample.key_expr().as_str(),
                     payload: &sample.payload().to_bytes(),
@@ -331,7 +332,7 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn publisher(&self, key: &str, settings: &PublisherSettings) -> Result<Publisher, DeclareError> {
-        let (gate, kept) = (Arc::clone(&self.gate), (&self.watch, &self.shelf, &self.backlog));
+        let (gate, kept) = (Arc::clone(&self.gate), (&self.watch, &self.cache, &self.backlog));
         Publisher::declare(&self.session, parse_key(key)?, settings, gate, kept, None)
     }
 
@@ -362,8 +363,8 @@ impl Session {
     /// # Errors
     /// [`DeclareError`]
     pub fn join_ros2(&self, settings: &crate::ros2::Settings) -> Result<Ros2Node, DeclareError> {
-        let (watch, shelf) = (Arc::clone(&self.watch), Arc::clone(&self.shelf));
-        let kept = (watch, shelf, Arc::clone(&self.backlog));
+        let (watch, cache) = (Arc::clone(&self.watch), Arc::clone(&self.cache));
+        let kept = (watch, cache, Arc::clone(&self.backlog));
         Ros2Node::join(&self.session, settings, (&self.recoverer, &self.gate), kept)
     }
 

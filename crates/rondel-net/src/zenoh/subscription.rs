@@ -13,9 +13,9 @@ use rondel_event::TopicId;
 
 use super::DeclareError;
 use super::consumers::Presence;
-use super::envelope::{Envelope, Marks};
-use super::present::Early;
-use super::recovery::{Attended, Numbers};
+use super::envelope::{Envelope, Metadata};
+use super::present::EarlyMessages;
+use super::recovery::{Numbers, RecoveredSubscription};
 use crate::adapter::{self, Problems, Receiver, Sample};
 
 /// A subscription on Zenoh. Dropping it closes it.
@@ -27,7 +27,7 @@ pub struct Subscription {
     /// Declaration to publishers, until the subscription is closed.
     presence: Mutex<Option<Presence>>,
     /// Numbers of publishers, until the subscription is closed.
-    numbers: Mutex<Option<Arc<dyn Attended>>>,
+    numbers: Mutex<Option<Arc<dyn RecoveredSubscription>>>,
     /// Number of messages known to be missing after the last one received, set on closing.
     missing: AtomicU64,
 }
@@ -45,7 +45,7 @@ struct SubscriptionState {
     /// Whether a task that calls the receiver's `idle` was spawned and has not begun yet.
     idle_pending: AtomicBool,
     /// Messages received before the present state of the topic, which is being queried.
-    early: Arc<Early>,
+    early: Arc<EarlyMessages>,
     /// Set when Zenoh has dropped the callback, which cannot be running any more.
     ended: Mutex<bool>,
     ended_changed: Condvar,
@@ -69,7 +69,7 @@ impl fmt::Debug for Subscription {
 
 impl Subscription {
     /// Returns the record of messages received before the present state of the topic.
-    pub(super) fn early(&self) -> Arc<Early> {
+    pub(super) fn early(&self) -> Arc<EarlyMessages> {
         Arc::clone(&self.state.early)
     }
 
@@ -121,7 +121,7 @@ impl Subscription {
                     },
                     false => None,
                 };
-                let Some(Marks { source_time, origin, of_type }) = envelope.open(&sample) else { return };
+                let Some(Metadata { source_time, origin, of_type }) = envelope.open(&sample) else { return };
                 // Borrowed unless the payload arrived in several fragments, that is beyond 64 KiB.
                 let payload = sample.payload().to_bytes();
                 adapter::trace_message("received", sample.key_expr().as_str(), &payload);
@@ -155,7 +155,7 @@ impl Subscription {
             move |key: &str, id: (&ZenohId, u32), heartbeat| receiving.receive_heartbeat(key, id, heartbeat);
         let presence = Presence::announce(session, (&key, numbers.by()), on_heartbeat).map_err(failed)?;
         let idle: Box<dyn FnOnce() + Send> = Box::new(move || at_the_end.idle());
-        let numbers: Arc<dyn Attended> = numbers;
+        let numbers: Arc<dyn RecoveredSubscription> = numbers;
         Ok(Subscription {
             state,
             idle: Mutex::new(Some(idle)),
@@ -166,7 +166,7 @@ impl Subscription {
         })
     }
 
-    fn numbers(&self) -> Option<Arc<dyn Attended>> {
+    fn numbers(&self) -> Option<Arc<dyn RecoveredSubscription>> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

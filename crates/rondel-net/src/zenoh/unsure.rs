@@ -33,8 +33,8 @@ impl LastBreak {
         state.connected = if is_open { state.connected + 1 } else { state.connected.saturating_sub(1) };
     }
 
-    /// Whether the missed messages are unknown yet: the last connection was lost just now, or was restored soon and
-    /// just now.
+    /// Whether the missed messages are unknown yet, since the last connection was just lost, or just restored after a
+    /// short break.
     pub(super) fn is_unsure(&self, now: Instant) -> bool {
         match self.0.lock().unwrap_or_else(PoisonError::into_inner).last {
             None => false,

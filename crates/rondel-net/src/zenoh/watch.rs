@@ -17,7 +17,7 @@ use ::zenoh::session::ZenohId;
 use rondel_event::Timestamp;
 
 use super::publisher::{MatchedState, PublishGate};
-use super::resend::Shelf;
+use super::resend::ResendCache;
 use super::unsure::{LONG, LastBreak};
 use crate::adapter::{Drops, Outage, now};
 
@@ -50,7 +50,7 @@ pub(super) struct Watch {
     connects: bool,
     state: Mutex<WatchState>,
     /// Kept messages, which need an approximate time.
-    shelf: OnceLock<Weak<Shelf>>,
+    cache: OnceLock<Weak<ResendCache>>,
     /// Number of connections opened so far, as of the last look.
     opened: AtomicU64,
     /// Like `opened`, updated at once.
@@ -147,7 +147,7 @@ impl Watch {
             wait,
             connects,
             state: Mutex::new(state),
-            shelf: OnceLock::new(),
+            cache: OnceLock::new(),
             opened: AtomicU64::new(0),
             connections,
             last_break,
@@ -159,8 +159,8 @@ impl Watch {
                 std::thread::sleep(TICK);
                 let Some(watch) = watched.upgrade() else { break };
                 watch.look();
-                if let Some(shelf) = watch.shelf.get().and_then(Weak::upgrade) {
-                    shelf.tick();
+                if let Some(cache) = watch.cache.get().and_then(Weak::upgrade) {
+                    cache.tick();
                 }
             }
         };
@@ -188,9 +188,9 @@ impl Watch {
     }
 
     /// Updates the time of kept messages at every look.
-    pub(super) fn tick(&self, shelf: &Arc<Shelf>) {
+    pub(super) fn tick(&self, cache: &Arc<ResendCache>) {
         // A session has one.
-        _ = self.shelf.set(Arc::downgrade(shelf));
+        _ = self.cache.set(Arc::downgrade(cache));
     }
 
     /// Records a message without a number. Returns the outages that have ended, without the first `reported` ones.

@@ -68,7 +68,7 @@ impl TimeColumns {
 
 /// Reason why a table cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum ColumnsError {
     /// Fault of the line with the names of the columns.
     Header(String),
     /// Fault of the options, which do not fit the table.
@@ -135,18 +135,18 @@ impl Columns {
         header: &ByteRecord,
         separator: u8,
         options: &TableOptions<'_>,
-    ) -> Result<Columns, Wrong> {
+    ) -> Result<Columns, ColumnsError> {
         if header.len() > COLUMNS {
-            return Err(Wrong::Header(format!("the table has more than {COLUMNS} columns")));
+            return Err(ColumnsError::Header(format!("the table has more than {COLUMNS} columns")));
         }
         let name = |cell: &[u8]| std::str::from_utf8(cell).map(|name| name.trim().to_owned());
         let names = header.iter().map(name).collect::<Result<Vec<String>, _>>();
-        let names =
-            names.map_err(|_| Wrong::Header("the names of the columns are no UTF-8 text".to_owned()))?;
+        let names = names
+            .map_err(|_| ColumnsError::Header("the names of the columns are no UTF-8 text".to_owned()))?;
         let is_value = |name: &String| name.is_empty() || is_value(name, separator);
         if options.columns.is_empty() && names.iter().all(is_value) {
             let columns = counted(names.len(), "column");
-            return Err(Wrong::Header(format!(
+            return Err(ColumnsError::Header(format!(
                 "the first line of this table does not name the columns; name its {columns} with --columns, such as \
                  `--columns time,x`"
             )));
@@ -155,7 +155,9 @@ impl Columns {
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let twice = twice[0];
-            return Err(Wrong::Header(format!("two columns have the name `{twice}`: rename one of them")));
+            return Err(ColumnsError::Header(format!(
+                "two columns have the name `{twice}`: rename one of them"
+            )));
         }
         let names = with_all_named(names);
         let at = |wanted: &str| names.iter().position(|name| name == wanted.trim());
@@ -171,7 +173,7 @@ impl Columns {
             options.time.filter(|_| chosen.is_none()).and_then(|text| text.split_once(','))
             && let Some(missing) = [date, time].into_iter().find(|part| at(part).is_none())
         {
-            return Err(Wrong::Choice(no_column(missing.trim(), &names)));
+            return Err(ColumnsError::Choice(no_column(missing.trim(), &names)));
         }
         let base = |name: &String| split(name).0;
         let first = |is: &dyn Fn(&String) -> bool| names.iter().position(is);
@@ -209,16 +211,16 @@ impl Columns {
 
     /// Returns the reason why rows have no times, if no column has them. A chosen path decides alone: a column must
     /// have it, as it is or in parts.
-    pub(super) fn timeless(&self, chosen: Option<&str>) -> Option<Wrong> {
+    pub(super) fn timeless(&self, chosen: Option<&str>) -> Option<ColumnsError> {
         let is_part = |chosen: &str, name: &str| {
             let rest = name.strip_prefix(chosen);
             rest.is_some_and(|rest| rest.starts_with(['.', '['])) || self.shape == Shape::ByColumn
         };
         match chosen {
             Some(chosen) if self.is_chosen || self.names.iter().any(|name| is_part(chosen, name)) => None,
-            Some(chosen) => Some(Wrong::Choice(no_column(chosen, &self.names))),
+            Some(chosen) => Some(ColumnsError::Choice(no_column(chosen, &self.names))),
             None if self.time.is_some() => None,
-            None => Some(Wrong::Header(format!(
+            None => Some(ColumnsError::Header(format!(
                 "no column has the times of the rows: it would be `time`, `timestamp`, `stamp` or `date`, also with a \
                  unit as in `time_ms` or `time [ms]`, and there are {}; name the column so, or choose one with \
                  --time-field",
@@ -427,10 +429,10 @@ mod tests {
         assert_eq!(message(&both.layout().unwrap(), &["1", "2", "3"]), r#"{"x":3}"#);
         assert_eq!(columns(&["x", "date"]).time, Some(TimeColumns { time: 1, date: None }));
         assert_eq!(message(&alone.layout().unwrap(), &["1", "2"]), r#"{"stamp":1,"x":2}"#);
-        assert!(matches!(columns(&["a", "b"]).timeless(None), Some(Wrong::Header(_))));
+        assert!(matches!(columns(&["a", "b"]).timeless(None), Some(ColumnsError::Header(_))));
         // A chosen column takes precedence over one found by name.
         for header in [["a", "b"], ["time", "b"]] {
-            assert!(matches!(columns(&header).timeless(Some("c")), Some(Wrong::Choice(_))));
+            assert!(matches!(columns(&header).timeless(Some("c")), Some(ColumnsError::Choice(_))));
         }
         assert!(columns(&["header.stamp.sec", "b"]).timeless(Some("header.stamp")).is_none());
     }
@@ -441,7 +443,7 @@ mod tests {
             |header: &[&str]| match Columns::new(&ByteRecord::from(header), b',', &TableOptions::default())
                 .unwrap_err()
             {
-                Wrong::Header(reason) | Wrong::Choice(reason) => reason,
+                ColumnsError::Header(reason) | ColumnsError::Choice(reason) => reason,
             };
         for first in
             [["1", "2.5"], ["2026-11-22", ""], ["18:16:04", "nan"], ["1e3", "-inf"], ["22.11.2026", "1"]]

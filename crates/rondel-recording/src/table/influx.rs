@@ -20,7 +20,7 @@ use csv::ByteRecord;
 use rondel_event::ValueType;
 
 use super::input;
-use super::long::Wrong;
+use super::long::InvalidRow;
 use super::times::Times;
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
@@ -192,7 +192,7 @@ impl InfluxRows {
     ///
     /// # Errors
     /// An error of the file, or a row that cannot be used; the next call continues behind it.
-    pub(super) fn read(&mut self, out: &mut ByteRecord) -> Result<Result<bool, Wrong>, csv::Error> {
+    pub(super) fn read(&mut self, out: &mut ByteRecord) -> Result<Result<bool, InvalidRow>, csv::Error> {
         out.clear();
         if let Some(header) = self.header.take() {
             *out = header;
@@ -200,7 +200,7 @@ impl InfluxRows {
         }
         loop {
             if let Some((line, reason)) = self.faults.pop_front() {
-                return Ok(Err(Wrong(line, reason)));
+                return Ok(Err(InvalidRow(line, reason)));
             }
             if let Some(message) = self.ready.pop_front() {
                 self.write(message, out);

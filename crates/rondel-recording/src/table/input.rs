@@ -13,7 +13,7 @@ use csv::ByteRecord;
 use super::TableOptions;
 use super::columns::{TimeColumns, time_column};
 use super::influx::{self, InfluxRows};
-use super::long::{Form, LongRows, Wrong};
+use super::long::{Form, InvalidRow, LongRows};
 use crate::reader::MAX_LINE;
 use crate::recording::RecordingError;
 
@@ -201,12 +201,12 @@ impl Rows {
             }
             Rows::Long(rows) => match rows.read(row) {
                 Ok(Ok(is_there)) => Ok(is_there),
-                Ok(Err(Wrong(line, reason))) => Err(Unreadable::Row(line, reason)),
+                Ok(Err(InvalidRow(line, reason))) => Err(Unreadable::Row(line, reason)),
                 Err(error) => Err(Unreadable::Text(error)),
             },
             Rows::Influx(rows) => match rows.read(row) {
                 Ok(Ok(is_there)) => Ok(is_there),
-                Ok(Err(Wrong(line, reason))) => Err(Unreadable::Row(line, reason)),
+                Ok(Err(InvalidRow(line, reason))) => Err(Unreadable::Row(line, reason)),
                 Err(error) => Err(Unreadable::Text(error)),
             },
             #[cfg(feature = "parquet")]

@@ -59,16 +59,16 @@ fn touches(own: &Path, wanted: &Path) -> bool {
 }
 
 /// Columns of a wanted field.
-struct Own {
+struct MatchingColumns {
     /// Whether it is a column.
     is_column: bool,
     /// Whether it is a column or contains some.
     has_columns: bool,
 }
 
-impl Own {
-    fn of(fields: &[Field], wanted: &Path) -> Own {
-        Own {
+impl MatchingColumns {
+    fn of(fields: &[Field], wanted: &Path) -> MatchingColumns {
+        MatchingColumns {
             is_column: fields.iter().any(|field| field.path == *wanted),
             has_columns: fields.iter().any(|field| field.path.0.starts_with(&wanted.0)),
         }
@@ -136,14 +136,15 @@ impl Layout {
     pub(super) fn want(&mut self, wanted: &[WantedField]) {
         self.numbers.takes_nan = true;
         // If there are columns such as `p` and `p.x`, the wanted ones count.
-        let own: Vec<Own> = wanted.iter().map(|field| Own::of(&self.fields, &field.path)).collect();
+        let own: Vec<MatchingColumns> =
+            wanted.iter().map(|field| MatchingColumns::of(&self.fields, &field.path)).collect();
         self.plan(|path| {
             let kind = wanted.iter().filter(|field| is_of(field, path)).find_map(|field| field.kind);
             wanted.iter().zip(&own).any(|(field, own)| own.takes(path, &field.path)).then_some(kind)
         });
     }
 
-    /// Builds the message from the fields for which `kind` returns a type, or `None` for an unknown one.
+    /// Builds the message from the fields for which `kind` returns `Some`: their type, or `None` if it is unknown.
     fn plan(&mut self, kind: impl Fn(&Path) -> Option<Option<ValueType>>) {
         self.root = Node::default();
         for field in &self.fields {

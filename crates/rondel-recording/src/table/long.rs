@@ -48,7 +48,7 @@ pub(super) struct LongRows {
 }
 
 /// Line and reason of a row that cannot be used.
-pub(super) struct Wrong(pub(super) u64, pub(super) String);
+pub(super) struct InvalidRow(pub(super) u64, pub(super) String);
 
 impl LongRows {
     /// Merges the rows of a table whose header was read; `all` are the same rows, to find the fields.
@@ -133,7 +133,7 @@ impl LongRows {
     ///
     /// # Errors
     /// An error of the file, or a row that cannot be used; the next call continues behind it.
-    pub(super) fn read(&mut self, out: &mut ByteRecord) -> Result<Result<bool, Wrong>, csv::Error> {
+    pub(super) fn read(&mut self, out: &mut ByteRecord) -> Result<Result<bool, InvalidRow>, csv::Error> {
         out.clear();
         if let Some(header) = self.header.take() {
             *out = header;
@@ -169,7 +169,7 @@ impl LongRows {
                     None if row.len() == expected => "the row names no field".to_owned(),
                     _ => format!("the row has {} {cells}, and the header {expected}", row.len()),
                 };
-                return Ok(Err(Wrong(line, reason)));
+                return Ok(Err(InvalidRow(line, reason)));
             };
             let of_topic = topic.map_or(&b""[..], |topic| &row[topic]);
             match &begun {

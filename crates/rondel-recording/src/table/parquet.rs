@@ -48,9 +48,11 @@ pub(super) struct ParquetRows {
     elements: Arc<AtomicU64>,
     /// Number of rows read at a time.
     step: usize,
-    /// Rows already read, by column; index of the next one, and their number.
+    /// Cells of the rows already read, by column.
     cells: Vec<Cells>,
+    /// Index of the next of these rows.
     next_row: usize,
+    /// Number of these rows.
     rows: usize,
     /// Number of the row, from 1.
     number: u64,

@@ -11,7 +11,7 @@ use ::zenoh::sample::SourceInfo;
 use ::zenoh::session::ZenohId;
 use rondel_event::{NameId, Origin, Timestamp, TopicId, TypeIndex};
 
-use super::{AGAIN, Attended, PendingRequest, Places, Recoverer};
+use super::{AGAIN, PendingRequest, QueryKeys, RecoveredSubscription, Recoverer};
 use crate::adapter::{Outage, Receiver, Sample, now};
 use crate::zenoh::envelope::publisher_of;
 use crate::zenoh::ros2::types::FurtherTypes;
@@ -76,12 +76,12 @@ struct Table {
 /// A publisher.
 #[derive(Debug)]
 struct Numbered {
-    places: Places,
+    keys: QueryKeys,
     /// Next number, unless a slot has it.
     next: u32,
     /// Last fetched range of numbers, end exclusive. Its messages may be received again.
     fetched: Option<(u32, u32)>,
-    answers: Answers,
+    answers: Responsiveness,
     gap: Option<Gap>,
     silence: Silence,
     /// Whether messages carry the time of their publication.
@@ -94,7 +94,7 @@ struct Numbered {
 
 /// Result of earlier queries to a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answers {
+enum Responsiveness {
     Unknown,
     Yes,
     No,
@@ -147,9 +147,9 @@ impl Numbered {
     /// Creates a publisher whose next message has this number.
     fn new(key: &str, id: (&ZenohId, u32), next: u32, timed: bool) -> Numbered {
         let (own, of_advanced) = (resend::place(key, id), advanced::place(key, id));
-        let places = Places { own, of_advanced, advanced: false };
-        let (answers, fetched, gap, silence) = (Answers::Unknown, None, None, Silence::new(next));
-        Numbered { places, next, fetched, answers, gap, silence, timed, keeps: true, until: None }
+        let keys = QueryKeys { own, of_advanced, advanced: false };
+        let (answers, fetched, gap, silence) = (Responsiveness::Unknown, None, None, Silence::new(next));
+        Numbered { keys, next, fetched, answers, gap, silence, timed, keeps: true, until: None }
     }
 }
 
@@ -221,7 +221,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             begun: AtomicBool::new(false),
             recoverer: Arc::clone(recoverer),
         });
-        let attended: Weak<dyn Attended> = {
+        let attended: Weak<dyn RecoveredSubscription> = {
             let weak: Weak<Numbers<R>> = Arc::downgrade(&numbers);
             weak
         };
@@ -248,7 +248,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             return;
         }
         let mut numbered = Numbered::new(key, (session, entity), 0, true);
-        numbered.places.advanced = true;
+        numbered.keys.advanced = true;
         if self.names.is_some() {
             match self.receiver.number(self.topic, key) {
                 None => return,
@@ -319,7 +319,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         let last = match &mut publisher.gap {
             Some(gap) => {
                 gap.hold(held());
-                while gap.bytes > HELD && publisher.answers == Answers::Yes {
+                while gap.bytes > HELD && publisher.answers == Responsiveness::Yes {
                     _ = gap.release();
                 }
                 if gap.bytes > HELD {
@@ -328,7 +328,11 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                 }
                 return false;
             }
-            None if distance > 0 && publisher.keeps && publisher.answers != Answers::No && !self.closed() => {
+            None if distance > 0
+                && publisher.keeps
+                && publisher.answers != Responsiveness::No
+                && !self.closed() =>
+            {
                 let mut gap = Gap::new(next);
                 gap.hold(held());
                 publisher.gap = Some(gap);
@@ -450,7 +454,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             let Some(request) = &gap.request else {
                 if Instant::now() >= gap.due {
                     gap.request =
-                        Some(recoverer.request(&numbered.places, (&self.by, numbered.next), numbered.next));
+                        Some(recoverer.request(&numbered.keys, (&self.by, numbered.next), numbered.next));
                 }
                 return false;
             };
@@ -469,16 +473,16 @@ impl<R: Receiver + ?Sized> Numbers<R> {
                     return false;
                 }
                 // The first retry is immediate.
-                let again = if numbered.places.advanced { AGAIN } else { Duration::ZERO };
+                let again = if numbered.keys.advanced { AGAIN } else { Duration::ZERO };
                 gap.due = Instant::now() + again;
-                numbered.places.advanced ^= numbered.answers == Answers::Unknown;
+                numbered.keys.advanced ^= numbered.answers == Responsiveness::Unknown;
                 let (patience, known) = match numbered.answers {
-                    Answers::Yes => (PATIENCE, true),
-                    Answers::Unknown | Answers::No => (UNKNOWN, false),
+                    Responsiveness::Yes => (PATIENCE, true),
+                    Responsiveness::Unknown | Responsiveness::No => (UNKNOWN, false),
                 };
                 if gap.since.elapsed().min(gap.distance.1.elapsed()) >= patience {
                     if !known {
-                        numbered.answers = Answers::No;
+                        numbered.answers = Responsiveness::No;
                     }
                     tracing::debug!(topic = %self.name, known, "the publisher does not send missed messages again");
                     self.give_up(table, publisher);
@@ -498,7 +502,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
     /// Delivers the messages of an answer, and ends the gap if they reach the held messages.
     fn take(&self, publisher: u64, answer: &[u8]) {
         let begun = self.table().publishers.get_mut(&publisher).and_then(|numbered| {
-            numbered.answers = Answers::Yes;
+            numbered.answers = Responsiveness::Yes;
             numbered.gap.as_ref().map(|gap| (numbered.next, numbered.timed, gap.history && gap.fetched == 0))
         });
         let Some((mut position, timed, mut is_first)) = begun else { return };
@@ -616,7 +620,7 @@ impl Silence {
     }
 }
 
-impl<R: Receiver + ?Sized> Attended for Numbers<R> {
+impl<R: Receiver + ?Sized> RecoveredSubscription for Numbers<R> {
     fn attend(&self, recoverer: &Recoverer) -> bool {
         if !self.begun.load(Ordering::Acquire) {
             return false;
@@ -638,14 +642,16 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
         let silent: Vec<(u64, u32)> = table
             .publishers
             .iter()
-            .filter(|(_, numbered)| numbered.gap.is_none() && numbered.answers != Answers::No)
+            .filter(|(_, numbered)| numbered.gap.is_none() && numbered.answers != Responsiveness::No)
             .map(|(publisher, _)| (*publisher, self.next(table, *publisher)))
             .collect();
         if reconnected {
             // Publishers without an answer may have been cut off.
-            for numbered in table.publishers.values_mut().filter(|numbered| numbered.answers == Answers::No) {
-                numbered.answers = Answers::Unknown;
-                numbered.places.advanced = false;
+            for numbered in
+                table.publishers.values_mut().filter(|numbered| numbered.answers == Responsiveness::No)
+            {
+                numbered.answers = Responsiveness::Unknown;
+                numbered.keys.advanced = false;
             }
         }
         for (publisher, next) in silent {
@@ -655,14 +661,14 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
                 // Includes the last message: the answer shows whether the publisher keeps any. An advanced publisher
                 // sends no answer if nothing is missing.
                 silence.request =
-                    Some(recoverer.request(&numbered.places, (&self.by, next), next.wrapping_sub(1)));
+                    Some(recoverer.request(&numbered.keys, (&self.by, next), next.wrapping_sub(1)));
             }
             let Some(answer) = silence.request.as_ref().and_then(PendingRequest::answer) else { continue };
             silence.request = None;
-            let is_unknown = numbered.answers == Answers::Unknown;
-            if is_unknown && answer.is_err() && !numbered.places.advanced {
+            let is_unknown = numbered.answers == Responsiveness::Unknown;
+            if is_unknown && answer.is_err() && !numbered.keys.advanced {
                 // Retried at once by the other protocol.
-                numbered.places.advanced = true;
+                numbered.keys.advanced = true;
                 continue;
             }
             // Queries become increasingly rare.
@@ -671,10 +677,10 @@ impl<R: Receiver + ?Sized> Attended for Numbers<R> {
                 // Its connection may return, so that even a publisher that has never answered may answer then.
                 Err(()) => {
                     silence.since = Instant::now();
-                    numbered.places.advanced &= !is_unknown;
+                    numbered.keys.advanced &= !is_unknown;
                 }
                 Ok(answer) => {
-                    numbered.answers = Answers::Yes;
+                    numbered.answers = Responsiveness::Yes;
                     let mut keeps = false;
                     let read = resend::read(&answer, |_, _, _| keeps = true);
                     let until = read.map_or(next, |until| until as u32);

@@ -14,13 +14,15 @@ use crate::adapter::Receiver;
 use crate::ros2::{Endpoint, NodeName};
 use crate::zenoh::recovery::Numbers;
 
-/// Limit of the types of a topic; the next constant is the limit of publishers with a recorded type.
+/// Limit of the types of a topic.
 const TYPES: usize = 256;
+/// Limit of publishers with a recorded type.
 const PUBLISHERS: usize = 4096;
 /// Time limit for a node to describe a type: it may have just started.
 const DESCRIBE: Duration = Duration::from_secs(10);
-/// Time limit of one answer; the next constant is the pause before the next request.
+/// Time limit of one answer.
 const ANSWER: Duration = Duration::from_secs(2);
+/// Pause before the next request.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The further types of a subscription.
@@ -86,7 +88,7 @@ impl FurtherTypes {
 }
 
 /// A publisher that keeps messages: its key, session and entity.
-type Keeping = (String, ZenohId, u32);
+type CachingPublisher = (String, ZenohId, u32);
 
 /// A publisher with another definition of the type of its topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub(super) struct OtherPublisher {
 pub(super) struct Resolver {
     sender: Mutex<Option<mpsc::Sender<OtherPublisher>>>,
     /// Publishers that keep messages, by the hash of their type: their messages are fetched once the type is known.
-    keeping: Mutex<BTreeMap<String, Vec<Keeping>>>,
+    keeping: Mutex<BTreeMap<String, Vec<CachingPublisher>>>,
     ended: AtomicBool,
 }
 
@@ -186,7 +188,7 @@ impl Resolver {
     }
 
     /// Records a publisher of a further type that keeps messages. Returns whether its type is already known.
-    pub(super) fn keeps(&self, types: &FurtherTypes, hash: &str, keeping: Keeping) -> bool {
+    pub(super) fn keeps(&self, types: &FurtherTypes, hash: &str, keeping: CachingPublisher) -> bool {
         // Held, so that the type does not become known meanwhile.
         let mut all = lock(&self.keeping);
         if types.of_hash(hash) != TypeIndex::UNREAD {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use ::zenoh::session::ZenohId;
 
-use super::{Answers, Gap, Numbered, Numbers, PUBLISHERS, Receiver, Recoverer, Table, beyond};
+use super::{Gap, Numbered, Numbers, PUBLISHERS, Receiver, Recoverer, Responsiveness, Table, beyond};
 use crate::zenoh::consumers::Heartbeat;
 use crate::zenoh::envelope::publisher_of;
-use crate::zenoh::recovery::Places;
+use crate::zenoh::recovery::QueryKeys;
 
 /// Time in which messages sent before a heartbeat may arrive after it.
 const SETTLED: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// The last heartbeat of a publisher.
 #[derive(Debug)]
 pub(super) struct LastHeartbeat {
-    places: Places,
+    keys: QueryKeys,
     next: u32,
     confirm: bool,
     at: Instant,
@@ -49,8 +49,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         }
         let at = Instant::now();
         let last = table.heartbeats.entry(publisher).or_insert_with(|| {
-            let places = Numbered::new(key, id, 0, false).places;
-            LastHeartbeat { places, next: heartbeat.next, confirm: false, at }
+            let keys = Numbered::new(key, id, 0, false).keys;
+            LastHeartbeat { keys, next: heartbeat.next, confirm: false, at }
         });
         if last.next != heartbeat.next {
             (last.next, last.at) = (heartbeat.next, at);
@@ -58,8 +58,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         last.confirm |= heartbeat.confirm;
         if let Some(numbered) = table.publishers.get_mut(&publisher).filter(|_| heartbeat.confirm) {
             // A publisher that waits for a confirmation answers, even if it has been cut off until now.
-            numbered.answers = Answers::Yes;
-            numbered.places.advanced = false;
+            numbered.answers = Responsiveness::Yes;
+            numbered.keys.advanced = false;
         }
         self.recoverer.wake();
     }
@@ -73,7 +73,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             waiting.retain(|publisher, last| match self.compare(table, *publisher, last) {
                 Compared::Wait => true,
                 Compared::Complete(next) if last.confirm => {
-                    complete.push((last.places.clone(), next));
+                    complete.push((last.keys.clone(), next));
                     false
                 }
                 Compared::Complete(_) | Compared::Fetching => false,
@@ -81,8 +81,8 @@ impl<R: Receiver + ?Sized> Numbers<R> {
             table.heartbeats = waiting;
             !table.heartbeats.is_empty()
         };
-        for (places, next) in complete {
-            recoverer.confirm(&places, (&self.by, next));
+        for (keys, next) in complete {
+            recoverer.confirm(&keys, (&self.by, next));
         }
         again
     }
@@ -109,7 +109,7 @@ impl<R: Receiver + ?Sized> Numbers<R> {
         if last.at.elapsed() < SETTLED {
             return Compared::Wait;
         }
-        let may_answer = numbered.keeps && numbered.answers != Answers::No;
+        let may_answer = numbered.keeps && numbered.answers != Responsiveness::No;
         self.leave_slot(table, publisher);
         let Some(numbered) = table.publishers.get_mut(&publisher) else { return Compared::Fetching };
         if !may_answer {
