@@ -46,7 +46,7 @@ struct Numbers {
     seen: Mutex<Vec<u64>>,
     changed: Condvar,
     idle: AtomicU64,
-    /// Outages, each with the number of messages before the news.
+    /// Outages, each with the number of messages before the report.
     missed: Mutex<Vec<(usize, Timestamp, Option<Timestamp>)>>,
     /// Processing time of a message, to simulate a slow receiver.
     pause: Option<Duration>,
@@ -435,7 +435,7 @@ fn broken_connections_lose_nothing_at_qos_1_and_repeat_nothing_at_qos_2() {
 fn messages_queued_for_an_earlier_run_are_received() {
     let Some(broker) = Broker::start("messages_queued_for_an_earlier_run_are_received") else { return };
     for version in VERSIONS {
-        // What one session has not acknowledged comes again to the next of its name.
+        // Messages that a session has not acknowledged are sent again to the next one of its name.
         let client_id = Some(format!("me {version:?}"));
         let own = Settings { version, clean_start: false, client_id, ..settings(broker.port) };
         let session = Session::open(&own).unwrap();
