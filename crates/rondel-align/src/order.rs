@@ -40,12 +40,12 @@ const NOTICES: usize = 10_000;
 /// time of the event; it is absent, that is, it sent nothing for its [`absent_after`](TopicOrder::absent_after). A
 /// topic that is not `fifo` must meet one of the last three conditions itself before its own events are released.
 ///
-/// An event that belongs before a released one is a *late event*: [`LatePolicy`] defines how it is handled. With markers there
-/// are no late events. The result depends on the events and on the clock at their arrival, not on the number of calls of
-/// [`Order::advance`] in between.
+/// An event that belongs before a released one is a *late event*: [`LatePolicy`] defines how it is handled. With
+/// markers there are no late events. The result depends on the events and on the clock at their arrival, not on the
+/// number of calls of [`Order::advance`] in between.
 ///
 /// ```
-/// use rondel_align::{Order, OrderPolicy, OrderSettings, LatePolicy, TopicOrder};
+/// use rondel_align::{LatePolicy, Order, OrderPolicy, OrderSettings, TopicOrder};
 /// use rondel_event::{Timestamp, TopicId};
 ///
 /// let mut order = Order::new(OrderSettings {
@@ -302,7 +302,7 @@ impl<T> Order<T> {
     /// Takes the notices since the last call.
     pub fn notices(&mut self) -> impl Iterator<Item = Notice> {
         let discarded = std::mem::take(&mut self.discarded);
-        let last = (discarded > 0).then_some(Notice::Unsaid { count: discarded });
+        let last = (discarded > 0).then_some(Notice::Omitted { count: discarded });
         self.notices.drain(..).chain(last)
     }
 

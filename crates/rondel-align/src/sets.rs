@@ -41,7 +41,8 @@ pub enum SetPolicy {
     Approximate {
         /// Number of items that may wait on a topic.
         queue: usize,
-        /// Width by which a later set must be narrower to be preferred, as a fraction of its distance from the earlier one.
+        /// Width by which a later set must be narrower to be preferred, as a fraction of its distance from the earlier
+        /// one.
         age_penalty: f64,
         /// Maximum width of a set.
         max_interval: Option<u64>,

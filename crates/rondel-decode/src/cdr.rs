@@ -162,7 +162,7 @@ mod tests {
             (&[0xff, 0xff, 0, 0, 1, 0, 0, 0, 0], "no encoding"),
             (b"{\"v\":1}", "JSON"),
         ] {
-            assert!(string(bad).is_err_and(|said| said.contains(why)), "{bad:?}: {:?}", string(bad));
+            assert!(string(bad).is_err_and(|text| text.contains(why)), "{bad:?}: {:?}", string(bad));
         }
     }
 

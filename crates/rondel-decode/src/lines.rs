@@ -21,8 +21,8 @@
 //! - **Undecodable payloads.** In the forms of `mosquitto_sub` and `rondel tap`, and in the first one with `arrival`, a
 //!   payload that cannot be decoded is no error of the recording. It is counted ([`Lines::undecodable`]), as in a live
 //!   run: a string without a JSON object, or an invalid event time. A message without a payload, which `mosquitto_sub`
-//!   writes as `null`, is ignored and counted ([`Lines::empty`]), as in a live run. A line that is not JSON is an error,
-//!   and so is an invalid `topic`, `time`, `arrival` or `tst`.
+//!   writes as `null`, is ignored and counted ([`Lines::empty`]), as in a live run. A line that is not JSON is an
+//!   error, and so is an invalid `topic`, `time`, `arrival` or `tst`.
 
 mod ahead;
 mod events;

@@ -846,8 +846,8 @@ fn decode_ahead(lines: &mut Lines, text: &[String], pieces: &[usize]) -> Result<
             block.clear();
             let taken = lines.take(source, &mut block);
             let untimed = lines.take_untimed();
-            let said = |r| format!("{} {:?} {}", row(&block, r), lines.origin(r), untimed >> r & 1);
-            rows.extend((0..block.len()).map(said));
+            let describe = |r| format!("{} {:?} {}", row(&block, r), lines.origin(r), untimed >> r & 1);
+            rows.extend((0..block.len()).map(describe));
             taken
         };
         if lines.admit(&mut decoded) {

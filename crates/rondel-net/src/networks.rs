@@ -575,12 +575,12 @@ mod tests {
         let joined =
             Networks::open(&settings, Some(Duration::from_secs(2)), || false, |one| events.push(one));
         assert!(matches!(joined.err(), Some(JoinError::Unreachable(_))));
-        let said = |part: &str| {
+        let contains = |part: &str| {
             events.iter().any(|one| matches!(one, Joining::Retrying(reason) if reason.contains(part)))
         };
-        assert!(said("at Zenoh") || said("to Zenoh"), "{events:?}");
-        assert!(said("MQTT"), "{events:?}");
-        assert!(said("MQTT"), "{events:?}");
+        assert!(contains("at Zenoh") || contains("to Zenoh"), "{events:?}");
+        assert!(contains("MQTT"), "{events:?}");
+        assert!(contains("MQTT"), "{events:?}");
     }
 
     #[test]

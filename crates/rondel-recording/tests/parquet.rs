@@ -95,9 +95,9 @@ fn damaged_parts_are_reported() {
     std::fs::write(&path, &bytes).unwrap();
     let (messages, wrong) = read(&mut open(&path).unwrap());
     assert_eq!((messages.len(), wrong.len()), (70, 1), "{:?}", wrong.first());
-    let said = wrong[0].to_string();
+    let text = wrong[0].to_string();
     for part in ["at byte 4: row group 1 of 3, column `time`: ", "the last 50 rows of it are not read"] {
-        assert!(said.contains(part), "{said}");
+        assert!(text.contains(part), "{text}");
     }
     // Without its end nothing can be found.
     std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();

@@ -25,10 +25,10 @@ impl File {
 
     /// Returns the readable messages and the errors.
     fn read(&self, selection: Option<Selection>) -> (Vec<Message>, Vec<String>) {
-        let said = |error: RecordingError| error.to_string().replace(&format!("{}: ", self.0.display()), "");
+        let text = |error: RecordingError| error.to_string().replace(&format!("{}: ", self.0.display()), "");
         let mut recording = match McapRecording::open_ulog(&self.0) {
             Ok(recording) => recording,
-            Err(error) => return (Vec::new(), vec![said(error)]),
+            Err(error) => return (Vec::new(), vec![text(error)]),
         };
         if let Some(selection) = selection {
             recording.select(selection);
@@ -42,7 +42,7 @@ impl File {
                     messages.push((names[message.topic].clone(), time, message.payload.to_vec()));
                 }
                 Ok(None) => return (messages, errors),
-                Err(error) => errors.push(said(error)),
+                Err(error) => errors.push(text(error)),
             }
         }
         panic!("no end");

@@ -173,7 +173,7 @@ pub enum Notice {
         highest: Timestamp,
     },
     /// Notices were discarded because too many waited to be taken.
-    Unsaid {
+    Omitted {
         /// Number of discarded notices.
         count: u64,
     },

@@ -128,8 +128,8 @@ impl<T> Order<T> {
         Ok(self)
     }
 
-    /// Restores this new order from a snapshot of one with other topics: `topics` maps each topic there to the one here.
-    /// Further topics begin as in a new order; waiting events of topics without a counterpart are dropped.
+    /// Restores this new order from a snapshot of one with other topics: `topics` maps each topic there to the one
+    /// here. Further topics begin as in a new order; waiting events of topics without a counterpart are dropped.
     ///
     /// # Errors
     /// Those of [`Order::restore`]; also if a topic that was in play has other settings here, or none.
@@ -219,8 +219,8 @@ impl<T> Order<T> {
         Some(())
     }
 
-    /// Advances the clock to `now` after a gap without a subscription: releases the events whose wait is over, but the gap
-    /// does not count towards the absence of topics.
+    /// Advances the clock to `now` after a gap without a subscription: releases the events whose wait is over, but the
+    /// gap does not count towards the absence of topics.
     pub fn advance_after_gap(&mut self, now: Timestamp) {
         let gap = now.as_nanos().saturating_sub(self.now);
         if self.started && gap > 0 {

@@ -133,7 +133,7 @@ pub enum SetNotice {
         topic: TopicId,
     },
     /// Notices were discarded because too many waited to be taken.
-    Unsaid {
+    Omitted {
         /// Number of discarded notices.
         count: u64,
     },
@@ -293,7 +293,7 @@ impl<T> SetBuffer<T> {
 
     pub(super) fn notices(&mut self) -> impl Iterator<Item = SetNotice> + '_ {
         let discarded = std::mem::take(&mut self.discarded);
-        let discarded = (discarded > 0).then_some(SetNotice::Unsaid { count: discarded });
+        let discarded = (discarded > 0).then_some(SetNotice::Omitted { count: discarded });
         self.notices.drain(..).chain(discarded)
     }
 

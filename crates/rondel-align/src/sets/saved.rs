@@ -160,7 +160,8 @@ impl<T: Clone> Sets<T> {
         fingerprint(&format!("{settings:?} {limits:?}"))
     }
 
-    /// Advances the clock to `now` after a gap without a subscription, which does not count towards the absence of topics.
+    /// Advances the clock to `now` after a gap without a subscription, which does not count towards the absence of
+    /// topics.
     pub fn advance_after_gap(&mut self, now: Timestamp) {
         let gap = now.as_nanos().saturating_sub(self.now.as_nanos());
         if gap > 0 {

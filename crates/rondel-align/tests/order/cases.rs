@@ -203,10 +203,10 @@ fn a_topic_whose_times_step_back_is_not_fifo_any_more() {
     let mut order = Order::new(settings(&[wait(10), wait(10)]));
     assert_eq!(play(&mut order, "5|a5 6|b6 7|a3 8|b8"), "6|a5");
     let stepped = |fifo| Notice::SteppedBack { topic: A, time: at(3), latest: at(5), fifo };
-    let said = notices(&mut order);
-    assert_eq!(said[0], stepped(false));
+    let taken = notices(&mut order);
+    assert_eq!(taken[0], stepped(false));
     assert_eq!(
-        said[1],
+        taken[1],
         Notice::Late { topic: A, time: at(3), excess: 2, delay: 4, policy: LatePolicy::Drop }
     );
     // From now on its own events wait for its max_wait too; further steps are not reported.
@@ -248,9 +248,9 @@ fn sequence_numbers_reveal_duplicates_and_gaps() {
     for number in [1, 2, 2, 5, 3, 6] {
         order.push(A, at(number), Some(Origin { publisher: 7, number: number as u64 }), at(10), number);
     }
-    let said = notices(&mut order);
-    assert_eq!(said[0], Notice::Duplicate { topic: A, publisher: 7, number: 2 });
-    assert_eq!(said[1], Notice::Gap { topic: A, publisher: 7, from: 3, missing: 2 });
+    let notices = notices(&mut order);
+    assert_eq!(notices[0], Notice::Duplicate { topic: A, publisher: 7, number: 2 });
+    assert_eq!(notices[1], Notice::Gap { topic: A, publisher: 7, from: 3, missing: 2 });
     let statistics = order.statistics()[0];
     // One of the missing events arrives after all.
     assert_eq!((statistics.duplicates, statistics.missing), (1, 1));
@@ -260,10 +260,10 @@ fn sequence_numbers_reveal_duplicates_and_gaps() {
 fn a_full_queue_releases_the_oldest_event() {
     let mut order = Order::new(OrderSettings { queue: 2, ..settings(&[known(), known()]) });
     assert_eq!(play(&mut order, "5|a5 6|a6 7|a7 8|b4"), "7|a5");
-    let said = notices(&mut order);
-    assert_eq!(said[0], Notice::Early { topic: A, time: at(5) });
+    let notices = notices(&mut order);
+    assert_eq!(notices[0], Notice::Early { topic: A, time: at(5) });
     assert_eq!(
-        said[1],
+        notices[1],
         Notice::Late { topic: B, time: at(4), excess: 1, delay: 4, policy: LatePolicy::Drop }
     );
     assert_eq!((order.statistics()[0].early, order.waiting()), (1, 2));
@@ -317,10 +317,10 @@ fn a_marker_that_goes_back_is_ignored() {
 fn an_event_that_contradicts_a_marker_is_reported() {
     let mut order = Order::new(settings(&[known(), known()]));
     assert_eq!(play(&mut order, "5|a4 6|b<=9 7|b3 8|b5 9|b6"), "6|a4");
-    let said = notices(&mut order);
-    assert_eq!(said[0], Notice::MarkerBroken { topic: B, time: at(3), complete: at(9) });
+    let notices = notices(&mut order);
+    assert_eq!(notices[0], Notice::MarkerBroken { topic: B, time: at(3), complete: at(9) });
     assert_eq!(
-        said[1],
+        notices[1],
         Notice::Late { topic: B, time: at(3), excess: 1, delay: 4, policy: LatePolicy::Drop }
     );
     assert_eq!(order.statistics()[1].broken, 3);
@@ -386,7 +386,7 @@ fn notices_beyond_the_limit_are_counted() {
     for i in 0..12_000 {
         order.push(A, at(i + 2), None, at(i), ());
     }
-    let said = notices(&mut order);
-    assert_eq!((said.len(), said.last()), (10_001, Some(&Notice::Unsaid { count: 2_000 })));
+    let taken = notices(&mut order);
+    assert_eq!((taken.len(), taken.last()), (10_001, Some(&Notice::Omitted { count: 2_000 })));
     assert_eq!(notices(&mut order), []);
 }

@@ -116,9 +116,9 @@ fn markers_prevent_late_events() {
         let mut order = play(&net, fifo.iter().map(topic).collect(), LatePolicy::Drop);
         assert!(left(&mut order) == net.sent, "seed {seed}");
         assert_eq!(total(&order, |topic| topic.late + topic.guessed), 0, "seed {seed}");
-        let mut said = notices(&mut order);
-        said.retain(|notice| !matches!(notice, Notice::Duplicate { .. } | Notice::Gap { .. }));
-        assert_eq!(said, [], "seed {seed}");
+        let mut notices = notices(&mut order);
+        notices.retain(|notice| !matches!(notice, Notice::Duplicate { .. } | Notice::Gap { .. }));
+        assert_eq!(notices, [], "seed {seed}");
         assert_eq!(total(&order, |topic| topic.missing), 0, "seed {seed}");
     }
 }

@@ -27,7 +27,7 @@ struct Interval {
 #[derive(Clone, Default)]
 struct Topic {
     /// The times of all received events except duplicates, and of those that were counted.
-    came: Vec<i64>,
+    received_times: Vec<i64>,
     times: Vec<(i64, Option<u64>)>,
     delays: Vec<u64>,
     numbers: Vec<(u64, u64)>,
@@ -109,21 +109,21 @@ impl Naive {
     }
 
     /// Returns the number of the topic's events received with times in `(after, complete]`.
-    fn came(&self, j: usize, interval: &Interval) -> u64 {
+    fn count_received(&self, j: usize, interval: &Interval) -> u64 {
         let inside =
             |time: &&i64| interval.after.is_none_or(|after| **time > after) && **time <= interval.complete;
-        self.topics[j].came.iter().filter(inside).count() as u64
+        self.topics[j].received_times.iter().filter(inside).count() as u64
     }
 
-    /// Applies the markers of a topic in order. A marker with a part before the subscription takes effect once the next one
-    /// has all its events.
+    /// Applies the markers of a topic in order. A marker with a part before the subscription takes effect once the next
+    /// one has all its events.
     fn progress(&mut self, j: usize) {
         loop {
             let (here, next) = (&self.topics[j], self.topics[j].settled);
             let met = |i: usize| {
                 let interval = here.intervals.get(i);
                 interval.is_some_and(|interval| {
-                    interval.count.is_some_and(|count| self.came(j, interval) >= count)
+                    interval.count.is_some_and(|count| self.count_received(j, interval) >= count)
                 })
             };
             let Some(interval) = here.intervals.get(next) else { return };
@@ -157,11 +157,11 @@ impl Naive {
     fn known(&self, j: usize, (time, i): (i64, usize)) -> bool {
         // After an event of a fifo topic no earlier one arrives, but others of the same time may.
         let seen = |latest: i64| (latest, j) >= (time, i);
-        let said = |through: i64| (through + 1, j) > (time, i);
+        let confirms = |through: i64| (through + 1, j) > (time, i);
         !self.topic(j).in_play
             || self.topics[j].absent
             || self.fifo(j) && self.latest(j).is_some_and(seen)
-            || self.through(j).max(self.topics[j].passed).is_some_and(said)
+            || self.through(j).max(self.topics[j].passed).is_some_and(confirms)
     }
 
     /// Returns the time at which the first waiting event is released; `None` if the clock does not release it.
@@ -283,11 +283,11 @@ impl Naive {
             if next.complete > past {
                 return;
             }
-            let came = self.came(j, &next);
+            let received = self.count_received(j, &next);
             self.topics[j].intervals[settled].given_up = true;
             self.progress(j);
             if let Some(count) = next.count.filter(|_| !next.partial) {
-                let missing = count - came;
+                let missing = count - received;
                 self.notices.push(Notice::MarkerUnmet { topic, complete: at(next.complete), missing });
             }
         }
@@ -377,7 +377,7 @@ impl Naive {
         let unmet = self.topics[j].unmet;
         let broken =
             self.through(j).filter(|through| time <= *through && unmet.is_none_or(|unmet| time > unmet));
-        self.topics[j].came.push(time);
+        self.topics[j].received_times.push(time);
         self.progress(j);
         if let Some(complete) = broken
             && !std::mem::replace(&mut self.topics[j].broken, true)

@@ -91,8 +91,8 @@ fn calls(numbers: &mut Numbers, topics: u64) -> Vec<Call> {
                 matches!(call, Call::Push { topic, time, .. } if u64::from(*topic) == index as u64
                     && *time <= complete && after.is_none_or(|after| *time > after))
             };
-            let came = calls.iter().filter(inside).count() as u64;
-            let count = (!numbers.one_in(6)).then(|| came + numbers.pick(&[0, 0, 0, 1, 2]));
+            let received = calls.iter().filter(inside).count() as u64;
+            let count = (!numbers.one_in(6)).then(|| received + numbers.pick(&[0, 0, 0, 1, 2]));
             announced[index] = Some(last.map_or(complete, |last: i64| last.max(complete)));
             let marker = Marker { complete: at(complete), after: after.map(at), count };
             calls.push(Call::Mark { topic: topic as u32, marker, now: shown });
@@ -192,7 +192,7 @@ fn agrees(seed: u64) {
     // The calls at which the order is replaced by its restored snapshot.
     let mut cuts = Numbers(!seed);
     let often = cuts.pick(&[1, 5, 30]);
-    let (mut out, mut said, mut now) = (Vec::new(), Vec::new(), i64::MIN);
+    let (mut out, mut notices, mut now) = (Vec::new(), Vec::new(), i64::MIN);
     for (i, call) in calls.iter().enumerate() {
         let context = || format!("call {i}: {call:?}\n{settings:#?}\n{:?}", &calls[..i]);
         play(&mut order, call);
@@ -204,9 +204,9 @@ fn agrees(seed: u64) {
             naive.advance(at(now));
         }
         out.extend(released(&mut order));
-        said.extend(order.notices());
+        notices.extend(order.notices());
         assert_eq!(naive.released, out, "{}", context());
-        assert_eq!(naive.notices, said, "{}", context());
+        assert_eq!(naive.notices, notices, "{}", context());
         assert_eq!(order.deadline(), naive.deadline(), "{}", context());
         assert_eq!(order.complete_up_to(), naive.complete_up_to(), "{}", context());
         if numbers.one_in(4) {
@@ -219,10 +219,10 @@ fn agrees(seed: u64) {
     order.flush();
     naive.flush();
     out.extend(released(&mut order));
-    said.extend(order.notices());
+    notices.extend(order.notices());
     assert_eq!(naive.released, out);
-    assert_eq!(naive.notices, said);
-    sound(&settings, &calls, &out, &said, &order);
+    assert_eq!(naive.notices, notices);
+    sound(&settings, &calls, &out, &notices, &order);
     if !calls.iter().any(|call| matches!(call, Call::Close)) {
         independent_of_advance(&mut numbers, &settings, &calls);
     }
@@ -233,7 +233,7 @@ fn sound(
     settings: &OrderSettings,
     calls: &[Call],
     out: &[Released<u64>],
-    said: &[Notice],
+    notices: &[Notice],
     order: &Order<u64>,
 ) {
     let statistics = order.statistics();
@@ -243,7 +243,7 @@ fn sound(
     assert_eq!(pushed, total(|t| t.released + t.refused + t.duplicates + t.dropped));
     assert_eq!(total(|t| t.released), out.len() as u64);
     assert_eq!(order.waiting(), 0);
-    let count = |f: fn(&Notice) -> bool| said.iter().filter(|notice| f(notice)).count() as u64;
+    let count = |f: fn(&Notice) -> bool| notices.iter().filter(|notice| f(notice)).count() as u64;
     assert_eq!(total(|t| t.refused), count(|n| matches!(n, Notice::Refused { .. })));
     assert_eq!(total(|t| t.duplicates), count(|n| matches!(n, Notice::Duplicate { .. })));
     assert_eq!(total(|t| t.early), count(|n| matches!(n, Notice::Early { .. })));

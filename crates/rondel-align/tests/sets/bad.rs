@@ -170,7 +170,7 @@ fn notices_beyond_the_limit_are_counted() {
     let notices = notices(&mut sets);
     let why = Unused::QueueFull;
     assert_eq!(notices[0], SetNotice::Unused { topic: TopicId(0), time: at(0), why });
-    assert_eq!(notices.last(), Some(&SetNotice::Unsaid { count: 20_001 - notices.len() as u64 }));
+    assert_eq!(notices.last(), Some(&SetNotice::Omitted { count: 20_001 - notices.len() as u64 }));
     assert_eq!(sets.statistics().topics[0].unused(), 20_000);
 }
 

@@ -139,13 +139,14 @@ pub(super) struct Fetched {
 }
 
 /// Fetches the samples of a publisher after a time, up to the first sample that reaches the reader itself after the
-/// rediscovery: `came` gives the times of those. Stops when it `is_ending`. Calls `deliver` with up to 64 samples.
+/// rediscovery: `find_first` returns its time, once it has arrived. Stops when it `is_ending`. Calls `deliver` with up
+/// to 64 samples.
 pub(super) fn fetch(
     (domain, opened): (&Domain, &Opened),
     queue: u32,
     publisher: dds_instance_handle_t,
     after: i64,
-    (came, is_ending): (impl Fn() -> Option<i64>, impl Fn() -> bool),
+    (find_first, is_ending): (impl Fn() -> Option<i64>, impl Fn() -> bool),
     mut deliver: impl FnMut(&[(&[u8], Timestamp)]) -> u64,
 ) -> Fetched {
     let mut fetched = Fetched { count: 0, last: after };
@@ -165,7 +166,7 @@ pub(super) fn fetch(
     let (mut first, mut is_reached) = (None, false);
     while !is_reached && began.elapsed() < LIMIT && !is_ending() {
         // An earlier sample may have waited in the system since before the loss: the next gap would begin after it.
-        first = first.or_else(&came).filter(|_| began.elapsed() >= SETTLED);
+        first = first.or_else(&find_first).filter(|_| began.elapsed() >= SETTLED);
         is_reached = first.is_some_and(|first| fetched.last >= first);
         let taken = if is_reached { None } else { buffer.take(&reader) };
         let Some(taken) = taken else {

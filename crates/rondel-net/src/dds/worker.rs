@@ -276,7 +276,7 @@ impl Worker {
         let Part { topic, name, .. } = &delivery.part;
         // The first sample that the publisher sends to this reader is unknown until it is received. With the former
         // handle, some samples may be from before the loss.
-        let came = || {
+        let find_first = || {
             let mut buffer = SampleBuffer::new(opened.has_keys, base.queue);
             let mut last = None;
             while let Some(taken) = buffer.look(&opened.reader) {
@@ -314,7 +314,7 @@ impl Worker {
             base.queue,
             publisher.handle,
             after,
-            (came, is_ending),
+            (find_first, is_ending),
             deliver,
         );
         self.sources.fetched(publisher.handle, fetched.last);

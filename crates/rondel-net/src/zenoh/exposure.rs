@@ -43,7 +43,7 @@ pub(super) struct Exposure {
     credentials: bool,
     /// Whether the configuration sets multicast scouting and the protocols.
     sets_scouting: bool,
-    says_protocols: bool,
+    sets_protocols: bool,
 }
 
 impl Exposure {
@@ -61,10 +61,10 @@ impl Exposure {
                 !["", "null", "false"].contains(&value.trim())
             })
         };
-        let says = |key: &str| config.get_json(key).is_ok_and(|value| value.trim() != "null");
+        let sets = |key: &str| config.get_json(key).is_ok_and(|value| value.trim() != "null");
         Exposure {
-            sets_scouting: says("scouting/multicast/enabled"),
-            says_protocols: says("transport/link/protocols"),
+            sets_scouting: sets("scouting/multicast/enabled"),
+            sets_protocols: sets("transport/link/protocols"),
             by_default: settings.listen.is_empty()
                 && listen == endpoints(&Config::default(), "listen/endpoints", mode),
             connect: endpoints(config, "connect/endpoints", mode),
@@ -103,7 +103,7 @@ impl Exposure {
 
     /// Whether only encrypted protocols may be used.
     pub(super) fn restricts_protocols(&self) -> bool {
-        self.is_protected() && !self.says_protocols
+        self.is_protected() && !self.sets_protocols
     }
 
     /// Returns the protocols of a protected session, also with discovered sessions, as JSON.

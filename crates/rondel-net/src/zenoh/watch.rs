@@ -91,7 +91,7 @@ struct Blocked {
     returned: u64,
     /// Every publisher with a subscriber, and the number of messages that it had published before.
     marks: Vec<(Arc<Sent>, u64)>,
-    said: bool,
+    logged: bool,
 }
 
 /// A consumer that was cut off.
@@ -296,8 +296,8 @@ impl WatchState {
         let (entered, returned) = gate.calls();
         if let Some(blocked) = &mut self.blocked {
             if blocked.returned == returned {
-                if !blocked.said && blocked.since.elapsed() >= wait / 3 {
-                    blocked.said = true;
+                if !blocked.logged && blocked.since.elapsed() >= wait / 3 {
+                    blocked.logged = true;
                     tracing::info!("publishing waits for a Zenoh neighbour that does not accept messages");
                 }
                 return;
@@ -313,7 +313,7 @@ impl WatchState {
             self.publishers.retain(|publisher| publisher.strong_count() > 0);
             let matched = self.publishers.iter().filter_map(Weak::upgrade).filter(|sent| sent.matched.get());
             let marks = matched.map(|sent| (Arc::clone(&sent), sent.count.load(Ordering::Relaxed))).collect();
-            self.blocked = Some(Blocked { since: Instant::now(), at: now(), returned, marks, said: false });
+            self.blocked = Some(Blocked { since: Instant::now(), at: now(), returned, marks, logged: false });
         }
     }
 

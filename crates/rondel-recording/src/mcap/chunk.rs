@@ -101,12 +101,12 @@ impl Decompressor {
     }
 
     fn zstd(&mut self, input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        let said = |error: std::io::Error| error.to_string();
+        let text = |error: std::io::Error| error.to_string();
         let decoder = match &mut self.zstd {
             Some(decoder) => decoder,
-            none => none.insert(ZstdDecoder::new().map_err(said)?),
+            none => none.insert(ZstdDecoder::new().map_err(text)?),
         };
-        decoder.reinit().map_err(said)?;
+        decoder.reinit().map_err(text)?;
         let mut source = InBuffer::around(input);
         // Frames that fit are decompressed at once. Above that, the buffer grows only with the decompressed bytes.
         let mut room = size.min(TRUSTED.max(input.len().saturating_mul(8)));
@@ -115,7 +115,7 @@ impl Decompressor {
             let start = out.len();
             let mut target = OutBuffer::around_pos(out, start);
             let before = (source.pos, target.pos());
-            let hint = decoder.run(&mut source, &mut target).map_err(said)?;
+            let hint = decoder.run(&mut source, &mut target).map_err(text)?;
             let after = (source.pos, target.pos());
             if out.len() >= size || hint == 0 && source.pos == input.len() {
                 return Ok(());

@@ -339,7 +339,8 @@ fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("{number} {what}") } else { format!("{number} {what}s") }
 }
 
-/// Returns the parts between slashes that all names begin with; the last part of a name counts only if it is its only one.
+/// Returns the parts between slashes that all names begin with; the last part of a name counts only if it is its only
+/// one.
 fn common(names: &[&str]) -> String {
     let parts = |name: &str| -> Vec<String> { name.split('/').map(str::to_owned).collect() };
     let mut shared: Option<Vec<String>> = None;

@@ -40,11 +40,11 @@ impl File {
     fn read(&self) -> (Vec<Message>, Vec<String>) {
         match self.open() {
             Ok(recording) => all(recording),
-            Err(error) => (Vec::new(), vec![self.said(&error)]),
+            Err(error) => (Vec::new(), vec![self.describe(&error)]),
         }
     }
 
-    fn said(&self, error: &RecordingError) -> String {
+    fn describe(&self, error: &RecordingError) -> String {
         error.to_string().replace(&format!("{}: ", self.0.display()), "")
     }
 }
@@ -344,8 +344,8 @@ fn python(test: &str, imports: &str) -> Option<PathBuf> {
     }
     let is_required = ["CI", "RONDEL_TEST_PYTHON"].iter().any(|name| std::env::var_os(name).is_some());
     assert!(!is_required, "no Python that can {imports}");
-    let said = format!("{test}: SKIPPED, NOT TESTED: no Python that can {imports}");
-    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &said]).status();
+    let note = format!("{test}: SKIPPED, NOT TESTED: no Python that can {imports}");
+    let _ = Command::new("sh").args(["-c", "echo \"$0\" >&2", &note]).status();
     None
 }
 

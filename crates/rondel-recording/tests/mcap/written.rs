@@ -137,14 +137,14 @@ fn a_full_disk_loses_only_the_chunks_that_do_not_fit() {
     }
     let (file, mut writer) = create(Compression::None, 300);
     let state = writer.channel("robot/state", "json", 0, &[]).unwrap();
-    let (mut failures, mut said) = (0, String::new());
+    let (mut failures, mut last) = (0, String::new());
     for i in 0..100_u64 {
         let head = MessageHead { channel: state, sequence: 0, log_time: i + 1, publish_time: i + 1 };
         if let Err(error) = writer.message(&head, &[b'x'; 80]) {
-            (failures, said) = (failures + 1, error.to_string());
+            (failures, last) = (failures + 1, error.to_string());
         }
     }
-    assert!(failures > 3 && said.contains("large"), "{failures} {said}");
+    assert!(failures > 3 && last.contains("large"), "{failures} {last}");
     let (kept, lost) = (writer.messages(), writer.lost());
     assert!(lost > 10 && kept + lost == 100, "{kept} {lost}");
     assert!(writer.finish().is_err());
@@ -207,8 +207,8 @@ print("read", count)
             let of_ros = of_ros.to_string();
             let run =
                 Command::new(&python).args(["-c", script, name, "200", state, &of_ros]).output().unwrap();
-            let said = String::from_utf8_lossy(&run.stderr);
-            assert!(run.status.success(), "{compression:?} {chunk_size} {state}: {said}");
+            let stderr = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{compression:?} {chunk_size} {state}: {stderr}");
         }
     }
 }

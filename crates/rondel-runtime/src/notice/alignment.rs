@@ -179,7 +179,7 @@ pub(crate) fn of_order(notice: &OrderNotice) -> Notice {
                 now = At(*now)
             ),
         ),
-        OrderNotice::Unsaid { count } => Notice::dropped(*count),
+        OrderNotice::Omitted { count } => Notice::dropped(*count),
     }
 }
 
@@ -262,7 +262,7 @@ pub(crate) fn of_sets(notice: &SetNotice) -> Notice {
         SetNotice::UnknownTopic { topic } => {
             new("unknown_topic", topic, Vec::new(), "the topic does not exist".to_owned())
         }
-        SetNotice::Unsaid { count } => Notice::dropped(*count),
+        SetNotice::Omitted { count } => Notice::dropped(*count),
         _ => Notice::new("other", None, Vec::new(), "an unknown notice".to_owned()),
     }
 }

@@ -806,7 +806,7 @@ fn depends_on_waiting(notice: &OrderNotice) -> bool {
             | OrderNotice::WaitTooShort { .. }
             | OrderNotice::Early { .. }
             | OrderNotice::MarkerUnmet { .. }
-            | OrderNotice::Unsaid { .. }
+            | OrderNotice::Omitted { .. }
     )
 }
 
@@ -829,7 +829,7 @@ fn topic_of(notice: &OrderNotice) -> Option<TopicId> {
         | OrderNotice::Duplicate { topic, .. }
         | OrderNotice::Gap { topic, .. }
         | OrderNotice::NumbersBack { topic, .. } => Some(*topic),
-        OrderNotice::ClockBack { .. } | OrderNotice::Unsaid { .. } => None,
+        OrderNotice::ClockBack { .. } | OrderNotice::Omitted { .. } => None,
     }
 }
 

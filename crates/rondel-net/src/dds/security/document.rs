@@ -129,7 +129,7 @@ impl Rule {
 /// # Errors
 /// A description of the mistake; also if no grant is valid `now`.
 pub(super) fn end(text: &str, now: i64) -> Result<i64, String> {
-    let (mut last, mut said) = (None, "it has no grant with a `validity`".to_owned());
+    let (mut last, mut reason) = (None, "it has no grant with a `validity`".to_owned());
     let mut begins = None;
     walk(text, |path, text| {
         let Some(text) = text else { return Ok(()) };
@@ -138,9 +138,9 @@ pub(super) fn end(text: &str, now: i64) -> Result<i64, String> {
             Some("not_after") => {
                 let ends = seconds(text)?;
                 match begins.take() {
-                    _ if ends < now => said = format!("the permissions ended at {text}"),
+                    _ if ends < now => reason = format!("the permissions ended at {text}"),
                     Some((begins, text)) if begins > now => {
-                        said = format!("the permissions begin at {text}");
+                        reason = format!("the permissions begin at {text}");
                     }
                     _ => last = last.max(Some(ends)),
                 }
@@ -149,7 +149,7 @@ pub(super) fn end(text: &str, now: i64) -> Result<i64, String> {
         }
         Ok(())
     })?;
-    last.ok_or(said)
+    last.ok_or(reason)
 }
 
 /// Calls `each` with the path of every element, in lower case: without a text at its beginning, and with its text.

@@ -64,8 +64,8 @@ impl Shape {
 }
 
 impl Wanted {
-    /// Lists the messages to read among the records of a chunk of a bag; `expected` is their number, if known. Returns the
-    /// fault of the rest.
+    /// Lists the messages to read among the records of a chunk of a bag; `expected` is their number, if known. Returns
+    /// the fault of the rest.
     pub(in super::super) fn list_ros1(
         &self,
         records: &[u8],
