@@ -15,10 +15,10 @@ const WAIT: i64 = 500;
 
 const TEXT: &str = "
     topic a { s: int } topic b { s: int } topic c { s: int } topic d { s: int }
-    chain transit = a -> b -> c by s within 50 ns age <= 70 ns reaction <= 60 ns
-    @time(points) property young = age(transit) < 70 ns and on(d)
-    property quick = latency(transit) <= 30 ns and on(d)
-    property waits = 20 ns < reaction(transit)
+    chain way = a -> b -> c by s within 50 ns age <= 70 ns reaction <= 60 ns
+    @time(points) property young = age(way) < 70 ns and on(d)
+    property quick = latency(way) <= 30 ns and on(d)
+    property waits = 20 ns < reaction(way)
 ";
 
 /// A message: time, one of four topics, and stamp.
@@ -208,7 +208,7 @@ fn run(program: &Arc<Program>, trace: &[Message], cuts: &[usize]) -> Judged {
         monitor = Monitor::restore(Arc::clone(program), &monitor.snapshot()).unwrap();
     }
     let status = monitor.chains().next().unwrap();
-    assert_eq!((status.name, &status.topics[..]), ("transit", &[TopicId(0), TopicId(1), TopicId(2)][..]));
+    assert_eq!((status.name, &status.topics[..]), ("way", &[TopicId(0), TopicId(1), TopicId(2)][..]));
     let (figures, under_way) = (status.figures.clone(), status.under_way);
     missing.sort_unstable();
     (verdicts, figures, under_way, missing)
@@ -241,7 +241,7 @@ proptest! {
         cuts.sort_unstable();
         let (verdicts, figures, under_way, missing) = run(&program, &trace, &cuts);
         let names: Vec<&str> = program.properties().iter().map(String::as_str).collect();
-        prop_assert_eq!(names, ["transit", "way_age", "way_reaction", "young", "quick", "waits"]);
+        prop_assert_eq!(names, ["way", "way_age", "way_reaction", "young", "quick", "waits"]);
 
         let (transits, outputs, counts) = transits(&trace);
         prop_assert_eq!(&verdicts[1], &bounded(&trace, AGE, |t| measured(t).0, Verdict::Inconclusive));
