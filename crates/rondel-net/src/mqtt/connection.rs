@@ -1,4 +1,4 @@
-//! A connection with a broker that reconnects by itself.
+//! A connection with a broker that reconnects automatically.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -18,22 +18,22 @@ use crate::adapter::{Sample, now};
 
 /// First and longest delay before a reconnection attempt; it doubles in between.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Longest delay while the broker cannot be reached, so that it is found soon after it has come back.
+/// Maximum delay while the broker cannot be reached, so that its return is noticed soon.
 const RETRY_UNREACHABLE: Duration = Duration::from_secs(1);
-/// After a connection has lasted this long, the delay starts at its first value again.
+/// Time after which a connection counts as stable, so that the delay starts at its first value again.
 const STEADY: Duration = Duration::from_secs(10);
-/// Number of times in a row that another client may take over the session before this one gives up.
+/// Number of successive takeovers of the session by another client after which this one gives up.
 const TAKEOVERS: u32 = 6;
-/// Numbers of connections in a row that the broker closes soon and without a word, from which another client with the
-/// same id is suspected, and from which this one gives up. Version 3.1.1 has no word for it, and some brokers do not
-/// say it in version 5.
+/// Numbers of successive connections that the broker closes soon and without a reason: from the first, another client
+/// with the same id is suspected; at the second, this one gives up. Version 3.1.1 has no reason code for it, and some
+/// brokers do not send it in version 5.
 const SUSPICION: (u32, u32) = (3, 12);
-/// Longest wait for a broker to read, after which the state of the connection is looked at again.
+/// Maximum wait for a broker to read, after which the state of the connection is checked again.
 const ROOM: Duration = Duration::from_millis(50);
 /// Interval of attempts to take a lock before a deadline.
 const POLL: Duration = Duration::from_millis(1);
 
-/// Reason of a broken connection that the broker has closed without a word.
+/// Reason reported for a connection that the broker has closed without one.
 const CLOSED: &str = "the broker closed the connection";
 
 /// Purpose of a connection.
@@ -58,9 +58,9 @@ pub(super) struct Connection {
     pub(super) settings: Arc<Settings>,
     role: Role,
     pub(super) client: String,
-    /// Held while receivers are called. Where both locks are needed, this one is taken before `out`.
+    /// Held while receivers are called. If both locks are needed, this one is taken before `out`.
     pub(super) routes: Mutex<Routes>,
-    /// Taken shortly before `routes` by the reading thread, and by whoever needs `routes` soon.
+    /// Taken shortly before `routes` by the reading thread, and by threads that need `routes` soon.
     pub(super) gate: Mutex<()>,
     pub(super) out: Mutex<Outgoing>,
     pub(super) changed: Condvar,
@@ -71,17 +71,17 @@ pub(super) struct Connection {
     breaks: Arc<Breaks>,
     /// Whether the broker ended this link because another client took over the session.
     pub(super) taken_over: AtomicBool,
-    /// Whether the broker had kept the session for it when it was first opened.
+    /// Whether the broker had kept the session when the connection was first opened.
     pub(super) was_kept: bool,
-    /// Why the connection was given up.
+    /// Reason why the connection was given up.
     failure: OnceLock<String>,
-    /// When the broker last sent something, in nanoseconds since the Unix epoch.
-    heard: AtomicI64,
-    /// Since when the connection is wanted, until it is made for the first time.
+    /// Time of the last bytes from the broker, in nanoseconds since the Unix epoch.
+    last_received: AtomicI64,
+    /// Time since which the connection is needed, until it is opened for the first time.
     wanted_since: Mutex<Option<Timestamp>>,
 }
 
-/// The first link of a connection, with what the broker has sent on it.
+/// The first link of a connection, with the bytes received on it.
 type First = Option<(Arc<Link>, Inbox)>;
 
 impl Connection {
@@ -119,8 +119,8 @@ impl Connection {
         Connection::start((settings, client, role), breaks, routes, (first, allowed))
     }
 
-    /// The same with a broker that cannot be reached yet: it is connected as soon as it can, and what was sent until then
-    /// counts as missed. No acknowledgement is held back.
+    /// Like [`Connection::open`], for a broker that cannot be reached yet: it is connected as soon as possible, and
+    /// messages sent until then count as missed. No acknowledgement is held back.
     pub(super) fn open_later(
         settings: Arc<Settings>,
         client: String,
@@ -155,7 +155,7 @@ impl Connection {
             taken_over: AtomicBool::new(false),
             was_kept,
             failure: OnceLock::new(),
-            heard: AtomicI64::new(now().as_nanos()),
+            last_received: AtomicI64::new(now().as_nanos()),
             wanted_since: Mutex::new(wanted_since),
         });
         let failed = |e: std::io::Error| OpenError::Setting(format!("cannot start a thread: {e}"));
@@ -181,8 +181,8 @@ impl Connection {
     }
 
     /// Whether the broker has sent anything within this time.
-    pub(super) fn has_heard_within(&self, time: Duration) -> bool {
-        let silent = now().as_nanos().saturating_sub(self.heard.load(Ordering::Relaxed));
+    pub(super) fn has_received_within(&self, time: Duration) -> bool {
+        let silent = now().as_nanos().saturating_sub(self.last_received.load(Ordering::Relaxed));
         u128::try_from(silent).is_ok_and(|silent| silent < time.as_nanos())
     }
 
@@ -195,16 +195,16 @@ impl Connection {
         !self.settings.clean_start && self.role == Role::Subscriptions
     }
 
-    /// Returns why the connection was given up, if it was.
+    /// Returns the reason why the connection was given up, if it was.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 
-    /// Counts the connections in a row that ended because another client has the same id, or that may have. Returns
+    /// Counts the successive connections that ended because another client has the same id, or may have it. Returns
     /// whether to give up.
     fn is_contested(&self, since: Instant, closed_quietly: bool, row: &mut u32) -> bool {
         let taken_over = self.taken_over.swap(false, Ordering::Relaxed);
-        // Nobody else has an id that was generated.
+        // A generated id is unique.
         let suspicious = closed_quietly && self.settings.client_id.is_some();
         *row = if (taken_over || suspicious) && since.elapsed() < STEADY { *row + 1 } else { 0 };
         let (broker, role, client) = (&self.settings.broker, self.role.as_str(), &self.client);
@@ -243,7 +243,7 @@ impl Connection {
         drop(out);
         self.changed.notify_all();
         self.tick.notify_all();
-        // Releases the receivers of subscriptions that were not closed.
+        // Releases the receivers of open subscriptions.
         *self.routes() = Routes::default();
     }
 
@@ -266,12 +266,12 @@ impl Connection {
         self.wanted_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the connection was never made.
+    /// Whether the connection was never opened.
     pub(super) fn is_awaited(&self) -> bool {
         self.wanted().is_some()
     }
 
-    /// Notes what depends on a connection that was not made yet.
+    /// Records that the connection is needed before it is opened.
     pub(super) fn note_wanted(&self) {
         if let Some(since) = *self.wanted() {
             self.missed(since, None);
@@ -286,7 +286,7 @@ impl Connection {
             let since = Instant::now();
             let reason = self.read(&link, &mut inbox);
             link.cut();
-            // A broker that has left something unanswered was away before the connection broke.
+            // A broker that has left a request unanswered was gone before the connection broke.
             let is_silent = {
                 let out = &mut *self.out();
                 out.link = None;
@@ -309,8 +309,8 @@ impl Connection {
             if since.elapsed() >= STEADY {
                 wait = RETRY.0;
             }
-            let heard = Timestamp::from_nanos(self.heard.load(Ordering::Relaxed));
-            let (broke, broke_at) = (Instant::now(), if is_silent { heard } else { now() });
+            let last_received = Timestamp::from_nanos(self.last_received.load(Ordering::Relaxed));
+            let (broke, broke_at) = (Instant::now(), if is_silent { last_received } else { now() });
             if is_used {
                 self.missed(broke_at, None);
             }
@@ -346,7 +346,7 @@ impl Connection {
         }
     }
 
-    /// Notes that the connection broke, or was restored, and tells the receivers of its messages.
+    /// Records that the connection broke, or was restored, and informs the receivers of its messages.
     fn missed(&self, from: Timestamp, until: Option<Timestamp>) {
         self.breaks.add(&format!("{} ({})", self.settings.broker, self.role.as_str()), from, until);
         for RouteEntry { route, .. } in &self.routes().all {
@@ -354,8 +354,7 @@ impl Connection {
         }
     }
 
-    /// Whether anything depends on the connection. A session opens the one of subscriptions first, also if it only
-    /// publishes.
+    /// Whether the connection is needed. A session opens the one of subscriptions first, even if it only publishes.
     fn is_used(&self) -> bool {
         self.role == Role::Publishers || !self.routes().all.is_empty()
     }
@@ -364,7 +363,7 @@ impl Connection {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock of the routes after those who wait for it.
+    /// Takes the lock of the routes after the threads that wait for it.
     fn routes_in_turn(&self) -> MutexGuard<'_, Routes> {
         drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
         self.routes()
@@ -390,7 +389,7 @@ impl Connection {
     /// Processes all complete packets of the inbox. Returns a reason when the broker ends the connection.
     fn packets(&self, inbox: &mut Inbox, answers: &mut Vec<u8>) -> Result<Option<String>, Malformed> {
         let arrival = now();
-        self.heard.store(arrival.as_nanos(), Ordering::Relaxed);
+        self.last_received.store(arrival.as_nanos(), Ordering::Relaxed);
         let mut used = 0;
         let mut end = None;
         let mut routes = None;
@@ -503,7 +502,7 @@ impl Connection {
         let out = &mut *out;
         for (id, request) in std::mem::take(&mut out.requests) {
             out.flight.release(id);
-            // The waiting thread can go on: this function subscribes for it.
+            // The waiting thread may continue: this function subscribes for it.
             if let PendingRequest::Subscribe(_) = request {
                 out.requests.push((id, PendingRequest::Subscribe(Some(Vec::new()))));
             }
@@ -532,8 +531,8 @@ impl Connection {
         Some(link)
     }
 
-    /// Sends pings while nothing else is sent, also while a receiver blocks, so that the broker does not
-    /// close the connection; sends the rest of what the broker had no room for.
+    /// Sends pings while nothing else is sent, also while a receiver blocks, so that the broker does not close the
+    /// connection; sends the bytes that the broker had no room for.
     fn keep_alive(&self) {
         let mut out = self.out();
         while !out.ended {
@@ -543,7 +542,7 @@ impl Connection {
                 out = self.out();
                 if has_room || link.is_stuck() {
                     self.send(&mut out);
-                    // Whoever publishes may wait for it.
+                    // A publisher may be waiting for it.
                     self.changed.notify_all();
                 }
                 continue;

@@ -25,7 +25,7 @@ struct InFlightMessage {
     /// [`InFlight::kept`] before it.
     number: u64,
     packet: Vec<u8>,
-    /// At QoS 2: the broker has received the message and waits for PUBREL.
+    /// Whether the broker has received the message at QoS 2 and waits for PUBREL.
     taken: bool,
 }
 
@@ -48,7 +48,7 @@ impl InFlight {
         self.messages.iter().filter(on_topic).count() as u64
     }
 
-    /// Calls a function with the payload of each message on a topic.
+    /// Visits the payload of each message on a topic.
     pub(super) fn payloads(&self, version: Version, topic: &str, visit: &mut dyn FnMut(&[u8])) {
         for message in &self.messages {
             if packet::published_topic(&message.packet) == topic.as_bytes() {
@@ -66,7 +66,7 @@ impl InFlight {
         self.kept
     }
 
-    /// Whether the first so many messages are acknowledged.
+    /// Whether the first `count` messages are acknowledged.
     pub(super) fn is_through(&self, count: u64) -> bool {
         self.messages.front().is_none_or(|message| message.number >= count)
     }
@@ -117,7 +117,7 @@ impl InFlight {
         }
     }
 
-    /// Prepares sending again over a new link. `resumed`: the broker kept the session.
+    /// Prepares for sending again over a new link. `resumed`: the broker kept the session.
     pub(super) fn restart(&mut self, resumed: bool) {
         if !resumed {
             let mut done = Vec::new();

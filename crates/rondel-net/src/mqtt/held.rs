@@ -1,13 +1,13 @@
-//! Acknowledgements that wait until the messages that they belong to are durable.
+//! Acknowledgements held back until their messages are durable.
 //!
-//! A broker repeats a message until it is acknowledged, also to the next run of its client. So a message that is
-//! acknowledged only once a snapshot with it is on disk is never lost; and the snapshot carries the marks of the
-//! messages in it that the broker may repeat, so that none is taken twice:
+//! A broker repeats a message until it is acknowledged, also to the next run of its client. So a message acknowledged
+//! only after a snapshot with it is on disk is never lost; and the snapshot contains marks of the messages that the
+//! broker may repeat, so that none is processed twice:
 //!
-//! - QoS 1: packet id and hash of the last messages, as many as the broker may send before it is answered. A message
-//!   with the DUP flag and the same id and hash is a repeat.
-//! - QoS 2: the packet ids that were received and not released. The broker uses an id again only after PUBCOMP, which
-//!   waits for the next snapshot.
+//! - QoS 1: packet id and hash of the last messages, as many as the broker may send without an answer. A message with
+//!   the DUP flag and the same id and hash is a repeat.
+//! - QoS 2: the packet ids received and not released. The broker reuses an id only after PUBCOMP, which waits for the
+//!   next snapshot.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -17,28 +17,29 @@ use super::connection::Connection;
 use super::packet::{self, Publish};
 use super::{Qos, Settings, Version};
 
-/// Messages at QoS 1 and 2 that the broker may send before it is answered, by default.
+/// Default number of messages at QoS 1 and 2 that the broker may send without an answer.
 const WINDOW: u16 = 4096;
-/// The same with version 3.1.1, in which a client cannot state it: the customary value of brokers.
+/// The same for version 3.1.1, in which a client cannot state it: the usual value of brokers.
 const WINDOW_V3: u16 = 20;
 
-/// Returns how many messages at QoS 1 and 2 the broker may send before it is answered, where that matters.
+/// Returns the number of messages at QoS 1 and 2 that the broker may send without an answer, if acknowledgements are
+/// held back.
 pub(super) fn window(settings: &Settings) -> Option<u16> {
     let usual = if settings.version == Version::V5 { WINDOW } else { WINDOW_V3 };
     settings.receive_maximum.or(settings.hold.as_ref().map(|_| usual))
 }
 
-/// What all connections of a session share.
+/// State shared by all connections of a session.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
     /// Whether so many acknowledgements wait that the broker may soon stop sending.
     nearly_full: Mutex<bool>,
     changed: Condvar,
-    /// The marks of an earlier run by client id.
+    /// Marks of an earlier run, by client id.
     marks: HashMap<String, Marks>,
 }
 
-/// The marks of one connection: messages that the broker may repeat.
+/// Marks of a connection: messages that the broker may repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Marks {
     /// Packet ids and hashes of the last messages at QoS 1.
@@ -48,12 +49,12 @@ struct Marks {
 }
 
 impl Holding {
-    /// Reads the marks that [`Holding::freeze`] wrote.
+    /// Parses the marks from [`Holding::freeze`].
     pub(super) fn new(marks: &[u8]) -> Holding {
         Holding { marks: read(marks).unwrap_or_default(), ..Holding::default() }
     }
 
-    /// Waits up to `limit`, less if the broker may soon stop sending.
+    /// Waits up to `limit`, or until the broker may soon stop sending.
     pub(super) fn wait(&self, limit: Duration) {
         let full = self.nearly_full.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.changed.wait_timeout_while(full, limit, |full| !*full));
@@ -72,14 +73,14 @@ impl Holding {
         }
     }
 
-    /// Calls `capture` with the marks of all messages that were received, while none is received, and returns its
-    /// result and the acknowledgements of these messages.
+    /// Calls `capture` with the marks of all received messages, while none is received. Returns its result and the
+    /// acknowledgements of these messages.
     pub(super) fn freeze<T>(
         &self,
         connections: &[Arc<Connection>],
         capture: impl FnOnce(Vec<u8>) -> T,
     ) -> (T, Vec<(Arc<Connection>, u64)>) {
-        // A reader that is busy without end gives way here, before it takes its next lock.
+        // A continuously busy reader yields here, before it takes its next lock.
         let gates: Vec<_> =
             connections.iter().map(|c| c.gate.lock().unwrap_or_else(PoisonError::into_inner)).collect();
         let routes: Vec<_> = connections.iter().map(|connection| connection.routes()).collect();
@@ -98,26 +99,26 @@ impl Holding {
     }
 }
 
-/// The acknowledgements of one connection that wait.
+/// Acknowledgements of a connection that are held back.
 #[derive(Debug)]
 pub(super) struct Held {
     shared: Arc<Holding>,
     /// Kind and packet id, in the order of the messages.
     answers: VecDeque<(u8, u16)>,
-    /// The packet ids in `answers`, as bit sets: of PUBACK and PUBREC, and of PUBCOMP. The broker may use an id again
-    /// once it is answered, so that a second answer could be taken for that of a later message.
+    /// Packet ids in `answers`, as bit sets: of PUBACK and PUBREC, and of PUBCOMP. The broker may reuse an id once it
+    /// is answered, so a second answer could be taken for that of a later message.
     waiting: [Vec<u64>; 2],
-    /// The number of answers that left `answers`.
+    /// Number of answers removed from `answers`.
     released: u64,
     recent: VecDeque<(u16, u64)>,
     window: usize,
-    /// Whether a message came again.
+    /// Whether a message was repeated.
     repeated: bool,
 }
 
 impl Held {
-    /// Creates the state of a connection, with the marks of an earlier run unless the broker did not keep its
-    /// session. Returns with it the packet ids of messages at QoS 2 that were received before.
+    /// Creates the state of a connection, with the marks of an earlier run unless the broker did not keep its session.
+    /// Returns also the packet ids of messages at QoS 2 that were received before.
     pub(super) fn new(
         shared: &Arc<Holding>,
         client: &str,
@@ -155,7 +156,7 @@ impl Held {
         is_repeat
     }
 
-    /// Notes a message at QoS 1 that the broker may repeat.
+    /// Records a message at QoS 1 that the broker may repeat.
     pub(super) fn note(&mut self, message: &Publish<'_>) {
         if message.qos == Qos::AtLeastOnce {
             // In version 3.1.1 the window is a guess.
@@ -166,7 +167,7 @@ impl Held {
         }
     }
 
-    /// Holds an answer back, unless it is held already.
+    /// Holds an answer back, unless it is already held back.
     pub(super) fn push(&mut self, kind: u8, id: u16) {
         let (word, bit) = (usize::from(id / 64), 1 << (id % 64));
         let waiting = &mut self.waiting[usize::from(kind == packet::PUBCOMP)][word];
@@ -176,7 +177,7 @@ impl Held {
         }
     }
 
-    /// Says whether the broker may soon stop sending, after some answers were held back.
+    /// Signals whether the broker may soon stop sending, after some answers were held back.
     pub(super) fn signal(&self) {
         if self.answers.len() * 2 >= self.window {
             self.shared.set(true);
@@ -199,7 +200,7 @@ impl Held {
         }
     }
 
-    /// Forgets everything: the broker did not keep the session, and begins to count packets anew.
+    /// Forgets everything: the broker did not keep the session, and restarts its packet ids.
     pub(super) fn forget(&mut self) {
         self.released += self.answers.len() as u64;
         self.answers.clear();
@@ -208,7 +209,7 @@ impl Held {
     }
 }
 
-/// Sends the answers of a [`Holding::freeze`].
+/// Sends the answers from a [`Holding::freeze`].
 pub(super) fn release(cut: &[(Arc<Connection>, u64)]) {
     for (connection, up_to) in cut {
         let mut answers = Vec::new();
@@ -225,7 +226,7 @@ pub(super) fn release(cut: &[(Arc<Connection>, u64)]) {
     }
 }
 
-/// Waits until the broker has read the answers that were sent.
+/// Waits until the broker has read the sent answers.
 pub(super) fn settle(cut: &[(Arc<Connection>, u64)], limit: Duration) {
     let deadline = Instant::now() + limit;
     for (connection, _) in cut {
@@ -233,7 +234,7 @@ pub(super) fn settle(cut: &[(Arc<Connection>, u64)], limit: Duration) {
     }
 }
 
-/// Hashes topic and payload, eight bytes at a time.
+/// Returns a hash of topic and payload, computed eight bytes at a time.
 fn hash(message: &Publish<'_>) -> u64 {
     let add = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let all = |sum: u64, bytes: &[u8]| {
@@ -261,7 +262,7 @@ fn write(client: &str, recent: &VecDeque<(u16, u64)>, taken: &[u64], out: &mut V
     ids.iter().for_each(|id| out.extend_from_slice(&id.to_le_bytes()));
 }
 
-/// Reads the marks of all connections. The snapshot that carries them has a checksum.
+/// Parses the marks of all connections. The snapshot with them has a checksum.
 fn read(mut bytes: &[u8]) -> Option<HashMap<String, Marks>> {
     fn number<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
         let (first, rest) = bytes.split_first_chunk()?;
@@ -323,7 +324,7 @@ mod tests {
         let mut out = Vec::new();
         held.release(1, &mut out);
         assert_eq!(out, [packet::PUBACK, 2, 0, 1]);
-        // Its answer may have been lost on the way.
+        // Its answer may have been lost.
         held.push(packet::PUBACK, 1);
         held.release(9, &mut out);
         assert_eq!(out[4..], [packet::PUBACK, 2, 0, 2, packet::PUBACK, 2, 0, 1]);

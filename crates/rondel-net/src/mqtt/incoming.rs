@@ -15,13 +15,13 @@ use crate::adapter::{Sample, trace_message};
 
 /// Time limit for the broker's answer to a subscription.
 const ANSWER: Duration = Duration::from_secs(10);
-/// A broker that has sent something within this time before is busy: its answer may stand behind the messages of a session
-/// that it has kept.
+/// Time within which a broker that has sent something counts as busy: its answer may follow the messages of a kept
+/// session.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// Receiver of the messages of one subscription, without its type.
+/// Receiver of the messages of a subscription, without its type.
 pub(super) trait Deliver: Send {
-    /// Receives samples of a subscription, and the topic on which they came.
+    /// Receives samples of a subscription, and the topic of their message.
     fn receive(&self, topic: TopicId, name: &str, samples: &[Sample<'_>]);
     fn idle(&self);
     fn missed(&self, topic: TopicId, from: Timestamp, until: Option<Timestamp>);
@@ -51,7 +51,7 @@ pub(super) struct Route {
 pub(super) struct RouteEntry {
     pub(super) key: u64,
     pub(super) route: Route,
-    /// Whether the broker knows the subscription.
+    /// Whether the broker has the subscription.
     pub(super) known: bool,
     /// Whether the receiver got a message since its last `idle`.
     pub(super) touched: bool,
@@ -65,13 +65,13 @@ pub(super) struct Routes {
     exact: HashMap<String, usize>,
     /// Packet ids of QoS 2 messages that were delivered and not released yet, as a bit set.
     pub(super) taken: Vec<u64>,
-    /// Messages that the broker queued for an earlier run and sends before the subscription is made.
+    /// Messages that the broker queued for an earlier run and sends before the subscription exists.
     early: Vec<EarlyMessage>,
-    /// Whether messages wait until all subscriptions are made, so that they keep their order.
+    /// Whether messages wait until all subscriptions exist, so that they keep their order.
     pub(super) waits: bool,
     /// Number of messages without a subscription.
     unrouted: u64,
-    /// The answers that wait for a snapshot, where they do.
+    /// Answers held back until a snapshot, if they are.
     pub(super) held: Option<Held>,
 }
 
@@ -111,8 +111,8 @@ impl Connection {
             return routes.keep(message, &sample);
         }
         let Some(index) = routes.find(message.topic) else {
-            // The subscription was closed, or it is still to come and the message is from the session of an
-            // earlier run. Messages of the second kind wait here unacknowledged, which limits their number.
+            // The subscription was closed, or it does not exist yet and the message is from the session of an earlier
+            // run. Messages of the second kind wait here unacknowledged, which limits their number.
             if !self.is_persistent() {
                 routes.unrouted += 1;
                 if routes.unrouted == 1 {
@@ -132,7 +132,7 @@ impl Connection {
         let filter = &entry.route.filter;
         // Only the first of each kind is logged.
         let first = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed) == 0;
-        // Where answers are held, what was received before has been recognised.
+        // If answers are held back, repeated messages have been recognised.
         if message.duplicate && !is_held && first(&counts.duplicates) {
             tracing::warn!(
                 topic = %filter,
@@ -175,7 +175,7 @@ impl Connection {
         acknowledge(&mut routes.held);
     }
 
-    /// Whether a topic of this filter belongs to a subscription of this connection already.
+    /// Whether a topic of this filter already belongs to a subscription of this connection.
     pub(super) fn overlaps(&self, filter: &str) -> bool {
         self.routes().all.iter().any(|s| topic::filters_meet(&s.route.filter, filter))
     }
@@ -199,7 +199,7 @@ impl Connection {
         let mut routes = self.routes();
         match subscribed {
             Err(_) => _ = routes.remove(key),
-            // Otherwise the broker learns of it with the next connection.
+            // Otherwise the broker gets it with the next connection.
             Ok(true) => {
                 let entry = routes.all.iter_mut().find(|entry| entry.key == key);
                 entry.into_iter().for_each(|entry| entry.known = true);
@@ -211,7 +211,7 @@ impl Connection {
         subscribed.map(|_| key)
     }
 
-    /// Delivers the messages that arrived before all subscriptions were made.
+    /// Delivers the messages that arrived before all subscriptions existed.
     pub(super) fn begin(&self) {
         let routes = &mut *self.routes();
         if std::mem::take(&mut routes.waits) {
@@ -271,13 +271,13 @@ impl Connection {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_closing() {
                 let broker = &self.settings.broker;
-                let is_busy = self.has_heard_within(BUSY) && !self.is_closing();
+                let is_busy = self.has_received_within(BUSY) && !self.is_closing();
                 if let Some(index) = index.filter(|_| is_busy) {
                     tracing::warn!(
                         topic = %filter,
                         "the MQTT broker {broker} sends messages, and has not answered the subscription yet; going on"
                     );
-                    // A late answer is heeded all the same.
+                    // A late answer is handled too.
                     out.requests[index].1 = PendingRequest::Late(vec![(counts, filter.to_owned())]);
                     return Ok(true);
                 }
@@ -353,7 +353,7 @@ impl Routes {
         }
     }
 
-    /// Keeps a message that came before its subscription.
+    /// Keeps a message that arrived before its subscription.
     fn keep(&mut self, message: &packet::Publish<'_>, sample: &Sample<'_>) {
         self.early.push(EarlyMessage {
             topic: message.topic.to_owned(),
@@ -363,8 +363,8 @@ impl Routes {
         });
     }
 
-    /// Prepares for a new link: over a session that the broker kept, messages that wait here come again. Otherwise
-    /// nobody expects their acknowledgement.
+    /// Prepares for a new link: in a session that the broker kept, messages that wait here are sent again. Otherwise
+    /// the broker does not expect their acknowledgement.
     pub(super) fn restart(&mut self, resumed: bool) {
         if resumed {
             self.early.clear();

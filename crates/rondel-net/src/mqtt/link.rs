@@ -20,7 +20,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Number of bytes read at once.
 const PIECE: usize = 64 << 10;
 
-/// The size of a buffer in bytes beyond which it is given back once it is empty: few messages are so large.
+/// Size in bytes above which an empty buffer is released: few messages are so large.
 const KEPT: usize = 4 << 20;
 
 /// An open connection. One thread reads; any thread may write.
@@ -30,7 +30,7 @@ pub(super) struct Link {
     tls: Option<Mutex<ClientConnection>>,
     /// Held from encrypting until sending, because TLS records must leave in the order of encryption.
     unsent: Mutex<Unsent>,
-    /// Time after which a broker that makes room for nothing counts as gone.
+    /// Time after which a broker that makes no room counts as gone.
     patience: Duration,
 }
 
@@ -38,14 +38,14 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct Unsent {
     bytes: Vec<u8>,
-    /// How many of them were sent meanwhile.
+    /// Number of bytes sent meanwhile.
     sent: usize,
-    /// When the broker last made room, while there are any.
+    /// Time at which the broker last made room, while there are any.
     since: Option<Instant>,
 }
 
 impl Unsent {
-    /// Sends what waits, without blocking. Returns whether nothing waits any more.
+    /// Sends waiting bytes without blocking. Returns whether none are left.
     fn send(&mut self, socket: &TcpStream) -> io::Result<bool> {
         while self.sent < self.bytes.len() {
             match send(socket, &self.bytes[self.sent..])? {
@@ -65,7 +65,7 @@ impl Unsent {
         Ok(true)
     }
 
-    /// Keeps bytes behind those that wait.
+    /// Appends bytes to the waiting ones.
     fn keep(&mut self, bytes: &[u8]) {
         if self.since.is_none() {
             self.since = Some(Instant::now());
@@ -74,7 +74,7 @@ impl Unsent {
     }
 }
 
-/// Sends bytes without blocking and returns how many; 0 if there is no room.
+/// Sends bytes without blocking and returns their number; 0 if there is no room.
 fn send(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match SockRef::from(socket).send_with_flags(bytes, nix::libc::MSG_DONTWAIT | nix::libc::MSG_NOSIGNAL)
@@ -323,7 +323,8 @@ impl Link {
         }
     }
 
-    /// Writes bytes without blocking, and keeps what the broker has no room for. Returns whether all was written.
+    /// Writes bytes without blocking, and keeps those that the broker has no room for. Returns whether all were
+    /// written.
     ///
     /// # Errors
     /// The connection is broken, or the broker has made no room for too long.
@@ -364,7 +365,7 @@ impl Link {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether no bytes wait.
     fn has_sent(&self, unsent: &Unsent) -> io::Result<bool> {
         match unsent.since {
             Some(since) if since.elapsed() >= self.patience => Err(io::ErrorKind::TimedOut.into()),
@@ -372,7 +373,7 @@ impl Link {
         }
     }
 
-    /// Writes bytes, and waits for room until a deadline. Returns whether all was written.
+    /// Writes bytes, and waits for room until a deadline. Returns whether all were written.
     pub(super) fn write_until(&self, bytes: &[u8], deadline: Instant) -> io::Result<bool> {
         let mut is_written = self.write(bytes)?;
         while !is_written && Instant::now() < deadline {
@@ -382,7 +383,7 @@ impl Link {
         Ok(is_written)
     }
 
-    /// Waits until the broker makes room, at most for this time. Returns whether it has, or the connection is broken.
+    /// Waits until the broker makes room, at most for `limit`. Returns whether it has, or the connection is broken.
     pub(super) fn wait_for_room(&self, limit: Duration) -> bool {
         let millis = u16::try_from(limit.as_millis()).unwrap_or(u16::MAX);
         let mut sockets = [PollFd::new(self.socket.as_fd(), PollFlags::POLLOUT)];

@@ -28,10 +28,10 @@ pub use topic::{check_filter, check_topic, filters_meet, is_single};
 /// Error of connecting to a broker.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A text that names no broker.
+    /// A text is no address of a broker.
     #[error("'{0}' is not an MQTT broker; write HOST:PORT, mqtt://HOST:PORT or, with TLS, mqtts://HOST:PORT")]
     Broker(String),
-    /// A broker with a port that does not exist.
+    /// The port of a broker does not exist.
     #[error("the port of the broker '{broker}' is wrong: port {port} is not between 1 and 65535")]
     Port {
         /// The broker as it was given.
@@ -39,7 +39,7 @@ pub enum OpenError {
         /// Its port.
         port: String,
     },
-    /// Settings that cannot be.
+    /// Settings are invalid.
     #[error("{0}")]
     Setting(String),
     /// A certificate, key or password file or an environment variable cannot be used.
@@ -71,7 +71,7 @@ pub enum OpenError {
 /// Error of creating a subscription or a publisher.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    /// It is no topic, or no filter.
+    /// A text is no topic, or no filter.
     #[error("'{topic}' is not an MQTT topic: {reason}")]
     Topic {
         /// The text.

@@ -14,13 +14,13 @@ use crate::adapter::{Drops, PublishError, now, trace_message};
 
 /// Limit of unacknowledged messages; the broker may set a lower one.
 const WINDOW: usize = 256;
-/// The same for QoS 2 with version 3.1.1, in which the broker cannot state its limit: the customary
-/// value, which mosquitto enforces.
+/// Limit of unacknowledged messages at QoS 2 with version 3.1.1, in which the broker cannot state it: the usual value,
+/// which mosquitto enforces.
 const WINDOW_V3_QOS_2: usize = 20;
-/// Number of buffered bytes from which messages are sent although batching is on.
+/// Number of buffered bytes at which messages are sent despite batching.
 const FULL: usize = 16 << 10;
 
-/// How long to wait for the lock in order to count messages.
+/// Maximum wait for the lock to count messages.
 const UNLOCK: Duration = Duration::from_millis(200);
 
 /// Sending side of a connection.
@@ -43,9 +43,9 @@ pub(super) struct Outgoing {
     pub(super) written: Instant,
     /// Whether the connection is closed.
     pub(super) ended: bool,
-    /// Whether the broker was waited for in vain, and has accepted nothing since.
+    /// Whether a wait for the broker has expired, and it has accepted nothing since.
     stalled: bool,
-    /// Whether the link has bytes that the broker has not made room for.
+    /// Whether the link has bytes that the broker had no room for.
     pub(super) is_congested: bool,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct Message<'a> {
 pub(super) enum PendingRequest {
     /// A subscription whose thread waits for the reason codes.
     Subscribe(Option<Vec<u8>>),
-    /// Subscriptions for whose answer nobody waits: those made again after reconnecting, and one that a busy broker did not
-    /// answer in time.
+    /// Subscriptions without a thread that waits for their answer: those made again after reconnecting, and one that a
+    /// busy broker did not answer in time.
     Late(Vec<(Arc<SubscriptionCounts>, String)>),
     /// An unsubscription.
     Unsubscribe,
@@ -116,7 +116,7 @@ impl Connection {
                     ),
                 }
             }
-            // All of them: subscriptions are closed one after the other, and nothing waits for the answer.
+            // Wakes all: subscriptions are closed one after the other, and no thread waits for the answer.
             Packet::UnsubAck => {
                 let flight = &mut out.flight;
                 out.requests.retain(|(id, request)| {
@@ -146,9 +146,9 @@ impl Connection {
         }
     }
 
-    /// Publishes a message; waits while the connection is broken or congested, or the window is full. Once it has waited
-    /// for as long as the settings allow, messages are refused until the broker accepts one again, and counted as
-    /// dropped if there is a counter.
+    /// Publishes a message; waits while the connection is broken or congested, or the window is full. After a wait for
+    /// as long as the settings allow, messages are refused until the broker accepts one again, and counted as dropped
+    /// if there is a counter.
     pub(super) fn publish(&self, message: &Message<'_>, drops: Option<&Drops>) -> Result<(), PublishError> {
         trace_message("published", message.topic, message.payload);
         let out = self.out();
@@ -162,15 +162,15 @@ impl Connection {
         self.append(&mut out, message, qos)
     }
 
-    /// Publishes a message as [`publish`](Connection::publish) does, and waits at most `limit`.
+    /// Publishes a message like [`publish`](Connection::publish), but waits at most `limit`.
     pub(super) fn offer(&self, message: &Message<'_>, limit: Duration) -> Result<(), PublishError> {
         trace_message("published", message.topic, message.payload);
         let (mut out, qos) = self.wait_for_room(self.out(), message.qos, Some(limit))?;
         self.append(&mut out, message, qos.ok_or(PublishError::Slow)?)
     }
 
-    /// Waits until the broker can be sent a message, at most for this time. Returns the quality of service that it allows;
-    /// `None` if the time is over.
+    /// Waits until a message can be sent to the broker, at most for `limit`. Returns the allowed quality of service;
+    /// `None` after the limit.
     fn wait_for_room<'a>(
         &self,
         mut out: MutexGuard<'a, Outgoing>,
@@ -204,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// Appends a message to the buffer, and sends that unless it is held back.
+    /// Appends a message to the buffer, and sends the buffer unless the message may wait.
     fn append(&self, out: &mut Outgoing, message: &Message<'_>, qos: Qos) -> Result<(), PublishError> {
         let &Message { topic, retained, payload, hold, .. } = message;
         let mut message = packet::Publish { duplicate: false, retained, qos, topic, id: 0, payload };
@@ -225,7 +225,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends the buffer. What the broker does not read is sent later, by the thread that keeps the connection alive.
+    /// Sends the buffer. Bytes that the broker does not read are sent later, by the thread that keeps the connection
+    /// alive.
     pub(super) fn send(&self, out: &mut Outgoing) {
         let was_congested = out.is_congested;
         out.send();
@@ -234,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Refuses a message that the broker was not ready for in time.
+    /// Refuses a message because the broker was not ready in time.
     #[cold]
     fn refuse(&self, out: &mut Outgoing, drops: Option<&Drops>) -> PublishError {
         if !std::mem::replace(&mut out.stalled, true) {
@@ -250,13 +251,13 @@ impl Connection {
         PublishError::Slow
     }
 
-    /// Returns the limit of unacknowledged messages for sending one of this quality of service.
+    /// Returns the limit of unacknowledged messages for sending a message of this quality of service.
     pub(super) fn window(&self, out: &Outgoing, qos: Qos) -> usize {
         let is_unstated = self.version() == Version::V3 && qos == Qos::ExactlyOnce;
         usize::from(out.allowed.receive_maximum).min(if is_unstated { WINDOW_V3_QOS_2 } else { WINDOW })
     }
 
-    /// Sends messages again that the broken connection left unacknowledged, as far as the window allows.
+    /// Sends unacknowledged messages of the broken connection again, as far as the window allows.
     pub(super) fn catch_up(&self, out: &mut Outgoing) {
         let window = self.window(out, Qos::ExactlyOnce);
         let Outgoing { flight, buffer, .. } = &mut *out;
@@ -300,11 +301,11 @@ impl Connection {
 
     /// Returns the number of messages on a topic that the broker has not acknowledged.
     pub(super) fn unconfirmed(&self, topic: &str) -> Option<u64> {
-        // Whoever writes to a broker that reads nothing holds the lock, for a limited time.
+        // A thread that writes to a broker that reads nothing holds the lock, for a limited time.
         lock_until(&self.out, Instant::now() + UNLOCK).map(|out| out.flight.count(topic))
     }
 
-    /// Calls a function with the payload of each of these messages.
+    /// Visits the payload of each of these messages.
     pub(super) fn unconfirmed_payloads(&self, topic: &str, visit: &mut dyn FnMut(&[u8])) {
         if let Some(out) = lock_until(&self.out, Instant::now() + UNLOCK) {
             out.flight.payloads(self.version(), topic, visit);
@@ -342,7 +343,7 @@ impl Connection {
 }
 
 impl Outgoing {
-    /// The sending side of a new connection; without a link it is made later.
+    /// Creates the sending side of a new connection; without a link, that is opened later.
     pub(super) fn new(link: Option<Arc<Link>>, allowed: ConnAck) -> Outgoing {
         Outgoing {
             link,
@@ -360,8 +361,8 @@ impl Outgoing {
         }
     }
 
-    /// Writes the buffer, as far as that does not block: the link keeps the rest. If that fails, the link is cut and the
-    /// reading thread reports the reason.
+    /// Writes the buffer as far as possible without blocking: the link keeps the rest. If that fails, the link is cut
+    /// and the reading thread reports the reason.
     fn send(&mut self) {
         if self.buffer.is_empty() && !self.is_congested {
             return;

@@ -105,7 +105,7 @@ pub(super) fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<
     let five = version == Version::V5;
     let acknowledged = |mut body: Fields<'_>| {
         let id = body.id()?;
-        // Success may be left out.
+        // Success may be omitted.
         let reason = if five && !body.0.is_empty() { body.byte()? } else { 0 };
         Ok((id, reason))
     };
@@ -279,7 +279,7 @@ fn variable(mut value: usize, out: &mut Vec<u8>) {
 }
 
 fn text(bytes: &[u8], out: &mut Vec<u8>) {
-    // All strings were checked to fit.
+    // The lengths of all strings were checked.
     let length = bytes.len().min(usize::from(u16::MAX));
     out.extend_from_slice(&(length as u16).to_be_bytes());
     out.extend_from_slice(&bytes[..length]);
@@ -354,19 +354,19 @@ pub(super) fn publish(version: Version, publish: &Publish<'_>, out: &mut Vec<u8>
     out.extend_from_slice(publish.payload);
 }
 
-/// Returns the topic of a PUBLISH that [`publish`] has written.
+/// Returns the topic of a PUBLISH written by [`publish`].
 pub(super) fn published_topic(packet: &[u8]) -> &[u8] {
     published_parts(packet).0
 }
 
-/// Returns the payload of a PUBLISH at QoS 1 or 2 that [`publish`] has written.
+/// Returns the payload of a PUBLISH at QoS 1 or 2 written by [`publish`].
 pub(super) fn published_payload(version: Version, packet: &[u8]) -> &[u8] {
-    // The id, and the length of the properties.
+    // The packet id, and the length of the properties.
     let between = 2 + usize::from(version == Version::V5);
     published_parts(packet).1.get(between..).unwrap_or_default()
 }
 
-/// The topic of such a packet, and what follows.
+/// Returns the topic of such a packet, and the rest.
 fn published_parts(packet: &[u8]) -> (&[u8], &[u8]) {
     // The remaining length ends with the first byte below 128.
     let rest = packet.get(1..).unwrap_or_default();

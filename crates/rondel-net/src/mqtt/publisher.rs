@@ -17,7 +17,7 @@ pub struct Publisher {
     pub(super) retain: bool,
     pub(super) batching: bool,
     pub(super) drops: Arc<Drops>,
-    /// Whether refused messages are handed back, so that they are not dropped here.
+    /// Whether refused messages are handed back, and so are not dropped here.
     pub(super) hands_back: AtomicBool,
 }
 
@@ -38,15 +38,15 @@ impl Publisher {
 }
 
 impl adapter::Publisher for Publisher {
-    /// Publishes a payload; blocks while the connection is broken or the limit of unacknowledged
-    /// messages is reached, at most for as long as the settings allow.
+    /// Publishes a payload; blocks while the connection is broken or the limit of unacknowledged messages is reached,
+    /// at most for as long as the settings allow.
     fn publish(&self, payload: &[u8]) -> Result<(), PublishError> {
         let drops = (!self.hands_back.load(Ordering::Relaxed)).then_some(&*self.drops);
         self.connection.publish(&self.message(payload), drops)
     }
 
-    /// Publishes a payload, for which it waits at most `limit`: nobody holds the lock of the connection while the broker
-    /// is waited for.
+    /// Publishes a payload, and waits at most `limit`: the lock of the connection is not held while waiting for the
+    /// broker.
     fn offer(&self, payload: &[u8], limit: Duration) -> Result<(), PublishError> {
         self.connection.offer(&self.message(payload), limit)
     }
@@ -70,7 +70,7 @@ impl adapter::Publisher for Publisher {
         self.connection.flush(limit)
     }
 
-    /// Waits until the broker has acknowledged or refused every message at QoS 1 and 2 that was published before.
+    /// Waits until the broker has acknowledged or refused every message at QoS 1 and 2 published before the call.
     fn settle(&self, limit: Duration) -> bool {
         self.connection.settle(limit)
     }

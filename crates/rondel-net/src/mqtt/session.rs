@@ -36,11 +36,11 @@ pub struct Session {
     incoming: Mutex<Vec<Arc<Connection>>>,
     outgoing: Mutex<Option<Arc<Connection>>>,
     breaks: Arc<Breaks>,
-    /// Where acknowledgements are held back.
+    /// State of held-back acknowledgements, if they are held back.
     holding: Option<Arc<Holding>>,
     /// Number of subscriptions made so far.
     subscribed: AtomicU64,
-    /// Whether a broker that cannot be reached is waited for in the background.
+    /// Whether the session waits in the background for a broker that cannot be reached.
     waits_later: bool,
 }
 
@@ -66,7 +66,7 @@ impl Breaks {
             open.until = until;
         } else if outages.len() < 1024 {
             let neighbour = Some(broker.to_owned());
-            // Receivers are told.
+            // The receivers are informed.
             outages.push(Outage { network: "mqtt", neighbour, from, until, carried: false });
         }
     }
@@ -87,11 +87,11 @@ impl Session {
         Session::start(settings, false)
     }
 
-    /// A session with a broker that cannot be reached yet. It connects as soon as it can; until then subscriptions count
-    /// everything as [missed](Receiver::missed), and publishers wait as in an outage.
+    /// Opens a session with a broker that cannot be reached yet. It connects as soon as it can; until then subscriptions
+    /// count everything as [missed](Receiver::missed), and publishers wait as in an outage.
     ///
     /// # Errors
-    /// [`OpenError::Setting`], also where acknowledgements are to be held back: whether the broker kept messages for this
+    /// [`OpenError::Setting`], also if acknowledgements are to be held back: whether the broker kept messages for this
     /// session must be known first.
     pub fn open_later(settings: &Settings) -> Result<Session, OpenError> {
         if settings.hold.is_some() {
@@ -179,8 +179,8 @@ impl Session {
         Subscription::observe(connection, filter, self.settings.qos, observer)
     }
 
-    /// Returns a connection without a subscription that overlaps `filter`: brokers do not say which
-    /// subscription a message belongs to, and MQTT 3.1.1 allows them to send it only once.
+    /// Returns a connection without a subscription that overlaps `filter`: brokers do not state the subscription of a
+    /// message, and MQTT 3.1.1 allows them to send it only once.
     fn connection_for(&self, filter: &str) -> Result<Arc<Connection>, OpenError> {
         let mut incoming = lock(&self.incoming);
         if let Some(connection) = incoming.iter().find(|connection| !connection.overlaps(filter)) {
@@ -244,28 +244,28 @@ impl Session {
         Ok(Publisher { connection, topic, qos, retain, batching, drops, hands_back })
     }
 
-    /// Whether the broker kept what was published at this quality of service since the client last left.
+    /// Whether the broker kept messages published at this quality of service since the client last left.
     pub fn kept(&self, settings: SubscriptionSettings) -> bool {
         let qos = settings.qos.unwrap_or(self.settings.qos);
         qos > Qos::AtMostOnce && lock(&self.incoming).iter().all(|connection| connection.was_kept)
     }
 
-    /// Whether the broker could not be reached so far.
+    /// Whether the broker has not been reached so far.
     pub fn is_awaited(&self) -> bool {
         lock(&self.incoming).iter().chain(&*lock(&self.outgoing)).any(|connection| connection.is_awaited())
     }
 
-    /// Returns how many connections broke so far.
+    /// Returns the number of broken connections so far.
     pub fn breaks(&self) -> u64 {
         self.breaks.count.load(Ordering::Relaxed)
     }
 
-    /// Returns when connections were broken; at most 1,024 are remembered.
+    /// Returns the outages of connections; at most 1,024 are remembered.
     pub fn outages(&self) -> Vec<Outage> {
         lock(&self.breaks.outages).clone()
     }
 
-    /// Returns how many published messages the broker refused so far, in its acknowledgements.
+    /// Returns the number of published messages refused by the broker so far, in its acknowledgements.
     pub fn refused(&self) -> u64 {
         // A publisher that blocks holds the lock.
         let counted = |connection: &Arc<Connection>| {
@@ -274,14 +274,14 @@ impl Session {
         lock(&self.outgoing).as_ref().map_or(0, counted)
     }
 
-    /// Returns why a connection was given up, if one was: another client uses the same client id.
+    /// Returns the reason why a connection was given up, if one was: another client uses the same client id.
     pub fn failure(&self) -> Option<String> {
         let outgoing = lock(&self.outgoing);
         let incoming = lock(&self.incoming);
         incoming.iter().chain(&*outgoing).find_map(|connection| connection.failure()).map(str::to_owned)
     }
 
-    /// Says that all subscriptions are made: where acknowledgements are held back, messages wait until then, so that
+    /// Declares that all subscriptions exist: if acknowledgements are held back, messages wait until then, so that
     /// those of several topics keep their order.
     pub fn begin(&self) {
         let connections = lock(&self.incoming).clone();
@@ -293,7 +293,7 @@ impl Session {
         self.holding.is_some()
     }
 
-    /// Waits up to `limit`, less if the broker may soon stop sending since too many acknowledgements are held back.
+    /// Waits up to `limit`, or until the broker may stop sending because too many acknowledgements are held back.
     /// Returns whether any is.
     pub fn wait_held(&self, limit: Duration) -> bool {
         let Some(holding) = &self.holding else { return false };
@@ -309,8 +309,8 @@ impl Session {
         }
     }
 
-    /// Calls `capture` with the marks of all messages received so far, while none is received. Returns its result,
-    /// and the acknowledgements of these messages, to be [released](Session::release) once it is durable.
+    /// Calls `capture` with the marks of all messages received so far, while none is received. Returns its result, and
+    /// the acknowledgements of these messages, to [release](Session::release) once it is durable.
     pub fn freeze<T>(&self, capture: impl FnOnce(Vec<u8>) -> T) -> (T, Acknowledgements) {
         let connections = lock(&self.incoming).clone();
         let Some(holding) = &self.holding else { return (capture(Vec::new()), Acknowledgements::default()) };

@@ -151,7 +151,7 @@ impl Password {
     }
 }
 
-/// The limit of a password or of a file with certificates, in bytes.
+/// Maximum size of a password or of a file with certificates, in bytes.
 const LARGEST: u64 = 16 << 20;
 
 /// Reads a file with a password, certificates or a key.
@@ -188,7 +188,7 @@ pub struct Settings {
     pub broker: Broker,
     /// Protocol version.
     pub version: Version,
-    /// Quality of service of subscriptions and publishers without a setting of their own.
+    /// Quality of service of subscriptions and publishers without their own.
     pub qos: Qos,
     /// User name; default: anonymous.
     pub user: Option<String>,
@@ -202,19 +202,19 @@ pub struct Settings {
     /// `true`: the broker discards the session of an earlier run. `false`: the broker keeps the
     /// subscriptions when this client leaves, and queues messages for its next run.
     pub clean_start: bool,
-    /// With version 5, how many seconds the broker keeps the session while the connection is broken.
+    /// Time for which the broker keeps the session while the connection is broken, in seconds; only with version 5.
     pub session_expiry: u32,
-    /// How many messages at QoS 1 and 2 the broker may send before the first is acknowledged; with version 3.1.1
-    /// brokers have a setting of their own. Default: no limit; while acknowledgements are held back 4,096, with
-    /// version 3.1.1 the 20 that brokers usually have.
+    /// Number of messages at QoS 1 and 2 that the broker may send before the first is acknowledged; with version 3.1.1
+    /// the broker's setting counts. Default: no limit; while acknowledgements are held back 4,096, with version 3.1.1
+    /// the 20 that are usual for brokers.
     pub receive_maximum: Option<u16>,
-    /// Holds acknowledgements back until [`Session::release`](super::Session::release). The bytes are the marks of
-    /// the run before, from [`Session::freeze`](super::Session::freeze); empty without one.
+    /// Holds acknowledgements back until [`Session::release`](super::Session::release). The bytes are the marks of the
+    /// previous run, from [`Session::freeze`](super::Session::freeze); empty without one.
     pub hold: Option<Vec<u8>>,
     /// Keep-alive interval in seconds; a connection that is silent for 1.5 intervals counts as broken.
     pub keep_alive: u16,
-    /// How long publishing waits for a broker that accepts nothing or cannot be reached, before messages are
-    /// dropped. Default: without limit.
+    /// Maximum time for which publishing waits for a broker that accepts nothing or cannot be reached, before messages
+    /// are dropped. Default: without limit.
     pub slow_consumer: Option<Duration>,
 }
 
@@ -245,8 +245,8 @@ pub struct SubscriptionSettings {
     pub qos: Option<Qos>,
     /// Whether retained messages are received.
     pub retained: bool,
-    /// Whether messages without a payload are received. Most encodings have none, and a broker uses them to delete a
-    /// retained message.
+    /// Whether messages without a payload are received. Most encodings have no such messages, and a broker uses them to
+    /// delete a retained message.
     pub empty: bool,
 }
 
@@ -269,8 +269,8 @@ pub struct PublisherSettings {
 }
 
 impl Settings {
-    /// Checks these settings and the files that they name, without connecting. Environment variables
-    /// are not checked: they may be set only where the deployment runs.
+    /// Checks these settings and the files that they name, without connecting. Environment variables are not checked:
+    /// they may only be set where the deployment runs.
     ///
     /// # Errors
     /// The error that [`Session::open`](super::Session::open) would return.
@@ -327,11 +327,11 @@ mod tests {
             assert!(matches!(bad.parse::<Broker>(), Err(OpenError::Broker(_))), "{bad}");
         }
         for bad in ["a:70000", "mqtts://[::1]:99999", "a:0"] {
-            let told = bad.parse::<Broker>().unwrap_err().to_string();
-            assert!(told.contains("is not between 1 and 65535"), "{told}");
+            let message = bad.parse::<Broker>().unwrap_err().to_string();
+            assert!(message.contains("is not between 1 and 65535"), "{message}");
         }
-        let told = "mqtt://me:secret@a".parse::<Broker>().unwrap_err().to_string();
-        assert!(told.contains("password") && !told.contains("secret"), "{told}");
+        let message = "mqtt://me:secret@a".parse::<Broker>().unwrap_err().to_string();
+        assert!(message.contains("password") && !message.contains("secret"), "{message}");
     }
 
     #[test]

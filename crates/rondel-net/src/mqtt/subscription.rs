@@ -18,7 +18,7 @@ pub struct Subscription {
     /// Key of the route; `None` once the subscription is closed.
     key: Mutex<Option<u64>>,
     counts: Arc<SubscriptionCounts>,
-    /// Reconnections of the session, reported by its first subscription only.
+    /// Number of reconnections of the session, reported only by its first subscription.
     breaks: Option<Arc<Breaks>>,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Subscription {
     }
 }
 
-/// Delivers to a receiver of type `R`.
+/// Delivers messages to a receiver of type `R`.
 struct DeliverTo<R: ?Sized> {
     wants_idle: bool,
     wants_names: bool,
@@ -57,7 +57,7 @@ impl<R: Receiver + ?Sized> Deliver for DeliverTo<R> {
     }
 }
 
-/// Delivers to an observer, with the topic of each message.
+/// Delivers messages to an observer, each with its topic.
 #[cfg(all(feature = "dds", feature = "zenoh"))]
 struct DeliverObserved(crate::observe::Observer);
 

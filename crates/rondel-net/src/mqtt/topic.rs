@@ -53,7 +53,7 @@ pub fn check_filter(filter: &str) -> Result<(), DeclareError> {
     Ok(())
 }
 
-/// Whether a filter matches a single topic only, so that it is a topic name too.
+/// Whether a filter matches only one topic, and so is also a topic name.
 pub fn is_single(filter: &str) -> bool {
     !filter.contains(['+', '#']) && !filter.starts_with("$share/")
 }
@@ -64,7 +64,7 @@ pub(super) fn topics_of(filter: &str) -> &str {
     shared.map_or(filter, |(_, topics)| topics)
 }
 
-/// Whether any topic matches both filters (or topic names).
+/// Whether some topic matches both filters (or topic names).
 pub fn filters_meet(one: &str, other: &str) -> bool {
     let (one, other) = (topics_of(one), topics_of(other));
     let wild = |filter: &str| filter.starts_with(['+', '#']);
