@@ -144,8 +144,8 @@ impl Settings {
             Some(_) => "<Tracing><Category>discovery</Category><OutputFile>stderr</OutputFile></Tracing>",
             None => "",
         };
-        // Unacknowledged samples for which a writer does not wait, 500 kB by default: one reader that is silent holds up the
-        // others only when its lease has not expired by then. With security one instance receives and publishes (see
+        // Bytes of unacknowledged samples above which a writer waits, 500 kB by default: below, a silent reader does not
+        // hold up the others until its lease expires. With security one domain receives and publishes (see
         // `Domain::open`); there a subscription whose cache is full holds up acknowledgements of others.
         let patient = "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcLow>1 MB</WhcLow><WhcHigh>24 MB</WhcHigh>\
                        <WhcHighInit>24 MB</WhcHighInit></Watermarks>";
